@@ -1,0 +1,1 @@
+"""The asyncio client library. It comes with its own release; nothing is exported yet."""

@@ -1,0 +1,1 @@
+"""The broker: a group coordinator that speaks Apache Kafka's protocol."""

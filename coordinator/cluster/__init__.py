@@ -1,0 +1,1 @@
+"""Who is alive, who leads what: the metadata store, topics and their configuration."""

@@ -1,0 +1,137 @@
+"""What a log promises, whatever it is kept in. Every implementation passes tests/contract/test_log.py.
+
+Laws
+    L1  An acknowledged batch stays at its offset; one offset has one value; the end only grows.
+    L2  After any crash the log is a prefix of what was appended, cut at a batch boundary, with valid checksums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from rota.protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """How one partition is kept. Names and defaults are Kafka's topic configs; None means "no limit"."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3_600_000
+    index_interval_bytes: int = 4096
+    retention_ms: int | None = 7 * 24 * 3_600_000
+    retention_bytes: int | None = None
+    compact: bool = False
+    delete: bool = True
+    min_compaction_lag_ms: int = 0
+    min_cleanable_dirty_ratio: float = 0.5
+    delete_retention_ms: int = 24 * 3_600_000
+    flush_messages: int | None = None
+    message_bytes_max: int = 1_048_588
+    log_append_time: bool = False
+    producer_id_expiration_ms: int = 24 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where a batch went. `append_time_ms` is -1 unless the log stamps its own time (LogAppendTime)."""
+
+    base_offset: int
+    last_offset: int
+    append_time_ms: int = -1
+    duplicate: bool = False  # the producer sent it before; the offsets are those of the first time
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOffset:
+    """The answer of a search by time; `timestamp` in ms since the epoch."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int = -1
+
+
+class AppendRefused(Exception):
+    """The producer's mistake: the batch was not written. `code` is what the wire says."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class OffsetOutOfRange(Exception):
+    """A read outside [log_start_offset, log_end_offset]."""
+
+    def __init__(self, offset: int, start: int, end: int) -> None:
+        super().__init__(f"offset {offset} is outside the log, which holds {start} to {end}")
+
+
+class StorageFailed(Exception):
+    """The world's failure: the disk refused. The partition goes offline until reopened."""
+
+
+class Log(Protocol):
+    """One partition's records. Synchronous: a write goes to the page cache, a read comes from it."""
+
+    config: LogConfig
+
+    @property
+    def log_start_offset(self) -> int:
+        """First offset that may be read."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """Offset of the next record."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+
+    def append(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
+        """Check every batch (header, CRC, count, size, compaction key, producer sequence), give offsets, write.
+
+        `batches` is one or more magic-2 batches back to back; all are written or none.
+        Raises AppendRefused (nothing written) or StorageFailed.
+        """
+
+    def append_trusted(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
+        """As `append` for batches that the broker itself has just built: no checks beyond their header."""
+
+    def read(self, offset: int, bytes_max: int, *, until: int | None = None) -> bytes:
+        """Batches from the one that holds `offset`, about `bytes_max` bytes; the last batch may be cut short.
+
+        The first batch comes whole even when it is larger than `bytes_max` (KIP-74). `until` (an offset at a batch
+        boundary, such as the high watermark) ends the read; default the log end. Empty at the end of the log.
+        Raises OffsetOutOfRange.
+        """
+
+    def offset_at(self, timestamp_ms: int) -> TimedOffset | None:
+        """The first record whose timestamp is at least that; None when all are older."""
+
+    def max_timestamp(self) -> TimedOffset | None:
+        """The record with the largest timestamp; None in an empty log."""
+
+    def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
+        """(epoch, end offset) of the largest epoch <= leader_epoch, for truncation; (-1, -1) when unknown."""
+
+    def delete_before(self, offset: int) -> int:
+        """DeleteRecords: move the log start up to `offset`; returns the new start. Raises OffsetOutOfRange."""
+
+    def truncate(self, offset: int) -> None:
+        """Throw away everything from `offset` on (a follower's duty)."""
+
+    def retain(self, now_ms: int) -> int:
+        """Delete whole old segments by time and size; returns bytes freed. A log that only compacts keeps all."""
+
+    def compact(self, now_ms: int, *, force: bool = False) -> int:
+        """Keep the last value of each key in the inactive segments; returns bytes freed. Offsets do not change."""
+
+    def flush(self) -> None:
+        """Everything appended so far is on the medium when this returns."""
+
+    def close(self) -> None:
+        """Flush and release. A closed log may be opened again."""
+
+    def destroy(self) -> None:
+        """Remove it with all it holds."""

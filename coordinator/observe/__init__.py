@@ -1,0 +1,1 @@
+"""Log events and the timeline of each group."""

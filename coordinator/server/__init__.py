@@ -1,0 +1,1 @@
+"""Sockets: the listener, connections, frames, requests that wait."""

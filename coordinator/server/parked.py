@@ -1,0 +1,66 @@
+"""A reply that is not known yet.
+
+Law
+    G4  Every request that waits is answered exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Parked(Generic[T]):
+    """The place where one reply will appear. `mutes` holds back the connection's next request, as Kafka does.
+
+    A request that waits for others (JoinGroup, SyncGroup, a long-poll Fetch) mutes; one that waits only for its own
+    record to become durable (OffsetCommit, Produce) does not, so that pipelined commits share a write.
+    """
+
+    __slots__ = ("_abandoned", "_then", "answered", "mutes", "value")
+
+    def __init__(self, *, mutes: bool = False) -> None:
+        self.mutes = mutes
+        self.answered = False
+        self.value: T | None = None
+        self._then: Callable[[T], None] | None = None
+        self._abandoned: Callable[[], None] | None = None
+
+    def answer(self, value: T) -> None:
+        """Give the reply. A second answer is our own mistake."""
+        assert not self.answered, "a request was answered twice"
+        self.answered, self.value = True, value
+        self._abandoned = None
+        if self._then is not None:
+            then, self._then = self._then, None
+            then(value)
+
+    def then(self, call: Callable[[T], None]) -> None:
+        """Have `call` told the reply: at once when it is there already."""
+        if self.answered:
+            assert self.value is not None
+            call(self.value)
+        else:
+            self._then = call
+
+    def map(self, shape: Callable[[T], U]) -> Parked[U]:
+        """The same reply in another shape (a body of the group machine as a wire message)."""
+        shaped: Parked[U] = Parked(mutes=self.mutes)
+        shaped._abandoned = self.abandon
+        self.then(lambda value: shaped.answer(shape(value)))
+        return shaped
+
+    def on_abandon(self, call: Callable[[], None]) -> None:
+        """Have `call` told when the peer went away before the reply came."""
+        self._abandoned = call
+
+    def abandon(self) -> None:
+        """The peer is gone: nobody will read the reply (which may still be given)."""
+        if self._abandoned is not None:
+            call, self._abandoned = self._abandoned, None
+            call()
+
+
+U = TypeVar("U")

@@ -1,0 +1,1 @@
+"""Kafka's requests and responses, one file per API, declared once."""

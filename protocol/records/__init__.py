@@ -1,0 +1,1 @@
+"""Record batches, magic 2: headers, checksums, codecs, records."""

@@ -1,0 +1,1 @@
+"""The PySpark data source. It comes with its own release; nothing is exported yet."""
