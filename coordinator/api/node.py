@@ -1,0 +1,50 @@
+"""What an API file may use. The shell (`broker.py`) fills it; an API never reaches past it.
+
+The shape of an API file:
+
+    def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse | Parked[HeartbeatResponse]
+
+A plain response leaves at once, a Parked one when it is answered, None leaves nothing (Produce with acks=0).
+`coordinator/api/routes.py` maps each API key to its function; ApiVersions answers from that table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rota.coordinator.cluster.partitions import Partitions
+    from rota.coordinator.cluster.producer_ids import ProducerIds
+    from rota.coordinator.cluster.topics import Topics
+    from rota.coordinator.config.broker import BrokerConfig
+    from rota.coordinator.server.fetch_sessions import FetchSessions
+    from rota.coordinator.server.timers import Timers
+    from rota.coordinator.shard.coordinator import Coordinator
+
+
+@dataclass(slots=True)
+class Call:
+    """One request on its way: who asks, in which version, through which door."""
+
+    version: int
+    client_id: str
+    client_host: str  # the peer's address, as Kafka writes it into group metadata: "/127.0.0.1"
+    reached_host: str  # the local address that the client used; advertised when nothing else is configured
+    reached_port: int
+    connection_id: int = 0
+
+
+@dataclass(slots=True)
+class Node:
+    """The broker as its APIs see it."""
+
+    config: BrokerConfig
+    topics: Topics  # names, ids, partition counts, configs: the cluster's metadata
+    partitions: Partitions  # the logs that live here
+    groups: Coordinator  # the shards
+    producer_ids: ProducerIds
+    fetch_sessions: FetchSessions
+    timers: Timers  # call me at that time, unless I cancel
+    now_ms: Callable[[], int]  # wall clock, ms since the epoch
