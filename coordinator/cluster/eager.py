@@ -1,0 +1,59 @@
+"""Run a coroutine as far as it goes now; only one that really has to wait becomes a task.
+
+The metadata store's methods are coroutines for ZooKeeper's sake. On the embedded store they never wait, so a topic is
+created inside the request that asks for it, with no extra turn of the loop, and pure tests need no loop at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any, TypeVar
+
+from rota.coordinator.server.parked import Parked
+
+T = TypeVar("T")
+_RUNNING: set[asyncio.Task[None]] = set()  # the loop keeps only weak references to tasks
+
+
+@types.coroutine
+def _resume(coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """`await` refuses a coroutine that stopped in the middle; this goes on with it."""
+    return (yield from coroutine)  # type: ignore[misc]  # a coroutine is iterable inside types.coroutine
+
+
+def start(coroutine: Coroutine[Any, Any, T], *, mutes: bool = True) -> Parked[T]:
+    """The place where its result appears; already there when it did not have to wait.
+
+    What it raises before its first wait is raised here; what it raises later goes to the loop's exception handler,
+    so a coroutine that answers a request turns what it expects into an answer itself.
+    """
+    parked: Parked[T] = Parked(mutes=mutes)
+    try:
+        waits_for: asyncio.Future[Any] | None = coroutine.send(None)
+    except StopIteration as done:
+        parked.answer(done.value)
+        return parked
+
+    async def finish() -> None:
+        if waits_for is not None:
+            waits_for._asyncio_future_blocking = False  # it was meant for the task that did not exist yet
+            await asyncio.wait([waits_for])
+        parked.answer(await _resume(coroutine))
+
+    task = asyncio.get_running_loop().create_task(finish())
+    _RUNNING.add(task)
+    task.add_done_callback(_RUNNING.discard)
+    return parked
+
+
+def now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that must not wait, as at start-up on the embedded store."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    coroutine.close()
+    raise RuntimeError("the store had to wait where only an embedded one is allowed")

@@ -1,0 +1,108 @@
+"""One partition that lives on this broker: its log, its high watermark, and who waits for its next record.
+
+Laws
+    L1   An acknowledged record stays at its offset; the high watermark only grows.
+    P1   A storage failure takes this partition offline, with its reason, and harms no other.
+    P2   Whoever waits is told after every append, and when the partition goes offline or away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NewType
+
+from rota.coordinator.log.contract import Appended, Log, StorageFailed
+from rota.protocol.errors import ErrorCode
+
+Waiter = NewType("Waiter", int)
+
+
+class Partition:
+    """A partition with its log. `offline` is the reason why it cannot be used, None while it can."""
+
+    __slots__ = ("_log", "_next", "_waiters", "index", "leader_epoch", "offline", "topic", "topic_id")
+
+    def __init__(self, topic: str, topic_id: bytes, index: int, leader_epoch: int, log: Log | None) -> None:
+        self.topic, self.topic_id, self.index, self.leader_epoch = topic, topic_id, index, leader_epoch
+        self.offline: str | None = None if log is not None else "its log was not opened"
+        self._log = log
+        self._waiters: dict[Waiter, Callable[[], None]] = {}
+        self._next = 0
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.topic}-{self.index}{' offline' if self.offline else ''}>"
+
+    @property
+    def error(self) -> ErrorCode:
+        """What the wire says about using it now: NONE or KAFKA_STORAGE_ERROR."""
+        return ErrorCode.NONE if self.offline is None else ErrorCode.KAFKA_STORAGE_ERROR
+
+    @property
+    def log(self) -> Log:
+        """Raises StorageFailed while offline."""
+        if self._log is None or self.offline is not None:
+            raise StorageFailed(f"{self.topic}-{self.index} is offline: {self.offline}")
+        return self._log
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """What consumers may read up to. One replica: the log's end."""
+        return self.log.log_end_offset
+
+    def append(self, batches: bytes | memoryview, now_ms: int) -> Appended:
+        """A producer's batches. Raises AppendRefused (nothing written) or StorageFailed (offline from now on)."""
+        try:
+            appended = self.log.append(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except StorageFailed as error:
+            self.fail(str(error))
+            raise
+        self._wake()
+        return appended
+
+    def append_trusted(self, batches: bytes | memoryview, now_ms: int) -> Appended:
+        """Batches that the broker itself has just built. Raises StorageFailed (offline from now on)."""
+        try:
+            appended = self.log.append_trusted(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except StorageFailed as error:
+            self.fail(str(error))
+            raise
+        self._wake()
+        return appended
+
+    def read(self, offset: int, bytes_max: int) -> bytes:
+        """Batches from the one holding `offset`, up to the high watermark. Raises OffsetOutOfRange, StorageFailed."""
+        try:
+            return self.log.read(offset, bytes_max, until=self.high_watermark)
+        except StorageFailed as error:
+            self.fail(str(error))
+            raise
+
+    def watch(self, call: Callable[[], None]) -> Waiter:
+        """Have `call` told after every append until `unwatch`. It runs inside the append, so it must be quick."""
+        self._next += 1
+        waiter = Waiter(self._next)
+        self._waiters[waiter] = call
+        return waiter
+
+    def unwatch(self, waiter: Waiter) -> None:
+        """Forgetting twice is allowed: a waiter may be told that the partition goes while it leaves by itself."""
+        self._waiters.pop(waiter, None)
+
+    def fail(self, reason: str) -> None:
+        """Take it offline. The first reason stays."""
+        if self.offline is None:
+            self.offline = reason
+            self._wake()
+
+    def gone(self) -> None:
+        """The topic was deleted, or the broker stops: tell whoever still waits."""
+        self.fail("the partition is no longer here")
+
+    def _wake(self) -> None:
+        if self._waiters:
+            for call in list(self._waiters.values()):
+                call()

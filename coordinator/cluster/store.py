@@ -1,0 +1,146 @@
+"""The metadata store's contract: a small tree of versioned nodes, as ZooKeeper has it (docs/adr/0004).
+
+Every implementation passes tests/contract/test_store.py. Methods are coroutines because ZooKeeper is a network away;
+the embedded store's never wait, so `eager.start` finishes them inside the caller's own turn of the loop.
+
+Laws
+    S1  A change that returned survives a crash; one that raised changed nothing.
+    S2  `commit` is atomic: all of its operations or none, and nobody sees the middle.
+    S3  A node's version starts at 0 and grows by one with each set; deleting and creating again starts over at 0.
+    S4  An ephemeral node lives as long as the session that made it, has no children, and is gone after reopening.
+    S5  A watch fires once, after the change, before the changing call returns to its caller; a watcher who wants
+        more sets it again with its next read, so that it cannot miss a change between the two.
+    S6  A sequential node's number is larger than that of every earlier one under the same parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+NODE_BYTES_MAX = 1 << 20  # ZooKeeper's jute.maxbuffer
+PATH_BYTES_MAX = 4096
+ANY_VERSION = -1
+
+
+class StoreError(Exception):
+    """What the tree refuses. `path` is the node that it is about."""
+
+    def __init__(self, path: str, why: str = "") -> None:
+        super().__init__(f"{type(self).__name__}: {path}" + (f" ({why})" if why else ""))
+        self.path = path
+
+
+class NoNode(StoreError):
+    """The node, or the parent that it needs, is not there."""
+
+
+class NodeExists(StoreError):
+    """A node of that path is there already."""
+
+
+class BadVersion(StoreError):
+    """The node has changed since the caller read it."""
+
+
+class NotEmpty(StoreError):
+    """A node with children cannot be deleted."""
+
+
+class NoChildrenForEphemerals(StoreError):
+    """The parent is ephemeral."""
+
+
+class BadNode(StoreError):
+    """A malformed path, or data beyond NODE_BYTES_MAX."""
+
+
+class StoreFailed(Exception):
+    """The world's failure: the disk, or the connection to the store, is gone. Nothing was changed as far as known."""
+
+
+class Happened(Enum):
+    """What a watch reports. The names are ZooKeeper's."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    CHANGED = "changed"
+    CHILD = "child"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    path: str
+    what: Happened
+
+
+Watch = Callable[[WatchEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    version: int
+    ephemeral: bool
+    child_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Succeeds when the node has that version; changes nothing."""
+
+    path: str
+    version: int
+
+
+Op = Create | Set | Delete | Check
+
+
+class Store(Protocol):
+    """One session with the tree. Paths are absolute, "/" parts them, the root is "/" and always there."""
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        """A node's data. The watch reports CHANGED or DELETED. Raises NoNode (and sets no watch)."""
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        """None when it is not there. The watch reports CREATED, CHANGED or DELETED, for absent nodes as well."""
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """Names (not paths) of the children, sorted. The watch reports CHILD or DELETED. Raises NoNode."""
+
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
+        """Returns the path, with its ten digits when sequential. Raises NodeExists, NoNode, NoChildrenForEphemerals."""
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
+        """Returns the new version. Raises NoNode, BadVersion."""
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Raises NoNode, BadVersion, NotEmpty."""
+
+    async def commit(self, ops: Sequence[Op]) -> None:
+        """All of them, in order, or none (ZooKeeper's multi). Raises the first operation's error."""
+
+    async def close(self) -> None:
+        """Ends the session: its ephemeral nodes go."""

@@ -1,0 +1,50 @@
+"""One topic as the cluster knows it: immutable; a change makes a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rota.protocol.errors import ErrorCode
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
+INTERNAL = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """Who keeps a partition, and who leads it. `leader` is -1 when nobody does."""
+
+    index: int
+    leader: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader_epoch: int = 0
+    controller_epoch: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """`topic_id` is 16 bytes and never given twice; `configs` holds only what was set for this topic."""
+
+    name: str
+    topic_id: bytes
+    partitions: tuple[PartitionState, ...]
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL
+
+    @property
+    def replication_factor(self) -> int:
+        return len(self.partitions[0].replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The client's mistake, as the wire says it."""
+
+    code: ErrorCode
+    message: str
