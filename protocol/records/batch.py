@@ -1,0 +1,210 @@
+"""A record batch, magic 2, seen from outside: its header, its checksum, the fields that a broker patches.
+
+Laws
+    The CRC32C covers everything from `attributes` on. Base offset, size, leader epoch, magic and the CRC itself are
+    outside, so that a broker gives offsets without touching the checksum.
+    Nothing here looks at records: a batch is opaque behind its header.
+
+Layout (big endian), KIP-98: base offset i64, length i32 (of what follows it), leader epoch i32, magic i8, crc u32,
+attributes i16, last offset delta i32, base timestamp i64, max timestamp i64, producer id i64, producer epoch i16,
+base sequence i32, count i32, records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
+
+BATCH_HEADER_BYTES: Final = 61
+LOG_OVERHEAD: Final = 12  # base offset and length, which the length does not count
+MAGIC: Final = 2
+NO_TIMESTAMP: Final = -1
+
+CODEC_BITS: Final = 0x07
+LOG_APPEND_TIME_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+
+SEQUENCE_MAX: Final = 0x7FFF_FFFF
+
+_HEADER: Final = Struct(">qiibIhiqqqhii")
+_PEEK: Final = Struct(">qiib")
+_OFFSET: Final = Struct(">q")
+_EPOCH: Final = Struct(">i")
+_CRC: Final = Struct(">I")
+_ATTRIBUTES: Final = Struct(">h")
+_EPOCH_AT: Final = 12
+_CRC_AT: Final = 17
+_ATTRIBUTES_AT: Final = 21
+_MAX_TIMESTAMP_AT: Final = 35
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Codec(IntEnum):
+    """How the records of a batch are compressed: the low three bits of its attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+_CODECS: Final = frozenset(int(codec) for codec in Codec)
+
+
+@dataclass(slots=True)
+class BatchHeader:
+    """The 61 bytes before the records. `size_bytes` is the whole batch, header included."""
+
+    base_offset: int
+    size_bytes: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record; compaction may have removed that record, never its place."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """Offset of the first record after this batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> Codec:
+        """Raises ValueError for 5, 6, 7, which `check_batch` refuses."""
+        return Codec(self.attributes & CODEC_BITS)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Every record has the time at which the broker appended it, `max_timestamp`."""
+        return bool(self.attributes & LOG_APPEND_TIME_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        """Holds a commit or abort marker of a transaction, which no consumer shows to its user."""
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the batch's tombstones (KIP-534); None when no cleaner has seen it."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record: int32 that wraps to 0; -1 when the producer is not idempotent."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset_delta) & SEQUENCE_MAX
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`; the batch behind it may be cut short, which `check_batch` sees.
+
+    Raises CorruptBatch (UnsupportedMagic for message formats 0 and 1).
+    """
+    left = len(buffer) - position
+    if left < BATCH_HEADER_BYTES or position < 0:
+        raise _short(buffer, position, left)
+    header = BatchHeader(*_HEADER.unpack_from(buffer, position))
+    header.size_bytes += LOG_OVERHEAD
+    if header.magic != MAGIC:
+        raise _wrong_magic(header.magic, position)
+    if header.size_bytes < BATCH_HEADER_BYTES:
+        raise CorruptBatch(f"batch at {position}: size {header.size_bytes} is less than its header")
+    return header
+
+
+def headers(buffer: Buffer, *, cut: bool = False) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each batch, back to back. Raises CorruptBatch.
+
+    `cut`: the last batch may be cut short, as in the answer of a fetch; it is left out.
+    """
+    position, end = 0, len(buffer)
+    while position < end:
+        if cut and end - position < BATCH_HEADER_BYTES:
+            return
+        header = read_header(buffer, position)
+        if header.size_bytes > end - position:
+            if cut:
+                return
+            raise _cut(position, header.size_bytes, end - position)
+        yield position, header
+        position += header.size_bytes
+
+
+def check_batch(buffer: Buffer, position: int, header: BatchHeader, *, compacted: bool = False) -> None:
+    """Raises CorruptBatch with what is wrong: size, checksum; InvalidBatch: count, codec.
+
+    A producer's batch has one record for each offset; a `compacted` log's may have fewer, even none.
+    """
+    left = len(buffer) - position
+    if header.size_bytes > left:
+        raise _cut(position, header.size_bytes, left)
+    with memoryview(buffer) as view:
+        crc = crc32c(view[position + _ATTRIBUTES_AT : position + header.size_bytes])
+    if crc != header.crc:
+        raise CorruptBatch(f"batch at {position}: checksum {crc:#010x}, but its header says {header.crc:#010x}")
+    if header.attributes & CODEC_BITS not in _CODECS:
+        raise InvalidBatch(f"batch at {position}: unknown codec {header.attributes & CODEC_BITS}")
+    offsets = header.last_offset_delta + 1
+    if offsets < 1 or header.count > offsets or header.count < (0 if compacted else offsets):
+        raise InvalidBatch(f"batch at {position}: {header.count} records for {offsets} offsets")
+
+
+def stamp(batch: bytearray | memoryview, position: int, *, base_offset: int, leader_epoch: int) -> None:
+    """Give the batch its place in the log. Both fields are outside the checksum."""
+    _OFFSET.pack_into(batch, position, base_offset)
+    _EPOCH.pack_into(batch, position + _EPOCH_AT, leader_epoch)
+
+
+def stamp_append_time(batch: bytearray | memoryview, position: int, *, append_time_ms: int) -> None:
+    """LogAppendTime: every record has the broker's time, said once in the header; the checksum is computed anew."""
+    header = read_header(batch, position)
+    _ATTRIBUTES.pack_into(batch, position + _ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME_BIT)
+    _OFFSET.pack_into(batch, position + _MAX_TIMESTAMP_AT, append_time_ms)
+    with memoryview(batch) as view:
+        crc = crc32c(view[position + _ATTRIBUTES_AT : position + header.size_bytes])
+    _CRC.pack_into(batch, position + _CRC_AT, crc)
+
+
+def _cut(position: int, size_bytes: int, left_bytes: int) -> CorruptBatch:
+    return CorruptBatch(f"batch at {position}: {size_bytes} bytes, but {left_bytes} are there")
+
+
+def _short(buffer: Buffer, position: int, left: int) -> CorruptBatch:
+    if position >= 0 and left >= _PEEK.size:
+        magic = _PEEK.unpack_from(buffer, position)[3]
+        if magic != MAGIC:
+            return _wrong_magic(magic, position)
+    return CorruptBatch(f"batch at {position}: {max(left, 0)} bytes are less than a header")
+
+
+def _wrong_magic(magic: int, position: int) -> CorruptBatch:
+    if magic in (0, 1):
+        return UnsupportedMagic(f"batch at {position}: message format {magic} is no longer read")
+    return CorruptBatch(f"batch at {position}: magic {magic} is unknown")

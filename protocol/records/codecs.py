@@ -1,0 +1,128 @@
+"""Compression as Kafka's clients and brokers do it: gzip, snappy in xerial's framing, lz4 frames, zstd.
+
+Laws
+    decompress(compress(data)) = data, and other clients read what is written here.
+    Decompression never makes more than its limit: a bomb costs what the limit costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final
+
+import cramjam
+
+from rota.protocol.records.batch import Buffer, Codec
+from rota.protocol.records.errors import CorruptBatch
+
+DECOMPRESSED_BYTES_MAX: Final = 128 << 20
+GZIP_LEVEL: Final = 6
+ZSTD_LEVEL: Final = 3
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + Struct(">ii").pack(1, 1)
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+_SIZE: Final = Struct(">I")
+_SNAPPY_RATIO_MAX: Final = 64  # a copy of 64 bytes takes two at least
+_GUESS_RATIO: Final = 4
+_GUESS_BYTES_MIN: Final = 4096
+
+
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
+    """`level` is the codec's own; None is Kafka's default (gzip 6, zstd 3). snappy has none."""
+    match codec:
+        case Codec.NONE:
+            return bytes(data)
+        case Codec.GZIP:
+            return bytes(cramjam.gzip.compress(data, level=GZIP_LEVEL if level is None else level))
+        case Codec.SNAPPY:
+            return _snappy_write(data)
+        case Codec.LZ4:
+            return _lz4_write(data, level)
+        case Codec.ZSTD:
+            return bytes(cramjam.zstd.compress(data, level=ZSTD_LEVEL if level is None else level))
+
+
+def decompress(codec: Codec, data: Buffer, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """Raises CorruptBatch when the bytes are not of that codec, or would become more than `limit_bytes`."""
+    match codec:
+        case Codec.NONE:
+            return bytes(data)
+        case Codec.GZIP:
+            return _grown(cramjam.gzip.decompress_into, codec, data, limit_bytes)
+        case Codec.SNAPPY:
+            return _snappy_read(data, limit_bytes)
+        case Codec.LZ4:
+            return _grown(cramjam.lz4.decompress_into, codec, data, limit_bytes)
+        case Codec.ZSTD:
+            return _grown(cramjam.zstd.decompress_into, codec, data, limit_bytes)
+
+
+def _grown(into: Callable[[Buffer, bytearray], int], codec: Codec, data: Buffer, limit_bytes: int) -> bytes:
+    """Decompress into a buffer of guessed size, a larger one when that failed, up to the limit.
+
+    A buffer that is too small and bytes that are corrupt fail alike, so that both are tried up to the limit; pages
+    that are not written cost nothing.
+    """
+    room = min(limit_bytes, max(_GUESS_BYTES_MIN, len(data) * _GUESS_RATIO))
+    while True:
+        out = bytearray(room)
+        try:
+            size = into(data, out)
+        except cramjam.DecompressionError as wrong:
+            if room == limit_bytes:
+                raise CorruptBatch(f"{codec.name}: not decompressed within {limit_bytes} bytes: {wrong}") from None
+            room = min(limit_bytes, room * _GUESS_RATIO)
+        else:
+            with memoryview(out) as view:
+                return bytes(view[:size])
+
+
+def _lz4_write(data: Buffer, level: int | None) -> bytes:
+    """Independent blocks: the Java client refuses linked ones."""
+    stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+    stream.compress(data)
+    return bytes(stream.finish())
+
+
+def _snappy_write(data: Buffer) -> bytes:
+    parts = [_XERIAL_HEADER]
+    with memoryview(data) as view:
+        for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+            parts.append(_SIZE.pack(len(block)))
+            parts.append(block)
+    return b"".join(parts)
+
+
+def _snappy_read(data: Buffer, limit_bytes: int) -> bytes:
+    """xerial's framing, or one bare block, which older librdkafka sent."""
+    with memoryview(data) as view:
+        if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+            return _snappy_block(view, limit_bytes)
+        parts: list[bytes] = []
+        at, end = len(_XERIAL_HEADER), len(view)
+        while at < end:
+            if end - at < _SIZE.size:
+                raise CorruptBatch("SNAPPY: a block's size is cut short")
+            size = _SIZE.unpack_from(view, at)[0]
+            at += _SIZE.size
+            if size > end - at:
+                raise CorruptBatch(f"SNAPPY: a block of {size} bytes, but {end - at} are there")
+            parts.append(_snappy_block(view[at : at + size], limit_bytes))
+            limit_bytes -= len(parts[-1])
+            at += size
+    return b"".join(parts)
+
+
+def _snappy_block(block: memoryview, limit_bytes: int) -> bytes:
+    try:
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > limit_bytes or size > len(block) * _SNAPPY_RATIO_MAX:
+            raise CorruptBatch(f"SNAPPY: a block of {len(block)} bytes claims to hold {size}, of {limit_bytes} allowed")
+        out = bytearray(size)
+        cramjam.snappy.decompress_raw_into(block, out)
+    except cramjam.DecompressionError as wrong:
+        raise CorruptBatch(f"SNAPPY: {wrong}") from None
+    return bytes(out)

@@ -1,0 +1,328 @@
+"""The record-level loops: varints, records to bytes, bytes to records. One file, compiled by mypyc or interpreted.
+
+Laws
+    Compiled and interpreted give the same results and the same errors, for honest and for hostile bytes.
+    A length is checked against what is left before anything is taken; work and memory are bounded by the input.
+    Arithmetic is int64 that wraps, as on the wire, so that no record can overflow into an exception.
+
+`i64` is for the compiler alone: annotations are never evaluated, so that nothing needs it at run time.
+A record (KIP-98): length varint, attributes i8, timestamp delta varlong, offset delta varint, key, value (length
+varint, -1 is null), headers (count varint; key, value). Varints are zigzag.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rota.protocol.records.errors import CorruptBatch
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+RECORD_BYTES_MIN: Final = 7
+VARINT_BYTES_MAX: Final = 5
+VARLONG_BYTES_MAX: Final = 10
+INT64_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
+INT64_MIN: Final = -0x8000_0000_0000_0000
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record:
+    """One record: offset, timestamp (ms since the epoch, -1 none), key, value (None: a tombstone), headers."""
+
+    __slots__ = ("headers", "key", "offset", "timestamp", "value")
+
+    def __init__(
+        self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()
+    ) -> None:
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = headers
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (
+            self.offset == other.offset
+            and self.timestamp == other.timestamp
+            and self.key == other.key
+            and self.value == other.value
+            and self.headers == other.headers
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.offset, self.timestamp, self.key, self.value, self.headers))
+
+    def __repr__(self) -> str:
+        return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {self.headers!r})"
+
+    def __reduce__(self) -> tuple[type[Record], tuple[int, int, bytes | None, bytes | None, Headers]]:
+        return Record, (self.offset, self.timestamp, self.key, self.value, self.headers)
+
+
+def decode_records(
+    data: bytes, start: int, end: int, count: int, base_offset: int, base_timestamp: int, append_time_ms: int | None
+) -> list[Record]:
+    """The `count` records in data[start:end], which they fill exactly. Raises CorruptBatch.
+
+    `append_time_ms`: the timestamp of all of them in a LogAppendTime batch.
+    """
+    if start < 0 or end > len(data) or count < 0 or count * RECORD_BYTES_MIN > end - start:
+        raise CorruptBatch(f"{count} records cannot be in {end - start} bytes")
+    try:
+        return _decode(data, start, end, count, base_offset, base_timestamp, append_time_ms)
+    except IndexError:
+        raise CorruptBatch("a record is cut short") from None
+
+
+def _decode(
+    data: bytes, start: i64, end: i64, count: i64, base_offset: int, base_timestamp: int, append_time_ms: int | None
+) -> list[Record]:
+    records: list[Record] = []
+    at = start
+    number: i64 = 0
+    while number < count:
+        number += 1
+        length: i64 = data[at]
+        at += 1
+        if length > 0x7F:
+            length, at = _varint_rest(data, at, length)
+        length = (length >> 1) ^ -(length & 1)
+        stop = at + length
+        if length < RECORD_BYTES_MIN - 1 or stop > end:
+            raise CorruptBatch(f"a record of {length} bytes, but {end - at} are there")
+        at += 1  # its attributes, which nobody uses
+
+        time: i64 = data[at]
+        at += 1
+        if time > 0x7F:
+            time, at = _varlong_rest(data, at, time)
+        time = ((time >> 1) & INT64_MAX) ^ -(time & 1)
+
+        offset: i64 = data[at]
+        at += 1
+        if offset > 0x7F:
+            offset, at = _varint_rest(data, at, offset)
+        offset = (offset >> 1) ^ -(offset & 1)
+
+        length = data[at]
+        at += 1
+        if length > 0x7F:
+            length, at = _varint_rest(data, at, length)
+        key: bytes | None = None
+        if not length & 1:
+            after = at + (length >> 1)
+            if after > stop:
+                raise CorruptBatch(f"a key of {length >> 1} bytes, but {stop - at} are there")
+            key = data[at:after]
+            at = after
+
+        length = data[at]
+        at += 1
+        if length > 0x7F:
+            length, at = _varint_rest(data, at, length)
+        value: bytes | None = None
+        if not length & 1:
+            after = at + (length >> 1)
+            if after > stop:
+                raise CorruptBatch(f"a value of {length >> 1} bytes, but {stop - at} are there")
+            value = data[at:after]
+            at = after
+
+        headers: Headers = ()
+        if at >= stop:
+            raise CorruptBatch("a record without its headers")
+        if data[at]:
+            headers, at = _headers(data, at, stop)
+        else:
+            at += 1
+        if at != stop:
+            raise CorruptBatch(f"a record ends {stop - at} bytes before its length says")
+        timestamp = base_timestamp + time if append_time_ms is None else append_time_ms
+        if not INT64_MIN <= timestamp <= INT64_MAX:
+            timestamp = _wrapped(timestamp)
+        records.append(Record(base_offset + offset, timestamp, key, value, headers))
+    return records
+
+
+def _wrapped(number: int) -> int:
+    number &= _UINT64_MAX
+    return number - _UINT64_MAX - 1 if number > INT64_MAX else number
+
+
+def encode_records(records: list[Record], base_timestamp: int) -> bytes:
+    """The records at offset deltas 0, 1, 2, …, as they follow a header with that base timestamp."""
+    parts: list[bytes] = []
+    for delta, record in enumerate(records):
+        _encode(parts, delta, record.timestamp - base_timestamp, record.key, record.value, record.headers)
+    return b"".join(parts)
+
+
+def encode_kept(records: list[Record], base_offset: int, base_timestamp: int) -> bytes:
+    """The records at their own offsets, as compaction keeps them."""
+    parts: list[bytes] = []
+    for record in records:
+        delta = record.offset - base_offset
+        _encode(parts, delta, record.timestamp - base_timestamp, record.key, record.value, record.headers)
+    return b"".join(parts)
+
+
+def encode_pairs(pairs: list[tuple[bytes | None, bytes | None]]) -> bytes:
+    """(key, value) at offset deltas 0, 1, 2, …, all with the base timestamp and no headers."""
+    parts: list[bytes] = []
+    for delta, (key, value) in enumerate(pairs):
+        _encode(parts, delta, 0, key, value, ())
+    return b"".join(parts)
+
+
+def encode_record(
+    offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers
+) -> bytes:
+    """One record of a batch that is being built."""
+    parts: list[bytes] = []
+    _encode(parts, offset_delta, timestamp_delta, key, value, headers)
+    return b"".join(parts)
+
+
+def _encode(
+    parts: list[bytes],
+    offset_delta: i64,
+    timestamp_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Headers,
+) -> None:
+    time = varint(timestamp_delta)
+    offset = varint(offset_delta)
+    key_size = _NULL if key is None else varint(len(key))
+    value_size = _NULL if value is None else varint(len(value))
+    size: i64 = 1 + len(time) + len(offset) + len(key_size) + len(value_size)
+    if key is not None:
+        size += len(key)
+    if value is not None:
+        size += len(value)
+    tail = _encode_headers(headers) if headers else _NO_HEADERS
+    size += len(tail)
+    parts.append(varint(size))
+    parts.append(_NO_ATTRIBUTES)
+    parts.append(time)
+    parts.append(offset)
+    parts.append(key_size)
+    if key is not None:
+        parts.append(key)
+    parts.append(value_size)
+    if value is not None:
+        parts.append(value)
+    parts.append(tail)
+
+
+def _encode_headers(headers: Headers) -> bytes:
+    parts = [varint(len(headers))]
+    for name, value in headers:
+        raw = name.encode("utf-8", "surrogateescape")
+        parts.append(varint(len(raw)))
+        parts.append(raw)
+        if value is None:
+            parts.append(_NULL)
+        else:
+            parts.append(varint(len(value)))
+            parts.append(value)
+    return b"".join(parts)
+
+
+def varint(number: int) -> bytes:
+    """Zigzag, seven bits a byte, low bits first; int64, wrapping."""
+    if -_SMALL <= number < _SMALL:
+        return _VARINTS[number]
+    rest = ((number << 1) ^ (number >> 63)) & _UINT64_MAX
+    out: list[int] = []
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _varint_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
+    """The varint whose first byte, above 0x7f, has been read: (unsigned value, position after it)."""
+    value = first & 0x7F
+    shift: i64 = 7
+    while True:
+        byte: i64 = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift == 35:
+            raise CorruptBatch("a varint of more than 5 bytes")
+    if value > 0xFFFF_FFFF:
+        raise CorruptBatch("a varint of more than 32 bits")
+    return value, at
+
+
+def _varlong_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
+    """As `_varint_rest`, 64 bits; the value is unsigned when interpreted and may be negative when compiled."""
+    value = first & 0x7F
+    shift: i64 = 7
+    while True:
+        byte: i64 = data[at]
+        at += 1
+        if shift == 63 and byte > 1:
+            raise CorruptBatch("a varlong of more than 64 bits")
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _headers(data: bytes, at: i64, stop: i64) -> tuple[Headers, i64]:
+    count: i64 = data[at]
+    at += 1
+    if count > 0x7F:
+        count, at = _varint_rest(data, at, count)
+    if count & 1 or count > stop - at:  # the count is doubled, and a header has at least two bytes
+        raise CorruptBatch(f"{(count >> 1) ^ -(count & 1)} headers in {stop - at} bytes")
+    found: list[tuple[str, bytes | None]] = []
+    left = count >> 1
+    while left > 0:
+        left -= 1
+        name, at = _sized(data, at, stop)
+        if name is None:
+            raise CorruptBatch("a header without a name")
+        value, at = _sized(data, at, stop)
+        found.append((name.decode("utf-8", "surrogateescape"), value))
+    return tuple(found), at
+
+
+def _sized(data: bytes, at: i64, stop: i64) -> tuple[bytes | None, i64]:
+    size: i64 = data[at]
+    at += 1
+    if size > 0x7F:
+        size, at = _varint_rest(data, at, size)
+    if size & 1:
+        return None, at
+    after = at + (size >> 1)
+    if after > stop:
+        raise CorruptBatch(f"a header of {size >> 1} bytes, but {stop - at} are there")
+    return data[at:after], after
+
+
+def _varint_table() -> list[bytes]:
+    """Indexed by the number itself: 0 … _SMALL-1 from the front, -1 … -_SMALL from the back."""
+    table: list[bytes] = []
+    for number in [*range(_SMALL), *range(-_SMALL, 0)]:
+        zigzag = (number << 1) ^ (number >> 63)
+        table.append(bytes([zigzag]) if zigzag < 0x80 else bytes([zigzag & 0x7F | 0x80, zigzag >> 7]))
+    return table
+
+
+_SMALL: Final = 1024
+_UINT64_MAX: Final = 0xFFFF_FFFF_FFFF_FFFF
+_VARINTS: Final = _varint_table()
+_NULL: Final = b"\x01"
+_NO_HEADERS: Final = b"\x00"
+_NO_ATTRIBUTES: Final = b"\x00"
