@@ -1,0 +1,178 @@
+"""The settings of one broker: property strings in, typed attributes out.
+
+Laws
+    Every property that has an effect is one attribute: its name with `_` for `.`, its unit last as Kafka has it.
+    A configuration is right as a whole or refused; once built it does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rota.coordinator.config.broker_properties import USED
+from rota.coordinator.config.definition import ConfigRefused, Definition, Support, unknown
+from rota.coordinator.config.listeners import Endpoint, advertised, endpoints
+
+HOUR_MS, MINUTE_MS = 3_600_000, 60_000
+
+
+class BrokerConfig:
+    """What a broker is told. `BrokerConfig({"num.partitions": "3"})`; everything else has its default.
+
+    `properties` are the strings that were given; `warnings` one line for each that is known but has no effect.
+    Raises ConfigRefused, naming the property and what would be right.
+    """
+
+    node_id: int
+    broker_id: int
+    broker_rack: str | None
+    listeners: tuple[str, ...]
+    advertised_listeners: tuple[str, ...] | None
+    log_dir: tuple[str, ...]
+    log_dirs: tuple[str, ...]
+
+    group_initial_rebalance_delay_ms: int
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    offsets_retention_minutes: int
+    offsets_retention_check_interval_ms: int
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+
+    num_partitions: int
+    default_replication_factor: int
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    min_insync_replicas: int
+    unclean_leader_election_enable: bool
+    message_max_bytes: int
+    compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    producer_id_expiration_ms: int
+    transaction_max_timeout_ms: int
+
+    log_segment_bytes: int
+    log_roll_ms: int | None
+    log_roll_hours: int
+    log_retention_ms: int | None
+    log_retention_minutes: int | None
+    log_retention_hours: int
+    log_retention_bytes: int
+    log_retention_check_interval_ms: int
+    log_cleanup_policy: tuple[str, ...]
+    log_flush_interval_messages: int
+    log_flush_interval_ms: int | None
+    log_flush_scheduler_interval_ms: int
+    log_index_interval_bytes: int
+    log_cleaner_enable: bool
+    log_cleaner_backoff_ms: int
+    log_cleaner_delete_retention_ms: int
+    log_cleaner_min_cleanable_ratio: float
+    log_cleaner_min_compaction_lag_ms: int
+    log_cleaner_max_compaction_lag_ms: int
+    log_message_timestamp_type: str
+    log_message_timestamp_before_max_ms: int
+    log_message_timestamp_after_max_ms: int
+
+    socket_request_max_bytes: int
+    socket_listen_backlog_size: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
+    connections_max_idle_ms: int
+    queued_max_requests: int
+    queued_max_request_bytes: int
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    max_request_partition_size_limit: int
+    request_timeout_ms: int
+    controlled_shutdown_enable: bool
+    replica_lag_time_max_ms: int
+
+    rota_drain_timeout_ms: int
+    rota_inflight_bytes_max: int
+    rota_connection_inflight_bytes_max: int
+    rota_connection_write_buffer_bytes_max: int
+
+    properties: dict[str, str]
+    warnings: tuple[str, ...]
+    listens: tuple[Endpoint, ...]  # of `listeners`, without those of a metadata quorum
+    advertises: tuple[Endpoint, ...]  # of `advertised.listeners`; empty when clients are told what they used
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self.properties = dict(properties or {})
+        self.warnings = tuple(_warnings(self.properties))
+        for name, definition in USED.items():
+            setattr(self, name.replace(".", "_"), definition.parse(self.properties.get(name, definition.default)))
+        self._derive()
+        self._check()
+
+    def _derive(self) -> None:
+        if "broker.id" in self.properties and "node.id" not in self.properties:
+            self.node_id = self.broker_id
+        self.broker_id = self.node_id
+        self.log_dirs = self.log_dirs or self.log_dir  # log.dirs unset is None until here
+        self.listens = endpoints("listeners", self.listeners, self.properties)
+        self.advertises = advertised(self.advertised_listeners, self.properties)
+
+    def _check(self) -> None:
+        if self.node_id < 0:
+            raise ConfigRefused("node.id", "Invalid value for configuration node.id: it cannot be negative")
+        if not self.log_dirs:
+            raise ConfigRefused("log.dirs", "Configuration log.dirs names no folder")
+        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
+            raise ConfigRefused(
+                "group.min.session.timeout.ms",
+                f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) must not be above "
+                f"group.max.session.timeout.ms ({self.group_max_session_timeout_ms})",
+            )
+
+    @property
+    def segment_ms(self) -> int:
+        """Age at which a new segment begins: log.roll.ms, else log.roll.hours."""
+        return self.log_roll_ms if self.log_roll_ms is not None else self.log_roll_hours * HOUR_MS
+
+    @property
+    def retention_ms(self) -> int:
+        """Age at which segments go; -1 for no limit: log.retention.ms, else .minutes, else .hours."""
+        if self.log_retention_ms is not None:
+            return self.log_retention_ms
+        if self.log_retention_minutes is not None:
+            return self.log_retention_minutes * MINUTE_MS if self.log_retention_minutes >= 0 else -1
+        return self.log_retention_hours * HOUR_MS if self.log_retention_hours >= 0 else -1
+
+    def changed(self, properties: Mapping[str, str]) -> BrokerConfig:
+        """The same settings with these on top. Raises ConfigRefused."""
+        return BrokerConfig({**self.properties, **properties})
+
+
+def definition_of(name: str) -> Definition:
+    """What a broker property is. Raises ConfigRefused with the nearest known name."""
+    used = USED.get(name)
+    if used is not None:
+        return used
+    from rota.coordinator.config.other_properties import foreign, others
+
+    known = others().get(name) or foreign().get(name)
+    if known is None:
+        if name.startswith("listener.name."):
+            raise ConfigRefused(name, f"Configuration {name}: settings of a single listener are not supported")
+        raise unknown(name, (*USED, *others()), "broker")
+    return known
+
+
+def _warnings(properties: Mapping[str, str]) -> Iterator[str]:
+    for name, text in properties.items():
+        definition = definition_of(name)
+        if definition.support is Support.USED:
+            continue
+        value = definition.parse(text)
+        if definition.support is Support.REFUSED and value not in (definition.parse(definition.default), "", ()):
+            raise ConfigRefused(name, f"Configuration {name} is not supported: {definition.doc}")
+        yield f"{name} has no effect: {definition.doc}"

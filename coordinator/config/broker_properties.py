@@ -1,0 +1,136 @@
+"""The broker properties that Rota acts on: Apache Kafka 4.3's names and defaults, and Rota's own under `rota.`.
+
+Where a default differs from Kafka's, the line says why. What Kafka knows beyond these is in other_properties.py.
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.config.definition import LONG_MAX, Definition, Type, Update, by_name
+
+_NO_LIMIT = str(LONG_MAX)
+_NO_COUNT = "2147483647"
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_D, _T, _ANY = Definition, Type, Update.CLUSTER_WIDE
+_EACH = Update.PER_BROKER
+
+_IDENTITY = (
+    # Kafka has no default for node.id; a lone broker needs none.
+    _D("node.id", _T.INT, "1", "Number of this broker in its cluster.", 0),
+    _D("broker.id", _T.INT, "-1", "Older name of node.id.", -1),
+    _D("broker.rack", _T.STRING, None, "Place of this broker, for clients that prefer a near one."),
+    # Kafka listens on every interface; Rota on the loopback until told otherwise: it has no authentication yet.
+    _D("listeners", _T.LIST, "PLAINTEXT://127.0.0.1:9092", "Where to listen: NAME://HOST:PORT.", update=_EACH),
+    _D(
+        "advertised.listeners",
+        _T.LIST,
+        None,
+        "Addresses that clients are told; unset, each client is told the address that it used.",
+    ),
+    # Kafka's is /tmp/kafka-logs, which a reboot empties.
+    _D("log.dir", _T.LIST, "rota-data", "Folder of the logs when log.dirs is unset."),
+    _D("log.dirs", _T.LIST, None, "Folders of the logs."),
+)
+
+_GROUPS = (
+    _D(
+        "group.initial.rebalance.delay.ms", _T.INT, "3000", "Wait for more members when an empty group fills, in ms.", 0
+    ),
+    _D("group.min.session.timeout.ms", _T.INT, "6000", "Shortest session timeout that a member may ask for, in ms."),
+    _D("group.max.session.timeout.ms", _T.INT, "1800000", "Longest session timeout that a member may ask for, in ms."),
+    _D("group.max.size", _T.INT, _NO_COUNT, "Most members of one group.", 1),
+    _D("offsets.topic.num.partitions", _T.INT, "50", "Partitions of __consumer_offsets.", 1),
+    _D("offsets.topic.replication.factor", _T.SHORT, "3", "Replicas of __consumer_offsets, as far as brokers go.", 1),
+    _D("offsets.topic.segment.bytes", _T.INT, "104857600", "Segment size of __consumer_offsets, in bytes.", 1),
+    _D("offsets.retention.minutes", _T.INT, "10080", "How long an empty group's offsets are kept, in minutes.", 1),
+    _D("offsets.retention.check.interval.ms", _T.LONG, "600000", "Time between looks for old offsets, in ms.", 1),
+    _D("offset.metadata.max.bytes", _T.INT, "4096", "Largest text that a commit may carry, in bytes."),
+    _D("offsets.commit.timeout.ms", _T.INT, "5000", "How long a commit may wait to be durable, in ms.", 1),
+)
+
+_TOPICS = (
+    _D("num.partitions", _T.INT, "1", "Partitions of a topic that nobody gave a number.", 1),
+    _D("default.replication.factor", _T.INT, "1", "Replicas of a topic that nobody gave a number."),
+    _D("auto.create.topics.enable", _T.BOOLEAN, "true", "Create a topic when a client asks for its metadata."),
+    _D("delete.topic.enable", _T.BOOLEAN, "true", "Let clients delete topics."),
+    _D("min.insync.replicas", _T.INT, "1", "Replicas that must have a record before acks=all.", 1, update=_ANY),
+    _D("unclean.leader.election.enable", _T.BOOLEAN, "false", "Let a replica that lags behind lead.", update=_ANY),
+    _D("message.max.bytes", _T.INT, "1048588", "Largest batch that is accepted, in bytes.", 0, update=_ANY),
+    _D("compression.type", _T.STRING, "producer", "Codec that batches are kept in.", choices=_CODECS, update=_ANY),
+    _D("compression.gzip.level", _T.INT, "-1", "Level of gzip on the broker.", 1, 9, also=-1, update=_ANY),
+    _D("compression.lz4.level", _T.INT, "9", "Level of lz4 on the broker.", 1, 17, update=_ANY),
+    _D("compression.zstd.level", _T.INT, "3", "Level of zstd on the broker.", -131072, 22, update=_ANY),
+    _D("producer.id.expiration.ms", _T.INT, "86400000", "When an idle producer is forgotten, in ms.", 1, update=_ANY),
+    _D("transaction.max.timeout.ms", _T.INT, "900000", "Longest transaction that may be asked for, in ms.", 1),
+)
+
+_LOG = (
+    _D(
+        "log.segment.bytes", _T.INT, "1073741824", "Size at which a new segment begins, in bytes.", 1 << 20, update=_ANY
+    ),
+    _D("log.roll.ms", _T.LONG, None, "Age at which a new segment begins, in ms; before log.roll.hours.", update=_ANY),
+    _D("log.roll.hours", _T.INT, "168", "Age at which a new segment begins, in hours.", 1),
+    _D("log.retention.ms", _T.LONG, None, "Age at which segments go, in ms; -1 for no limit.", -1, update=_ANY),
+    _D("log.retention.minutes", _T.INT, None, "Age at which segments go, in minutes.", -1),
+    _D("log.retention.hours", _T.INT, "168", "Age at which segments go, in hours.", -1),
+    _D("log.retention.bytes", _T.LONG, "-1", "Size above which old segments go, in bytes.", update=_ANY),
+    _D("log.retention.check.interval.ms", _T.LONG, "300000", "Time between looks for old segments, in ms.", 1),
+    _D(
+        "log.cleanup.policy",
+        _T.LIST,
+        "delete",
+        "What happens to old records.",
+        choices=("compact", "delete"),
+        update=_ANY,
+    ),
+    _D("log.flush.interval.messages", _T.LONG, _NO_LIMIT, "Records after which a log is synced.", 1, update=_ANY),
+    _D("log.flush.interval.ms", _T.LONG, None, "Time after which a log is synced, in ms.", update=_ANY),
+    _D("log.flush.scheduler.interval.ms", _T.LONG, _NO_LIMIT, "Time between looks for logs to sync, in ms."),
+    _D("log.index.interval.bytes", _T.INT, "4096", "Bytes of log between two index entries.", 0, update=_ANY),
+    _D("log.cleaner.enable", _T.BOOLEAN, "true", "Compact the logs whose policy says so."),
+    _D("log.cleaner.backoff.ms", _T.LONG, "15000", "Rest of the cleaner when nothing is due, in ms.", 0, update=_ANY),
+    _D("log.cleaner.delete.retention.ms", _T.LONG, "86400000", "Age at which tombstones go, in ms.", 0, update=_ANY),
+    _D("log.cleaner.min.cleanable.ratio", _T.DOUBLE, "0.5", "Uncompacted share that is due.", 0, 1, update=_ANY),
+    _D("log.cleaner.min.compaction.lag.ms", _T.LONG, "0", "Age below which none is compacted, in ms.", 0, update=_ANY),
+    _D("log.cleaner.max.compaction.lag.ms", _T.LONG, _NO_LIMIT, "Age at which all is due, in ms.", 1, update=_ANY),
+    _D(
+        "log.message.timestamp.type",
+        _T.STRING,
+        "CreateTime",
+        "Whose clock stamps a record.",
+        choices=("CreateTime", "LogAppendTime"),
+        update=_ANY,
+    ),
+    _D(
+        "log.message.timestamp.before.max.ms", _T.LONG, _NO_LIMIT, "How late a timestamp may be, in ms.", 0, update=_ANY
+    ),
+    _D(
+        "log.message.timestamp.after.max.ms", _T.LONG, "3600000", "How early a timestamp may be, in ms.", 0, update=_ANY
+    ),
+)
+
+_SERVER = (
+    _D("socket.request.max.bytes", _T.INT, "104857600", "Largest request, in bytes.", 1),
+    _D("socket.listen.backlog.size", _T.INT, "50", "Connections that may wait to be accepted.", 1),
+    _D("max.connections", _T.INT, _NO_COUNT, "Most connections at one time.", 0, update=_ANY),
+    _D("max.connections.per.ip", _T.INT, _NO_COUNT, "Most connections of one address.", 0, update=_ANY),
+    _D("max.connections.per.ip.overrides", _T.STRING, "", "host:count,... for single addresses.", update=_ANY),
+    _D("connections.max.idle.ms", _T.LONG, "600000", "Silence after which a connection is closed, in ms."),
+    _D("queued.max.requests", _T.INT, "500", "Requests of one connection that may wait for their turn.", 1),
+    _D("queued.max.request.bytes", _T.LONG, "-1", "Bytes of waiting requests; -1 for rota.inflight.bytes.max."),
+    _D("fetch.max.bytes", _T.INT, "57671680", "Largest answer to one Fetch, in bytes.", 1024),
+    _D("max.incremental.fetch.session.cache.slots", _T.INT, "1000", "Fetch sessions that are remembered.", 0),
+    _D("max.request.partition.size.limit", _T.INT, "2000", "Most partitions in one DescribeTopicPartitions answer.", 1),
+    _D("request.timeout.ms", _T.INT, "30000", "How long one broker waits for another, in ms."),
+    _D("controlled.shutdown.enable", _T.BOOLEAN, "true", "Hand leadership over before stopping."),
+    _D("replica.lag.time.max.ms", _T.LONG, "30000", "Lag at which a replica leaves the in-sync ones, in ms."),
+)
+
+_ROTA = (
+    _D("rota.drain.timeout.ms", _T.LONG, "5000", "Time that a stop gives to requests under way, in ms.", 0),
+    _D("rota.inflight.bytes.max", _T.LONG, "268435456", "Bytes of all requests under way; beyond, reading stops.", 1),
+    _D("rota.connection.inflight.bytes.max", _T.LONG, "67108864", "The same for one connection.", 1),
+    _D("rota.connection.write.buffer.bytes.max", _T.INT, "1048576", "Unread replies of one peer, in bytes.", 1),
+)
+
+USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_ROTA))
+"""Every property that has an effect, by name."""

@@ -1,0 +1,120 @@
+"""The settings of one topic: what was set for it on top of what the broker gives.
+
+Source: KIP-226 (DescribeConfigs sources). A wrong name or value is INVALID_CONFIG on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.broker_properties import USED
+from rota.coordinator.config.definition import LONG_MAX, ConfigRefused, Support, Value, unknown
+from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
+from rota.coordinator.log.contract import LogConfig
+
+
+def check_topic(overrides: Mapping[str, str | None]) -> dict[str, str]:
+    """What was asked for a topic, if all of it is right. Raises ConfigRefused."""
+    checked: dict[str, str] = {}
+    for name, text in overrides.items():
+        definition = TOPIC.get(name)
+        if definition is None:
+            raise unknown(name, TOPIC, "topic")
+        if text is None:
+            raise ConfigRefused(name, f"Null value not supported for topic configs: {name}")
+        value = definition.parse(text)
+        if definition.support is Support.REFUSED and value != definition.parse(definition.default):
+            raise ConfigRefused(name, f"Configuration {name} is not supported: {definition.doc}")
+        checked[name] = text
+    return checked
+
+
+class TopicConfig:
+    """One topic's settings over the broker's. Raises ConfigRefused when `overrides` or the two together are wrong."""
+
+    def __init__(self, overrides: Mapping[str, str | None], broker: BrokerConfig) -> None:
+        self.overrides = check_topic(overrides)
+        self.broker = broker
+        if self._long("min.compaction.lag.ms") > self._long("max.compaction.lag.ms"):
+            raise ConfigRefused(
+                "min.compaction.lag.ms", "min.compaction.lag.ms must not be above max.compaction.lag.ms"
+            )
+
+    def text(self, name: str) -> str:
+        """The value in force, as text."""
+        own = self.overrides.get(name)
+        if own is not None:
+            return own
+        for broker_name, factor in SYNONYMS.get(name, ()):
+            given = self._from_broker(broker_name)
+            if given is not None:
+                return given if factor == 1 else _times(given, factor)
+        default = TOPIC[name].default
+        assert default is not None  # every topic config has one
+        return default
+
+    def _from_broker(self, name: str) -> str | None:
+        used = USED.get(name)
+        return self.broker.properties.get(name, used.default if used is not None else None)
+
+    def value(self, name: str) -> Value:
+        """The value in force, typed."""
+        return TOPIC[name].parse(self.text(name))
+
+    def _long(self, name: str) -> int:
+        value = self.value(name)
+        assert isinstance(value, int)
+        return value
+
+    @cached_property
+    def min_insync_replicas(self) -> int:
+        """Replicas that must have a record before acks=all is answered."""
+        return self._long("min.insync.replicas")
+
+    @cached_property
+    def compression_type(self) -> str:
+        """`producer` to keep what came, or the codec that batches are kept in."""
+        return self.text("compression.type")
+
+    @cached_property
+    def timestamp_before_max_ms(self) -> int:
+        """How far a record's timestamp may lie behind the broker's clock."""
+        return self._long("message.timestamp.before.max.ms")
+
+    @cached_property
+    def timestamp_after_max_ms(self) -> int:
+        """How far a record's timestamp may lie ahead of the broker's clock."""
+        return self._long("message.timestamp.after.max.ms")
+
+    def log_config(self) -> LogConfig:
+        """The same settings as the log takes them."""
+        policy, ratio = self.value("cleanup.policy"), self.value("min.cleanable.dirty.ratio")
+        assert isinstance(policy, tuple)
+        assert isinstance(ratio, float)
+        return LogConfig(
+            segment_bytes=self._long("segment.bytes"),
+            segment_ms=self._long("segment.ms"),
+            index_interval_bytes=self._long("index.interval.bytes"),
+            retention_ms=_limit(self._long("retention.ms")),
+            retention_bytes=_limit(self._long("retention.bytes")),
+            compact="compact" in policy,
+            delete="delete" in policy,
+            min_compaction_lag_ms=self._long("min.compaction.lag.ms"),
+            min_cleanable_dirty_ratio=ratio,
+            delete_retention_ms=self._long("delete.retention.ms"),
+            flush_messages=None if self._long("flush.messages") == LONG_MAX else self._long("flush.messages"),
+            message_bytes_max=self._long("max.message.bytes"),
+            log_append_time=self.text("message.timestamp.type").strip() == "LogAppendTime",
+            producer_id_expiration_ms=self.broker.producer_id_expiration_ms,
+        )
+
+
+def _times(text: str, factor: int) -> str:
+    return str(int(text) * factor if int(text) >= 0 else -1)
+
+
+def _limit(value: int) -> int | None:
+    """Kafka's -1 (any negative number) is no limit."""
+    return None if value < 0 else value
