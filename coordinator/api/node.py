@@ -31,7 +31,8 @@ class Call:
     version: int
     client_id: str
     client_host: str  # the peer's address, as Kafka writes it into group metadata: "/127.0.0.1"
-    reached_host: str  # the local address that the client used; advertised when nothing else is configured
+    # the address to tell this client: what its listener advertises or, where none is configured, the one that it used
+    reached_host: str
     reached_port: int
     connection_id: int = 0
 

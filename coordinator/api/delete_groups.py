@@ -1,0 +1,56 @@
+"""DeleteGroups, key 42, versions 0-2.
+
+v2 flexible. Only an Empty group may go; its offsets go with it.
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.group.events import Remove
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.delete_groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DeleteGroupsResponseDeletableGroupResult,
+)
+
+
+def delete_groups(
+    node: Node, call: Call, request: DeleteGroupsRequest
+) -> DeleteGroupsResponse | Parked[DeleteGroupsResponse]:
+    """Each group is answered for itself, when its tombstones are durable."""
+    whole: Parked[DeleteGroupsResponse] = Parked()
+    names = tuple(dict.fromkeys(request.groups_names))
+    codes: dict[str, ErrorCode] = {}
+    if not names:
+        return DeleteGroupsResponse()
+
+    def one_more(name: str, code: ErrorCode) -> None:
+        codes[name] = code
+        if len(codes) == len(names):
+            whole.answer(_response(names, codes))
+
+    for name in names:
+        _delete(node, name).then(lambda code, name=name: one_more(name, code))  # type: ignore[misc]
+    return whole
+
+
+def _delete(node: Node, group_id: str) -> Parked[ErrorCode]:
+    shard = node.groups.ready(group_id)
+    refused: Parked[ErrorCode] = Parked()
+    if isinstance(shard, ErrorCode):
+        refused.answer(shard)
+        return refused
+    group = shard.groups.get(group_id)
+    if group is None:
+        refused.answer(ErrorCode.GROUP_ID_NOT_FOUND)
+        return refused
+    token = shard.token()
+    return shard.submit(group, Remove(token), token, lambda code: code)
+
+
+def _response(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        results=tuple(DeleteGroupsResponseDeletableGroupResult(group_id=n, error_code=codes[n]) for n in names)
+    )

@@ -1,0 +1,78 @@
+"""DescribeGroups, key 15, versions 0-6.
+
+v3 authorized operations (KIP-430) · v4 instance ids (KIP-345) · v5 flexible · v6 error message, and
+GROUP_ID_NOT_FOUND instead of the state Dead (KIP-1043)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.group.machine import Group
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseDescribedGroup,
+    DescribeGroupsResponseDescribedGroupMember,
+)
+
+# every operation on a group (read, delete, describe, their configs): there is no authorizer that forbids any
+AUTHORIZED_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+NOT_ASKED: Final = -(2**31)
+
+
+def describe_groups(
+    node: Node, call: Call, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse | Parked[DescribeGroupsResponse]:
+    """State, protocol and members of each group that is named."""
+    operations = AUTHORIZED_OPERATIONS if call.version >= 3 and request.include_authorized_operations else NOT_ASKED
+    return DescribeGroupsResponse(groups=tuple(_describe(node, call, name, operations) for name in request.groups))
+
+
+def _describe(node: Node, call: Call, group_id: str, operations: int) -> DescribeGroupsResponseDescribedGroup:
+    shard = node.groups.ready(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+    if isinstance(shard, ErrorCode):
+        return DescribeGroupsResponseDescribedGroup(
+            group_id=group_id, error_code=shard, group_state="", protocol_type="", protocol_data=""
+        )
+    group = shard.groups.get(group_id)
+    if group is None:
+        return _unknown(call, group_id, operations)
+    return DescribeGroupsResponseDescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=group.described_protocol,
+        members=_members(group),
+        authorized_operations=operations,
+    )
+
+
+def _unknown(call: Call, group_id: str, operations: int) -> DescribeGroupsResponseDescribedGroup:
+    missing = call.version >= 6
+    return DescribeGroupsResponseDescribedGroup(
+        group_id=group_id,
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
+        error_message=f"Group {group_id} not found." if missing else None,
+        group_state="Dead",
+        protocol_type="",
+        protocol_data="",
+        authorized_operations=operations,
+    )
+
+
+def _members(group: Group) -> tuple[DescribeGroupsResponseDescribedGroupMember, ...]:
+    return tuple(
+        DescribeGroupsResponseDescribedGroupMember(
+            member_id=one.member_id,
+            group_instance_id=one.instance_id,
+            client_id=one.client_id,
+            client_host=one.client_host,
+            member_metadata=one.subscription,
+            member_assignment=one.assignment,
+        )
+        for one in group.described_members()
+    )

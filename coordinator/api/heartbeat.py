@@ -1,0 +1,34 @@
+"""Heartbeat, key 12, versions 0-4.
+
+v3 static members (KIP-345) · v4 flexible
+
+While the shard loads the answer is "all is well": a member must not lose its place because the broker restarted.
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse | Parked[HeartbeatResponse]:
+    """The hot path: no event, no effects; the group moves one deadline."""
+    group_id = request.group_id
+    if not group_id:
+        return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    shard = node.groups.ready(group_id)
+    if isinstance(shard, ErrorCode):
+        loading = shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return HeartbeatResponse(error_code=ErrorCode.NONE if loading else shard)
+    group = shard.groups.get(group_id)
+    if group is None:
+        return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    code = group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, node.now_ms())
+    response = HeartbeatResponse(error_code=code)
+    return response if shard.settled else shard.when_settled(response, _refused)
+
+
+def _refused(code: ErrorCode) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=code)

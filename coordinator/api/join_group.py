@@ -1,0 +1,78 @@
+"""JoinGroup, key 11, versions 0-9.
+
+v1 rebalance timeout · v4 MEMBER_ID_REQUIRED first (KIP-394) · v5 static members (KIP-345) · v6 flexible
+v7 protocol type in the answer · v8 reason (KIP-800) · v9 skip assignment (KIP-814)
+"""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.group.effects import Joined
+from rota.coordinator.group.events import InstanceId, Join, MemberId, Proto
+from rota.coordinator.server.parked import Parked
+from rota.coordinator.shard.shard import Shard
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+
+
+def join_group(
+    node: Node, call: Call, request: JoinGroupRequest
+) -> JoinGroupResponse | Parked[JoinGroupResponse]:
+    """Answered when the group's next generation begins, or at once with a refusal."""
+    shard = _refusal(node, request)
+    if isinstance(shard, ErrorCode):
+        return _response(Joined(member_id=MemberId(request.member_id), error=shard), call.version)
+    group = node.groups.group(shard, request.group_id)
+    event = _event(shard, call, request)
+    parked: Parked[Joined] = shard.submit(
+        group, event, event.token, lambda code: Joined(member_id=event.member_id, error=code), mutes=True
+    )
+    return parked.map(lambda body: _response(body, call.version))
+
+
+def _refusal(node: Node, request: JoinGroupRequest) -> Shard | ErrorCode:
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    config = node.groups.config
+    if not config.session_min_ms <= request.session_timeout_ms <= config.session_max_ms:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    return node.groups.ready(request.group_id)
+
+
+def _event(shard: Shard, call: Call, request: JoinGroupRequest) -> Join:
+    instance_id = request.group_instance_id
+    return Join(
+        token=shard.token(),
+        member_id=MemberId(request.member_id),
+        instance_id=None if instance_id is None else InstanceId(instance_id),
+        fresh_id=MemberId(request.member_id or f"{instance_id or call.client_id}-{uuid4()}"),
+        client_id=call.client_id,
+        client_host=call.client_host,
+        session_ms=request.session_timeout_ms,
+        rebalance_ms=request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols=tuple(Proto(one.name, one.metadata) for one in request.protocols),
+        requires_known_id=call.version >= 4 and instance_id is None,
+        can_skip_assignment=call.version >= 9,
+        reason=request.reason,
+    )
+
+
+def _response(body: Joined, version: int) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=body.error,
+        generation_id=body.generation,
+        protocol_type=body.protocol_type,
+        protocol_name=body.protocol if version >= 7 else body.protocol or "",
+        leader=body.leader,
+        skip_assignment=body.skip_assignment,
+        member_id=body.member_id,
+        members=tuple(
+            JoinGroupResponseMember(
+                member_id=one.member_id, group_instance_id=one.instance_id, metadata=one.metadata
+            )
+            for one in body.members
+        ),
+    )

@@ -1,0 +1,57 @@
+"""LeaveGroup, key 13, versions 0-5.
+
+v3 many members at once, by member id or instance id (KIP-345) · v4 flexible · v5 reason (KIP-800)
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.group.effects import Left
+from rota.coordinator.group.events import InstanceId, Leave, Leaver, MemberId
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeaveGroupResponseMemberResponse
+
+
+def leave_group(
+    node: Node, call: Call, request: LeaveGroupRequest
+) -> LeaveGroupResponse | Parked[LeaveGroupResponse]:
+    """Each member that leaves is answered for itself."""
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    shard = node.groups.ready(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return LeaveGroupResponse(error_code=shard)
+    leavers = _leavers(call, request)
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        nobody = tuple((one.member_id, one.instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for one in leavers)
+        return _response(Left(ErrorCode.NONE, nobody), call.version)
+    token = shard.token()
+    parked: Parked[Left] = shard.submit(group, Leave(token, leavers), token, Left)
+    return parked.map(lambda body: _response(body, call.version))
+
+
+def _leavers(call: Call, request: LeaveGroupRequest) -> tuple[Leaver, ...]:
+    if call.version < 3:
+        return (Leaver(MemberId(request.member_id), None),)
+    return tuple(
+        Leaver(
+            MemberId(one.member_id),
+            None if one.group_instance_id is None else InstanceId(one.group_instance_id),
+            one.reason,
+        )
+        for one in request.members
+    )
+
+
+def _response(body: Left, version: int) -> LeaveGroupResponse:
+    if version < 3:
+        return LeaveGroupResponse(error_code=body.error or (body.members[0][2] if body.members else 0))
+    return LeaveGroupResponse(
+        error_code=body.error,
+        members=tuple(
+            LeaveGroupResponseMemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=code)
+            for member_id, instance_id, code in body.members
+        ),
+    )

@@ -1,0 +1,38 @@
+"""ListGroups, key 16, versions 0-5.
+
+v3 flexible · v4 filter by state (KIP-518) · v5 filter by type (KIP-848)
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.node import Call, Node
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.list_groups import (
+    ListGroupsRequest,
+    ListGroupsResponse,
+    ListGroupsResponseListedGroup,
+)
+
+CLASSIC = "classic"
+
+
+def list_groups(node: Node, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
+    """Every group of this broker, those of one kind or state if asked. Letter case does not matter."""
+    if node.groups.is_loading:
+        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    if types and CLASSIC not in types:
+        return ListGroupsResponse()
+    return ListGroupsResponse(
+        groups=tuple(
+            ListGroupsResponseListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=CLASSIC,
+            )
+            for _, group in node.groups.groups()
+            if not states or group.state.value.lower() in states
+        )
+    )

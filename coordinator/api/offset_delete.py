@@ -1,0 +1,59 @@
+"""OffsetDelete, key 47, version 0 (KIP-496).
+
+Forgets the offsets of topics that the group does not subscribe to.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.group.effects import OffsetsDropped
+from rota.coordinator.group.events import DropOffsets
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+def offset_delete(
+    node: Node, call: Call, request: OffsetDeleteRequest
+) -> OffsetDeleteResponse | Parked[OffsetDeleteResponse]:
+    """Each partition is answered for itself, when its tombstone is durable."""
+    shard = node.groups.ready(request.group_id) if request.group_id else ErrorCode.INVALID_GROUP_ID
+    if isinstance(shard, ErrorCode):
+        return OffsetDeleteResponse(error_code=shard)
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+    known, unknown = [], []
+    for topic in request.topics:
+        found = node.topics.get(topic.name)
+        for one in topic.partitions:
+            exists = found is not None and 0 <= one.partition_index < len(found.partitions)
+            (known if exists else unknown).append((topic.name, one.partition_index))
+    token = shard.token()
+    parked: Parked[OffsetsDropped] = shard.submit(group, DropOffsets(token, tuple(known)), token, OffsetsDropped)
+    return parked.map(lambda body: _response(body, unknown))
+
+
+def _response(body: OffsetsDropped, unknown: list[tuple[str, int]]) -> OffsetDeleteResponse:
+    if body.error:
+        return OffsetDeleteResponse(error_code=body.error)
+    missing = [(topic, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for topic, index in unknown]
+    ordered = sorted([*body.partitions, *missing])
+    return OffsetDeleteResponse(
+        topics=tuple(
+            OffsetDeleteResponseTopic(
+                name=name,
+                partitions=tuple(
+                    OffsetDeleteResponsePartition(partition_index=index, error_code=code) for _, index, code in some
+                ),
+            )
+            for name, some in groupby(ordered, lambda one: one[0])
+        )
+    )

@@ -1,0 +1,59 @@
+"""SyncGroup, key 14, versions 0-5.
+
+v3 static members (KIP-345) · v4 flexible · v5 protocol type and name, to be compared with the group's (KIP-559)
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.group.effects import Synced
+from rota.coordinator.group.events import InstanceId, MemberId, Sync
+from rota.coordinator.server.parked import Parked
+from rota.coordinator.shard.shard import Shard
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+def sync_group(
+    node: Node, call: Call, request: SyncGroupRequest
+) -> SyncGroupResponse | Parked[SyncGroupResponse]:
+    """Answered when the leader's assignment has come and is durable."""
+    shard = _refusal(node, call, request)
+    if isinstance(shard, ErrorCode):
+        return SyncGroupResponse(error_code=shard)
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    event = _event(shard, request)
+    parked: Parked[Synced] = shard.submit(group, event, event.token, lambda code: Synced(error=code), mutes=True)
+    return parked.map(_response)
+
+
+def _refusal(node: Node, call: Call, request: SyncGroupRequest) -> Shard | ErrorCode:
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return node.groups.ready(request.group_id)
+
+
+def _event(shard: Shard, request: SyncGroupRequest) -> Sync:
+    instance_id = request.group_instance_id
+    return Sync(
+        token=shard.token(),
+        member_id=MemberId(request.member_id),
+        instance_id=None if instance_id is None else InstanceId(instance_id),
+        generation=request.generation_id,
+        protocol_type=request.protocol_type,
+        protocol=request.protocol_name,
+        assignments=tuple((MemberId(one.member_id), one.assignment) for one in request.assignments),
+    )
+
+
+def _response(body: Synced) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=body.error,
+        protocol_type=body.protocol_type,
+        protocol_name=body.protocol,
+        assignment=body.assignment,
+    )

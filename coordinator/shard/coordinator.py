@@ -1,0 +1,218 @@
+"""All shards of this broker, and the world they live in.
+
+Laws
+    A shard answers only while it leads its partition and has replayed all of it: until then NOT_COORDINATOR or
+    COORDINATOR_LOAD_IN_PROGRESS.
+    Records of one loop turn are written together: every dirty shard is flushed once at the end of the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Protocol
+
+import structlog
+
+from rota.coordinator.group.effects import Note
+from rota.coordinator.group.events import Event, ExpireOffsets, TopicsGone
+from rota.coordinator.group.machine import Group, GroupConfig
+from rota.coordinator.log.contract import AppendRefused, StorageFailed
+from rota.coordinator.observe.timeline import Timelines
+from rota.coordinator.shard.records import Encoded
+from rota.coordinator.shard.replay import Readable, Replay
+from rota.coordinator.shard.routing import shard_of
+from rota.coordinator.shard.shard import Shard, ShardState
+from rota.protocol.errors import ErrorCode
+from rota.protocol.records.record import write_batch
+
+log = structlog.get_logger("rota.coordinator")
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # more records than this go out as several batches
+RELOAD_AFTER_MS: Final = 1_000  # a failed disk is asked again at this pace
+
+
+class OffsetsPartition(Protocol):
+    """The partition of `__consumer_offsets` under a shard."""
+
+    @property
+    def log(self) -> Readable:
+        """Its records. Raises StorageFailed while offline."""
+
+    def append_trusted(self, batches: bytes, now_ms: int) -> object:
+        """Write what the broker built itself. Raises StorageFailed."""
+
+
+class Alarms(Protocol):
+    """Timers by key; setting one again moves it."""
+
+    def at(self, key: object, at_ms: int, call: Callable[[], None]) -> None:
+        """Call at that time."""
+
+    def cancel(self, key: object) -> None:
+        """Do not."""
+
+
+class Coordinator:
+    """The shards by number, and the shell that carries out what they decide."""
+
+    def __init__(
+        self,
+        *,
+        shards: int,
+        config: GroupConfig,
+        partition: Callable[[int], OffsetsPartition],
+        when_durable: Callable[[OffsetsPartition, Callable[[], None]], None],
+        alarms: Alarms,
+        clock: Callable[[], int],
+        soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self.config, self.timelines = config, Timelines()
+        self.shards = [Shard(index, self) for index in range(shards)]
+        self.now_ms = clock
+        self._partition, self._when_durable, self._alarms, self._soon = partition, when_durable, alarms, soon
+        self._dirty: list[Shard] = []
+        self._loading: dict[int, Replay] = {}
+
+    # ---- for the APIs
+
+    def ready(self, group_id: str) -> Shard | ErrorCode:
+        """The shard of a group, or why it cannot answer (14, 16)."""
+        shard = self.shards[shard_of(group_id, len(self.shards))]
+        if shard.state is ShardState.READY:
+            return shard
+        if shard.state is ShardState.CATCHING_UP:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NOT_COORDINATOR
+
+    def group(self, shard: Shard, group_id: str) -> Group:
+        """The group of that name; a new one is kept only when a step leaves something in it."""
+        return shard.groups.get(group_id) or Group(group_id, self.config)
+
+    def groups(self) -> Iterator[tuple[Shard, Group]]:
+        """Every group that lives here."""
+        for shard in self.shards:
+            for group in shard.groups.values():
+                yield shard, group
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether some shard still replays its log."""
+        return bool(self._loading)
+
+    # ---- life of a shard
+
+    def lead(self, indexes: Iterable[int]) -> None:
+        """These partitions are led here from now on; `load_slice` brings their groups back."""
+        for index in indexes:
+            shard = self.shards[index]
+            if shard.state is ShardState.DOWN:
+                self._loading[index] = Replay(self._partition(index).log)
+                shard.state = ShardState.CATCHING_UP
+        if self._loading:
+            self._soon(self._load_on)
+
+    def _load_on(self) -> None:
+        if not self.load_slice():
+            self._soon(self._load_on)
+
+    def resign(self, index: int) -> None:
+        """Somebody else leads this partition now."""
+        self._loading.pop(index, None)
+        self.shards[index].abandon(ErrorCode.NOT_COORDINATOR)
+
+    def load_slice(self) -> bool:
+        """Replay some more; True when no shard is left to load."""
+        for index, replay in self._loading.items():
+            try:
+                done = replay.advance()
+            except StorageFailed as cause:
+                self.failed(self.shards[index], cause)
+                break
+            if done:
+                del self._loading[index]
+                self._begin(self.shards[index], replay)
+            break
+        return not self._loading
+
+    def _begin(self, shard: Shard, replay: Replay) -> None:
+        for record in replay.records():
+            group = shard.groups.get(record.group_id)
+            if group is None:
+                group = shard.groups[record.group_id] = Group(record.group_id, self.config)
+            group.replay(record)
+        shard.state = ShardState.READY
+        for group in list(shard.groups.values()):
+            shard.perform(group, group.loaded(self.now_ms()))
+        if replay.records_read:
+            log.info("Loaded shard", shard=shard.index, groups=len(shard.groups), records=replay.records_read)
+
+    # ---- what all groups hear
+
+    def tell_all(self, event: Event) -> None:
+        """Step every group: offsets expire, topics go."""
+        for shard, group in list(self.groups()):
+            shard.tell(group, event)
+
+    def expire_offsets(self, retention_ms: int) -> None:
+        """The periodic sweep (offsets.retention.check.interval.ms)."""
+        self.tell_all(ExpireOffsets(retention_ms))
+
+    def topics_gone(self, names: Iterable[str]) -> None:
+        """Deleted topics take their committed offsets along."""
+        self.tell_all(TopicsGone(frozenset(names)))
+
+    # ---- the shell of the shards
+
+    def dirty(self, shard: Shard) -> None:
+        if not self._dirty:
+            self._soon(self.flush)
+        self._dirty.append(shard)
+
+    def flush(self) -> None:
+        """Write what this turn decided. Also called before the broker stops."""
+        dirty, self._dirty = self._dirty, []
+        for shard in dirty:
+            shard.flush()
+
+    def append(self, shard: Shard, records: Sequence[Encoded], then: Callable[[], None]) -> None:
+        partition, now_ms = self._partition(shard.index), self.now_ms()
+        for some in portions(records):
+            try:
+                partition.append_trusted(write_batch(some, timestamp=now_ms), now_ms)
+            except AppendRefused as cause:
+                raise StorageFailed(f"{OFFSETS_TOPIC}-{shard.index} refused a batch: {cause}") from cause
+        self._when_durable(partition, then)
+
+    def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:
+        self._alarms.at(key, at_ms, call)
+
+    def disarm(self, key: tuple[str, str]) -> None:
+        self._alarms.cancel(key)
+
+    def narrate(self, group_id: str, note: Note) -> None:
+        self.timelines.add(group_id, self.now_ms(), note)
+        log.info(note.event, **note.fields)
+
+    def failed(self, shard: Shard, cause: StorageFailed) -> None:
+        log.error("Shard lost its log; its groups are loaded again", shard=shard.index, cause=str(cause))
+        self._loading.pop(shard.index, None)
+        shard.abandon(ErrorCode.NOT_COORDINATOR)
+        self._alarms.at(("reload", shard.index), self.now_ms() + RELOAD_AFTER_MS, lambda: self._reload(shard))
+
+    def _reload(self, shard: Shard) -> None:
+        try:
+            self.lead([shard.index])
+        except StorageFailed as cause:
+            self.failed(shard, cause)
+
+
+def portions(records: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
+    """The records in runs of at most about BATCH_RECORD_BYTES_MAX."""
+    start, size = 0, 0
+    for i, (key, value) in enumerate(records):
+        size += len(key) + len(value or b"")
+        if size > BATCH_RECORD_BYTES_MAX and i > start:
+            yield records[start:i]
+            start, size = i, len(key) + len(value or b"")
+    yield records[start:]

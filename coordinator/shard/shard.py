@@ -1,0 +1,186 @@
+"""The groups of one `__consumer_offsets` partition: steps in, records and replies out.
+
+Laws
+    O1  A reply computed from a record leaves when that record is durable, and not before (decide, record, replay).
+    G4  Every parked request is answered exactly once, whatever becomes of the shard.
+    Records of one loop turn go to the log as one write; the replies that wait for it leave together.
+    A failed append throws the shard away: what was decided but not written never happened. There is no undo.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from itertools import count
+from typing import Any, Protocol, TypeVar, assert_never
+
+from rota.coordinator.group.effects import Append, Arm, Disarm, Effect, Note, Reply
+from rota.coordinator.group.events import Event, Expired, Token
+from rota.coordinator.group.machine import Group
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.server.parked import Parked
+from rota.coordinator.shard.records import Encoded, encode
+from rota.protocol.errors import ErrorCode
+
+T = TypeVar("T")
+Refusal = Callable[[ErrorCode], Any]  # an error code in the shape of the body that cannot be given
+Held = list[tuple[Parked[Any], Any, Refusal]]  # replies that wait for one write
+
+
+class ShardState(Enum):
+    """R13. The states of a rebalance belong to each group, not to the shard."""
+
+    DOWN = "Down"
+    CATCHING_UP = "CatchUp"
+    READY = "Ready"
+
+
+class Shell(Protocol):
+    """What a shard asks of the world."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+
+    def dirty(self, shard: Shard) -> None:
+        """Call `shard.flush()` at the end of this loop turn."""
+
+    def append(self, shard: Shard, records: Sequence[Encoded], then: Callable[[], None]) -> None:
+        """Write the records; call `then` once they are durable. Raises StorageFailed."""
+
+    def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:
+        """Set or move a timer."""
+
+    def disarm(self, key: tuple[str, str]) -> None:
+        """Forget a timer, if it is there."""
+
+    def narrate(self, group_id: str, note: Note) -> None:
+        """Add a line to the group's timeline and to the log."""
+
+    def failed(self, shard: Shard, cause: StorageFailed) -> None:
+        """The shard lost its log and everything it held: load it again."""
+
+
+class Shard:
+    """One owner of some groups. Synchronous: nothing awaits between reading and writing state, so there are no locks."""
+
+    __slots__ = ("_flights", "_records", "_shell", "_term", "_tokens", "_waiting", "groups", "index", "state")
+
+    def __init__(self, index: int, shell: Shell) -> None:
+        self.index, self._shell = index, shell
+        self.state = ShardState.DOWN
+        self.groups: dict[str, Group] = {}
+        self._term = 0  # a write of an earlier life must not answer for this one
+        self._tokens = count(1)
+        self._waiting: dict[Token, tuple[Parked[Any], Refusal]] = {}
+        self._records: list[Encoded] = []
+        self._flights: deque[Held] = deque()  # the last one is still open while _records is not empty
+
+    # ---- in
+
+    def token(self) -> Token:
+        """A name for a request that is about to be stepped."""
+        return Token(next(self._tokens))
+
+    def submit(
+        self, group: Group, event: Event, token: Token, refusal: Refusal, *, mutes: bool = False
+    ) -> Parked[Any]:
+        """Step one request; the Parked is answered already when nothing had to be waited for."""
+        parked: Parked[Any] = Parked(mutes=mutes)
+        self._waiting[token] = (parked, refusal)
+        self.perform(group, group.step(event, self._shell.now_ms()))
+        return parked
+
+    def tell(self, group: Group, event: Event) -> None:
+        """Step an event that nobody waits for."""
+        self.perform(group, group.step(event, self._shell.now_ms()))
+
+    @property
+    def settled(self) -> bool:
+        """All that was decided here is durable, so that whatever is read here may leave at once."""
+        return not self._flights
+
+    def when_settled(self, body: T, refusal: Callable[[ErrorCode], T]) -> T | Parked[T]:
+        """A reply computed from this shard's state: at once, or with the write that it was computed from."""
+        if not self._flights:
+            return body
+        parked: Parked[T] = Parked()
+        self._flights[-1].append((parked, body, refusal))
+        return parked
+
+    # ---- out
+
+    def perform(self, group: Group, effects: Iterable[Effect]) -> None:
+        """Carry out what a step decided. Replies leave last: answering may bring in the connection's next request."""
+        leaving: Held = []
+        for effect in effects:
+            match effect:
+                case Reply(token, body, when_durable):
+                    parked, refusal = self._waiting.pop(token)
+                    waits_for = self._flights[-1] if when_durable and self._flights else leaving
+                    waits_for.append((parked, body, refusal))
+                case Append(record):
+                    self._record(encode(record))
+                case Arm(key, at_ms):
+                    self._shell.arm((group.group_id, key), at_ms, lambda key=key: self._ring(group, key))  # type: ignore[misc]
+                case Disarm(key):
+                    self._shell.disarm((group.group_id, key))
+                case Note():
+                    self._shell.narrate(group.group_id, effect)
+                case _:
+                    assert_never(effect)
+        self._keep_or_forget(group)
+        answer(leaving)
+
+    def _record(self, encoded: Encoded) -> None:
+        if not self._records:
+            self._flights.append([])
+            self._shell.dirty(self)
+        self._records.append(encoded)
+
+    def _ring(self, group: Group, key: str) -> None:
+        # a timer of a group that went away with its shard rings for nobody
+        if self.groups.get(group.group_id) is group:
+            self.tell(group, Expired(key))
+
+    def _keep_or_forget(self, group: Group) -> None:
+        if not group.is_vacant:
+            self.groups.setdefault(group.group_id, group)
+        elif self.groups.get(group.group_id) is group:
+            del self.groups[group.group_id]
+
+    # ---- durability
+
+    def flush(self) -> None:
+        """Write the records of this loop turn. The shell calls it."""
+        records, self._records = self._records, []
+        if not records:
+            return
+        flight, term = self._flights[-1], self._term
+        try:
+            self._shell.append(self, records, lambda: self._landed(flight, term))
+        except StorageFailed as cause:
+            self._shell.failed(self, cause)
+
+    def _landed(self, flight: Held, term: int) -> None:
+        if term != self._term:
+            return
+        landed = self._flights.popleft()
+        assert landed is flight, "writes became durable out of order"
+        answer(landed)
+
+    def abandon(self, code: ErrorCode) -> None:
+        """The shard goes away (moved, or its log failed): all who wait hear `code` and look for it again."""
+        self._term += 1
+        self.state = ShardState.DOWN
+        flights, waiting = self._flights, self._waiting
+        self._records, self._flights, self._waiting, self.groups = [], deque(), {}, {}
+        for flight in flights:
+            answer([(parked, refusal(code), refusal) for parked, _, refusal in flight])
+        answer([(parked, refusal(code), refusal) for parked, refusal in waiting.values()])
+
+
+def answer(replies: Held) -> None:
+    """Let them leave."""
+    for parked, body, _ in replies:
+        parked.answer(body)
