@@ -20,7 +20,8 @@ _RUNNING: set[asyncio.Task[None]] = set()  # the loop keeps only weak references
 @types.coroutine
 def _resume(coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
     """`await` refuses a coroutine that stopped in the middle; this goes on with it."""
-    return (yield from coroutine)  # type: ignore[misc]  # a coroutine is iterable inside types.coroutine
+    result: T = yield from coroutine  # allowed inside types.coroutine
+    return result
 
 
 def start(coroutine: Coroutine[Any, Any, T], *, mutes: bool = True) -> Parked[T]:

@@ -9,7 +9,8 @@ Laws
     S3  A node's version starts at 0 and grows by one with each set; deleting and creating again starts over at 0.
     S4  An ephemeral node lives as long as the session that made it, has no children, and is gone after reopening.
     S5  A watch fires once, after the change, before the changing call returns to its caller; a watcher who wants
-        more sets it again with its next read, so that it cannot miss a change between the two.
+        more sets it again with its next read, so that it cannot miss a change between the two. The same watch set
+        twice on a node fires once. A watch must not raise.
     S6  A sequential node's number is larger than that of every earlier one under the same parent.
 """
 
