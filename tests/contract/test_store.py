@@ -1,0 +1,339 @@
+"""What every metadata store keeps to: laws S1-S6, against a model, on conversations that nobody wrote."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from rota.coordinator.cluster.eager import now
+from rota.coordinator.cluster.embedded import EmbeddedStore
+from rota.coordinator.cluster.store import (
+    ANY_VERSION,
+    NODE_BYTES_MAX,
+    BadNode,
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    Happened,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Op,
+    Set,
+    Store,
+    StoreError,
+    StoreFailed,
+    WatchEvent,
+)
+
+NAMES = ("a", "b", "c")
+PATHS = [f"/{x}" for x in NAMES] + [f"/{x}/{y}" for x in NAMES for y in NAMES] + ["/a/b/c"]
+DATA = st.binary(max_size=12)
+VERSIONS = st.sampled_from([ANY_VERSION, 0, 1, 2])
+OPS = st.one_of(
+    st.builds(Create, st.sampled_from(PATHS), DATA, st.booleans(), st.booleans()),
+    st.builds(Set, st.sampled_from(PATHS), DATA, VERSIONS),
+    st.builds(Delete, st.sampled_from(PATHS), VERSIONS),
+    st.builds(Check, st.sampled_from(PATHS), VERSIONS),
+)
+
+
+@pytest.fixture(params=["memory", "journal"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    opened = EmbeddedStore(tmp_path / "metadata" if request.param == "journal" else None)
+    yield opened
+    now(opened.close())
+
+
+# ---- the laws, one by one
+
+
+async def test_a_node_is_made_read_changed_and_deleted(store: Store) -> None:
+    assert await store.create("/a", b"one") == "/a"
+    assert (await store.get("/a"))[0] == b"one"
+    assert await store.set("/a", b"two") == 1
+    data, stat = await store.get("/a")
+    assert (data, stat.version, stat.ephemeral, stat.child_count) == (b"two", 1, False, 0)
+    await store.delete("/a", 1)
+    assert await store.exists("/a") is None
+
+
+async def test_what_the_tree_refuses(store: Store) -> None:
+    await store.create("/a")
+    await store.create("/a/b")
+    await store.create("/e", ephemeral=True)
+    for refused, call in [
+        (NodeExists, store.create("/a")),
+        (NoNode, store.create("/x/y")),
+        (NoNode, store.get("/x")),
+        (NoNode, store.set("/x", b"")),
+        (NoNode, store.delete("/x")),
+        (NoNode, store.children("/x")),
+        (BadVersion, store.set("/a", b"", 7)),
+        (BadVersion, store.delete("/a/b", 7)),
+        (NotEmpty, store.delete("/a")),
+        (NoChildrenForEphemerals, store.create("/e/child")),
+        (BadNode, store.create("no-slash")),
+        (BadNode, store.create("/a//b")),
+        (BadNode, store.create("/a/../b")),
+        (BadNode, store.create("/big", b"x" * (NODE_BYTES_MAX + 1))),
+        (BadNode, store.create("/" + "x" * 5000)),
+        (BadNode, store.delete("/")),
+    ]:
+        with pytest.raises(refused):
+            await call
+    assert await store.children("/") == ["a", "e"]
+    assert await store.children("/a") == ["b"]
+
+
+async def test_a_commit_is_all_or_nothing(store: Store) -> None:
+    await store.create("/a")
+    with pytest.raises(BadVersion):
+        await store.commit([Create("/a/b"), Set("/a", b"new"), Check("/a", 5)])
+    assert await store.children("/a") == []
+    assert (await store.get("/a"))[0] == b""
+    await store.commit([Create("/a/b"), Create("/a/b/c"), Set("/a", b"new"), Check("/a", 1), Delete("/a/b/c")])
+    assert await store.children("/a") == ["b"]
+    assert await store.children("/a/b") == []
+
+
+async def test_numbers_of_sequential_nodes_only_grow(store: Store) -> None:
+    await store.create("/q")
+    first = await store.create("/q/n-", sequential=True)
+    second = await store.create("/q/n-", sequential=True)
+    await store.delete(second)
+    third = await store.create("/q/n-", sequential=True)
+    assert first < second < third
+    assert len(first) == len("/q/n-") + 10
+
+
+async def test_a_watch_fires_once_and_is_set_again_with_a_read(store: Store) -> None:
+    heard: list[WatchEvent] = []
+    assert await store.exists("/a", heard.append) is None
+    await store.create("/a")
+    await store.set("/a", b"1")
+    assert heard == [WatchEvent("/a", Happened.CREATED)]
+    await store.get("/a", heard.append)
+    await store.get("/a", heard.append)
+    await store.set("/a", b"2")
+    await store.delete("/a")
+    assert heard[1:] == [WatchEvent("/a", Happened.CHANGED)]
+
+
+async def test_a_watch_on_children_hears_of_them_and_of_the_end(store: Store) -> None:
+    heard: list[WatchEvent] = []
+    await store.create("/a")
+    await store.children("/a", heard.append)
+    await store.set("/a", b"not a child")
+    assert heard == []
+    await store.create("/a/b")
+    await store.children("/a", heard.append)
+    await store.delete("/a/b")
+    await store.children("/a", heard.append)
+    await store.delete("/a")
+    assert heard == [
+        WatchEvent("/a", Happened.CHILD),
+        WatchEvent("/a", Happened.CHILD),
+        WatchEvent("/a", Happened.DELETED),
+    ]
+
+
+async def test_a_read_that_failed_sets_no_watch(store: Store) -> None:
+    heard: list[WatchEvent] = []
+    with pytest.raises(NoNode):
+        await store.get("/a", heard.append)
+    with pytest.raises(NoNode):
+        await store.children("/a", heard.append)
+    await store.create("/a")
+    assert heard == []
+
+
+async def test_a_refused_commit_fires_nothing(store: Store) -> None:
+    heard: list[WatchEvent] = []
+    await store.exists("/a", heard.append)
+    with pytest.raises(NoNode):
+        await store.commit([Create("/a"), Delete("/nothing")])
+    assert heard == []
+
+
+async def test_a_watcher_may_change_the_tree(store: Store) -> None:
+    def follow(_: WatchEvent) -> None:
+        now(store.create("/b"))
+
+    await store.exists("/a", follow)
+    await store.create("/a")
+    assert await store.children("/") == ["a", "b"]
+
+
+async def test_a_closed_store_says_so(store: Store) -> None:
+    await store.close()
+    for call in (store.get("/"), store.create("/a"), store.exists("/a"), store.children("/"), store.commit([])):
+        with pytest.raises(StoreFailed):
+            await call
+
+
+# ---- against a model
+
+
+@dataclass
+class ModelNode:
+    data: bytes
+    version: int = 0
+    ephemeral: bool = False
+    made: int = 0
+
+
+@dataclass
+class Model:
+    """The tree, written as plainly as it can be."""
+
+    nodes: dict[str, ModelNode] = field(default_factory=lambda: {"/": ModelNode(b"")})
+
+    def children(self, path: str) -> list[str]:
+        start = path.rstrip("/") + "/"
+        return sorted(
+            p[len(start) :] for p in self.nodes if p.startswith(start) and p != "/" and "/" not in p[len(start) :]
+        )
+
+    def commit(self, ops: list[Op]) -> None:
+        kept = {path: ModelNode(n.data, n.version, n.ephemeral, n.made) for path, n in self.nodes.items()}
+        try:
+            for op in ops:
+                self.perform(op)
+        except StoreError:
+            self.nodes = kept
+            raise
+
+    def perform(self, op: Op) -> None:
+        if isinstance(op, Create):
+            parent = self.nodes.get(op.path.rpartition("/")[0] or "/")
+            if parent is None:
+                raise NoNode(op.path)
+            if parent.ephemeral:
+                raise NoChildrenForEphemerals(op.path)
+            path = f"{op.path}{parent.made:010d}" if op.sequential else op.path
+            if path in self.nodes:
+                raise NodeExists(path)
+            parent.made += 1
+            self.nodes[path] = ModelNode(op.data, ephemeral=op.ephemeral)
+            return
+        node = self.nodes.get(op.path)
+        if node is None:
+            raise NoNode(op.path)
+        if op.version not in (ANY_VERSION, node.version):
+            raise BadVersion(op.path)
+        if isinstance(op, Set):
+            node.data, node.version = op.data, node.version + 1
+        elif isinstance(op, Delete):
+            if self.children(op.path):
+                raise NotEmpty(op.path)
+            del self.nodes[op.path]
+
+    def end_session(self) -> None:
+        self.nodes = {path: node for path, node in self.nodes.items() if not node.ephemeral}
+
+
+def outcome(call: Any) -> object:
+    try:
+        call()
+    except StoreError as error:
+        return type(error)
+    return None
+
+
+class Conversation(RuleBasedStateMachine):
+    """A journalled store, its model, and crashes that leave any prefix of what a change wrote."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.journal = self.folder / "metadata"
+        self.store = EmbeddedStore(self.journal)
+        self.model = Model()
+        self.heard: list[WatchEvent] = []
+
+    @initialize()
+    def some_nodes(self) -> None:
+        self.change([Create("/a"), Create("/a/b")])
+
+    @rule(ops=st.lists(OPS, min_size=1, max_size=4))
+    def change(self, ops: list[Op]) -> None:
+        expected = outcome(lambda: self.model.commit(ops))
+        assert outcome(lambda: now(self.store.commit(ops))) == expected
+
+    @rule(op=OPS, bytes_lost=st.integers(min_value=1, max_value=400))
+    def crash_in_a_change(self, op: Op, bytes_lost: int) -> None:
+        """The change tears at any byte: it is as if it had not been asked for."""
+        before = self.journal.stat().st_size
+        outcome(lambda: now(self.store.commit([op])))
+        written = self.journal.stat().st_size - before
+        kept = before + max(0, written - bytes_lost)
+        if written:
+            self.crash(kept)
+        elif not isinstance(op, Check):
+            assert outcome(lambda: self.model.commit([op])) is not None
+
+    def crash(self, kept_bytes: int) -> None:
+        """The process is gone without a word; the file was left that long."""
+        copy = self.folder / "copy"
+        copy.write_bytes(self.journal.read_bytes()[:kept_bytes])
+        now(self.store.close())
+        copy.replace(self.journal)
+        self.store = EmbeddedStore(self.journal)
+        self.model.end_session()
+
+    @rule()
+    def crash_between_changes(self) -> None:
+        self.crash(self.journal.stat().st_size)
+
+    @rule()
+    def reopen(self) -> None:
+        now(self.store.close())
+        self.store = EmbeddedStore(self.journal)
+        self.model.end_session()
+
+    @rule(path=st.sampled_from(PATHS))
+    def watched_change(self, path: str) -> None:
+        """Whatever happens to the node next, its watch says so once."""
+        heard: list[WatchEvent] = []
+        before = now(self.store.exists(path, heard.append))
+        ops: list[Op] = [Create(path, b"w")] if before is None else [Set(path, b"w"), Set(path, b"v")]
+        worked = outcome(lambda: now(self.store.commit(ops))) is None
+        outcome(lambda: self.model.commit(ops))
+        what = Happened.CREATED if before is None else Happened.CHANGED
+        assert heard == ([WatchEvent(path, what)] if worked else [])
+
+    @invariant()
+    def they_agree(self) -> None:
+        seen = {}
+        todo = ["/"]
+        while todo:
+            path = todo.pop()
+            data, stat = now(self.store.get(path))
+            names = now(self.store.children(path))
+            assert names == self.model.children(path)
+            assert stat.child_count == len(names)
+            seen[path] = (data, stat.version, stat.ephemeral)
+            todo += [f"{path.rstrip('/')}/{name}" for name in names]
+        assert seen == {path: (n.data, n.version, n.ephemeral) for path, n in self.model.nodes.items()}
+
+    def teardown(self) -> None:
+        now(self.store.close())
+        shutil.rmtree(self.folder)
+
+
+Conversation.TestCase.settings = settings(
+    deadline=None, max_examples=60, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow]
+)
+TestConversation = Conversation.TestCase
