@@ -8,7 +8,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 import structlog
@@ -23,7 +23,7 @@ from rota.coordinator.shard.replay import Readable, Replay
 from rota.coordinator.shard.routing import shard_of
 from rota.coordinator.shard.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.record import write_batch
+from rota.protocol.records.record import write_pairs
 
 log = structlog.get_logger("rota.coordinator")
 
@@ -66,11 +66,13 @@ class Coordinator:
         alarms: Alarms,
         clock: Callable[[], int],
         soon: Callable[[Callable[[], None]], object],
+        found: Callable[[], bool],
     ) -> None:
         self.config, self.timelines = config, Timelines()
         self.shards = [Shard(index, self) for index in range(shards)]
         self.now_ms = clock
-        self._partition, self._when_durable, self._alarms, self._soon = partition, when_durable, alarms, soon
+        self._partition, self._when_durable, self._alarms = partition, when_durable, alarms
+        self._soon, self._found = soon, found
         self._dirty: list[Shard] = []
         self._loading: dict[int, Replay] = {}
 
@@ -94,6 +96,10 @@ class Coordinator:
         for shard in self.shards:
             for group in shard.groups.values():
                 yield shard, group
+
+    def found(self) -> bool:
+        """Make sure that the offsets topic is there (the first FindCoordinator creates it); False when it cannot be."""
+        return self.shards[0].state is not ShardState.DOWN or self._found()
 
     @property
     def is_loading(self) -> bool:
@@ -175,11 +181,11 @@ class Coordinator:
         for shard in dirty:
             shard.flush()
 
-    def append(self, shard: Shard, records: Sequence[Encoded], then: Callable[[], None]) -> None:
+    def append(self, shard: Shard, records: list[Encoded], then: Callable[[], None]) -> None:
         partition, now_ms = self._partition(shard.index), self.now_ms()
         for some in portions(records):
             try:
-                partition.append_trusted(write_batch(some, timestamp=now_ms), now_ms)
+                partition.append_trusted(write_pairs(some, now_ms), now_ms)
             except AppendRefused as cause:
                 raise StorageFailed(f"{OFFSETS_TOPIC}-{shard.index} refused a batch: {cause}") from cause
         self._when_durable(partition, then)
@@ -207,7 +213,7 @@ class Coordinator:
             self.failed(shard, cause)
 
 
-def portions(records: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
+def portions(records: list[Encoded]) -> Iterator[list[Encoded]]:
     """The records in runs of at most about BATCH_RECORD_BYTES_MAX."""
     start, size = 0, 0
     for i, (key, value) in enumerate(records):

@@ -7,15 +7,107 @@ Laws
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue, Record
 from rota.coordinator.group.events import InstanceId, MemberId
 from rota.protocol import offsets_records as wire
 
+Encoded = tuple[bytes | None, bytes | None]  # key and value; a None value is a tombstone
+NO_EXPIRY = -1
 
-class Encoded(NamedTuple):
-    """One record of the offsets topic; a None value is a tombstone."""
 
-    key: bytes
-    value: bytes | None
+def encode(record: Record) -> Encoded:
+    """One record as Kafka writes it: offsets as value v4 (v1 with an expiry), groups as value v3."""
+    match record:
+        case OffsetRecord(group_id, topic, partition, value):
+            key = wire.encode_key(wire.OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+            return key, None if value is None else _offset_value(value)
+        case GroupRecord(group_id, value):
+            key = wire.encode_key(wire.GroupMetadataKey(group=group_id))
+            return key, None if value is None else _group_value(value)
+
+
+def decode(key: bytes, value: bytes) -> Record | None:
+    """The record in these bytes; None for a kind that this release does not know. Raises DecodeError."""
+    match wire.decode_key(key):
+        case wire.OffsetCommitKey(group=group_id, topic=topic, partition=partition):
+            return OffsetRecord(group_id, topic, partition, _read_offset(value))
+        case wire.GroupMetadataKey(group=group_id):
+            return GroupRecord(group_id, _read_group(value))
+        case _:
+            return None
+
+
+def _offset_value(value: OffsetValue) -> bytes:
+    return wire.encode_value(
+        wire.OffsetCommitValue(
+            offset=value.offset,
+            leader_epoch=value.leader_epoch,
+            metadata=value.metadata,
+            commit_timestamp=value.commit_ms,
+            expire_timestamp=NO_EXPIRY if value.expire_ms is None else value.expire_ms,
+            topic_id=value.topic_id or bytes(16),
+        ),
+        4 if value.expire_ms is None else 1,
+    )
+
+
+def _group_value(value: GroupValue) -> bytes:
+    return wire.encode_value(
+        wire.GroupMetadataValue(
+            protocol_type=value.protocol_type,
+            generation=value.generation,
+            protocol=value.protocol,
+            leader=value.leader,
+            current_state_timestamp=value.state_ms,
+            members=tuple(
+                wire.MemberMetadata(
+                    member_id=one.member_id,
+                    group_instance_id=one.instance_id,
+                    client_id=one.client_id,
+                    client_host=one.client_host,
+                    rebalance_timeout=one.rebalance_ms,
+                    session_timeout=one.session_ms,
+                    subscription=one.subscription,
+                    assignment=one.assignment,
+                )
+                for one in value.members
+            ),
+        ),
+        3,
+    )
+
+
+def _read_offset(raw: bytes) -> OffsetValue:
+    value = wire.decode_value(wire.OffsetCommitValue, raw)
+    return OffsetValue(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_ms=value.commit_timestamp,
+        expire_ms=None if value.expire_timestamp == NO_EXPIRY else value.expire_timestamp,
+        topic_id=None if value.topic_id == bytes(16) else value.topic_id,
+    )
+
+
+def _read_group(raw: bytes) -> GroupValue:
+    value = wire.decode_value(wire.GroupMetadataValue, raw)
+    return GroupValue(
+        protocol_type=value.protocol_type,
+        generation=value.generation,
+        protocol=value.protocol,
+        leader=None if value.leader is None else MemberId(value.leader),
+        state_ms=value.current_state_timestamp,
+        members=tuple(
+            MemberValue(
+                member_id=MemberId(one.member_id),
+                instance_id=None if one.group_instance_id is None else InstanceId(one.group_instance_id),
+                client_id=one.client_id,
+                client_host=one.client_host,
+                rebalance_ms=one.rebalance_timeout if one.rebalance_timeout >= 0 else one.session_timeout,
+                session_ms=one.session_timeout,
+                subscription=one.subscription,
+                assignment=one.assignment,
+            )
+            for one in value.members
+        ),
+    )

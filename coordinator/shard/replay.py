@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from rota.coordinator.group.effects import Record
-from rota.coordinator.shard.records import Encoded, decode
+from rota.coordinator.shard.records import decode
 from rota.protocol.records.batch import headers
 from rota.protocol.records.record import read_records
 
@@ -50,9 +50,7 @@ class Replay:
             return True
         data = self._log.read(self.offset, SLICE_BYTES)
         came_from = self.offset
-        for position, header in headers(data):
-            if position + header.size_bytes > len(data):
-                break
+        for position, header in headers(data, cut=True):
             if not header.is_control:
                 self._take(data, position)
             self.offset = header.next_offset
@@ -63,14 +61,13 @@ class Replay:
         for record in read_records(data, position):
             self.records_read += 1
             if record.key is not None:
-                key = bytes(record.key)
-                self._newest.pop(key, None)  # the order of the last writes, as live
-                self._newest[key] = None if record.value is None else bytes(record.value)
+                self._newest.pop(record.key, None)  # the order of the last writes, as live
+                self._newest[record.key] = record.value
 
     def records(self) -> Iterator[Record]:
         """What is left to apply, in the order of writing."""
         for key, value in self._newest.items():
             if value is not None:
-                record = decode(Encoded(key, value))
+                record = decode(key, value)
                 if record is not None:
                     yield record

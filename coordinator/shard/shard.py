@@ -10,7 +10,7 @@ Laws
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import Enum
 from itertools import count
 from typing import Any, Protocol, TypeVar, assert_never
@@ -45,7 +45,7 @@ class Shell(Protocol):
     def dirty(self, shard: Shard) -> None:
         """Call `shard.flush()` at the end of this loop turn."""
 
-    def append(self, shard: Shard, records: Sequence[Encoded], then: Callable[[], None]) -> None:
+    def append(self, shard: Shard, records: list[Encoded], then: Callable[[], None]) -> None:
         """Write the records; call `then` once they are durable. Raises StorageFailed."""
 
     def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:

@@ -1,0 +1,26 @@
+# Rota's image: the wheel is built in one stage and installed in another; no compiler, no root at run time.
+#   docker build -t rota .                         (any Python base: --build-arg BASE=python:3.13-slim)
+ARG BASE=python:3.12-slim
+
+FROM ${BASE} AS build
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY pyproject.toml setup.py README.md LICENSE constraints.txt ./
+COPY src src
+COPY protocol protocol
+COPY coordinator coordinator
+COPY client client
+COPY spark_connector spark_connector
+RUN python -m venv /opt/rota && /opt/rota/bin/pip install --no-cache-dir -c constraints.txt .
+
+FROM ${BASE}
+RUN useradd --system --uid 10001 --home-dir /var/lib/rota --create-home rota
+COPY --from=build /opt/rota /opt/rota
+ENV PATH=/opt/rota/bin:$PATH PYTHONUNBUFFERED=1
+USER rota
+VOLUME /var/lib/rota
+EXPOSE 9092 29092
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=3s --start-period=5s CMD ["rota", "check", "127.0.0.1:29092"]
+ENTRYPOINT ["rota"]
+CMD ["serve", "--data", "/var/lib/rota/data", "--set", "listeners=HOST://0.0.0.0:9092,INSIDE://0.0.0.0:29092", "--set", "advertised.listeners=HOST://localhost:9092,INSIDE://localhost:29092"]

@@ -1,0 +1,43 @@
+# Everything a developer runs. `make demo` and `make test` work on a fresh machine with Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+SEED ?= 1
+
+.PHONY: demo test lint types interop bench sim docs clean
+
+$(VENV)/.ready: pyproject.toml setup.py constraints.txt protocol/records/fast.py
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+demo: $(VENV)/.ready
+	$(PY) -m tools.demo
+
+test: $(VENV)/.ready lint types
+	$(PY) -m tools.need
+	$(PY) -m pytest -n 2 --dist loadgroup
+
+lint: $(VENV)/.ready
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: $(VENV)/.ready
+	$(VENV)/bin/mypy src/rota
+	$(VENV)/bin/lint-imports
+
+# the differential test and the strangers' suites against a live Apache Kafka
+interop: $(VENV)/.ready
+	$(PY) -m pytest tests/interop -n 2 --dist loadgroup
+
+bench: $(VENV)/.ready
+	$(PY) -m benchmarks
+
+sim: $(VENV)/.ready
+	$(PY) -m pytest tests/simulation -q --rota-seed $(SEED)
+
+docs: $(VENV)/.ready
+	$(PY) -m tools.docs
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
