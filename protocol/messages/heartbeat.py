@@ -1,0 +1,32 @@
+"""Heartbeat, key 12, versions 0-4.
+
+v1 throttle time · v3 static members (KIP-345) · v4 flexible
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Int16, Int32, String, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class HeartbeatRequest:
+    """Member to coordinator: I am alive, in this generation."""
+
+    KEY, VERSIONS, FLEXIBLE = 12, range(5), 4
+
+    group_id: str = wire(String)
+    generation_id: int = wire(Int32)
+    member_id: str = wire(String)
+    group_instance_id: str | None = wire(String, since=3, nullable_since=3, default=None)
+
+
+@dataclass(slots=True, kw_only=True)
+class HeartbeatResponse:
+    """REBALANCE_IN_PROGRESS in `error_code` is what makes a member join again."""
+
+    KEY, VERSIONS, FLEXIBLE = 12, range(5), 4
+
+    throttle_time_ms: int = wire(Int32, since=1, default=0)
+    error_code: int = wire(Int16, default=0)

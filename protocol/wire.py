@@ -1,0 +1,180 @@
+"""How a message is declared: a slotted dataclass whose fields name their wire type; versions are data.
+
+    @dataclass(slots=True, kw_only=True)
+    class HeartbeatRequest:
+        KEY, VERSIONS, FLEXIBLE = 12, range(0, 5), 4
+
+        group_id: str = wire(String)
+        group_instance_id: str | None = wire(String, since=3, nullable_since=3, default=None)
+
+`layout(HeartbeatRequest, 4)` is the construct Struct of that version: good to print, to debug and to compile. The
+declaration is the only place where a layout is written down; field names are those of Kafka's schemas in snake_case.
+
+Laws
+    A field that a version does not have keeps its default when read, and is left out when written.
+    null where the version allows none is a DecodeError.
+    A tagged field is written only when it differs from its default; unknown tagged fields are skipped.
+
+Messages are slotted and not frozen: freezing doubles the cost of reading one, and nobody changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, field, fields
+from functools import cache
+from typing import Any, ClassVar, Final, Protocol
+
+import construct as c
+
+from rota.protocol.constructs import (
+    ELEMENTS_MAX,
+    TAGS_MAX,
+    UUID,
+    UUID_BYTES,
+    UVARINT,
+    DecodeError,
+    List,
+    Maybe,
+    Octets,
+    RecordSet,
+    Shape,
+    Tagged,
+    Tags,
+    Text,
+)
+
+__all__ = [
+    "ELEMENTS_MAX",
+    "NEVER",
+    "TAGS_MAX",
+    "UUID_ZERO",
+    "Array",
+    "Blob",
+    "Bool",
+    "DecodeError",
+    "Float64",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "Message",
+    "Nested",
+    "Records",
+    "String",
+    "UInt16",
+    "UInt32",
+    "Uuid",
+    "layout",
+    "wire",
+]
+
+NEVER: Final = 1 << 15  # a version that no API will have
+UUID_ZERO: Final = bytes(UUID_BYTES)  # "no topic id"
+
+
+class Message(Protocol):
+    """What `layout` and the compiler ask of a dataclass; an API's message has a KEY too."""
+
+    VERSIONS: ClassVar[range]
+    FLEXIBLE: ClassVar[int]
+
+
+Kind = Callable[[int, bool, bool], c.Construct]  # (version, flexible, nullable) -> construct type
+
+
+def _fixed(subcon: c.Construct) -> Kind:
+    def kind(version: int, flexible: bool, nullable: bool) -> c.Construct:
+        assert not nullable, "a field of fixed size cannot be null"
+        return subcon
+
+    return kind
+
+
+Int8, Int16, Int32, Int64 = map(_fixed, (c.Int8sb, c.Int16sb, c.Int32sb, c.Int64sb))
+UInt16, UInt32 = map(_fixed, (c.Int16ub, c.Int32ub))
+Float64, Bool = map(_fixed, (c.Float64b, c.Flag))
+Uuid = _fixed(UUID)  # 16 plain bytes: topic ids are compared and looked up far more often than they are shown
+
+
+def String(version: int, flexible: bool, nullable: bool) -> c.Construct:
+    """UTF-8 text; int16 length or compact."""
+    return Text(UVARINT if flexible else c.Int16sb, flexible=flexible, nullable=nullable)
+
+
+def Blob(version: int, flexible: bool, nullable: bool) -> c.Construct:
+    """Bytes; int32 length or compact."""
+    return Octets(UVARINT if flexible else c.Int32sb, flexible=flexible, nullable=nullable)
+
+
+def Records(version: int, flexible: bool, nullable: bool) -> c.Construct:
+    """Record batches: read as a memoryview of the frame, written from anything bytes-like (item size 1) or None."""
+    return RecordSet(UVARINT if flexible else c.Int32sb, flexible=flexible, nullable=nullable)
+
+
+def Array(item: Kind | type) -> Kind:
+    """A tuple of a kind or of a nested dataclass."""
+    inner = Nested(item) if isinstance(item, type) else item
+
+    def kind(version: int, flexible: bool, nullable: bool) -> c.Construct:
+        prefix = UVARINT if flexible else c.Int32sb
+        return List(prefix, inner(version, flexible, False), flexible=flexible, nullable=nullable)
+
+    return kind
+
+
+def Nested(message: type) -> Kind:
+    """A nested dataclass; as a nullable field it has a presence byte before it."""
+
+    def kind(version: int, flexible: bool, nullable: bool) -> c.Construct:
+        shape = _shape(message, version, flexible)
+        return Maybe(shape) if nullable else shape
+
+    return kind
+
+
+def wire(
+    kind: Kind,
+    *,
+    since: int = 0,
+    until: int = NEVER,
+    nullable_since: int | None = None,
+    tag: int | None = None,
+    default: Any = MISSING,
+) -> Any:
+    """Declare a field: its kind, the versions that have it (both ends included), null from which version, its tag.
+
+    A tagged nested dataclass is declared with default None, which stands for "not written".
+    """
+    spec = {"kind": kind, "since": since, "until": until, "nullable_since": nullable_since, "tag": tag}
+    return field(default=default, metadata={"wire": spec})
+
+
+@cache
+def layout(message: Any, version: int) -> Shape:
+    """The construct declaration of one message at one version. ValueError when there is no such version."""
+    if version not in message.VERSIONS:
+        raise ValueError(f"{message.__name__} has no version {version}")
+    return _shape(message, version, version >= message.FLEXIBLE)
+
+
+def _shape(message: Any, version: int, flexible: bool) -> Shape:
+    plain, tagged = [], []
+    for one in fields(message):
+        spec = one.metadata["wire"]
+        if not spec["since"] <= version <= spec["until"]:
+            assert one.default is not MISSING, f"{message.__name__}.{one.name} is not in every version: give a default"
+            continue
+        if spec["tag"] is None:
+            plain.append(one.name / _construct(one, version, flexible))
+        else:
+            assert flexible, f"{message.__name__}.{one.name} is tagged in a version without tags"
+            tagged.append(Tagged(spec["tag"], one.name, _construct(one, version, flexible), one.default))
+    tail = ["_tags" / Tags(tuple(tagged))] if flexible else []
+    return Shape(c.Struct(*plain, *tail), message)
+
+
+def _construct(one: Field[Any], version: int, flexible: bool) -> c.Construct:
+    spec = one.metadata["wire"]
+    nullable = spec["nullable_since"] is not None and version >= spec["nullable_since"]
+    return spec["kind"](version, flexible, nullable)

@@ -1,0 +1,191 @@
+"""The half of the compiler that writes `encode(m)`: a tree of construct types in, straight-line packing out.
+
+The code it writes collects pieces: expressions wait until an array begins, and are then added to the list `o` in one
+step; a message without arrays becomes one `join` of a tuple. Messages with record batches become `parts(m)`, in which
+batches stand by themselves, uncopied, between the joined pieces around them (`d`), ready for writev.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import construct as c
+
+from rota.protocol.constructs import UUID, UVARINT, List, Maybe, RecordSet, Shape, Sized, Tagged, Tags, Text
+from rota.protocol.source import Source, fixed_code, packer
+
+
+class Writer:
+    """Writes the packing of one message."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._run: list[tuple[str, str]] = []  # (expression, struct code), not yet packed
+        self._pending: list[str] = []  # expressions of bytes, not yet in `o`
+        self._listed = False  # whether `o` is used
+
+    def message(self, node: Shape) -> None:
+        """Emit `encode` and `parts`."""
+        if _has_records(node):
+            self.function("parts", node, "d + [join(o)]", first="d = []")
+            self._source.line(0, "def encode(m): return join(parts(m))")
+        else:
+            self.function("encode", node, "join(o)")
+            self._source.line(0, "def parts(m): return [encode(m)]")
+
+    def function(self, name: str, node: c.Construct, result: str, first: str = "") -> None:
+        """Emit one function of the value `m`."""
+        source = self._source
+        source.line(0, f"def {name}(m):")
+        mark = source.mark()
+        self._value(node, "m", 1)
+        if self._listed or first:
+            self._spill(1)
+            source.insert(mark, 1, f"o = []; {first}")
+            source.line(1, f"return {result}")
+        else:
+            self._pack()
+            source.line(1, f"return join(({', '.join(self._pending)},))")
+            self._pending.clear()
+
+    def _pack(self) -> None:
+        """Close the run of fixed fields: one `pack` for all of them."""
+        if self._run:
+            pack = self._source.bind("w", packer("".join(code for _, code in self._run)).pack)
+            self._pending.append(f"{pack}({', '.join(expression for expression, _ in self._run)})")
+            self._run.clear()
+
+    def _spill(self, depth: int) -> None:
+        """Move what is pending into `o`, because the code branches now."""
+        self._pack()
+        self._listed = True
+        if len(self._pending) == 1:
+            self._source.line(depth, f"o.append({self._pending[0]})")
+        elif self._pending:
+            self._source.line(depth, f"o += ({', '.join(self._pending)})")
+        self._pending.clear()
+
+    def _piece(self, expression: str) -> None:
+        self._pack()
+        self._pending.append(expression)
+
+    def _value(self, node: c.Construct, value: str, depth: int) -> None:
+        code = fixed_code(node)
+        if code is not None:
+            self._run.append((value, code))
+            return
+        match node:
+            case Shape():
+                self._shape(node, value, depth)
+            case Maybe():
+                self._maybe(node, value, depth)
+            case List():
+                self._list(node, value, depth)
+            case Sized():
+                self._sized(node, value, depth)
+            case _:
+                raise TypeError(f"no way to write {node!r}")
+
+    def _shape(self, node: Shape, value: str, depth: int) -> None:
+        local = value if value.isidentifier() else self._source.fresh("v")
+        if local != value:
+            self._source.line(depth, f"{local} = {value}")
+        for part in node.subcon.subcons:
+            if isinstance(part.subcon, Tags):
+                self._tags(part.subcon, local)
+            else:
+                self._value(part.subcon, f"{local}.{part.name}", depth)
+
+    def _length(self, node: Sized, local: str) -> None:
+        """The length in `local` (flexible: one more than the length; null already turned into its number)."""
+        if node.prefix is UVARINT:
+            self._piece(f"SMALL[{local}] if {local} < 128 else uvarint({local})")
+        else:
+            self._run.append((local, str(fixed_code(node.prefix))))
+
+    def _measured(self, node: Sized, value: str, depth: int, nothing: str, convert: str = "") -> tuple[str, str]:
+        """Emit (local with the value or `nothing`, local with its wire length)."""
+        line = self._source.line
+        local, length = self._source.fresh("v"), self._source.fresh("k")
+        line(depth, f"{local} = {value}")
+        if node.nullable:
+            line(depth, f"if {local} is None: {local} = {nothing}; {length} = {int(node.flexible) - 1}")
+            line(depth, "else:")
+            depth += 1
+        step = f"{local} = {local}{convert}; " if convert else ""
+        line(depth, f"{step}{length} = len({local}){' + 1' if node.flexible else ''}")
+        return local, length
+
+    def _sized(self, node: Sized, value: str, depth: int) -> None:
+        local, length = self._measured(node, value, depth, "b''", ".encode()" if isinstance(node, Text) else "")
+        self._length(node, length)
+        if not isinstance(node, RecordSet):
+            self._piece(local)
+            return
+        self._spill(depth)
+        self._source.line(depth, f"if len({local}) <= RECORDS_COPIED_BYTES_MAX: o.append({local})")
+        self._source.line(depth, f"else: d += (join(o), {local}); o.clear()")
+
+    def _list(self, node: List, value: str, depth: int) -> None:
+        local, length = self._measured(node, value, depth, "()")
+        self._length(node, length)
+        code = fixed_code(node.item)
+        if code is not None:
+            self._piece(f"join({local})" if node.item is UUID else f"pack(f'>{{len({local})}}{code}', *{local})")
+            return
+        self._spill(depth)
+        one = self._source.fresh("v")
+        self._source.line(depth, f"for {one} in {local}:")
+        self._value(node.item, one, depth + 1)
+        self._spill(depth + 1)
+
+    def _maybe(self, node: Maybe, value: str, depth: int) -> None:
+        local = self._source.fresh("v")
+        self._spill(depth)
+        self._source.line(depth, f"{local} = {value}")
+        self._source.line(depth, f"if {local} is None: o.append(b'\\xff')")
+        self._source.line(depth, "else:")
+        self._piece("b'\\x01'")
+        self._value(node.subcon, local, depth + 1)
+        self._spill(depth + 1)
+
+    def _tags(self, node: Tags, owner: str) -> None:
+        if not node.known:
+            if self._run:
+                self._run.append(("0", "B"))
+            else:
+                self._piece("b'\\x00'")
+            return
+        conditions, pairs = [], []
+        for one in sorted(node.known):
+            value = f"{owner}.{one.name}"
+            writer = self._source.bind("t", _value_writer(one.subcon))
+            conditions.append(_is_written(one, value, self._source))
+            pairs.append(f"({one.tag}, {writer}({value})) if {conditions[-1]} else None")
+        self._piece(f"tag_section(({', '.join(pairs)},)) if {' or '.join(conditions)} else b'\\x00'")
+
+
+def _is_written(one: Tagged, value: str, source: Source) -> str:
+    if one.default is None:
+        return f"{value} is not None"
+    return f"{value} != {source.literal(one.default)}"
+
+
+def _value_writer(node: c.Construct) -> Callable[[Any], bytes]:
+    """A function from one value to its bytes: a tagged field has to be measured before it is written."""
+    source = Source()
+    Writer(source).function("encode", node, "join(o)")
+    return source.functions("<tagged field>")["encode"]
+
+
+def _has_records(node: c.Construct) -> bool:
+    match node:
+        case RecordSet():
+            return True
+        case List():
+            return _has_records(node.item)
+        case Shape():
+            return any(_has_records(part.subcon) for part in node.subcon.subcons)
+        case _:
+            return False
