@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rota.coordinator.group.events import InstanceId, MemberId, Token
+from rota.coordinator.group.events import NOBODY, InstanceId, MemberId, Token
 from rota.protocol.errors import ErrorCode
 
 # ---- records: the hard state
@@ -85,7 +85,7 @@ class Joined:
     generation: int = -1
     protocol_type: str | None = None
     protocol: str | None = None
-    leader: MemberId = MemberId("")
+    leader: MemberId = NOBODY
     skip_assignment: bool = False
     members: tuple[JoinedMember, ...] = ()
 

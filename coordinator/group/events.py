@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NewType
+from typing import Final, NewType
 
 Token = NewType("Token", int)  # names one waiting request; the shell knows whose
 MemberId = NewType("MemberId", str)
 InstanceId = NewType("InstanceId", str)
+
+NOBODY: Final = MemberId("")  # a member without an id yet; no leader
 
 
 @dataclass(frozen=True, slots=True)
