@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 RECORD_BYTES_MIN: Final = 7
-VARINT_BYTES_MAX: Final = 5
-VARLONG_BYTES_MAX: Final = 10
 INT64_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
-INT64_MIN: Final = -0x8000_0000_0000_0000
+OFFSET_MAX: Final = 1 << 62
+FAR_TIME: Final = (1 << 62) - 1  # beyond it, base and delta may have left int64; the compiler holds it unboxed
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -72,80 +71,85 @@ def decode_records(
     """
     if start < 0 or end > len(data) or count < 0 or count * RECORD_BYTES_MIN > end - start:
         raise CorruptBatch(f"{count} records cannot be in {end - start} bytes")
+    if not -OFFSET_MAX <= base_offset <= OFFSET_MAX:
+        raise CorruptBatch(f"base offset {base_offset}")
+    stamped = append_time_ms is not None
+    base_time = base_timestamp if append_time_ms is None else append_time_ms
     try:
-        return _decode(data, start, end, count, base_offset, base_timestamp, append_time_ms)
+        return _decode(data, start, end, count, base_offset, base_time, stamped)
     except IndexError:
         raise CorruptBatch("a record is cut short") from None
 
 
 def _decode(
-    data: bytes, start: i64, end: i64, count: i64, base_offset: int, base_timestamp: int, append_time_ms: int | None
+    data: bytes, start: i64, end: i64, count: i64, base_offset: i64, base_time: i64, stamped: bool
 ) -> list[Record]:
     records: list[Record] = []
     at = start
-    number: i64 = 0
-    while number < count:
-        number += 1
-        length: i64 = data[at]
+    while count > 0:
+        count -= 1
+        size: i64 = data[at]
         at += 1
-        if length > 0x7F:
-            length, at = _varint_rest(data, at, length)
-        length = (length >> 1) ^ -(length & 1)
-        stop = at + length
-        if length < RECORD_BYTES_MIN - 1 or stop > end:
-            raise CorruptBatch(f"a record of {length} bytes, but {end - at} are there")
-        at += 1  # its attributes, which nobody uses
+        if size > 0x7F:
+            size, at = _varint_rest(data, at, size)
+        size = (size >> 1) ^ -(size & 1)
+        stop = at + size
+        if size < RECORD_BYTES_MIN - 1 or stop > end:
+            raise CorruptBatch(f"a record of {size} bytes, but {end - at} are there")
 
+        at += 1  # its attributes, which nobody uses
         time: i64 = data[at]
         at += 1
         if time > 0x7F:
             time, at = _varlong_rest(data, at, time)
-        time = ((time >> 1) & INT64_MAX) ^ -(time & 1)
+        else:
+            time = (time >> 1) ^ -(time & 1)
+        time = base_time if stamped else base_time + time
+        if time > FAR_TIME or time < -FAR_TIME:
+            time = _wrapped(time)
 
         offset: i64 = data[at]
         at += 1
         if offset > 0x7F:
             offset, at = _varint_rest(data, at, offset)
-        offset = (offset >> 1) ^ -(offset & 1)
-
-        length = data[at]
-        at += 1
-        if length > 0x7F:
-            length, at = _varint_rest(data, at, length)
-        key: bytes | None = None
-        if not length & 1:
-            after = at + (length >> 1)
-            if after > stop:
-                raise CorruptBatch(f"a key of {length >> 1} bytes, but {stop - at} are there")
-            key = data[at:after]
-            at = after
-
-        length = data[at]
-        at += 1
-        if length > 0x7F:
-            length, at = _varint_rest(data, at, length)
-        value: bytes | None = None
-        if not length & 1:
-            after = at + (length >> 1)
-            if after > stop:
-                raise CorruptBatch(f"a value of {length >> 1} bytes, but {stop - at} are there")
-            value = data[at:after]
-            at = after
-
-        headers: Headers = ()
-        if at >= stop:
-            raise CorruptBatch("a record without its headers")
-        if data[at]:
-            headers, at = _headers(data, at, stop)
-        else:
-            at += 1
-        if at != stop:
-            raise CorruptBatch(f"a record ends {stop - at} bytes before its length says")
-        timestamp = base_timestamp + time if append_time_ms is None else append_time_ms
-        if not INT64_MIN <= timestamp <= INT64_MAX:
-            timestamp = _wrapped(timestamp)
-        records.append(Record(base_offset + offset, timestamp, key, value, headers))
+        offset = base_offset + ((offset >> 1) ^ -(offset & 1))
+        records.append(_record(data, at, stop, offset, time))
+        at = stop
+    if at != end:
+        raise CorruptBatch(f"{end - at} bytes after the last record")
     return records
+
+
+def _record(data: bytes, at: i64, stop: i64, offset: i64, time: i64) -> Record:
+    """Key, value, headers. A field that is longer than the record is seen at the end; slices stop with the data."""
+    key: bytes | None = None
+    size: i64 = data[at]
+    at += 1
+    if size > 0x7F:
+        size, at = _varint_rest(data, at, size)
+    if not size & 1:
+        after = at + (size >> 1)
+        key = data[at:after]
+        at = after
+
+    value: bytes | None = None
+    size = data[at]
+    at += 1
+    if size > 0x7F:
+        size, at = _varint_rest(data, at, size)
+    if not size & 1:
+        after = at + (size >> 1)
+        value = data[at:after]
+        at = after
+
+    headers: Headers = ()
+    if data[at]:
+        headers, at = _headers(data, at, stop)
+    else:
+        at += 1
+    if at != stop:
+        raise CorruptBatch("a record's fields are not as long as the record")
+    return Record(offset, time, key, value, headers)
 
 
 def _wrapped(number: int) -> int:
@@ -265,7 +269,8 @@ def _varint_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
 
 
 def _varlong_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
-    """As `_varint_rest`, 64 bits; the value is unsigned when interpreted and may be negative when compiled."""
+    """As `_varint_rest`, 64 bits, and the zigzag undone: (signed value, position after it)."""
+    half: i64 = INT64_MAX
     value = first & 0x7F
     shift: i64 = 7
     while True:
@@ -275,7 +280,7 @@ def _varlong_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
             raise CorruptBatch("a varlong of more than 64 bits")
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
+            return ((value >> 1) & half) ^ -(value & 1), at  # compiled, bit 63 is the sign and would be shifted in
         shift += 7
 
 
