@@ -1,7 +1,7 @@
 """The `.properties` format of Java: `name = value`, comments, continued lines, escapes.
 
 Source: java.util.Properties, load(Reader). A line is continued when it ends in an odd number of backslashes; a name
-ends at the first unescaped `=`, `:` or blank; \\uXXXX, \\t, \\n, \\r and \\f are escapes, any other escaped character is
+ends at the first unescaped `=`, `:` or blank; \\uXXXX, \\t, \\n, \\r and \\f are escapes, any other escaped one is
 itself.
 """
 

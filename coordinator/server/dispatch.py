@@ -1,0 +1,127 @@
+"""From the head of a request to the function that answers it: a flat table, filled as versions are first asked for.
+
+Request header v1 is key, version, correlation id, client id; v2 (flexible versions) adds tagged fields. Response header v0
+is the correlation id; v1 adds tagged fields. An ApiVersions response always has v0: its reader does not know us yet.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rota.coordinator.api.node import Call, Node
+from rota.protocol.compiler import codec
+from rota.protocol.wire import TAGS_MAX, DecodeError
+
+API_VERSIONS = 18
+HEADER_BYTES_MIN = 10
+
+read_head = struct.Struct(">Iih").unpack_from  # (key << 16 | version, correlation id, bytes of the client id)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One API. `serve(node, call, request)` gives a response, a Parked one, or None for no reply.
+
+    `stranger(node, call)` gives the response, in version 0, to a version that we do not know; where there is none the
+    connection is closed, as Kafka does.
+    """
+
+    key: int
+    name: str
+    versions: range
+    flexible: int | None
+    request: type[Any]
+    response: type[Any]
+    serve: Callable[[Node, Call, Any], Any]
+    stranger: Callable[[Node, Call], Any] | None = None
+
+
+class Known(NamedTuple):
+    """One version of one API, ready to use. `lead` is the bytes of the response header behind the length."""
+
+    decode: Callable[..., tuple[Any, int]]
+    encode: Callable[[Any], bytes]
+    parts: Callable[[Any], list[bytes | memoryview]]
+    serve: Callable[[Node, Call, Any], Any]
+    flexible: bool  # the request header has tagged fields
+    tagged: bool  # the response header has
+    name: str
+    version: int
+
+
+class UnknownApi(Exception):
+    """A request for an API or a version that we do not have; the connection ends."""
+
+
+class Dispatcher:
+    """The routes of one broker. `known(api)` is the version `api & 0xffff` of key `api >> 16`."""
+
+    def __init__(self, node: Node, routes: Mapping[int, Route]) -> None:
+        self.node = node
+        self._routes = routes
+        self._known: dict[int, Known] = {}
+
+    def known(self, api: int) -> Known:
+        """Raises UnknownApi."""
+        found = self._known.get(api)
+        if found is None:
+            found = self._known[api] = self._learn(api >> 16, api & 0xFFFF)
+        return found
+
+    def _learn(self, key: int, version: int) -> Known:
+        route = self._routes.get(key)
+        if route is None:
+            raise UnknownApi(f"API key {key} is unknown")
+        if version not in route.versions:
+            if route.stranger is None:
+                raise UnknownApi(f"{route.name} version {version} is unknown")
+            return _to_stranger(route, route.stranger)
+        request, response = codec(route.request, version), codec(route.response, version)
+        flexible = route.flexible is not None and version >= route.flexible
+        tagged = flexible and key != API_VERSIONS
+        return Known(
+            request.decode, response.encode, response.parts, route.serve, flexible, tagged, route.name, version
+        )
+
+
+def _to_stranger(route: Route, stranger: Callable[[Node, Call], Any]) -> Known:
+    """An answer that reads nothing of the request: we cannot."""
+    response = codec(route.response, 0)
+    return Known(
+        decode=lambda frame, at=0: (None, len(frame)),
+        encode=response.encode,
+        parts=response.parts,
+        serve=lambda node, call, request: stranger(node, call),
+        flexible=False,
+        tagged=False,
+        name=route.name,
+        version=0,
+    )
+
+
+def skip_tags(frame: bytes, at: int) -> int:
+    """The position behind the tagged fields of a request header. Raises DecodeError, IndexError."""
+    count, at = _uvarint(frame, at)
+    if count > TAGS_MAX:
+        raise DecodeError(f"{count} tagged fields in a header")
+    for _ in range(count):
+        _, at = _uvarint(frame, at)
+        size, at = _uvarint(frame, at)
+        at += size
+        if at > len(frame):
+            raise DecodeError("a tagged field longer than its frame")
+    return at
+
+
+def _uvarint(frame: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = frame[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise DecodeError("a varint longer than five bytes")

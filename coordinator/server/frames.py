@@ -1,0 +1,94 @@
+"""Bytes of a stream in, whole frames out: each is four bytes of length and that many bytes of message. Pure.
+
+Laws
+    A length that is negative or above the limit is refused before anything behind it is kept.
+    Every byte of a large frame is copied once, when the frame is whole.
+"""
+
+from __future__ import annotations
+
+import struct
+
+LENGTH_BYTES = 4
+LARGE_FRAME_BYTES = 64 * 1024  # from here on an unfinished frame asks for room before it is gathered
+
+_length_at = struct.Struct(">i").unpack_from
+_STRANGERS = {
+    b"GET ": "an HTTP request",
+    b"POST": "an HTTP request",
+    b"PUT ": "an HTTP request",
+    b"HEAD": "an HTTP request",
+    b"OPTI": "an HTTP request",
+    b"PRI ": "an HTTP/2 request",
+    b"SSH-": "an SSH client",
+    b"\x16\x03\x00\x00": "a TLS handshake, which this listener does not speak",
+}
+
+
+class Framer:
+    """One direction of one connection. `refused` says why no further byte is taken; `large` is the size of an
+    unfinished frame above LARGE_FRAME_BYTES, else 0."""
+
+    __slots__ = ("_bytes_max", "_chunks", "_have", "_need", "large", "refused")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._chunks: list[bytes] = []
+        self._have = 0
+        self._need = LENGTH_BYTES  # bytes to gather before there is anything to do
+        self.large = 0
+        self.refused: str | None = None
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of the unfinished frame that are here."""
+        return self._have
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that `data` completes, in order, without their lengths. Nothing after a refused length."""
+        if self._have:
+            self._chunks.append(data)
+            self._have += len(data)
+            if self._have < self._need:
+                return []
+            data = b"".join(self._chunks)
+            self._chunks.clear()
+            self._have = 0
+        if self.refused is not None:
+            return []
+        return self._cut(data)
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        frames: list[bytes] = []
+        at, end = 0, len(data)
+        while end - at >= LENGTH_BYTES:
+            (size,) = _length_at(data, at)
+            if not 0 <= size <= self._bytes_max:
+                self.refused = _why(data[at : at + LENGTH_BYTES], size, self._bytes_max)
+                return frames
+            stop = at + LENGTH_BYTES + size
+            if stop > end:
+                self._keep(data, at, LENGTH_BYTES + size)
+                return frames
+            frames.append(data[at + LENGTH_BYTES : stop])
+            at = stop
+        self._keep(data, at, LENGTH_BYTES)
+        return frames
+
+    def _keep(self, data: bytes, at: int, need: int) -> None:
+        self._need = need
+        self.large = need if need > LARGE_FRAME_BYTES else 0
+        self._have = len(data) - at
+        if self._have:
+            self._chunks.append(data[at:] if at else data)
+
+
+def _why(head: bytes, size: int, bytes_max: int) -> str:
+    stranger = _STRANGERS.get(head) or (head[:2] == b"\x16\x03" and _STRANGERS[b"\x16\x03\x00\x00"])
+    if stranger:
+        return f"it looks like {stranger}"
+    return (
+        f"a frame of {size} bytes, where socket.request.max.bytes allows {bytes_max}"
+        if size >= 0
+        else (f"a frame of {size} bytes")
+    )

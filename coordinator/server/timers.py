@@ -1,0 +1,152 @@
+"""Call me at that time, unless I cancel or say otherwise: one heap and one timer of the loop for the whole broker.
+
+Laws
+    A key has one time; setting it again moves it. Moving a timer later touches no heap.
+    A call happens once, never before its time, in the order of times; one that fails harms no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Protocol
+
+STALE_ENTRIES_MIN = 64  # below this, cancelled entries are not worth a clean-up
+SLEEP_MS_MAX = 3_600_000  # a timer further away is looked at again: the wall clock may have moved
+
+Then = Callable[[], None]
+
+
+class _Armed:
+    __slots__ = ("at_ms", "call", "queued_ms")
+
+    def __init__(self, at_ms: int, call: Then) -> None:
+        self.at_ms, self.queued_ms, self.call = at_ms, at_ms, call
+
+
+class TimerHeap:
+    """The pure half: who is due when."""
+
+    def __init__(self) -> None:
+        self._armed: dict[Hashable, _Armed] = {}
+        self._heap: list[tuple[int, int, Hashable, _Armed]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._armed)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._armed
+
+    def at(self, key: Hashable, at_ms: int, call: Then) -> None:
+        """Set or move the timer of `key`."""
+        armed = self._armed.get(key)
+        if armed is None:
+            armed = self._armed[key] = _Armed(at_ms, call)
+            self._push(key, armed)
+            return
+        armed.at_ms, armed.call = at_ms, call
+        if at_ms < armed.queued_ms:
+            armed.queued_ms = at_ms
+            self._push(key, armed)
+
+    def cancel(self, key: Hashable) -> None:
+        """Forget the timer of `key`, if there is one."""
+        if self._armed.pop(key, None) is not None and len(self._heap) > 2 * len(self._armed) + STALE_ENTRIES_MIN:
+            self._heap = [entry for entry in self._heap if self._lives(entry)]
+            heapify(self._heap)
+
+    def next_ms(self) -> int | None:
+        """When to look again; perhaps sooner than anything is due, never later. None when nothing is set."""
+        while self._heap and not self._lives(self._heap[0]):
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now_ms: int) -> Iterator[Then]:
+        """The calls whose time has come, first one first; each is forgotten as it is given."""
+        while self._heap and self._heap[0][0] <= now_ms:
+            entry = heappop(self._heap)
+            _, _, key, armed = entry
+            if not self._lives(entry):
+                continue
+            if armed.at_ms > now_ms:
+                armed.queued_ms = armed.at_ms
+                self._push(key, armed)
+                continue
+            del self._armed[key]
+            yield armed.call
+
+    def _push(self, key: Hashable, armed: _Armed) -> None:
+        self._count += 1
+        heappush(self._heap, (armed.queued_ms, self._count, key, armed))
+
+    def _lives(self, entry: tuple[int, int, Hashable, _Armed]) -> bool:
+        queued_ms, _, key, armed = entry
+        return armed.queued_ms == queued_ms and self._armed.get(key) is armed
+
+
+class Handle(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Loop(Protocol):
+    """What a timer needs of an event loop."""
+
+    def call_later(self, delay: float, callback: Then) -> Handle: ...
+
+    def call_exception_handler(self, context: dict[str, object]) -> None: ...
+
+
+class Timers:
+    """The shell: sleeps until the first of them. `now_ms` is the broker's clock, ms since the epoch."""
+
+    def __init__(self, now_ms: Callable[[], int], loop: Loop | None = None) -> None:
+        self._now_ms, self._loop = now_ms, loop
+        self._heap = TimerHeap()
+        self._handle: Handle | None = None
+        self._wakes_ms: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def at(self, key: Hashable, at_ms: int, call: Then) -> None:
+        """Have `call` called at `at_ms`; a key that is set already is moved."""
+        self._heap.at(key, at_ms, call)
+        if self._wakes_ms is None or at_ms < self._wakes_ms:
+            self._sleep()
+
+    def cancel(self, key: Hashable) -> None:
+        """Forget `key`, if it is set."""
+        self._heap.cancel(key)
+
+    def stop(self) -> None:
+        """Nothing is called any more."""
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle = self._wakes_ms = None
+        self._heap = TimerHeap()
+
+    def fire(self) -> None:
+        """Call what is due and sleep again."""
+        self._handle = None
+        for call in self._heap.due(self._now_ms()):
+            try:
+                call()
+            except Exception as why:
+                self._running_loop().call_exception_handler({"message": "a timer failed", "exception": why})
+        self._sleep()
+
+    def _sleep(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self._wakes_ms = self._heap.next_ms()
+        if self._wakes_ms is not None:
+            delay_ms = min(max(self._wakes_ms - self._now_ms(), 0), SLEEP_MS_MAX)
+            self._handle = self._running_loop().call_later(delay_ms / 1000, self.fire)
+
+    def _running_loop(self) -> Loop:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
