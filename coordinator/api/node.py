@@ -11,8 +11,10 @@ A plain response leaves at once, a Parked one when it is answered, None leaves n
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from rota.coordinator.server.durability import Durability
 
 if TYPE_CHECKING:
     from rota.coordinator.cluster.partitions import Partitions
@@ -49,3 +51,4 @@ class Node:
     fetch_sessions: FetchSessions
     timers: Timers  # call me at that time, unless I cancel
     now_ms: Callable[[], int]  # wall clock, ms since the epoch
+    durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well

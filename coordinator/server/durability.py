@@ -1,0 +1,95 @@
+"""When is what was appended on the medium? Groups of appends share one flush, off the loop.
+
+Laws
+    D1  With `flush.messages` set, a reply that waits for its records leaves after a flush that began after the append.
+    D2  One flush is under way per broker; whatever is appended meanwhile makes the next group.
+    D3  A flush that fails takes its partition offline and answers nobody with success.
+    D4  Replies of one partition keep the order of their appends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from rota.coordinator.log.contract import Log, StorageFailed
+
+if TYPE_CHECKING:
+    from rota.coordinator.cluster.partition import Partition
+
+Call = Callable[[], None]
+Failed = Callable[[StorageFailed], None]
+_Waiting = dict["Partition", list[tuple[Call, Failed | None]]]
+
+
+class Durability:
+    """Group flush. `executor` runs the flushes; by default one thread, started with the first of them."""
+
+    def __init__(self, executor: Executor | None = None) -> None:
+        self._executor = executor
+        self._waiting: _Waiting = {}
+        self._flight: asyncio.Task[None] | None = None
+
+    def when_durable(self, partition: Partition, call: Call, failed: Failed | None = None) -> None:
+        """Have `call` told once all that was appended to `partition` so far is durable.
+
+        At once when the partition's config leaves flushing to the system (`flush_messages` None), as Kafka does.
+        On failure the partition goes offline and `failed` is told instead. Raises StorageFailed when it is offline.
+        """
+        if partition.log.config.flush_messages is None:
+            call()
+            return
+        self._waiting.setdefault(partition, []).append((call, failed))
+        if self._flight is None:
+            self._flight = asyncio.get_running_loop().create_task(self._flush_groups())
+
+    async def drained(self) -> None:
+        """Wait until nobody waits: for a graceful stop."""
+        while self._flight is not None:
+            await asyncio.wait({self._flight})
+
+    def close(self) -> None:
+        """Release the thread. Nothing may be under way (`drained`)."""
+        if isinstance(self._executor, ThreadPoolExecutor):
+            self._executor.shutdown(wait=True)
+
+    async def _flush_groups(self) -> None:
+        try:
+            while self._waiting:
+                group, self._waiting = self._waiting, {}
+                await self._flush(group)
+        finally:
+            self._flight = None
+
+    async def _flush(self, group: _Waiting) -> None:
+        logs = {partition: _log_of(partition) for partition in group}
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, thread_name_prefix="flush")
+        loop = asyncio.get_running_loop()
+        for partition, log in logs.items():
+            error: StorageFailed | None = None
+            try:
+                if log is None:
+                    raise StorageFailed(f"{partition.topic}-{partition.index} is offline: {partition.offline}")
+                await loop.run_in_executor(self._executor, log.flush)
+            except StorageFailed as cause:
+                error = cause
+                partition.fail(str(cause))
+            _tell(loop, group[partition], error)
+
+
+def _log_of(partition: Partition) -> Log | None:
+    return None if partition.offline is not None else partition.log
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop, waiting: list[tuple[Call, Failed | None]], error: StorageFailed | None
+) -> None:
+    """Each in a call of its own, so that a mistake in one harms no other."""
+    for call, failed in waiting:
+        if error is None:
+            loop.call_soon(call)
+        elif failed is not None:
+            loop.call_soon(failed, error)
