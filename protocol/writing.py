@@ -46,7 +46,7 @@ class Writer:
             source.line(1, f"return {result}")
         else:
             self._pack()
-            source.line(1, f"return join(({', '.join(self._pending)},))")
+            source.line(1, f"return join(({', '.join(self._pending)},))" if self._pending else "return b''")
             self._pending.clear()
 
     def _pack(self) -> None:

@@ -1,0 +1,54 @@
+"""CreatePartitions, key 37, versions 0-3.
+
+v2 flexible · v3 quota errors (KIP-599)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Array, Bool, Int16, Int32, String, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class CreatePartitionsAssignment:
+    broker_ids: tuple[int, ...] = wire(Array(Int32), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class CreatePartitionsTopic:
+    """`count` is the new total; `assignments` are for the new partitions, None lets the broker choose."""
+
+    name: str = wire(String)
+    count: int = wire(Int32)
+    assignments: tuple[CreatePartitionsAssignment, ...] | None = wire(
+        Array(CreatePartitionsAssignment), nullable_since=0, default=None
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class CreatePartitionsRequest:
+    """Raise partition counts."""
+
+    KEY, VERSIONS, FLEXIBLE = 37, range(4), 2
+
+    topics: tuple[CreatePartitionsTopic, ...] = wire(Array(CreatePartitionsTopic), default=())
+    timeout_ms: int = wire(Int32)
+    validate_only: bool = wire(Bool, default=False)
+
+
+@dataclass(slots=True, kw_only=True)
+class CreatePartitionsTopicResult:
+    name: str = wire(String)
+    error_code: int = wire(Int16, default=0)
+    error_message: str | None = wire(String, nullable_since=0, default=None)
+
+
+@dataclass(slots=True, kw_only=True)
+class CreatePartitionsResponse:
+    """One result for each topic."""
+
+    KEY, VERSIONS, FLEXIBLE = 37, range(4), 2
+
+    throttle_time_ms: int = wire(Int32, default=0)
+    results: tuple[CreatePartitionsTopicResult, ...] = wire(Array(CreatePartitionsTopicResult), default=())

@@ -1,0 +1,35 @@
+"""DeleteGroups, key 42, versions 0-2.
+
+v1 as v0 · v2 flexible
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Array, Int16, Int32, String, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteGroupsRequest:
+    """Forget these groups; they have to be empty."""
+
+    KEY, VERSIONS, FLEXIBLE = 42, range(3), 2
+
+    groups_names: tuple[str, ...] = wire(Array(String), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class DeletableGroupResult:
+    group_id: str = wire(String)
+    error_code: int = wire(Int16, default=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteGroupsResponse:
+    """One result for each group."""
+
+    KEY, VERSIONS, FLEXIBLE = 42, range(3), 2
+
+    throttle_time_ms: int = wire(Int32, default=0)
+    results: tuple[DeletableGroupResult, ...] = wire(Array(DeletableGroupResult), default=())

@@ -1,0 +1,57 @@
+"""DeleteRecords, key 21, versions 0-2.
+
+v1 as v0 · v2 flexible
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Array, Int16, Int32, Int64, String, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteRecordsPartition:
+    """`offset` -1: up to the high watermark."""
+
+    partition_index: int = wire(Int32)
+    offset: int = wire(Int64)
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteRecordsTopic:
+    name: str = wire(String)
+    partitions: tuple[DeleteRecordsPartition, ...] = wire(Array(DeleteRecordsPartition), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteRecordsRequest:
+    """Move the start of these logs up (KIP-107)."""
+
+    KEY, VERSIONS, FLEXIBLE = 21, range(3), 2
+
+    topics: tuple[DeleteRecordsTopic, ...] = wire(Array(DeleteRecordsTopic), default=())
+    timeout_ms: int = wire(Int32)
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteRecordsPartitionResult:
+    partition_index: int = wire(Int32)
+    low_watermark: int = wire(Int64, default=-1)
+    error_code: int = wire(Int16, default=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteRecordsTopicResult:
+    name: str = wire(String)
+    partitions: tuple[DeleteRecordsPartitionResult, ...] = wire(Array(DeleteRecordsPartitionResult), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteRecordsResponse:
+    """The new start, `low_watermark`, of each log."""
+
+    KEY, VERSIONS, FLEXIBLE = 21, range(3), 2
+
+    throttle_time_ms: int = wire(Int32, default=0)
+    topics: tuple[DeleteRecordsTopicResult, ...] = wire(Array(DeleteRecordsTopicResult), default=())

@@ -1,0 +1,72 @@
+"""DescribeTopicPartitions, key 75, version 0.
+
+v0 flexible (KIP-966)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Array, Bool, Int16, Int32, Nested, String, Uuid, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicRequest:
+    name: str = wire(String)
+
+
+@dataclass(slots=True, kw_only=True)
+class Cursor:
+    """Where the next page begins."""
+
+    topic_name: str = wire(String)
+    partition_index: int = wire(Int32)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeTopicPartitionsRequest:
+    """Partitions of topics, a page at a time."""
+
+    KEY, VERSIONS, FLEXIBLE = 75, range(1), 0
+
+    topics: tuple[TopicRequest, ...] = wire(Array(TopicRequest), default=())
+    response_partition_limit: int = wire(Int32, default=2000)
+    cursor: Cursor | None = wire(Nested(Cursor), nullable_since=0, default=None)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeTopicPartitionsResponsePartition:
+    error_code: int = wire(Int16, default=0)
+    partition_index: int = wire(Int32)
+    leader_id: int = wire(Int32)
+    leader_epoch: int = wire(Int32, default=-1)
+    replica_nodes: tuple[int, ...] = wire(Array(Int32), default=())
+    isr_nodes: tuple[int, ...] = wire(Array(Int32), default=())
+    eligible_leader_replicas: tuple[int, ...] | None = wire(Array(Int32), nullable_since=0, default=None)
+    last_known_elr: tuple[int, ...] | None = wire(Array(Int32), nullable_since=0, default=None)
+    offline_replicas: tuple[int, ...] = wire(Array(Int32), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeTopicPartitionsResponseTopic:
+    error_code: int = wire(Int16, default=0)
+    name: str | None = wire(String, nullable_since=0)
+    topic_id: bytes = wire(Uuid)
+    is_internal: bool = wire(Bool, default=False)
+    partitions: tuple[DescribeTopicPartitionsResponsePartition, ...] = wire(
+        Array(DescribeTopicPartitionsResponsePartition), default=()
+    )
+    topic_authorized_operations: int = wire(Int32, default=-2147483648)
+
+
+@dataclass(slots=True, kw_only=True)
+class DescribeTopicPartitionsResponse:
+    """`next_cursor` None: that was all."""
+
+    KEY, VERSIONS, FLEXIBLE = 75, range(1), 0
+
+    throttle_time_ms: int = wire(Int32, default=0)
+    topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = wire(
+        Array(DescribeTopicPartitionsResponseTopic), default=()
+    )
+    next_cursor: Cursor | None = wire(Nested(Cursor), nullable_since=0, default=None)

@@ -1,0 +1,54 @@
+"""IncrementalAlterConfigs, key 44, versions 0-1.
+
+v1 flexible (KIP-339)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class AlterableConfig:
+    """`config_operation`: 0 set, 1 delete, 2 append, 3 subtract."""
+
+    name: str = wire(String)
+    config_operation: int = wire(Int8)
+    value: str | None = wire(String, nullable_since=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class AlterConfigsResource:
+    resource_type: int = wire(Int8)
+    resource_name: str = wire(String)
+    configs: tuple[AlterableConfig, ...] = wire(Array(AlterableConfig), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class IncrementalAlterConfigsRequest:
+    """Change single configurations."""
+
+    KEY, VERSIONS, FLEXIBLE = 44, range(2), 1
+
+    resources: tuple[AlterConfigsResource, ...] = wire(Array(AlterConfigsResource), default=())
+    validate_only: bool = wire(Bool, default=False)
+
+
+@dataclass(slots=True, kw_only=True)
+class AlterConfigsResourceResponse:
+    error_code: int = wire(Int16, default=0)
+    error_message: str | None = wire(String, nullable_since=0, default=None)
+    resource_type: int = wire(Int8)
+    resource_name: str = wire(String)
+
+
+@dataclass(slots=True, kw_only=True)
+class IncrementalAlterConfigsResponse:
+    """One result for each resource."""
+
+    KEY, VERSIONS, FLEXIBLE = 44, range(2), 1
+
+    throttle_time_ms: int = wire(Int32, default=0)
+    responses: tuple[AlterConfigsResourceResponse, ...] = wire(Array(AlterConfigsResourceResponse), default=())

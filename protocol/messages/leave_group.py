@@ -1,0 +1,48 @@
+"""LeaveGroup, key 13, versions 0-5.
+
+v1 throttle time · v3 many members, static ones too (KIP-345) · v4 flexible · v5 reason (KIP-800)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Array, Int16, Int32, String, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberIdentity:
+    """An empty `member_id` with an instance id: an administrator removes that static member."""
+
+    member_id: str = wire(String)
+    group_instance_id: str | None = wire(String, nullable_since=0, default=None)
+    reason: str | None = wire(String, since=5, nullable_since=5, default=None)
+
+
+@dataclass(slots=True, kw_only=True)
+class LeaveGroupRequest:
+    """v0-2 name one `member_id`, later versions `members`."""
+
+    KEY, VERSIONS, FLEXIBLE = 13, range(6), 4
+
+    group_id: str = wire(String)
+    member_id: str = wire(String, until=2, default="")
+    members: tuple[MemberIdentity, ...] = wire(Array(MemberIdentity), since=3, default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberResponse:
+    member_id: str = wire(String)
+    group_instance_id: str | None = wire(String, nullable_since=0)
+    error_code: int = wire(Int16, default=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class LeaveGroupResponse:
+    """v3 and later say for each member how it went."""
+
+    KEY, VERSIONS, FLEXIBLE = 13, range(6), 4
+
+    throttle_time_ms: int = wire(Int32, since=1, default=0)
+    error_code: int = wire(Int16, default=0)
+    members: tuple[MemberResponse, ...] = wire(Array(MemberResponse), since=3, default=())

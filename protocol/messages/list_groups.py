@@ -1,0 +1,39 @@
+"""ListGroups, key 16, versions 0-5.
+
+v1 throttle time · v3 flexible · v4 by state (KIP-518) · v5 by type (KIP-848)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Array, Int16, Int32, String, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class ListGroupsRequest:
+    """All groups of this coordinator; empty filters let everything through."""
+
+    KEY, VERSIONS, FLEXIBLE = 16, range(6), 3
+
+    states_filter: tuple[str, ...] = wire(Array(String), since=4, default=())
+    types_filter: tuple[str, ...] = wire(Array(String), since=5, default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class ListedGroup:
+    group_id: str = wire(String)
+    protocol_type: str = wire(String)
+    group_state: str = wire(String, since=4, default="")
+    group_type: str = wire(String, since=5, default="")
+
+
+@dataclass(slots=True, kw_only=True)
+class ListGroupsResponse:
+    """Groups with protocol type, and from v4 their state."""
+
+    KEY, VERSIONS, FLEXIBLE = 16, range(6), 3
+
+    throttle_time_ms: int = wire(Int32, since=1, default=0)
+    error_code: int = wire(Int16, default=0)
+    groups: tuple[ListedGroup, ...] = wire(Array(ListedGroup), default=())

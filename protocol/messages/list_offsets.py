@@ -1,0 +1,62 @@
+"""ListOffsets, key 2, versions 1-11.
+
+v1 one offset instead of many · v2 isolation level, throttle time · v4 leader epoch (KIP-320) · v6 flexible
+v7 max timestamp, -3 (KIP-734) · v8 earliest local, -4 (KIP-405) · v9 latest tiered, -5 (KIP-1005)
+v10 timeout (KIP-1075) · v11 earliest pending upload, -6 (KIP-1023)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Array, Int8, Int16, Int32, Int64, String, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class ListOffsetsPartition:
+    partition_index: int = wire(Int32)
+    current_leader_epoch: int = wire(Int32, since=4, default=-1)
+    timestamp: int = wire(Int64)
+
+
+@dataclass(slots=True, kw_only=True)
+class ListOffsetsTopic:
+    name: str = wire(String)
+    partitions: tuple[ListOffsetsPartition, ...] = wire(Array(ListOffsetsPartition), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class ListOffsetsRequest:
+    """The first offset at or after a time; -1 is the end, -2 the start, -3 the record with the largest timestamp."""
+
+    KEY, VERSIONS, FLEXIBLE = 2, range(1, 12), 6
+
+    replica_id: int = wire(Int32, default=-1)
+    isolation_level: int = wire(Int8, since=2, default=0)
+    topics: tuple[ListOffsetsTopic, ...] = wire(Array(ListOffsetsTopic), default=())
+    timeout_ms: int = wire(Int32, since=10, default=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class ListOffsetsPartitionResponse:
+    partition_index: int = wire(Int32)
+    error_code: int = wire(Int16, default=0)
+    timestamp: int = wire(Int64, default=-1)
+    offset: int = wire(Int64, default=-1)
+    leader_epoch: int = wire(Int32, since=4, default=-1)
+
+
+@dataclass(slots=True, kw_only=True)
+class ListOffsetsTopicResponse:
+    name: str = wire(String)
+    partitions: tuple[ListOffsetsPartitionResponse, ...] = wire(Array(ListOffsetsPartitionResponse), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class ListOffsetsResponse:
+    """Offset and timestamp -1: there is no such record."""
+
+    KEY, VERSIONS, FLEXIBLE = 2, range(1, 12), 6
+
+    throttle_time_ms: int = wire(Int32, since=2, default=0)
+    topics: tuple[ListOffsetsTopicResponse, ...] = wire(Array(ListOffsetsTopicResponse), default=())

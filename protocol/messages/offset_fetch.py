@@ -1,0 +1,97 @@
+"""OffsetFetch, key 9, versions 1-10.
+
+v2 null means all topics, error for the whole answer · v3 throttle time · v5 leader epoch (KIP-320)
+v6 flexible · v7 stable offsets alone (KIP-447) · v8 many groups (KIP-709)
+v9 member epochs of the new protocol (KIP-848) · v10 topic ids instead of names
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import UUID_ZERO, Array, Bool, Int16, Int32, Int64, String, Uuid, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchRequestTopic:
+    name: str = wire(String)
+    partition_indexes: tuple[int, ...] = wire(Array(Int32), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchRequestTopics:
+    name: str = wire(String, until=9, default="")
+    topic_id: bytes = wire(Uuid, since=10, default=UUID_ZERO)
+    partition_indexes: tuple[int, ...] = wire(Array(Int32), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchRequestGroup:
+    group_id: str = wire(String)
+    member_id: str | None = wire(String, since=9, nullable_since=9, default=None)
+    member_epoch: int = wire(Int32, since=9, default=-1)
+    topics: tuple[OffsetFetchRequestTopics, ...] | None = wire(Array(OffsetFetchRequestTopics), nullable_since=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchRequest:
+    """Which offsets did this group commit? `topics` None: all. v0-7 ask for one group, later versions for `groups`."""
+
+    KEY, VERSIONS, FLEXIBLE = 9, range(1, 11), 6
+
+    group_id: str = wire(String, until=7, default="")
+    topics: tuple[OffsetFetchRequestTopic, ...] | None = wire(
+        Array(OffsetFetchRequestTopic), until=7, nullable_since=2, default=()
+    )
+    groups: tuple[OffsetFetchRequestGroup, ...] = wire(Array(OffsetFetchRequestGroup), since=8, default=())
+    require_stable: bool = wire(Bool, since=7, default=False)
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchResponsePartition:
+    partition_index: int = wire(Int32)
+    committed_offset: int = wire(Int64)
+    committed_leader_epoch: int = wire(Int32, since=5, default=-1)
+    metadata: str | None = wire(String, nullable_since=0, default="")
+    error_code: int = wire(Int16, default=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchResponseTopic:
+    name: str = wire(String)
+    partitions: tuple[OffsetFetchResponsePartition, ...] = wire(Array(OffsetFetchResponsePartition), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchResponsePartitions:
+    partition_index: int = wire(Int32)
+    committed_offset: int = wire(Int64)
+    committed_leader_epoch: int = wire(Int32, default=-1)
+    metadata: str | None = wire(String, nullable_since=0, default="")
+    error_code: int = wire(Int16, default=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchResponseTopics:
+    name: str = wire(String, until=9, default="")
+    topic_id: bytes = wire(Uuid, since=10, default=UUID_ZERO)
+    partitions: tuple[OffsetFetchResponsePartitions, ...] = wire(Array(OffsetFetchResponsePartitions), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchResponseGroup:
+    group_id: str = wire(String)
+    topics: tuple[OffsetFetchResponseTopics, ...] = wire(Array(OffsetFetchResponseTopics), default=())
+    error_code: int = wire(Int16, default=0)
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetFetchResponse:
+    """An unknown offset is -1 with an empty metadata and no error."""
+
+    KEY, VERSIONS, FLEXIBLE = 9, range(1, 11), 6
+
+    throttle_time_ms: int = wire(Int32, since=3, default=0)
+    topics: tuple[OffsetFetchResponseTopic, ...] = wire(Array(OffsetFetchResponseTopic), until=7, default=())
+    error_code: int = wire(Int16, since=2, until=7, default=0)
+    groups: tuple[OffsetFetchResponseGroup, ...] = wire(Array(OffsetFetchResponseGroup), since=8, default=())

@@ -1,0 +1,57 @@
+"""OffsetForLeaderEpoch, key 23, versions 2-4.
+
+v3 replica id · v4 flexible
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.protocol.wire import Array, Int16, Int32, Int64, String, wire
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetForLeaderPartition:
+    partition: int = wire(Int32)
+    current_leader_epoch: int = wire(Int32, default=-1)
+    leader_epoch: int = wire(Int32)
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetForLeaderTopic:
+    topic: str = wire(String)
+    partitions: tuple[OffsetForLeaderPartition, ...] = wire(Array(OffsetForLeaderPartition), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetForLeaderEpochRequest:
+    """Where did this epoch end? Asked by followers and consumers that suspect a truncation (KIP-320)."""
+
+    KEY, VERSIONS, FLEXIBLE = 23, range(2, 5), 4
+
+    replica_id: int = wire(Int32, since=3, default=-2)
+    topics: tuple[OffsetForLeaderTopic, ...] = wire(Array(OffsetForLeaderTopic), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class EpochEndOffset:
+    error_code: int = wire(Int16, default=0)
+    partition: int = wire(Int32)
+    leader_epoch: int = wire(Int32, default=-1)
+    end_offset: int = wire(Int64, default=-1)
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetForLeaderTopicResult:
+    topic: str = wire(String)
+    partitions: tuple[EpochEndOffset, ...] = wire(Array(EpochEndOffset), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetForLeaderEpochResponse:
+    """The end of the largest epoch that is not above the one asked for."""
+
+    KEY, VERSIONS, FLEXIBLE = 23, range(2, 5), 4
+
+    throttle_time_ms: int = wire(Int32, default=0)
+    topics: tuple[OffsetForLeaderTopicResult, ...] = wire(Array(OffsetForLeaderTopicResult), default=())
