@@ -1,16 +1,76 @@
-"""Compile the record codec with mypyc where a C compiler is there; the same file runs interpreted where not."""
+"""Compile the record codec with mypyc where a C compiler is there; the same file runs interpreted where not.
+
+ROTA_COMPILE=0 leaves it interpreted, ROTA_COMPILE=1 makes a failure to compile an error; unset, it is tried.
+"""
+
+from __future__ import annotations
 
 import os
+from hashlib import sha256
+from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError
 
 COMPILED = ["src/rota/protocol/records/fast.py"]
+WISH = os.environ.get("ROTA_COMPILE", "")
 
-extensions = []
-if os.environ.get("ROTA_COMPILE", "1") != "0":
-    from mypyc.build import mypycify
 
-    extensions = mypycify([*COMPILED, "--explicit-package-bases"])
-    for extension in extensions:
-        extension.optional = True
-setup(ext_modules=extensions)
+class AllOrNone(build_ext):
+    """mypyc makes a library and, for each module, a door to it: a door without its library could not be imported."""
+
+    def build_extensions(self) -> None:
+        try:
+            super().build_extensions()
+        except (BaseError, CCompilerError, OSError) as wrong:
+            if WISH == "1":
+                raise
+            self.warn(f"{wrong}: the record codec stays interpreted")
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+            self.extensions = []
+            forget()
+
+
+def extensions() -> list[Extension]:
+    if WISH == "0":
+        forget()
+        return []
+    try:
+        from mypyc.build import mypycify
+
+        made: list[Extension] = mypycify([*COMPILED, "--explicit-package-bases"])
+    except (SystemExit, Exception) as wrong:  # mypyc's way to say that it cannot
+        if WISH == "1":
+            raise
+        print(f"warning: mypyc: {wrong!r}: the record codec stays interpreted")
+        forget()
+        return []
+    for extension in made:
+        # a warning of a compiler that we have not met is no reason to fail; the loops count on int64 that wraps
+        extension.extra_compile_args = [flag for flag in extension.extra_compile_args if flag != "-Werror"]
+        if os.name == "posix":
+            extension.extra_compile_args.append("-fwrapv")
+    made[0].sources.append(mark())
+    return made
+
+
+def forget() -> None:
+    """What an earlier build left in the source tree would go on shadowing the file."""
+    for name in COMPILED:
+        for suffix in ("so", "pyd"):
+            for old in Path(name).parent.glob(f"{Path(name).stem}[._]*{suffix}"):
+                old.unlink()
+
+
+def mark() -> str:
+    """The library carries the hash of what it was made of, so that a test can tell a stale one."""
+    source = b"".join(Path(name).read_bytes() for name in COMPILED)
+    path = Path("build", "rota_source.c")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'const char rota_source[] = "rota-source-sha256:{sha256(source).hexdigest()}";\n')
+    return str(path)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNone})
