@@ -10,9 +10,9 @@ from rota.coordinator.group.events import Remove
 from rota.coordinator.server.parked import Parked
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_groups import (
+    DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
-    DeleteGroupsResponseDeletableGroupResult,
 )
 
 
@@ -51,6 +51,4 @@ def _delete(node: Node, group_id: str) -> Parked[ErrorCode]:
 
 
 def _response(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(
-        results=tuple(DeleteGroupsResponseDeletableGroupResult(group_id=n, error_code=codes[n]) for n in names)
-    )
+    return DeleteGroupsResponse(results=tuple(DeletableGroupResult(group_id=n, error_code=codes[n]) for n in names))

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.group.machine import Group
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.group.describe import Description
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
-    DescribeGroupsResponseDescribedGroup,
-    DescribeGroupsResponseDescribedGroupMember,
 )
 
 # every operation on a group (read, delete, describe, their configs): there is no authorizer that forbids any
@@ -24,36 +23,33 @@ AUTHORIZED_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 NOT_ASKED: Final = -(2**31)
 
 
-def describe_groups(
-    node: Node, call: Call, request: DescribeGroupsRequest
-) -> DescribeGroupsResponse | Parked[DescribeGroupsResponse]:
+def describe_groups(node: Node, call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """State, protocol and members of each group that is named."""
     operations = AUTHORIZED_OPERATIONS if call.version >= 3 and request.include_authorized_operations else NOT_ASKED
     return DescribeGroupsResponse(groups=tuple(_describe(node, call, name, operations) for name in request.groups))
 
 
-def _describe(node: Node, call: Call, group_id: str, operations: int) -> DescribeGroupsResponseDescribedGroup:
+def _describe(node: Node, call: Call, group_id: str, operations: int) -> DescribedGroup:
     shard = node.groups.ready(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
     if isinstance(shard, ErrorCode):
-        return DescribeGroupsResponseDescribedGroup(
-            group_id=group_id, error_code=shard, group_state="", protocol_type="", protocol_data=""
-        )
+        return DescribedGroup(group_id=group_id, error_code=shard, group_state="", protocol_type="", protocol_data="")
     group = shard.groups.get(group_id)
     if group is None:
         return _unknown(call, group_id, operations)
-    return DescribeGroupsResponseDescribedGroup(
+    seen = group.describe()
+    return DescribedGroup(
         group_id=group_id,
-        group_state=group.state.value,
-        protocol_type=group.protocol_type or "",
-        protocol_data=group.described_protocol,
-        members=_members(group),
+        group_state=seen.state.value,
+        protocol_type=seen.protocol_type,
+        protocol_data=seen.protocol,
+        members=_members(seen),
         authorized_operations=operations,
     )
 
 
-def _unknown(call: Call, group_id: str, operations: int) -> DescribeGroupsResponseDescribedGroup:
+def _unknown(call: Call, group_id: str, operations: int) -> DescribedGroup:
     missing = call.version >= 6
-    return DescribeGroupsResponseDescribedGroup(
+    return DescribedGroup(
         group_id=group_id,
         error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
         error_message=f"Group {group_id} not found." if missing else None,
@@ -64,15 +60,15 @@ def _unknown(call: Call, group_id: str, operations: int) -> DescribeGroupsRespon
     )
 
 
-def _members(group: Group) -> tuple[DescribeGroupsResponseDescribedGroupMember, ...]:
+def _members(seen: Description) -> tuple[DescribedGroupMember, ...]:
     return tuple(
-        DescribeGroupsResponseDescribedGroupMember(
+        DescribedGroupMember(
             member_id=one.member_id,
             group_instance_id=one.instance_id,
             client_id=one.client_id,
             client_host=one.client_host,
-            member_metadata=one.subscription,
+            member_metadata=one.metadata,
             member_assignment=one.assignment,
         )
-        for one in group.described_members()
+        for one in seen.members
     )

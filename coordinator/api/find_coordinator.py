@@ -12,9 +12,9 @@ from typing import Final
 from rota.coordinator.api.node import Call, Node
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import (
+    Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
-    FindCoordinatorResponseCoordinator,
 )
 
 GROUP: Final = 0
@@ -37,13 +37,11 @@ def find_coordinator(node: Node, call: Call, request: FindCoordinatorRequest) ->
     )
 
 
-def _find(node: Node, call: Call, key_type: int, key: str) -> FindCoordinatorResponseCoordinator:
+def _find(node: Node, call: Call, key_type: int, key: str) -> Coordinator:
     code, message = _refusal(node, key_type)
     if code is not ErrorCode.NONE:
-        return FindCoordinatorResponseCoordinator(
-            key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message
-        )
-    return FindCoordinatorResponseCoordinator(
+        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
+    return Coordinator(
         key=key, node_id=node.config.node_id, host=call.reached_host, port=call.reached_port, error_message=""
     )
 

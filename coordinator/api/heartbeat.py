@@ -8,12 +8,12 @@ While the shard loads the answer is "all is well": a member must not lose its pl
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.group.events import InstanceId, MemberId
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse | Parked[HeartbeatResponse]:
+def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
     """The hot path: no event, no effects; the group moves one deadline."""
     group_id = request.group_id
     if not group_id:
@@ -25,10 +25,11 @@ def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatRes
     group = shard.groups.get(group_id)
     if group is None:
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    code = group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, node.now_ms())
-    response = HeartbeatResponse(error_code=code)
-    return response if shard.settled else shard.when_settled(response, _refused)
-
-
-def _refused(code: ErrorCode) -> HeartbeatResponse:
+    instance_id = request.group_instance_id
+    code = group.heartbeat(
+        MemberId(request.member_id),
+        None if instance_id is None else InstanceId(instance_id),
+        request.generation_id,
+        node.now_ms(),
+    )
     return HeartbeatResponse(error_code=code)

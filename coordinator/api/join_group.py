@@ -17,9 +17,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 
-def join_group(
-    node: Node, call: Call, request: JoinGroupRequest
-) -> JoinGroupResponse | Parked[JoinGroupResponse]:
+def join_group(node: Node, call: Call, request: JoinGroupRequest) -> JoinGroupResponse | Parked[JoinGroupResponse]:
     """Answered when the group's next generation begins, or at once with a refusal."""
     shard = _refusal(node, request)
     if isinstance(shard, ErrorCode):
@@ -70,9 +68,7 @@ def _response(body: Joined, version: int) -> JoinGroupResponse:
         skip_assignment=body.skip_assignment,
         member_id=body.member_id,
         members=tuple(
-            JoinGroupResponseMember(
-                member_id=one.member_id, group_instance_id=one.instance_id, metadata=one.metadata
-            )
+            JoinGroupResponseMember(member_id=one.member_id, group_instance_id=one.instance_id, metadata=one.metadata)
             for one in body.members
         ),
     )

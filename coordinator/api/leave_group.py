@@ -10,12 +10,10 @@ from rota.coordinator.group.effects import Left
 from rota.coordinator.group.events import InstanceId, Leave, Leaver, MemberId
 from rota.coordinator.server.parked import Parked
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeaveGroupResponseMemberResponse
+from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 
-def leave_group(
-    node: Node, call: Call, request: LeaveGroupRequest
-) -> LeaveGroupResponse | Parked[LeaveGroupResponse]:
+def leave_group(node: Node, call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse | Parked[LeaveGroupResponse]:
     """Each member that leaves is answered for itself."""
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -51,7 +49,7 @@ def _response(body: Left, version: int) -> LeaveGroupResponse:
     return LeaveGroupResponse(
         error_code=body.error,
         members=tuple(
-            LeaveGroupResponseMemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=code)
+            MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=code)
             for member_id, instance_id, code in body.members
         ),
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 from rota.coordinator.api.node import Call, Node
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.list_groups import (
+    ListedGroup,
     ListGroupsRequest,
     ListGroupsResponse,
-    ListGroupsResponseListedGroup,
 )
 
 CLASSIC = "classic"
@@ -26,7 +26,7 @@ def list_groups(node: Node, call: Call, request: ListGroupsRequest) -> ListGroup
         return ListGroupsResponse()
     return ListGroupsResponse(
         groups=tuple(
-            ListGroupsResponseListedGroup(
+            ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
                 group_state=group.state.value,

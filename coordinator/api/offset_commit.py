@@ -42,7 +42,7 @@ def offset_commit(
     if isinstance(shard, ErrorCode):
         return answer(shard)
     if request.generation_id_or_member_epoch >= 0 and request.group_id not in shard.groups:
-        return answer(ErrorCode.ILLEGAL_GENERATION)
+        return answer(ErrorCode.GROUP_ID_NOT_FOUND if call.version >= 9 else ErrorCode.ILLEGAL_GENERATION)
     event = _event(shard, request, offsets)
     parked: Parked[ErrorCode] = shard.submit(
         node.groups.group(shard, request.group_id), event, event.token, lambda code: code
@@ -61,9 +61,7 @@ def _event(shard: Shard, request: OffsetCommitRequest, offsets: tuple[OffsetToCo
     )
 
 
-def _offsets(
-    node: Node, call: Call, request: OffsetCommitRequest, refused: Refused
-) -> tuple[OffsetToCommit, ...]:
+def _offsets(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> tuple[OffsetToCommit, ...]:
     """What may be committed; the rest goes to `refused`."""
     retention_ms = request.retention_time_ms if call.version <= 4 else -1
     expire_ms = node.now_ms() + retention_ms if retention_ms >= 0 else None
@@ -113,9 +111,7 @@ def _responder(request: OffsetCommitRequest, refused: Refused) -> Callable[[Erro
     return respond
 
 
-def _topic(
-    place: int, asked: OffsetCommitRequestTopic, refused: Refused, code: ErrorCode
-) -> OffsetCommitResponseTopic:
+def _topic(place: int, asked: OffsetCommitRequestTopic, refused: Refused, code: ErrorCode) -> OffsetCommitResponseTopic:
     return OffsetCommitResponseTopic(
         name=asked.name,
         topic_id=asked.topic_id,

@@ -30,7 +30,8 @@ def offset_delete(
     group = shard.groups.get(request.group_id)
     if group is None:
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
-    known, unknown = [], []
+    known: list[tuple[str, int]] = []
+    unknown: list[tuple[str, int]] = []
     for topic in request.topics:
         found = node.topics.get(topic.name)
         for one in topic.partitions:

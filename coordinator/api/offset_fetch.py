@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import OffsetValue
@@ -31,6 +31,7 @@ from rota.protocol.messages.offset_fetch import (
 
 NONE = ErrorCode.NONE
 ZERO_ID = bytes(16)
+P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)  # the same, up to v7 and from v8
 Offsets = Mapping[tuple[str, int], OffsetValue]
 
 
@@ -63,9 +64,7 @@ def _single(call: Call, wanted: list[Wanted] | None, offsets: Offsets, code: Err
         OffsetFetchResponseTopic(
             name=want.name or "",
             partitions=tuple(
-                OffsetFetchResponsePartition(**_fields(offsets.get((want.name or "", index))), partition_index=index)
-                if code is NONE
-                else OffsetFetchResponsePartition(**_fields(None), partition_index=index, error_code=code)
+                _partition(OffsetFetchResponsePartition, index, offsets.get((want.name or "", index)), code)
                 for index in want.partitions
             ),
         )
@@ -74,9 +73,7 @@ def _single(call: Call, wanted: list[Wanted] | None, offsets: Offsets, code: Err
     return OffsetFetchResponse(topics=topics, error_code=code)
 
 
-def _many(
-    node: Node, call: Call, request: OffsetFetchRequest
-) -> OffsetFetchResponse | Parked[OffsetFetchResponse]:
+def _many(node: Node, call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse | Parked[OffsetFetchResponse]:
     """From v8. The answer waits for the last of the shards that still write."""
     bodies = [_group(node, call, asked) for asked in request.groups]
     waiting = [body for body in bodies if isinstance(body, Parked)]
@@ -136,27 +133,28 @@ def _topic(node: Node, call: Call, want: Wanted, offsets: Offsets) -> OffsetFetc
         name=want.name or "",
         topic_id=topic_id,
         partitions=tuple(
-            OffsetFetchResponsePartitions(
-                **_fields(offsets.get((want.name or "", index))), partition_index=index, error_code=code
-            )
+            _partition(OffsetFetchResponsePartitions, index, offsets.get((want.name or "", index)), code)
             for index in want.partitions
         ),
     )
 
 
-def _fields(value: OffsetValue | None) -> dict[str, int | str]:
+def _partition(shape: type[P], index: int, value: OffsetValue | None, code: ErrorCode) -> P:
     """O2: an offset that nobody committed is -1 with empty metadata."""
     if value is None:
-        return {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""}
-    return {
-        "committed_offset": value.offset,
-        "committed_leader_epoch": value.leader_epoch,
-        "metadata": value.metadata,
-    }
+        return shape(partition_index=index, committed_offset=-1, error_code=code)
+    return shape(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        error_code=code,
+    )
 
 
 def _everything(offsets: Offsets) -> list[Wanted]:
     """All topics that have offsets, for a request that names none."""
     return [
-        Wanted(name, ZERO_ID, [index for _, index in keys]) for name, keys in groupby(sorted(offsets), lambda key: key[0])
+        Wanted(name, ZERO_ID, [index for _, index in keys])
+        for name, keys in groupby(sorted(offsets), lambda key: key[0])
     ]

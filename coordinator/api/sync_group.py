@@ -14,9 +14,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-def sync_group(
-    node: Node, call: Call, request: SyncGroupRequest
-) -> SyncGroupResponse | Parked[SyncGroupResponse]:
+def sync_group(node: Node, call: Call, request: SyncGroupRequest) -> SyncGroupResponse | Parked[SyncGroupResponse]:
     """Answered when the leader's assignment has come and is durable."""
     shard = _refusal(node, call, request)
     if isinstance(shard, ErrorCode):

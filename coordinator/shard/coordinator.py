@@ -9,7 +9,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -43,6 +43,13 @@ class OffsetsPartition(Protocol):
         """Write what the broker built itself. Raises StorageFailed."""
 
 
+class WhenDurable(Protocol):
+    """Group flush (`coordinator.server.durability`)."""
+
+    def __call__(self, partition: Any, call: Callable[[], None], failed: Callable[[StorageFailed], None]) -> None:
+        """Call `call` when all appended so far is durable, or `failed`. Raises StorageFailed while offline."""
+
+
 class Alarms(Protocol):
     """Timers by key; setting one again moves it."""
 
@@ -62,7 +69,7 @@ class Coordinator:
         shards: int,
         config: GroupConfig,
         partition: Callable[[int], OffsetsPartition],
-        when_durable: Callable[[OffsetsPartition, Callable[[], None]], None],
+        when_durable: WhenDurable,
         alarms: Alarms,
         clock: Callable[[], int],
         soon: Callable[[Callable[[], None]], object],
@@ -188,7 +195,7 @@ class Coordinator:
                 partition.append_trusted(write_pairs(some, now_ms), now_ms)
             except AppendRefused as cause:
                 raise StorageFailed(f"{OFFSETS_TOPIC}-{shard.index} refused a batch: {cause}") from cause
-        self._when_durable(partition, then)
+        self._when_durable(partition, then, lambda cause: self.failed(shard, cause))
 
     def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:
         self._alarms.at(key, at_ms, call)

@@ -82,9 +82,7 @@ class Shard:
         """A name for a request that is about to be stepped."""
         return Token(next(self._tokens))
 
-    def submit(
-        self, group: Group, event: Event, token: Token, refusal: Refusal, *, mutes: bool = False
-    ) -> Parked[Any]:
+    def submit(self, group: Group, event: Event, token: Token, refusal: Refusal, *, mutes: bool = False) -> Parked[Any]:
         """Step one request; the Parked is answered already when nothing had to be waited for."""
         parked: Parked[Any] = Parked(mutes=mutes)
         self._waiting[token] = (parked, refusal)

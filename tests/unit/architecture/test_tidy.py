@@ -1,0 +1,92 @@
+"""The rules that no linter knows: sizes, purity, a test file for each source file, imports by their full name."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
+PURE = ("protocol", "coordinator/group", "coordinator/shard")
+IMPURE = {"asyncio", "os", "random", "secrets", "socket", "structlog", "time", "uvloop"}
+# the shell of the shards narrates to the log; all it decides is in pure files beside it
+IMPURE_ALLOWED = {("coordinator/shard/coordinator.py", "structlog")}
+# folders of declarations: what holds them is generated for every message or property at once
+COVERED_TOGETHER = {
+    "protocol/messages": "tests/property/test_wire.py",
+    "coordinator/config": "tests/unit/coordinator/config",
+}
+
+
+def sources() -> list[Path]:
+    return sorted(
+        p for top in ("protocol", "coordinator", "client", "spark_connector") for p in (ROOT / top).rglob("*.py")
+    )
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The top names of what a file imports when it is loaded (not what only a type checker sees)."""
+    for_types = {id(node) for branch in ast.walk(tree) if _is_for_types(branch) for node in ast.walk(branch)}
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+@pytest.mark.parametrize("path", sources(), ids=named)
+def test_a_file_and_its_functions_fit_on_a_few_screens(path: Path) -> None:
+    source = path.read_text()
+    head = ast.get_docstring(ast.parse(source)) or ""
+    assert source.count("\n") <= MODULE_LINES_MAX or "longer than" in head, "say why in the head of the file"
+    for node in functions(ast.parse(source)):
+        length = (node.end_lineno or 0) - node.lineno + 1
+        assert length <= FUNCTION_LINES_MAX, f"{named(path)}:{node.lineno}: {node.name} has {length} lines"
+
+
+@pytest.mark.parametrize("path", sources(), ids=named)
+def test_a_file_opens_with_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("path", [p for p in sources() if named(p).startswith(PURE)], ids=named)
+def test_a_pure_package_imports_no_world(path: Path) -> None:
+    found = imported(ast.parse(path.read_text())) & IMPURE
+    assert not {name for name in found if (named(path), name) not in IMPURE_ALLOWED}
+    assert not any(isinstance(node, ast.AsyncFunctionDef) for node in functions(ast.parse(path.read_text())))
+
+
+@pytest.mark.parametrize("path", [p for p in sources() if p.name not in ("__init__.py", "__main__.py")], ids=named)
+def test_a_source_file_has_a_test_file_of_its_name(path: Path) -> None:
+    folder = str(path.parent.relative_to(ROOT))
+    covered = COVERED_TOGETHER.get(folder)
+    if covered is not None:
+        assert (ROOT / covered).exists()
+        return
+    assert (ROOT / "tests" / "unit" / folder / f"test_{path.name}").exists()
+
+
+def test_the_folders_are_not_installed_under_their_bare_names() -> None:
+    code = "import rota.coordinator.broker, sys; print([m for m in ('protocol','client','coordinator') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.strip() == "[]"
