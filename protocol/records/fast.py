@@ -241,7 +241,9 @@ def varint(number: int) -> bytes:
     """Zigzag, seven bits a byte, low bits first; int64, wrapping."""
     if -_SMALL <= number < _SMALL:
         return _VARINTS[number]
-    rest = ((number << 1) ^ (number >> 63)) & _UINT64_MAX
+    if number > FAR_TIME or number < -FAR_TIME:
+        number = _wrapped(number)
+    rest = (number << 1) ^ (number >> 63)
     out: list[int] = []
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)
