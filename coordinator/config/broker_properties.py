@@ -110,7 +110,8 @@ _LOG = (
 
 _SERVER = (
     _D("socket.request.max.bytes", _T.INT, "104857600", "Largest request, in bytes.", 1),
-    _D("socket.listen.backlog.size", _T.INT, "50", "Connections that may wait to be accepted.", 1),
+    # Kafka's is 50; a thousand members that come back at once would have to wait a second for their second try.
+    _D("socket.listen.backlog.size", _T.INT, "1024", "Connections that may wait to be accepted.", 1),
     _D("max.connections", _T.INT, _NO_COUNT, "Most connections at one time.", 0, update=_ANY),
     _D("max.connections.per.ip", _T.INT, _NO_COUNT, "Most connections of one address.", 0, update=_ANY),
     _D("max.connections.per.ip.overrides", _T.STRING, "", "host:count,... for single addresses.", update=_ANY),

@@ -69,3 +69,15 @@ def _check_plain(name: str, found: tuple[Endpoint, ...], properties: Mapping[str
     for listener in names:
         if protocols.get(listener, listener) in PROTECTED:
             raise ConfigRefused(name, f"Configuration {name}: {listener} is protected, and Rota has no TLS or SASL yet")
+
+
+def host_limits(text: str) -> dict[str, int]:
+    """The connections that single hosts may have, of `host:count,...`. Raises ConfigRefused."""
+    limits: dict[str, int] = {}
+    for pair in filter(None, (each.strip() for each in text.split(","))):
+        host, _, count = pair.rpartition(":")
+        if not host or not count.isdecimal():
+            name = "max.connections.per.ip.overrides"
+            raise ConfigRefused(name, f"Invalid value {text!r} for configuration {name}: right is host:count,...")
+        limits[host] = int(count)
+    return limits

@@ -1,7 +1,7 @@
 """From the head of a request to the function that answers it: a flat table, filled as versions are first asked for.
 
-Request header v1 is key, version, correlation id, client id; v2 (flexible versions) adds tagged fields. Response header v0
-is the correlation id; v1 adds tagged fields. An ApiVersions response always has v0: its reader does not know us yet.
+Request header v1 is key, version, correlation id, client id; v2 (flexible versions) adds tagged fields. Response header
+v0 is the correlation id; v1 adds tagged fields. An ApiVersions response always has v0: its reader does not know us yet.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.protocol.compiler import codec
 from rota.protocol.wire import TAGS_MAX, DecodeError
 
-API_VERSIONS = 18
+FETCH, API_VERSIONS = 1, 18
 HEADER_BYTES_MIN = 10
 
 read_head = struct.Struct(">Iih").unpack_from  # (key << 16 | version, correlation id, bytes of the client id)
@@ -40,14 +40,15 @@ class Route:
 
 
 class Known(NamedTuple):
-    """One version of one API, ready to use. `lead` is the bytes of the response header behind the length."""
+    """One version of one API, ready to use."""
 
     decode: Callable[..., tuple[Any, int]]
     encode: Callable[[Any], bytes]
-    parts: Callable[[Any], list[bytes | memoryview]]
     serve: Callable[[Node, Call, Any], Any]
     flexible: bool  # the request header has tagged fields
     tagged: bool  # the response header has
+    bulky: bool  # its responses carry record batches, which are not copied
+    parts: Callable[[Any], list[bytes | memoryview]]
     name: str
     version: int
 
@@ -59,8 +60,7 @@ class UnknownApi(Exception):
 class Dispatcher:
     """The routes of one broker. `known(api)` is the version `api & 0xffff` of key `api >> 16`."""
 
-    def __init__(self, node: Node, routes: Mapping[int, Route]) -> None:
-        self.node = node
+    def __init__(self, routes: Mapping[int, Route]) -> None:
         self._routes = routes
         self._known: dict[int, Known] = {}
 
@@ -81,9 +81,16 @@ class Dispatcher:
             return _to_stranger(route, route.stranger)
         request, response = codec(route.request, version), codec(route.response, version)
         flexible = route.flexible is not None and version >= route.flexible
-        tagged = flexible and key != API_VERSIONS
         return Known(
-            request.decode, response.encode, response.parts, route.serve, flexible, tagged, route.name, version
+            decode=request.decode,
+            encode=response.encode,
+            serve=route.serve,
+            flexible=flexible,
+            tagged=flexible and key != API_VERSIONS,
+            bulky=key == FETCH,
+            parts=response.parts,
+            name=route.name,
+            version=version,
         )
 
 
@@ -93,10 +100,11 @@ def _to_stranger(route: Route, stranger: Callable[[Node, Call], Any]) -> Known:
     return Known(
         decode=lambda frame, at=0: (None, len(frame)),
         encode=response.encode,
-        parts=response.parts,
         serve=lambda node, call, request: stranger(node, call),
         flexible=False,
         tagged=False,
+        bulky=False,
+        parts=response.parts,
         name=route.name,
         version=0,
     )

@@ -65,8 +65,10 @@ class TimerHeap:
 
     def due(self, now_ms: int) -> Iterator[Then]:
         """The calls whose time has come, first one first; each is forgotten as it is given."""
+        ripe = []
         while self._heap and self._heap[0][0] <= now_ms:
-            entry = heappop(self._heap)
+            ripe.append(heappop(self._heap))  # first all, then one by one: what a call sets for now waits its turn
+        for entry in ripe:
             _, _, key, armed = entry
             if not self._lives(entry):
                 continue
@@ -133,7 +135,7 @@ class Timers:
         for call in self._heap.due(self._now_ms()):
             try:
                 call()
-            except Exception as why:
+            except Exception as why:  # noqa: BLE001  # one timer that fails must not stop the others
                 self._running_loop().call_exception_handler({"message": "a timer failed", "exception": why})
         self._sleep()
 

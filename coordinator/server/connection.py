@@ -1,0 +1,341 @@
+"""One peer: frames in, replies out, in the order of the requests.
+
+Laws
+    G4  Every request is answered exactly once, or the connection ends; what it waited for is told when the peer goes.
+    Replies leave in the order of the requests, whenever they become known.
+    A peer's mistake, and our own in one API, ends this connection with a logged reason and nothing else.
+    What a peer makes us keep is bounded: requests under way, requests that wait their turn, replies that it does not
+    read. Beyond a bound we serve nothing more and, a little later, read nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+from rota.coordinator.api.node import Call
+from rota.coordinator.server.dispatch import Known, UnknownApi, read_head, skip_tags
+from rota.coordinator.server.frames import Framer
+from rota.coordinator.server.parked import Parked
+from rota.coordinator.server.replies import Piece, Slot, framed, pack_lead, pack_lead_tagged
+from rota.protocol.wire import DecodeError
+
+if TYPE_CHECKING:
+    from rota.coordinator.server.connections import Connections
+
+WRITE_CHUNK_BYTES = 64 * 1024  # replies go to the socket at least this often
+READ_AHEAD_BYTES = 64 * 1024  # what we read while we may not serve, so that a peer that leaves is noticed
+
+MUTED, CHOKED, FULL, ENDING = 1, 2, 4, 8  # reasons to serve nothing more
+
+Bound = tuple[Known, Call]  # a version of an API as one client uses it
+
+
+class Connection(asyncio.Protocol):
+    """One peer. `active` is set by every byte that comes; whoever looks for idle peers takes it away."""
+
+    def __init__(self, owner: Connections, listener: str = "") -> None:
+        self._owner = owner
+        self._framer = Framer(owner.frame_bytes_max)
+        self._bound: dict[int, Bound] = {}
+        self._client: bytes | None = None  # the client id as it came, behind its length
+        self._out: list[Piece] = []
+        self._out_bytes = 0
+        self._slots: deque[Slot] = deque()
+        self._backlog: deque[bytes] = deque()
+        self._backlog_bytes = self._slot_bytes = 0
+        self._room_bytes = 0  # of the large frame that is coming in
+        self._brakes = 0
+        self._paused = self._resuming = self._waits = False
+        self._transport: asyncio.Transport | None = None
+        self.peer = self.local = ("", 0)
+        self.listener = listener
+        self.id = 0
+        self.active = True
+        self._idle_since_ms: int | None = None
+
+    # ---- what the loop tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's only looks like one
+        self.peer = address(made.get_extra_info("peername"))
+        self.local = address(made.get_extra_info("sockname"))
+        made.set_write_buffer_limits(high=self._owner.write_buffer_bytes_max)
+        self._owner.came(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._brakes |= ENDING
+        self._owner.went(self)
+        slots, self._slots = self._slots, deque()
+        self._backlog.clear()
+        self._owner.intake.forget(self)
+        self._owner.intake.release(self._slot_bytes + self._backlog_bytes + (0 if self._waits else self._room_bytes))
+        self._slot_bytes = self._backlog_bytes = self._room_bytes = 0
+        for slot in slots:
+            if slot.parked is not None:
+                slot.parked.abandon()
+
+    def data_received(self, data: bytes) -> None:
+        self.active = True
+        framer = self._framer
+        frames = framer.feed(data)
+        if self._brakes or self._backlog:
+            self._put_off(frames)
+        elif frames:
+            self._work(frames)
+        if framer.large != self._room_bytes:
+            self._ask_room(framer.large)
+        if framer.refused is not None and not self._backlog:
+            self.end(framer.refused)
+
+    def pause_writing(self) -> None:
+        self._brakes |= CHOKED
+        self._set_reading()
+
+    def resume_writing(self) -> None:
+        self.active = True
+        self._release(CHOKED)
+
+    # ---- requests
+
+    def _work(self, frames: list[bytes]) -> None:
+        """Serve the frames as far as we may; the rest waits its turn. Replies of one call leave in one write."""
+        done = 0
+        try:
+            for frame in frames:
+                done += 1
+                self._serve(frame)
+                if self._brakes:
+                    break
+        except (DecodeError, UnknownApi) as why:
+            self.end(str(why))
+        except (IndexError, struct.error):
+            self.end("a frame shorter than its header")
+        except Exception as why:  # noqa: BLE001  # our own mistake in one API: this connection ends, the broker goes on
+            self._owner.broken(self, why)
+            self.end("our own mistake, logged above")
+        self._flush()
+        if done < len(frames):
+            self._put_off(frames[done:])
+
+    def _serve(self, frame: bytes) -> None:
+        """The hot path: no call of ours beyond decode, serve and encode."""
+        api, correlation_id, named = read_head(frame)
+        at = 10 + named if named > 0 else 10
+        if frame[8:at] != self._client:
+            self._rename(frame[8:at], named)
+        known, call = self._bound.get(api) or self._bind(api)
+        decode, encode, serve, flexible, tagged, bulky, _, _, _ = known
+        if flexible:
+            at = skip_tags(frame, at) if frame[at] else at + 1
+        request, _ = decode(frame, at)
+        reply = serve(self._owner.node, call, request)
+        if isinstance(reply, Parked) or self._slots:
+            self._queue(Slot(known, correlation_id, len(frame), self._answered), reply)
+        elif reply is None:
+            pass
+        elif bulky:
+            self._send(framed(known, correlation_id, reply))
+        else:
+            body = encode(reply)
+            size = len(body)
+            self._out.append(
+                (pack_lead_tagged(size + 5, correlation_id, 0) if tagged else pack_lead(size + 4, correlation_id))
+                + body
+            )
+            self._out_bytes += size
+            if self._out_bytes > WRITE_CHUNK_BYTES:
+                self._flush()
+
+    def _rename(self, raw: bytes, named: int) -> None:
+        """Another client id than last time, which happens once. Raises DecodeError."""
+        if len(raw) != 2 + max(named, 0):
+            raise DecodeError("a client id longer than its frame")
+        try:
+            raw[2:].decode()
+        except UnicodeDecodeError:
+            raise DecodeError("a client id that is not UTF-8") from None
+        self._client = raw
+        self._bound.clear()
+
+    def _bind(self, api: int) -> Bound:
+        """A version that this client asks for the first time. Raises UnknownApi."""
+        known = self._owner.known(api)
+        host, port = self._owner.told_address(self)
+        client_id = (self._client or b"")[2:].decode()
+        call = Call(known.version, client_id, f"/{self.peer[0]}", host, port, self.id)
+        bound = self._bound[api] = (known, call)
+        return bound
+
+    # ---- replies
+
+    def _queue(self, slot: Slot, reply: Any) -> None:
+        self._slots.append(slot)
+        self._slot_bytes += slot.size
+        self._owner.intake.hold(slot.size)
+        if not isinstance(reply, Parked):
+            self._answered(slot, reply)
+            return
+        slot.parked = reply
+        reply.then(slot.answered)
+        if slot.pieces is None:
+            if reply.mutes:
+                self._brakes |= MUTED
+            if len(self._slots) >= self._owner.requests_max or self._slot_bytes >= self._owner.connection_bytes_max:
+                self._brakes |= FULL
+                self._set_reading()
+
+    def _answered(self, slot: Slot, value: Any) -> None:
+        """A reply is known. Called from anywhere, at any time: it serves no other request before the next turn."""
+        if self._transport is None:
+            return
+        parked, slot.parked = slot.parked, None
+        try:
+            size = slot.fill(value)
+        except Exception as why:  # noqa: BLE001  # as in _work; whoever answers must not be harmed
+            self._owner.broken(self, why)
+            self._transport.abort()
+            return
+        if slot is self._slots[0]:
+            self._leave()
+        else:
+            slot.size += size
+            self._slot_bytes += size
+            self._owner.intake.hold(size)
+        if parked is not None and parked.mutes:
+            self._release(MUTED)
+
+    def _leave(self) -> None:
+        """Send the replies that nothing is before any more."""
+        slots, gone_bytes = self._slots, 0
+        while slots and slots[0].pieces is not None:
+            slot = slots.popleft()
+            gone_bytes += slot.size
+            assert slot.pieces is not None
+            self._send(slot.pieces)
+        self._slot_bytes -= gone_bytes
+        self._owner.intake.release(gone_bytes)
+        self._flush()
+        if self._brakes & ENDING and not slots:
+            self._close()
+        elif self._brakes & FULL and len(slots) * 2 <= self._owner.requests_max:
+            self._release(FULL)
+
+    def _send(self, pieces: list[Piece]) -> None:
+        self._out += pieces
+        self._out_bytes += sum(map(len, pieces))
+        if self._out_bytes > WRITE_CHUNK_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._out:
+            return
+        out, self._out = self._out, []
+        size, self._out_bytes = self._out_bytes, 0
+        if self._transport is None:
+            return
+        if size > WRITE_CHUNK_BYTES:
+            self._transport.writelines(out)
+        else:
+            self._transport.write(b"".join(out))
+
+    # ---- back-pressure
+
+    def _put_off(self, frames: list[bytes]) -> None:
+        if self._brakes & ENDING:
+            return
+        size = sum(map(len, frames))
+        self._backlog.extend(frames)
+        self._backlog_bytes += size
+        self._owner.intake.hold(size)
+        self._set_reading()
+
+    def _release(self, brake: int) -> None:
+        self._brakes &= ~brake
+        if not self._brakes and self._backlog and not self._resuming:
+            self._resuming = True
+            self._owner.soon(self._resume)
+        self._set_reading()
+
+    def _resume(self) -> None:
+        """Go on with what waited its turn; never from within a reply, which may come out of the middle of a step."""
+        self._resuming = False
+        if self._brakes:
+            return
+        frames = list(self._backlog)
+        self._backlog.clear()
+        size, self._backlog_bytes = self._backlog_bytes, 0
+        self._work(frames)
+        self._owner.intake.release(size)
+        self._set_reading()
+        if self._framer.refused is not None and not self._backlog:
+            self.end(self._framer.refused)
+
+    def _ask_room(self, size: int) -> None:
+        """A large frame begins or has come in whole."""
+        if self._room_bytes:
+            self._owner.intake.release(self._room_bytes)
+        self._room_bytes = size
+        if size and self._transport is not None:
+            self._waits = not self._owner.intake.admit(self, size)
+            self._set_reading()
+
+    def admitted(self) -> None:
+        """There is room for the large frame."""
+        self._waits = False
+        self._set_reading()
+
+    def _set_reading(self) -> None:
+        stop = self._brakes & ~MUTED or self._waits or self._backlog_bytes > READ_AHEAD_BYTES
+        if self._transport is None or bool(stop) is self._paused:
+            return
+        self._paused = bool(stop)
+        if stop:
+            self._transport.pause_reading()
+        elif not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    # ---- the end
+
+    def end(self, why: str) -> None:
+        """The peer's mistake or ours: what is under way is answered, then the connection is closed."""
+        if not self._brakes & ENDING:
+            self._owner.ended(self, why)
+            self.finish()
+
+    def finish(self) -> None:
+        """Serve nothing more; close once everything under way is answered."""
+        self._brakes |= ENDING
+        self._owner.intake.release(self._backlog_bytes)
+        self._backlog.clear()
+        self._backlog_bytes = 0
+        self._set_reading()
+        if not self._slots:
+            self._close()
+
+    def _close(self) -> None:
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; what is unread by the peer is lost."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def idle_since(self, now_ms: int) -> int:
+        """Since when nothing moves here. A request under way is no idleness, unless the peer does not read."""
+        if self._idle_since_ms is None or self.active or (self._slots and not self._brakes & CHOKED):
+            self.active = False
+            self._idle_since_ms = now_ms
+        return self._idle_since_ms
+
+
+def address(name: Any) -> tuple[str, int]:
+    """(host, port) of a socket; an IPv4 address inside an IPv6 one is shown as what it is."""
+    if not isinstance(name, tuple) or len(name) < 2:
+        return "", 0
+    return str(name[0]).removeprefix("::ffff:"), int(name[1])
