@@ -4,7 +4,8 @@ The shape of an API file:
 
     def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse | Parked[HeartbeatResponse]
 
-A plain response leaves at once, a Parked one when it is answered, None leaves nothing (Produce with acks=0).
+A plain response leaves at once, a Parked one when it is answered, None leaves nothing (Produce with acks=0), and
+HangUp, raised, ends the connection without one.
 `coordinator/api/routes.py` maps each API key to its function; ApiVersions answers from that table.
 """
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from rota.coordinator.server.fetch_sessions import FetchSessions
     from rota.coordinator.server.timers import Timers
     from rota.coordinator.shard.coordinator import Coordinator
+
+
+class HangUp(Exception):
+    """End the connection: something failed in a request whose client awaits no reply (Produce with acks=0)."""
 
 
 @dataclass(slots=True)

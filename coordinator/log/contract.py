@@ -7,6 +7,7 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,11 +54,14 @@ class TimedOffset:
 
 
 class AppendRefused(Exception):
-    """The producer's mistake: the batch was not written. `code` is what the wire says."""
+    """The producer's mistake: the batch was not written. `code` is what the wire says.
 
-    def __init__(self, code: ErrorCode, message: str) -> None:
+    `records` are (place in the batch, why) of the records at fault, where it is records that are (KIP-467).
+    """
+
+    def __init__(self, code: ErrorCode, message: str, records: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.records = code, records
 
 
 class OffsetOutOfRange(Exception):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
+from rota.coordinator.server.places import Key
 from rota.protocol.errors import ErrorCode
 
 NO_SESSION: Final = 0
@@ -25,8 +26,6 @@ SESSIONS_MAX: Final = 1000  # max.incremental.fetch.session.cache.slots
 SESSION_PARTITIONS_MAX: Final = 100_000
 IDLE_EVICTION_MS: Final = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS
 NEVER_TOLD: Final = -1
-
-Key = tuple[str | bytes, int]  # topic name (Fetch v4-12) or 16-byte id (v13+), partition
 
 
 @dataclass(slots=True)

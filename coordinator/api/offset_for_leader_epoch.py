@@ -1,0 +1,50 @@
+"""OffsetForLeaderEpoch, key 23, versions 2-4.
+
+v2 current leader epoch (KIP-320) · v3 replica id · v4 flexible
+
+Consumers ask after a change of leader: did my epoch end before the offset that I have read?
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.server.epochs import epoch_end, fence
+from rota.coordinator.server.places import Places
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+def offset_for_leader_epoch(
+    node: Node, call: Call, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """Where each epoch ended; epoch and offset -1 for one that the log does not know."""
+    places = Places(node.topics, node.partitions)
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=tuple(_end(places, topic.topic, one) for one in topic.partitions)
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _end(places: Places, name: str, one: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = places.find((name, one.partition))
+    if partition is None:
+        return EpochEndOffset(partition=one.partition, error_code=places.missing((name, one.partition)))
+    try:
+        error = fence(partition, one.current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return EpochEndOffset(partition=one.partition, error_code=error)
+        epoch, end = epoch_end(partition, one.leader_epoch)
+    except StorageFailed:
+        return EpochEndOffset(partition=one.partition, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    return EpochEndOffset(partition=one.partition, leader_epoch=epoch, end_offset=end)

@@ -1,0 +1,173 @@
+"""Produce, key 0, versions 3-13 (0-2 are advertised for librdkafka's sake, and refused as Kafka 4 does).
+
+v3 magic 2, transactional id · v5 log start offset · v7 zstd (KIP-110) · v8 refused records (KIP-467) · v9 flexible
+v10 current leader (KIP-951) · v13 topic ids (KIP-516)
+
+Left out: transactions. Records that belong to one are refused; a producer cannot begin one (InitProducerId).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from rota.coordinator.api.node import Call, HangUp, Node
+from rota.coordinator.cluster.partition import Partition
+from rota.coordinator.cluster.topic import INTERNAL
+from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
+from rota.coordinator.server.parked import Parked
+from rota.coordinator.server.places import Places
+from rota.coordinator.server.produced import belongs_to_transaction, check_records, max_timestamp
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+TOPIC_IDS_SINCE: Final = 13
+ACKS: Final = frozenset({-1, 0, 1})
+ADMIN_CLIENT: Final = "__admin_client"  # the one client that may write to internal topics, as in Kafka
+NOT_WRITTEN: Final = -1
+# Refusals that say nothing about the log: Kafka gives no log start offset with them.
+_WITHOUT_START: Final = frozenset(
+    {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR}
+)
+
+
+def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse | Parked[ProduceResponse] | None:
+    """Append each partition's batch. Parked until durable where flushes are asked for; None when acks is 0.
+
+    Raises HangUp when something went wrong and the client expects no reply.
+    """
+    writing = _Writing(node, call, request)
+    response = ProduceResponse(responses=tuple(writing.topic(topic) for topic in request.topic_data))
+    if request.acks == 0:
+        _hang_up_on_error(response)
+        return None
+    return writing.reply(response)
+
+
+class _Writing:
+    """One request on its way into the logs. It counts the partitions whose records are not durable yet."""
+
+    __slots__ = ("_acks", "_admin", "_node", "_parked", "_places", "_response", "_transactional", "_version", "_waits")
+
+    def __init__(self, node: Node, call: Call, request: ProduceRequest) -> None:
+        self._node, self._version, self._acks = node, call.version, request.acks
+        self._admin = call.client_id == ADMIN_CLIENT
+        self._places = Places(node.topics, node.partitions)
+        self._transactional = _transactional(request)
+        self._waits = 0
+        self._parked: Parked[ProduceResponse] | None = None
+        self._response: ProduceResponse | None = None
+
+    def reply(self, response: ProduceResponse) -> ProduceResponse | Parked[ProduceResponse]:
+        if not self._waits:
+            return response
+        self._response, self._parked = response, Parked()
+        return self._parked
+
+    def topic(self, topic: TopicProduceData) -> TopicProduceResponse:
+        name: str | bytes = topic.topic_id if self._version >= TOPIC_IDS_SINCE else topic.name
+        answers = tuple(self._partition(name, one) for one in topic.partition_data)
+        return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+
+    def _partition(self, name: str | bytes, data: PartitionProduceData) -> PartitionProduceResponse:
+        if self._transactional is not ErrorCode.NONE:
+            return _refused(data.index, self._transactional)
+        partition = self._places.find((name, data.index))
+        if partition is None:
+            return _refused(data.index, self._places.missing((name, data.index)))
+        records = data.records if data.records is not None else b""
+        error = check_records(records, self._version) or self._forbidden(partition)
+        return _refused(data.index, error) if error else self._append(partition, records)
+
+    def _forbidden(self, partition: Partition) -> ErrorCode:
+        if self._acks not in ACKS:
+            return ErrorCode.INVALID_REQUIRED_ACKS
+        if partition.topic in INTERNAL and not self._admin:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        return ErrorCode.NONE
+
+    def _append(self, partition: Partition, records: bytes | memoryview) -> PartitionProduceResponse:
+        try:
+            appended = partition.append(records, self._node.now_ms())
+            answer = _written(partition, appended, records)
+            if self._acks:
+                self._await(partition, answer)
+            return answer
+        except AppendRefused as refusal:
+            return _refused_by_log(partition, refusal)
+        except StorageFailed:
+            return _refused(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def _await(self, partition: Partition, answer: PartitionProduceResponse) -> None:
+        if partition.log.config.flush_messages is None:
+            return
+
+        def failed(error: StorageFailed) -> None:
+            answer.error_code, answer.base_offset = ErrorCode.KAFKA_STORAGE_ERROR, NOT_WRITTEN
+            self._durable()
+
+        self._node.durability.when_durable(partition, self._durable, failed)
+        self._waits += 1
+
+    def _durable(self) -> None:
+        self._waits -= 1
+        if not self._waits and self._parked is not None and self._response is not None:
+            self._parked.answer(self._response)
+
+
+def _transactional(request: ProduceRequest) -> ErrorCode:
+    """Kafka's answers to records of a transaction: without its id, and with one that no coordinator knows."""
+    if not any(belongs_to_transaction(one.records) for one in _partitions(request)):
+        return ErrorCode.NONE
+    if request.transactional_id is None:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def _partitions(request: ProduceRequest) -> Iterator[PartitionProduceData]:
+    return (one for topic in request.topic_data for one in topic.partition_data)
+
+
+def _written(partition: Partition, appended: Appended, records: bytes | memoryview) -> PartitionProduceResponse:
+    """A repeated batch counts as written; its time is that of its records, as in Kafka."""
+    append_time_ms = appended.append_time_ms
+    if appended.duplicate and append_time_ms == -1:
+        append_time_ms = max_timestamp(records)
+    return PartitionProduceResponse(
+        index=partition.index,
+        base_offset=appended.base_offset,
+        log_append_time_ms=append_time_ms,
+        log_start_offset=partition.log_start_offset,
+    )
+
+
+def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=error, base_offset=NOT_WRITTEN)
+
+
+def _refused_by_log(partition: Partition, refusal: AppendRefused) -> PartitionProduceResponse:
+    answer = _refused(partition.index, refusal.code)
+    if refusal.code not in _WITHOUT_START:
+        answer.log_start_offset = partition.log_start_offset
+    if refusal.records:
+        answer.record_errors = tuple(
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=why)
+            for index, why in refusal.records
+        )
+        answer.error_message = str(refusal)
+    return answer
+
+
+def _hang_up_on_error(response: ProduceResponse) -> None:
+    for topic in response.responses:
+        for one in topic.partition_responses:
+            if one.error_code:
+                raise HangUp(f"produce with acks 0 failed: {ErrorCode.of(one.error_code).name}")
