@@ -1,0 +1,86 @@
+"""What consumers put into JoinGroup's metadata and SyncGroup's assignment: subscriptions and assignments, versions 0-3.
+
+v1 owned partitions (KIP-429) · v2 generation of the owned partitions (KIP-792) · v3 rack (KIP-881)
+
+Laws
+    An int16 version comes first. A version above ours is read as our newest one, because new versions only append;
+    trailing bytes are left alone for the same reason.
+    The coordinator looks inside only to learn who subscribes to what; what it hands out are the members' own bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from rota.protocol.compiler import codec
+from rota.protocol.wire import NEVER, Array, Blob, DecodeError, Int32, String, wire
+
+PROTOCOL_TYPE: Final = "consumer"  # of groups whose members speak this
+VERSION_MAX: Final = 3
+
+_PREFIX: Final = struct.Struct(">h")
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicPartition:
+    """Partitions of one topic."""
+
+    topic: str = wire(String)
+    partitions: tuple[int, ...] = wire(Array(Int32), default=())
+
+
+@dataclass(slots=True, kw_only=True)
+class Subscription:
+    """What a member wants to read, and, for cooperative assignors, what it holds and since which generation."""
+
+    VERSIONS, FLEXIBLE = range(VERSION_MAX + 1), NEVER
+
+    topics: tuple[str, ...] = wire(Array(String), default=())
+    user_data: bytes | None = wire(Blob, nullable_since=0, default=None)
+    owned_partitions: tuple[TopicPartition, ...] = wire(Array(TopicPartition), since=1, default=())
+    generation_id: int = wire(Int32, since=2, default=-1)
+    rack_id: str | None = wire(String, since=3, nullable_since=3, default=None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Assignment:
+    """What a member is to read."""
+
+    VERSIONS, FLEXIBLE = range(VERSION_MAX + 1), NEVER
+
+    assigned_partitions: tuple[TopicPartition, ...] = wire(Array(TopicPartition), default=())
+    user_data: bytes | None = wire(Blob, nullable_since=0, default=None)
+
+
+M = TypeVar("M", Subscription, Assignment)
+
+
+def encode_subscription(subscription: Subscription, version: int = VERSION_MAX) -> bytes:
+    """Version and body, as they go into JoinGroup."""
+    return _PREFIX.pack(version) + codec(Subscription, version).encode(subscription)
+
+
+def decode_subscription(raw: bytes) -> Subscription:
+    """Raises DecodeError."""
+    return _decode(Subscription, raw)
+
+
+def encode_assignment(assignment: Assignment, version: int = VERSION_MAX) -> bytes:
+    """Version and body, as they go into SyncGroup."""
+    return _PREFIX.pack(version) + codec(Assignment, version).encode(assignment)
+
+
+def decode_assignment(raw: bytes) -> Assignment:
+    """Raises DecodeError."""
+    return _decode(Assignment, raw)
+
+
+def _decode(message: type[M], raw: bytes) -> M:
+    if len(raw) < _PREFIX.size:
+        raise DecodeError("no version before the consumer protocol")
+    (version,) = _PREFIX.unpack_from(raw)
+    if version < 0:
+        raise DecodeError(f"consumer protocol of version {version}")
+    return codec(message, min(version, VERSION_MAX)).decode(raw, _PREFIX.size)[0]

@@ -1,0 +1,127 @@
+"""Keys and values of the records in `__consumer_offsets`, byte-equal to Apache Kafka's.
+
+A key is an int16 type and its fields, a value an int16 version and its fields; a record without a value (a tombstone)
+takes its key back. Type 0 and 1: a committed offset. Type 2: a classic group.
+
+Laws
+    Kafka writes offsets as value v4 (v1 when the client gave a retention time), groups as v3. All of 0-4 are read.
+    A key of another type belongs to a newer broker: it is None here, and the reader skips the record.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from rota.protocol.compiler import codec
+from rota.protocol.wire import NEVER, UUID_ZERO, Array, Blob, DecodeError, Int32, Int64, String, Uuid, wire
+
+OFFSET_VERSION: Final = 4
+OFFSET_WITH_EXPIRY_VERSION: Final = 1
+GROUP_VERSION: Final = 3
+
+_PREFIX: Final = struct.Struct(">h")
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetCommitKey:
+    """Type 1; type 0, of long ago, has the same fields."""
+
+    VERSIONS, FLEXIBLE = range(2), NEVER
+
+    group: str = wire(String)
+    topic: str = wire(String)
+    partition: int = wire(Int32)
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupMetadataKey:
+    """Type 2."""
+
+    VERSIONS, FLEXIBLE = range(2, 3), NEVER
+
+    group: str = wire(String)
+
+
+@dataclass(slots=True, kw_only=True)
+class OffsetCommitValue:
+    """v1 expiry · v2 none again · v3 leader epoch (KIP-320) · v4 flexible, topic id as a tag. Times in epoch ms."""
+
+    VERSIONS, FLEXIBLE = range(5), 4
+
+    offset: int = wire(Int64)
+    leader_epoch: int = wire(Int32, since=3, default=-1)
+    metadata: str = wire(String)
+    commit_timestamp: int = wire(Int64)
+    expire_timestamp: int = wire(Int64, since=1, until=1, default=-1)
+    topic_id: bytes = wire(Uuid, since=4, tag=0, default=UUID_ZERO)
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberMetadata:
+    """One member; timeouts in ms, `rebalance_timeout` -1 in v0: the session timeout stands for it."""
+
+    member_id: str = wire(String)
+    group_instance_id: str | None = wire(String, since=3, nullable_since=3, default=None)
+    client_id: str = wire(String)
+    client_host: str = wire(String)
+    rebalance_timeout: int = wire(Int32, since=1, default=-1)
+    session_timeout: int = wire(Int32)
+    subscription: bytes = wire(Blob)
+    assignment: bytes = wire(Blob)
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupMetadataValue:
+    """v1 rebalance timeout · v2 time of the state · v3 static members (KIP-345) · v4 flexible."""
+
+    VERSIONS, FLEXIBLE = range(5), 4
+
+    protocol_type: str = wire(String)
+    generation: int = wire(Int32)
+    protocol: str | None = wire(String, nullable_since=0)
+    leader: str | None = wire(String, nullable_since=0)
+    current_state_timestamp: int = wire(Int64, since=2, default=-1)
+    members: tuple[MemberMetadata, ...] = wire(Array(MemberMetadata), default=())
+
+
+Key = OffsetCommitKey | GroupMetadataKey
+Value = OffsetCommitValue | GroupMetadataValue
+V = TypeVar("V", OffsetCommitValue, GroupMetadataValue)
+
+_OFFSET_TYPE: Final = 1
+_GROUP_TYPE: Final = 2
+_KEYS: Final[dict[int, type[Key]]] = {0: OffsetCommitKey, _OFFSET_TYPE: OffsetCommitKey, _GROUP_TYPE: GroupMetadataKey}
+
+
+def encode_key(key: Key) -> bytes:
+    """Type and fields."""
+    kind = _OFFSET_TYPE if isinstance(key, OffsetCommitKey) else _GROUP_TYPE
+    return _PREFIX.pack(kind) + codec(type(key), kind).encode(key)
+
+
+def decode_key(raw: bytes) -> Key | None:
+    """The key in these bytes; None for a type that we do not have. Raises DecodeError."""
+    kind = _prefix(raw)
+    made = _KEYS.get(kind)
+    return None if made is None else codec(made, kind).decode(raw, _PREFIX.size)[0]
+
+
+def encode_value(value: Value, version: int) -> bytes:
+    """Version and fields."""
+    return _PREFIX.pack(version) + codec(type(value), version).encode(value)
+
+
+def decode_value(message: type[V], raw: bytes) -> V:
+    """The value in these bytes. Raises DecodeError, for a version that we do not have too."""
+    version = _prefix(raw)
+    if version not in message.VERSIONS:
+        raise DecodeError(f"{message.__name__} of version {version}")
+    return codec(message, version).decode(raw, _PREFIX.size)[0]
+
+
+def _prefix(raw: bytes) -> int:
+    if len(raw) < _PREFIX.size:
+        raise DecodeError("a record of __consumer_offsets without its version")
+    return int(_PREFIX.unpack_from(raw)[0])
