@@ -7,7 +7,7 @@ Law
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from rota.coordinator.api import (
     alter_configs,
@@ -39,8 +39,10 @@ from rota.coordinator.api import (
     produce,
     sync_group,
 )
+from rota.coordinator.server.dispatch import Route
+from rota.protocol.registry import APIS
 
-FUNCTIONS: dict[int, Callable[..., Any]] = {
+SERVES: Final[dict[int, Callable[..., Any]]] = {
     0: produce.produce,
     1: fetch.fetch,
     2: list_offsets.list_offsets,
@@ -70,3 +72,14 @@ FUNCTIONS: dict[int, Callable[..., Any]] = {
     60: describe_cluster.describe_cluster,
     75: describe_topic_partitions.describe_topic_partitions,
 }
+
+
+def routes() -> dict[int, Route]:
+    """The table that a dispatcher works from."""
+    return {key: _route(key, serve) for key, serve in SERVES.items()}
+
+
+def _route(key: int, serve: Callable[..., Any]) -> Route:
+    api = APIS[key]
+    stranger = api_versions.stranger if key == api_versions.KEY else None
+    return Route(key, api.name, api.versions, api.flexible, api.request, api.response, serve, stranger)

@@ -224,8 +224,8 @@ def portions(records: list[Encoded]) -> Iterator[list[Encoded]]:
     """The records in runs of at most about BATCH_RECORD_BYTES_MAX."""
     start, size = 0, 0
     for i, (key, value) in enumerate(records):
-        size += len(key) + len(value or b"")
+        size += len(key or b"") + len(value or b"")
         if size > BATCH_RECORD_BYTES_MAX and i > start:
             yield records[start:i]
-            start, size = i, len(key) + len(value or b"")
+            start, size = i, len(key or b"") + len(value or b"")
     yield records[start:]

@@ -62,7 +62,7 @@ class Shell(Protocol):
 
 
 class Shard:
-    """One owner of some groups. Synchronous: nothing awaits between reading and writing state, so there are no locks."""
+    """The owner of some groups. Synchronous: nothing awaits between reading and writing state; there are no locks."""
 
     __slots__ = ("_flights", "_records", "_shell", "_term", "_tokens", "_waiting", "groups", "index", "state")
 

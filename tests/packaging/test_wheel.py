@@ -56,6 +56,7 @@ def test_the_wheel_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> 
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "-q"]
     subprocess.run([*pip, "-c", str(ROOT / "constraints.txt"), str(wheel)], check=True)
     done = subprocess.run([str(python), "-c", SMOKE], check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.startswith("1 ") and "site-packages" in done.stdout
+    assert done.stdout.startswith("1 ")
+    assert "site-packages" in done.stdout
     version = subprocess.run([str(home / "bin" / "rota"), "version"], check=True, capture_output=True, text=True)
     assert version.stdout.strip()

@@ -6,6 +6,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class Demo:
 
     def shared(self, count: int) -> bool:
         owners = [member.owns for member in self.members if member.owns]
-        return len(owners) == count and sorted(sum(owners, [])) == list(range(PARTITIONS))
+        return len(owners) == count and sorted(chain(*owners)) == list(range(PARTITIONS))
 
     def lag(self) -> int:
         return sum(end - max(self.committed.get(part, 0), 0) for part, end in self.ends.items())

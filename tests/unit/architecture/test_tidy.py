@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
+PACKAGES = ("protocol", "coordinator", "client", "spark_connector")
 PURE = ("protocol", "coordinator/group", "coordinator/shard")
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "structlog", "time", "uvloop"}
 # the shell of the shards narrates to the log; all it decides is in pure files beside it
@@ -23,9 +24,7 @@ COVERED_TOGETHER = {
 
 
 def sources() -> list[Path]:
-    return sorted(
-        p for top in ("protocol", "coordinator", "client", "spark_connector") for p in (ROOT / top).rglob("*.py")
-    )
+    return sorted(path for top in PACKAGES for path in (ROOT / top).rglob("*.py"))
 
 
 def named(path: Path) -> str:
@@ -87,6 +86,6 @@ def test_a_source_file_has_a_test_file_of_its_name(path: Path) -> None:
 
 
 def test_the_folders_are_not_installed_under_their_bare_names() -> None:
-    code = "import rota.coordinator.broker, sys; print([m for m in ('protocol','client','coordinator') if m in sys.modules])"
+    code = f"import rota.coordinator.broker, sys; print([name for name in {PACKAGES} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"

@@ -1,0 +1,224 @@
+"""One broker: the parts, wired. The only file that knows them all; nothing imports it but the command line.
+
+Laws
+    It answers nobody before its logs are open and its groups are back (or are being brought back).
+    A stop in order writes the clean-shutdown marker last, when all else is on the medium.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import structlog
+
+from rota.coordinator.api.node import Node
+from rota.coordinator.api.routes import routes
+from rota.coordinator.cluster import eager
+from rota.coordinator.cluster.changes import Change, TopicCreated, TopicDeleted
+from rota.coordinator.cluster.embedded import EmbeddedStore
+from rota.coordinator.cluster.partition import Partition
+from rota.coordinator.cluster.partitions import Partitions
+from rota.coordinator.cluster.producer_ids import ProducerIds
+from rota.coordinator.cluster.topic import CONSUMER_OFFSETS, Refusal, Topic
+from rota.coordinator.cluster.topics import Topics
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.group.config import GroupConfig
+from rota.coordinator.log.contract import LogConfig, StorageFailed
+from rota.coordinator.server.connections import Connections
+from rota.coordinator.server.durability import Durability
+from rota.coordinator.server.fetch_sessions import FetchSessions
+from rota.coordinator.server.listener import Listener
+from rota.coordinator.server.timers import Timers
+from rota.coordinator.shard.coordinator import Coordinator
+from rota.coordinator.storage import Disk, Memory
+
+log = structlog.get_logger("rota.broker")
+
+LOAD_BEFORE_LISTENING_S: Final = 0.15  # groups that come back this fast are never seen loading
+UPKEEP_EVERY_MS: Final = 1_000
+MINUTE_MS: Final = 60_000
+
+
+class Clock:
+    """The wall clock at the start, moved on by the monotonic one: it never jumps while the broker runs."""
+
+    def __init__(self) -> None:
+        self._offset_s = time.time() - time.monotonic()
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return int((time.monotonic() + self._offset_s) * 1000)
+
+
+class Broker:
+    """`async with Broker(config, memory=True) as broker: broker.address`. Or start and stop it by hand."""
+
+    def __init__(self, config: BrokerConfig, *, memory: bool = False) -> None:
+        self.config = config
+        self.address: tuple[str, int] = ("", 0)
+        self.storage: Disk | Memory = Memory() if memory else Disk(Path(config.log_dirs[0]), config)
+        self.now_ms = Clock().now_ms
+        self.timers = Timers(self.now_ms)
+        self.durability = Durability()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> tuple[str, int]:
+        """Open the logs, bring the groups back, listen. The address of the first listener, with its real port.
+
+        Raises StorageFailed (the data folder), CannotListen (an address).
+        """
+        self.storage.open()
+        try:
+            await self._open()
+            self.listener = Listener(self._connections(), self.timers, self.now_ms)
+            bound = await self.listener.start(self.config.listens)
+        except BaseException:
+            self.storage.release()
+            raise
+        self.address = (bound[0].host, bound[0].port)
+        self._every(UPKEEP_EVERY_MS, self._upkeep)
+        self._every(self.config.offsets_retention_check_interval_ms, self._expire_offsets)
+        return self.address
+
+    async def stop(self) -> None:
+        """Accept no more, finish what is under way within rota.drain.timeout.ms, put everything on the medium."""
+        cut_off = await self.listener.stop(self.config.rota_drain_timeout_ms)
+        if cut_off:
+            log.warning("Connections cut off after the drain timeout", connections=cut_off)
+        self.groups.flush()
+        await self.durability.drained()
+        self.durability.close()
+        self.timers.stop()
+        self.partitions.close()
+        await self.store.close()
+        self.storage.close()
+
+    # ---- wiring
+
+    async def _open(self) -> None:
+        self.store = EmbeddedStore(self.storage.store_path)
+        self.topics = Topics(self.store, broker_id=self.config.node_id, fresh_uuid=lambda: os.urandom(16))
+        await self.topics.load()
+        self.storage.identify(self.topics.cluster_id)
+        self.partitions = Partitions(self.topics, self.storage.open_log, self._log_config)
+        self.partitions.open()
+        self.groups = self._coordinator()
+        self.topics.on_change(self._changed)
+        if CONSUMER_OFFSETS in self.topics:
+            self._lead_groups()
+
+    def _coordinator(self) -> Coordinator:
+        loop = asyncio.get_running_loop()
+        return Coordinator(
+            shards=self._shards(),
+            config=group_config(self.config),
+            partition=self._offsets_partition,
+            when_durable=self.durability.when_durable,
+            alarms=self.timers,
+            clock=self.now_ms,
+            soon=loop.call_soon,
+            found=self._found_offsets_topic,
+        )
+
+    def _connections(self) -> Connections:
+        node = Node(
+            config=self.config,
+            topics=self.topics,
+            partitions=self.partitions,
+            groups=self.groups,
+            producer_ids=ProducerIds(self.store, broker_id=self.config.node_id),
+            fetch_sessions=FetchSessions(self.config.max_incremental_fetch_session_cache_slots),
+            timers=self.timers,
+            durability=self.durability,
+            now_ms=self.now_ms,
+        )
+        return Connections(node, routes(), asyncio.get_running_loop().call_soon)
+
+    def _log_config(self, topic: Topic) -> LogConfig:
+        return TopicConfig(topic.configs, self.config).log_config()
+
+    # ---- the offsets topic
+
+    def _shards(self) -> int:
+        topic = self.topics.get(CONSUMER_OFFSETS)
+        return self.config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
+
+    def _offsets_partition(self, index: int) -> Partition:
+        partition = self.partitions.get(CONSUMER_OFFSETS, index)
+        if partition is None:
+            raise StorageFailed(f"{CONSUMER_OFFSETS}-{index} does not live here")
+        return partition
+
+    def _found_offsets_topic(self) -> bool:
+        """Create it. A lone broker keeps one copy, whatever offsets.topic.replication.factor says."""
+        live = len(self.topics.brokers)
+        copies = self.config.offsets_topic_replication_factor
+        if copies > live:
+            log.info("Offsets topic gets fewer replicas than configured", replicas=live, configured=copies)
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(self.config.offsets_topic_segment_bytes),
+        }
+        created = eager.now(
+            self.topics.create(
+                CONSUMER_OFFSETS, self.config.offsets_topic_num_partitions, min(copies, live), configs=configs
+            )
+        )
+        if isinstance(created, Refusal):
+            log.error("Offsets topic could not be created", reason=created.message)
+        return not isinstance(created, Refusal)
+
+    def _lead_groups(self) -> None:
+        self.groups.lead(range(len(self.groups.shards)))
+        deadline = time.monotonic() + LOAD_BEFORE_LISTENING_S
+        while not self.groups.load_slice() and time.monotonic() < deadline:
+            pass
+
+    def _changed(self, change: Change) -> None:
+        match change:
+            case TopicCreated(topic) if topic.name == CONSUMER_OFFSETS:
+                self._lead_groups()
+            case TopicDeleted(topic):
+                self.groups.topics_gone([topic.name])
+
+    # ---- what comes round again and again
+
+    def _every(self, period_ms: int, call: Callable[[], Any]) -> None:
+        def ring() -> None:
+            self.timers.at(("broker", call.__name__), self.now_ms() + period_ms, ring)
+            call()
+
+        self.timers.at(("broker", call.__name__), self.now_ms() + period_ms, ring)
+
+    def _upkeep(self) -> None:
+        self.partitions.maintain(self.now_ms())
+
+    def _expire_offsets(self) -> None:
+        self.groups.expire_offsets(self.config.offsets_retention_minutes * MINUTE_MS)
+
+
+def group_config(config: BrokerConfig) -> GroupConfig:
+    """What the groups are told of the broker's settings."""
+    return GroupConfig(
+        group_size_max=config.group_max_size,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        session_min_ms=config.group_min_session_timeout_ms,
+        session_max_ms=config.group_max_session_timeout_ms,
+        offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
+    )

@@ -1,0 +1,85 @@
+"""The shards together: who answers, what loading says, what all groups hear, what is told in the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rota.coordinator.group.effects import Note
+from rota.coordinator.shard.coordinator import BATCH_RECORD_BYTES_MAX, portions
+from rota.coordinator.shard.shard import ShardState
+from rota.protocol.errors import ErrorCode
+
+
+def test_a_shard_that_is_not_led_here_is_not_ours(world: Any) -> None:
+    shard = world.shard("g")
+    world.coordinator.resign(shard.index)
+    assert world.coordinator.ready("g") is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_shard_that_loads_says_so_and_then_answers(world: Any) -> None:
+    shard = world.shard("g")
+    world.commit("g", 3)
+    world.turn()
+    world.coordinator.resign(shard.index)
+    world.coordinator.lead([shard.index])
+    assert shard.state is ShardState.CATCHING_UP
+    assert world.coordinator.is_loading
+    assert world.coordinator.ready("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    world.turn()
+    assert not world.coordinator.is_loading
+    assert world.offset("g") == 3
+
+
+def test_a_shard_that_resigns_while_it_loads_stays_down(world: Any) -> None:
+    shard = world.shard("g")
+    world.coordinator.resign(shard.index)
+    world.coordinator.lead([shard.index])
+    world.coordinator.resign(shard.index)
+    world.turn()
+    assert shard.state is ShardState.DOWN
+
+
+def test_resigning_answers_all_who_wait(world: Any) -> None:
+    joined = world.member("g")
+    parked = world.join("g", "", "m-2")
+    assert not parked.answered
+    world.coordinator.resign(world.shard("g").index)
+    assert parked.value.error is ErrorCode.NOT_COORDINATOR
+    assert joined.member_id == "m-1"
+
+
+def test_deleted_topics_take_their_offsets_along(world: Any) -> None:
+    world.commit("g", 3)
+    world.turn()
+    world.coordinator.topics_gone(["topic"])
+    world.turn()
+    assert world.offset("g") is None
+
+
+def test_a_member_that_falls_silent_is_removed_after_its_session(world: Any) -> None:
+    world.member("g")
+    world.after(9_999)
+    assert world.shard("g").groups["g"].state.value == "Stable"
+    world.after(2)
+    assert world.shard("g").groups["g"].state.value == "Empty"
+
+
+def test_every_rebalance_is_told_with_its_reason(world: Any) -> None:
+    world.member("g")
+    notes = [line.note for line in world.coordinator.timelines.of("g")]
+    assert all(isinstance(note, Note) for note in notes)
+    (began,) = [note for note in notes if note.event == "Preparing to rebalance group"]
+    assert began.fields["group"] == "g"
+    assert began.fields["reason"]
+
+
+def test_portions_keep_order_and_size() -> None:
+    records = [(bytes([i]), bytes(BATCH_RECORD_BYTES_MAX // 3)) for i in range(7)]
+    parts = list(portions(list(records)))
+    assert [record for part in parts for record in part] == records
+    assert [len(part) for part in parts] == [2, 2, 2, 1]
+
+
+def test_one_record_larger_than_a_portion_goes_alone() -> None:
+    big = (b"k", bytes(2 * BATCH_RECORD_BYTES_MAX))
+    assert [len(part) for part in portions([big, (b"l", b""), big])] == [1, 1, 1]
