@@ -1,0 +1,105 @@
+"""What `rota serve` is told on its command line, and the settings that come out of it.
+
+The strongest last: preset, file, --data and --listen, --set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.presets import PRESETS
+from rota.coordinator.config.properties_file import load_properties
+from rota.coordinator.observe.logs import FORMATS, LEVELS
+
+FLAGS: dict[str, str] = {
+    "--data": "data",
+    "--config": "config",
+    "--listen": "listen",
+    "--set": "settings",
+    "--preset": "preset",
+    "--ready-fd": "ready_fd",
+    "--log-format": "log_format",
+    "--log-level": "log_level",
+}
+"""The options that take a value; `--memory` takes none."""
+
+
+class OptionsRefused(ValueError):
+    """A command line that cannot be; the message says what to write instead."""
+
+
+@dataclass(slots=True)
+class ServeOptions:
+    """The command line of `rota serve`. `settings` are `name=value`."""
+
+    data: str | None = None
+    memory: bool = False
+    config: str | None = None
+    listen: str | None = None
+    settings: tuple[str, ...] = ()
+    preset: str | None = None
+    ready_fd: int | None = None
+    log_format: str = "auto"
+    log_level: str = "info"
+
+    def check(self) -> None:
+        """Raises OptionsRefused."""
+        if self.memory and self.data is not None:
+            raise OptionsRefused("--memory keeps nothing on disk: leave out --data, or --memory")
+        for name, value, right in (
+            ("--log-format", self.log_format, FORMATS),
+            ("--log-level", self.log_level, LEVELS),
+            ("--preset", self.preset, tuple(PRESETS)),
+        ):
+            if value is not None and value not in right:
+                raise OptionsRefused(f"{name} {value}: right are {', '.join(right)}")
+
+    def broker_config(self) -> BrokerConfig:
+        """The settings of the broker. Raises OptionsRefused, ConfigRefused, FileRefused, OSError."""
+        properties = dict(PRESETS[self.preset]) if self.preset is not None else {}
+        if self.config is not None:
+            properties |= load_properties(self.config)
+        if self.data is not None:
+            properties["log.dirs"] = self.data
+        if self.listen is not None:
+            properties["listeners"] = _listener(self.listen)
+        properties |= dict(map(_pair, self.settings))
+        return BrokerConfig(properties)
+
+
+def quick(arguments: list[str]) -> ServeOptions | None:
+    """The options, when all is plain; None leaves it to the library that explains and helps, at 80 ms of a start."""
+    options, given = ServeOptions(), iter(arguments)
+    for argument in given:
+        name, equals, value = argument.partition("=")
+        if name == "--memory" and not equals:
+            options.memory = True
+            continue
+        field = FLAGS.get(name)
+        if field is None or (not equals and (value := next(given, "--")).startswith("--")):
+            return None
+        if field == "settings":
+            options.settings += (value,)
+        elif field == "ready_fd":
+            if not value.isdecimal():
+                return None
+            options.ready_fd = int(value)
+        else:
+            setattr(options, field, value)
+    return options
+
+
+def _listener(text: str) -> str:
+    return text if "://" in text else f"PLAINTEXT://{text}"
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise OptionsRefused(f"--set {text}: right is name=value")
+    return name.strip(), value.strip()
+
+
+__all__ = ["FLAGS", "ConfigRefused", "OptionsRefused", "ServeOptions", "quick"]

@@ -1,0 +1,124 @@
+"""`rota serve`: one broker from start to stop.
+
+Exit codes: 0 after a graceful stop, 2 when it cannot start (one line says why and what to do), 128 + the signal's
+number when a second signal cuts the stop short, 1 for our own mistakes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from rota.coordinator.admin.options import OptionsRefused, ServeOptions
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.properties_file import FileRefused
+from rota.coordinator.observe.logs import configure, get_logger
+
+EXIT_CANNOT_START = 2
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Runs(Protocol):
+    """What a broker is to this file."""
+
+    async def start(self) -> tuple[str, int]:
+        """Open the data, listen; where. Raises OSError when the world does not let it."""
+
+    async def stop(self) -> None:
+        """Let requests under way finish, within rota.drain.timeout.ms; flush; mark the data as cleanly closed."""
+
+
+def run(options: ServeOptions) -> int:
+    """Serve until told to stop; the exit code."""
+    try:
+        options.check()
+        config = options.broker_config()
+    except (OptionsRefused, ConfigRefused, FileRefused) as why:
+        return cannot_start(str(why))
+    except OSError as why:
+        return cannot_start(f"cannot read {options.config}: {why.strerror}")
+    configure(options.log_format, options.log_level, forever=True)
+    log = get_logger("rota.serve")
+    for warning in config.warnings:
+        log.warning("setting without effect", reason=warning)
+    from rota.coordinator.broker import Broker  # after the settings: a mistake in them is told at once
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(serve(Broker(config, memory=options.memory), config, options.ready_fd))
+
+
+async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int:
+    """Start, tell who waits, stop on a signal; the exit code."""
+    log, told = get_logger("rota.serve"), asyncio.Event()
+    _on_signals(told.set)
+    try:
+        host, port = await broker.start()
+    except ConfigRefused as why:
+        return cannot_start(str(why))
+    except OSError as why:
+        return cannot_start(_explain(why, config))
+    gc.collect()
+    gc.freeze()  # what a start makes stays: the collector need not look at it again
+    log.info("listening", host=host, port=port)
+    tell_ready(ready_fd, host, port)
+    await told.wait()
+    log.info("stopping", drain_ms=config.rota_drain_timeout_ms)
+    await broker.stop()
+    log.info("stopped")
+    return 0
+
+
+def tell_ready(ready_fd: int | None, host: str, port: int) -> None:
+    """Write `HOST:PORT` for a supervisor, and close, so that one who reads to the end goes on."""
+    if ready_fd is None:
+        return
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        os.write(ready_fd, f"{shown}:{port}\n".encode())
+        if ready_fd > 2:
+            os.close(ready_fd)
+    except OSError as why:
+        get_logger("rota.serve").warning("--ready-fd cannot be written", fd=ready_fd, reason=why.strerror)
+
+
+def cannot_start(why: str) -> int:
+    """Say it in one line."""
+    print(f"rota: {why}", file=sys.stderr)
+    return EXIT_CANNOT_START
+
+
+def _explain(why: OSError, config: BrokerConfig) -> str:
+    text = str(why) if why.filename is not None or why.strerror is None else why.strerror
+    if "in use" in text:
+        return f"{text}; is another broker running? --listen HOST:PORT takes another port, and port 0 a free one"
+    if isinstance(why, PermissionError):
+        return f"{text}; choose another folder with --data, or another port with --listen"
+    return text
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    seen: list[int] = []
+
+    def told(number: int) -> None:
+        if seen:
+            os._exit(128 + number)
+        seen.append(number)
+        stop()
+
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, told, number)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:  # a platform that it does not run on
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
