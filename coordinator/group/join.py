@@ -109,7 +109,7 @@ def _ask_to_come_back(group: Group, event: Join, turn: Turn) -> None:
 
 def _pending(group: Group, event: Join, turn: Turn) -> None:
     if event.instance_id is not None:  # ids are never given to static members in advance: Kafka calls it its own error
-        _refuse(event, event.member_id, ErrorCode.UNKNOWN_SERVER_ERROR, turn)
+        _refuse(event, NOBODY, ErrorCode.UNKNOWN_SERVER_ERROR, turn)
         return
     turn.disarm(pending_timer(event.member_id))
     _add(group, event, event.member_id, notes.PENDING_JOINED, turn)

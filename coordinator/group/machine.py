@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from rota.coordinator.group import commit, expiry, heartbeat, join, leave, load, notes, rebalance, session, sync
-from rota.coordinator.group.config import GroupConfig
+from rota.coordinator.group.config import GroupConfig as GroupConfig
 from rota.coordinator.group.describe import Description, describe
 from rota.coordinator.group.effects import (
     Effect,

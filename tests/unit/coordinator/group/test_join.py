@@ -1,0 +1,338 @@
+"""JoinGroup: a conversation for each branch, by state (R20-R24)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.unit.coordinator.group.script import (
+    GROUP,
+    SUBSCRIPTION,
+    Script,
+    arm,
+    born,
+    completing,
+    dead,
+    disarm,
+    empty,
+    generation,
+    heartbeat,
+    join,
+    join_refused,
+    preparing,
+    refuse,
+    rings,
+    stable,
+    stored,
+    sync,
+    sync_refused,
+    told,
+)
+
+from rota.coordinator.group import notes
+from rota.coordinator.group.config import GroupConfig
+from rota.coordinator.group.events import Join, Proto
+from rota.coordinator.group.states import GroupState
+from rota.protocol.errors import ErrorCode
+
+ROUNDROBIN = (Proto("roundrobin", SUBSCRIPTION),)
+CHANGED = (Proto("range", b"\0\0\0\0\0\1\0\1u\xff\xff\xff\xff"),)
+TWO_AT_MOST = GroupConfig(initial_rebalance_delay_ms=0, group_size_max=2)
+
+
+# ---- members without an id
+
+
+def test_a_first_member_is_asked_to_come_back_with_an_id_and_becomes_the_leader() -> None:
+    script = Script()
+    assert (
+        script
+        >> join(1, new="a", known=True)
+        << born(0)
+        << arm("pending:a", 10_000)
+        << join_refused(1, ErrorCode.MEMBER_ID_REQUIRED, "a")
+        >> join(2, "a")
+        << disarm("pending:a")
+        << arm("session:a", 300_000)
+        << arm("join", 0)
+        >> rings("join")
+        << generation(1, 0, stored("a"))
+        << told(2, "a", 1, "a", ("a",))
+        << arm("session:a", 10_000)
+        << arm("sync", 60_000)
+    )
+    script.is_in(GroupState.COMPLETING, 1)
+
+
+def test_an_old_client_becomes_a_member_at_once() -> None:
+    script = Script()
+    assert script >> join(1, new="a") << born(0) << arm("session:a", 300_000) << arm("join", 0)
+    script.said(notes.MEMBER_ADDED, member="a", state="Empty", group=GROUP)
+
+
+def test_a_static_member_becomes_one_at_once() -> None:
+    script = Script()
+    assert script >> join(1, new="i-1", instance="i") << born(0) << arm("session:i-1", 300_000) << arm("join", 0)
+    script.said(notes.STATIC_ADDED, member="i-1", instance="i")
+
+
+def test_a_member_that_joins_a_stable_group_waits_and_has_it_rebalance() -> None:
+    script = stable("a")
+    assert script >> join(1, new="b", reason="scaled up") << arm("session:b", 300_000) << arm("join", 60_000)
+    script.is_in(GroupState.PREPARING, 1)
+    script.said(
+        notes.PREPARING,
+        generation=1,
+        state="PreparingRebalance",
+        reason="Adding new member b with group instance id None",
+        client_reason="scaled up",
+    )
+
+
+def test_a_member_that_joins_between_generation_and_assignment_has_it_rebalance_at_once() -> None:
+    script = completing("a", "b").does(sync(1, "b", 1))
+    assert (
+        script
+        >> join(2, new="c")
+        << arm("session:c", 300_000)
+        << sync_refused(1, ErrorCode.REBALANCE_IN_PROGRESS)
+        << disarm("sync")
+        << arm("join", 60_000)
+    )
+    script.is_in(GroupState.PREPARING, 1)
+
+
+def test_a_member_that_joins_while_joins_are_awaited_waits_with_them() -> None:
+    script = preparing("a")
+    assert script >> join(1, new="b") << arm("session:b", 300_000)
+
+
+def test_a_pending_member_holds_the_join_phase_open_until_it_comes() -> None:
+    script = preparing("a").does(join(1, new="b", known=True))
+    assert script >> join(2, "a")
+    assert (
+        script
+        >> join(3, "b")
+        << disarm("pending:b")
+        << arm("session:b", 300_000)
+        << disarm("join")
+        << generation(2, 0, stored("a"), stored("new"), stored("b"))
+        << told(2, "a", 2, "a", ("a", "new", "b"))
+        << told(-200, "new", 2, "a")
+        << arm("session:new", 10_000)
+        << told(3, "b", 2, "a")
+        << arm("session:b", 10_000)
+        << arm("sync", 60_000)
+    )
+
+
+def test_a_pending_id_is_no_id_for_a_static_member() -> None:
+    script = Script().does(join(1, new="a", known=True))
+    assert script >> join(2, "a", instance="i") << join_refused(2, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+# ---- who is refused
+
+
+@pytest.mark.parametrize("session_ms", [5_999, 1_800_001])
+def test_a_session_out_of_bounds_is_refused_before_a_group_is_made(session_ms: int) -> None:
+    script = Script()
+    assert script >> join(1, session_ms=session_ms) << join_refused(1, ErrorCode.INVALID_SESSION_TIMEOUT)
+    assert script.group.is_vacant
+
+
+@pytest.mark.parametrize("session_ms", [6_000, 1_800_000])
+def test_the_bounds_of_a_session_are_allowed(session_ms: int) -> None:
+    script = Script().does(join(1, session_ms=session_ms))
+    script.is_in(GroupState.PREPARING, 0)
+
+
+def test_a_member_id_of_an_unknown_group_makes_no_group() -> None:
+    script = Script()
+    assert script >> join(1, "ghost") << join_refused(1, ErrorCode.UNKNOWN_MEMBER_ID, "ghost")
+    assert script.group.is_vacant
+
+
+@pytest.mark.parametrize("wrong", [join(1, protocols=()), join(1, protocol_type="")])
+def test_a_first_member_without_protocols_is_refused_and_as_in_kafka_the_group_is_there(wrong: Join) -> None:
+    script = Script()
+    assert script >> wrong << born(0) << join_refused(1, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    assert not script.group.is_vacant
+
+
+@pytest.mark.parametrize(
+    "wrong", [join(1, protocols=ROUNDROBIN), join(1, protocol_type="connect"), join(1, protocols=())]
+)
+@pytest.mark.parametrize("at", [stable, completing, preparing])
+def test_protocols_that_not_all_members_know_are_refused(at: Callable[..., Script], wrong: Join) -> None:
+    script = at("a")
+    before = script.group.state
+    assert script >> wrong << join_refused(1, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    assert script.group.state is before
+
+
+def test_a_member_cannot_change_to_protocols_that_the_others_do_not_know() -> None:
+    script = stable("a", "b")
+    assert script >> join(1, "b", protocols=ROUNDROBIN) << join_refused(1, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "b")
+
+
+def test_an_id_given_is_forgotten_in_time_and_is_then_a_stranger() -> None:
+    script = Script().does(join(1, new="a", known=True)).after(10_000)
+    assert script >> rings("pending:a") >> join(2, "a") << join_refused(2, ErrorCode.UNKNOWN_MEMBER_ID, "a")
+
+
+@pytest.mark.parametrize("at", [stable, completing, preparing])
+def test_a_stranger_is_refused_in_every_state(at: Callable[..., Script]) -> None:
+    script = at("a")
+    assert script >> join(1, "x") << join_refused(1, ErrorCode.UNKNOWN_MEMBER_ID, "x")
+
+
+def test_a_stranger_is_refused_by_an_empty_group() -> None:
+    assert empty() >> join(1, "x") << join_refused(1, ErrorCode.UNKNOWN_MEMBER_ID, "x")
+
+
+def test_an_unknown_instance_with_a_known_member_id_is_refused() -> None:
+    script = stable("a", instances=True)
+    assert script >> join(1, "a", instance="j") << join_refused(1, ErrorCode.UNKNOWN_MEMBER_ID, "a")
+
+
+def test_a_fenced_member_is_told_so() -> None:
+    script = stable("a", instances=True)
+    assert script >> join(1, "old", instance="i-a") << join_refused(1, ErrorCode.FENCED_INSTANCE_ID, "old")
+    script.said(notes.FENCED, member="old", instance="i-a", holder="a", operation="join-group")
+
+
+@pytest.mark.parametrize("member", ["", "a"])
+def test_a_dead_group_sends_everybody_to_look_for_its_coordinator(member: str) -> None:
+    refused = join_refused(1, ErrorCode.COORDINATOR_NOT_AVAILABLE, member)
+    assert dead() >> join(1, member) << refused
+
+
+# ---- group.max.size
+
+
+def test_a_full_group_takes_nobody_in() -> None:
+    script = stable("a", "b", config=TWO_AT_MOST)
+    assert script >> join(1, new="c") << join_refused(1, ErrorCode.GROUP_MAX_SIZE_REACHED)
+    script.is_in(GroupState.STABLE, 1).said(notes.GROUP_FULL, members=2)
+
+
+def test_a_full_group_knows_its_members() -> None:
+    script = stable("a", "b", config=TWO_AT_MOST)
+    assert script >> join(1, "b") << told(1, "b", 1, "a")
+
+
+def test_of_a_group_grown_too_large_the_last_to_rejoin_goes_and_is_not_waited_for() -> None:
+    script = stable("a", "b", "c", config=GroupConfig(initial_rebalance_delay_ms=0)).reloaded(TWO_AT_MOST)
+    script.out.clear()
+    script.is_in(GroupState.PREPARING, 1).does(join(1, "a")).does(join(2, "b"))
+    assert (
+        script
+        >> join(3, "c")
+        << disarm("session:c")
+        << join_refused(3, ErrorCode.GROUP_MAX_SIZE_REACHED)
+        << disarm("join")
+        << generation(2, 0, stored("a"), stored("b"))
+        << told(1, "a", 2, "a", ("a", "b"))
+        << told(2, "b", 2, "a")
+        << arm("sync", 60_000)
+    )
+
+
+def test_a_member_that_waits_in_a_full_group_may_ask_again() -> None:
+    script = stable("a", "b", "c").reloaded(TWO_AT_MOST)
+    script.out.clear()
+    script.does(join(1, "a")).does(join(2, "b"))
+    assert script >> join(3, "b") << join_refused(2, ErrorCode.REBALANCE_IN_PROGRESS, "b")
+
+
+# ---- members with an id
+
+
+def test_in_preparing_a_member_is_updated_and_waits_for_the_others() -> None:
+    script = preparing("a", "b")
+    assert script >> join(1, "b", protocols=CHANGED, rebalance_ms=90_000)
+    member = script.group.members.by_id[join(1, "b").member_id]
+    assert (member.protocols, member.rebalance_ms) == (CHANGED, 90_000)
+
+
+def test_in_preparing_the_last_member_to_come_begins_the_generation() -> None:
+    script = preparing("a")
+    assert (
+        script
+        >> join(1, "a")
+        << disarm("join")
+        << generation(2, 0, stored("a"), stored("new"))
+        << told(1, "a", 2, "a", ("a", "new"))
+        << told(-200, "new", 2, "a")
+        << arm("session:new", 10_000)
+        << arm("sync", 60_000)
+    )
+
+
+def test_a_join_that_comes_again_supersedes_the_one_that_waits() -> None:
+    script = preparing("a", "b")
+    assert (
+        script
+        >> join(1, "b")
+        >> join(2, "b")
+        << join_refused(1, ErrorCode.REBALANCE_IN_PROGRESS, "b")
+        >> join(3, "b")
+        << join_refused(2, ErrorCode.REBALANCE_IN_PROGRESS, "b")
+    )
+
+
+def test_in_completing_a_member_that_missed_the_answer_is_told_again() -> None:
+    script = completing("a", "b")
+    assert script >> join(1, "b") << told(1, "b", 1, "a") >> join(2, "a") << told(2, "a", 1, "a", ("a", "b"))
+    script.is_in(GroupState.COMPLETING, 1)
+
+
+def test_in_completing_a_member_that_changed_has_it_rebalance() -> None:
+    script = completing("a", "b")
+    assert script >> join(1, "b", protocols=CHANGED) << disarm("sync") << arm("join", 60_000)
+    script.said(notes.PREPARING, reason="Updating metadata for member b during CompletingRebalance")
+
+
+def test_in_stable_a_follower_that_did_not_change_is_told_its_generation() -> None:
+    script = stable("a", "b")
+    assert script >> join(1, "b") << told(1, "b", 1, "a")
+    script.is_in(GroupState.STABLE, 1)
+
+
+def test_in_stable_a_follower_that_changed_has_it_rebalance() -> None:
+    script = stable("a", "b")
+    assert script >> join(1, "b", protocols=CHANGED) << arm("join", 60_000)
+    script.said(notes.PREPARING, reason="Updating metadata for member b during Stable")
+
+
+def test_in_stable_the_leader_has_it_rebalance_though_nothing_changed() -> None:
+    script = stable("a", "b")
+    assert script >> join(1, "a", reason="partitions were added") << arm("join", 60_000)
+    script.is_in(GroupState.PREPARING, 1)
+    script.said(
+        notes.PREPARING, reason="Leader a re-joining group during Stable", client_reason="partitions were added"
+    )
+
+
+def test_a_leader_that_is_alone_gets_its_next_generation_at_once() -> None:
+    script = stable("a")
+    assert (
+        script
+        >> join(1, "a")
+        << disarm("join")
+        << generation(2, 0, stored("a"))
+        << told(1, "a", 2, "a", ("a",))
+        << arm("sync", 60_000)
+    )
+
+
+def test_a_new_member_that_never_got_its_answer_is_kept_five_minutes() -> None:
+    script = preparing("a").after(299_999)
+    assert script >> rings("session:new") << arm("session:new", 300_000)
+    assert script.after(1) >> rings("session:new") << join_refused(-200, ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def test_a_new_member_may_already_send_heartbeats() -> None:
+    script = preparing("a")
+    assert script >> heartbeat(1, "new", 1) << refuse(1, ErrorCode.REBALANCE_IN_PROGRESS)
