@@ -82,7 +82,7 @@ def _grown(into: Callable[[Buffer, bytearray], int], codec: Codec, data: Buffer,
 def _lz4_write(data: Buffer, level: int | None) -> bytes:
     """Independent blocks: the Java client refuses linked ones."""
     stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
-    stream.compress(data)
+    stream.compress(bytes(data))
     return bytes(stream.finish())
 
 
@@ -103,6 +103,8 @@ def _snappy_read(data: Buffer, limit_bytes: int) -> bytes:
             return _snappy_block(view, limit_bytes)
         parts: list[bytes] = []
         at, end = len(_XERIAL_HEADER), len(view)
+        if end < at:
+            raise CorruptBatch("SNAPPY: a header that is cut short")
         while at < end:
             if end - at < _SIZE.size:
                 raise CorruptBatch("SNAPPY: a block's size is cut short")
