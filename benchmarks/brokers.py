@@ -1,0 +1,93 @@
+"""The brokers that stand side by side: started, timed until the first answered ApiVersions, weighed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.wire import Wire
+from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+START_S = 60.0
+PROPERTIES = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "offsets.topic.replication.factor": "1",
+}
+
+
+@dataclass(slots=True)
+class Running:
+    """One broker: where it is, what it is, how long it took."""
+
+    address: str
+    pid: int
+    started_s: float
+
+    def memory_mb(self) -> float:
+        """Resident memory."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
+        return int(line.split()[1]) / 1024
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def first_answer(address: str, began: float) -> float:
+    """Seconds from `began` until it answers ApiVersions."""
+    while time.perf_counter() - began < START_S:
+        try:
+            wire = Wire(address)
+            wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
+            wire.close()
+            return time.perf_counter() - began
+        except OSError:
+            time.sleep(0.002)
+    raise TimeoutError(f"{address} did not answer")
+
+
+@contextlib.contextmanager
+def rota(*options: str) -> Iterator[Running]:
+    """Rota on a disk, in a fresh folder."""
+    with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
+        address = f"127.0.0.1:{free_port()}"
+        command = [str(Path(sys.executable).with_name("rota")), "serve", "--data", folder, "--listen", address]
+        for name, value in PROPERTIES.items():
+            command += ["--set", f"{name}={value}"]
+        began = time.perf_counter()
+        with open(os.devnull, "wb") as nowhere:
+            process = subprocess.Popen([*command, *options], stderr=nowhere, stdout=nowhere)
+        try:
+            yield Running(address, process.pid, first_answer(address, began))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+
+
+def has_kafka() -> bool:
+    """Java, and Maven to fetch it with."""
+    return shutil.which("java") is not None and shutil.which("mvn") is not None
+
+
+@contextlib.contextmanager
+def kafka() -> Iterator[Running]:
+    """Apache Kafka, started by the project's own tool."""
+    from tools import peer
+
+    began = time.perf_counter()
+    with peer.running() as (address, pid):
+        yield Running(address, pid, time.perf_counter() - began)
