@@ -82,7 +82,12 @@ class Script:
         """Step, and let everything pass that comes out: it is another test's subject."""
         _ = self >> event
         self.out.clear()
-        self.notes.clear()
+        return self
+
+    def includes(self, effect: Effect) -> Script:
+        """This came out just now, among other things."""
+        assert effect in self.out, self.out
+        self.out.clear()
         return self
 
     def is_in(self, state: GroupState, generation: int) -> Script:
@@ -308,6 +313,7 @@ def completing(*members: str, instances: bool = False, config: GroupConfig = PRO
     script.does(rings("join"))
     if len(members) > 1:  # the delay, though none, was prolonged because more than one came
         script.does(rings("join"))
+    script.notes.clear()
     return script.is_in(GroupState.COMPLETING, 1)
 
 
@@ -316,6 +322,7 @@ def stable(*members: str, instances: bool = False, config: GroupConfig = PROMPT)
     script = completing(*members, instances=instances, config=config)
     for n, member in enumerate(reversed(members), 101):
         script.does(sync(-n, member, 1, {name: name.upper().encode() for name in members}))
+    script.notes.clear()
     return script.is_in(GroupState.STABLE, 1)
 
 

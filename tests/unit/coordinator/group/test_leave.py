@@ -27,7 +27,7 @@ from tests.unit.coordinator.group.script import (
 )
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import Left, Reply
+from rota.coordinator.group.effects import Left, Reply, Synced
 from rota.coordinator.group.events import InstanceId, Leave, MemberId, Token
 from rota.coordinator.group.states import GroupState
 from rota.protocol.errors import ErrorCode
@@ -83,6 +83,11 @@ def test_in_completing_the_parked_syncs_are_answered_and_the_others_rebalance() 
         << arm("join", 60_000)
         << left(3, ("c", None, OK))
     )
+
+
+def test_a_member_that_leaves_while_its_sync_waits_is_answered() -> None:
+    script = completing("a", "b").does(sync(1, "b", 1))
+    assert (script >> leave(2, "b")).bodies()[1] == Synced(error=UNKNOWN)
 
 
 def test_in_preparing_the_last_that_was_missing_ends_the_join_phase() -> None:

@@ -15,7 +15,6 @@ from tests.unit.coordinator.group.script import (
     generation,
     given,
     join,
-    leave,
     preparing,
     rings,
     stable,
@@ -122,13 +121,6 @@ def test_parked_syncs_are_answered_when_a_rebalance_begins_and_nothing_stays_ass
         << disarm("sync")
         << arm("join", 60_000)
     )
-
-
-def test_a_member_that_leaves_while_its_sync_waits_is_answered() -> None:
-    script = completing("a", "b").does(sync(1, "b", 1))
-    assert script >> leave(2, "b")
-    assert sync_refused(1, ErrorCode.UNKNOWN_MEMBER_ID) in script.out
-    script.out.clear()
 
 
 STALE = [
