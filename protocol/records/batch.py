@@ -165,8 +165,7 @@ def check_batch(buffer: Buffer, position: int, header: BatchHeader, *, compacted
     left = len(buffer) - position
     if header.size_bytes > left:
         raise _cut(position, header.size_bytes, left)
-    with memoryview(buffer) as view:
-        crc = crc32c(view[position + _ATTRIBUTES_AT : position + header.size_bytes])
+    crc = crc32c(memoryview(buffer)[position + _ATTRIBUTES_AT : position + header.size_bytes])
     if crc != header.crc:
         raise CorruptBatch(f"batch at {position}: checksum {crc:#010x}, but its header says {header.crc:#010x}")
     if header.attributes & CODEC_BITS not in _CODECS:
@@ -187,8 +186,7 @@ def stamp_append_time(batch: bytearray | memoryview, position: int, *, append_ti
     header = read_header(batch, position)
     _ATTRIBUTES.pack_into(batch, position + _ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME_BIT)
     _OFFSET.pack_into(batch, position + _MAX_TIMESTAMP_AT, append_time_ms)
-    with memoryview(batch) as view:
-        crc = crc32c(view[position + _ATTRIBUTES_AT : position + header.size_bytes])
+    crc = crc32c(memoryview(batch)[position + _ATTRIBUTES_AT : position + header.size_bytes])
     _CRC.pack_into(batch, position + _CRC_AT, crc)
 
 

@@ -182,13 +182,35 @@ def encode_pairs(pairs: list[tuple[bytes | None, bytes | None]]) -> bytes:
     return b"".join(parts)
 
 
-def encode_record(
-    offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers
-) -> bytes:
-    """One record of a batch that is being built."""
-    parts: list[bytes] = []
-    _encode(parts, offset_delta, timestamp_delta, key, value, headers)
-    return b"".join(parts)
+class RecordBuffer:
+    """Encoded records of one batch, as they come in: deltas from the first timestamp, up to `bytes_max`."""
+
+    __slots__ = ("_bytes_max", "_parts", "base_timestamp", "count", "max_timestamp", "size_bytes")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._parts: list[bytes] = []
+        self.base_timestamp = -1
+        self.max_timestamp = -1
+        self.count = 0
+        self.size_bytes = 0
+
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
+        """False, and nothing changed, when the record no longer fits. The first one always does."""
+        if not self.count:
+            self.base_timestamp = self.max_timestamp = timestamp
+        mark = len(self._parts)
+        size = self.size_bytes + _encode(self._parts, self.count, timestamp - self.base_timestamp, key, value, headers)
+        if size > self._bytes_max and self.count:
+            del self._parts[mark:]
+            return False
+        self.size_bytes = size
+        self.count += 1
+        self.max_timestamp = max(self.max_timestamp, timestamp)
+        return True
+
+    def payload(self) -> bytes:
+        return b"".join(self._parts)
 
 
 def _encode(
@@ -198,7 +220,8 @@ def _encode(
     key: bytes | None,
     value: bytes | None,
     headers: Headers,
-) -> None:
+) -> int:
+    """Appends the record's pieces to `parts`; returns its size in bytes."""
     time = varint(timestamp_delta)
     offset = varint(offset_delta)
     key_size = _NULL if key is None else varint(len(key))
@@ -210,7 +233,8 @@ def _encode(
         size += len(value)
     tail = _encode_headers(headers) if headers else _NO_HEADERS
     size += len(tail)
-    parts.append(varint(size))
+    prefix = varint(size)
+    parts.append(prefix)
     parts.append(_NO_ATTRIBUTES)
     parts.append(time)
     parts.append(offset)
@@ -221,6 +245,7 @@ def _encode(
     if value is not None:
         parts.append(value)
     parts.append(tail)
+    return size + len(prefix)
 
 
 def _encode_headers(headers: Headers) -> bytes:

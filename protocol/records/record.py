@@ -31,7 +31,7 @@ from rota.protocol.records.batch import (
     read_header,
 )
 from rota.protocol.records.codecs import DECOMPRESSED_BYTES_MAX, compress, decompress
-from rota.protocol.records.fast import Headers, Record, decode_records, encode_kept, encode_pairs, encode_record
+from rota.protocol.records.fast import Headers, Record, RecordBuffer, decode_records, encode_kept, encode_pairs
 from rota.protocol.records.fast import encode_records as _encode_records
 
 __all__ = [
@@ -178,38 +178,25 @@ def rewrite_batch(
 class BatchBuilder:
     """A batch that grows record by record up to `bytes_max` (before compression), as a producer collects them."""
 
-    __slots__ = ("_base_timestamp", "_bytes_max", "_codec", "_level", "_max_timestamp", "_parts", "_size_bytes")
+    __slots__ = ("_codec", "_level", "_records")
 
     def __init__(self, bytes_max: int, codec: Codec = Codec.NONE, level: int | None = None) -> None:
-        self._bytes_max = bytes_max
+        self._records = RecordBuffer(bytes_max - BATCH_HEADER_BYTES)
         self._codec = codec
         self._level = level
-        self._base_timestamp = NO_TIMESTAMP
-        self._max_timestamp = NO_TIMESTAMP
-        self._parts: list[bytes] = []
-        self._size_bytes = BATCH_HEADER_BYTES
 
     @property
     def count(self) -> int:
-        return len(self._parts)
+        return self._records.count
 
     @property
     def size_bytes(self) -> int:
         """Header and records before compression: what `build` gives when the codec is NONE."""
-        return self._size_bytes
+        return BATCH_HEADER_BYTES + self._records.size_bytes
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> bool:
         """False when the record no longer fits. The first one always does: the broker judges its size."""
-        count = len(self._parts)
-        if not count:
-            self._base_timestamp = self._max_timestamp = timestamp
-        record = encode_record(count, timestamp - self._base_timestamp, key, value, headers)
-        if count and self._size_bytes + len(record) > self._bytes_max:
-            return False
-        self._parts.append(record)
-        self._size_bytes += len(record)
-        self._max_timestamp = max(self._max_timestamp, timestamp)
-        return True
+        return self._records.append(timestamp, key, value, headers)
 
     def build(
         self,
@@ -220,20 +207,21 @@ class BatchBuilder:
         is_transactional: bool = False,
     ) -> bytes:
         """The batch, base offset 0. May be called again with another sequence. Raises ValueError for no records."""
-        if not self._parts:
+        records = self._records
+        if not records.count:
             raise ValueError("a batch holds at least one record")
         return _batch(
-            compress(self._codec, b"".join(self._parts), self._level),
+            compress(self._codec, records.payload(), self._level),
             0,
             -1,
             int(self._codec) | (TRANSACTIONAL_BIT if is_transactional else 0),
-            len(self._parts) - 1,
-            self._base_timestamp,
-            self._max_timestamp,
+            records.count - 1,
+            records.base_timestamp,
+            records.max_timestamp,
             producer_id,
             producer_epoch,
             base_sequence,
-            len(self._parts),
+            records.count,
         )
 
 

@@ -42,6 +42,14 @@ VARINTS = [
 PLAIN = "14000200026b0676616c00"  # time +1, offset +0, key b"k", value b"val", no headers
 
 
+def encoded(
+    fast: ModuleType, offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Any
+) -> bytes:
+    one = fast.Record(offset_delta, timestamp_delta, key, value, headers)
+    raw: bytes = fast.encode_kept([one], 0, 0)
+    return raw
+
+
 def decoded(fast: ModuleType, raw: str, count: int = 1, append_time_ms: int | None = None) -> list[tuple[Any, ...]]:
     data = bytes.fromhex(raw)
     found = fast.decode_records(data, 0, len(data), count, 10, 1000, append_time_ms)
@@ -67,7 +75,7 @@ def test_a_record_is_read(fast: ModuleType) -> None:
 
 
 def test_a_record_is_written(fast: ModuleType) -> None:
-    assert fast.encode_record(0, 1, b"k", b"val", ()).hex() == PLAIN
+    assert encoded(fast, 0, 1, b"k", b"val", ()).hex() == PLAIN
     assert fast.encode_records([fast.Record(99, 1001, b"k", b"val")], 1000).hex() == PLAIN
     assert fast.encode_kept([fast.Record(10, 1001, b"k", b"val")], 10, 1000).hex() == PLAIN
 
@@ -88,7 +96,7 @@ def test_any_negative_length_is_null_as_in_kafka(fast: ModuleType) -> None:
 
 def test_headers_may_be_nameless_and_without_value(fast: ModuleType) -> None:
     headers = (("a", b""), ("", None))
-    assert fast.encode_record(1, 0, None, None, headers).hex() == "16000002010104" + "026100" + "0001"
+    assert encoded(fast, 1, 0, None, None, headers).hex() == "16000002010104" + "026100" + "0001"
     assert decoded(fast, "16000002010104" + "026100" + "0001") == [(11, 1000, None, None, headers)]
 
 
@@ -96,11 +104,11 @@ def test_a_header_name_that_is_not_utf8_survives(fast: ModuleType) -> None:
     raw = "12000000010102" + "02ff" + "01"
     [(_, _, _, _, headers)] = decoded(fast, raw)
     assert headers == (("\udcff", None),)
-    assert fast.encode_record(0, 0, None, None, headers).hex() == raw
+    assert encoded(fast, 0, 0, None, None, headers).hex() == raw
 
 
 def test_a_header_name_is_utf8(fast: ModuleType) -> None:
-    raw = fast.encode_record(0, 0, None, None, (("grüße-😀", b"\x00"),))
+    raw = encoded(fast, 0, 0, None, None, (("grüße-😀", b"\x00"),))
     assert decoded(fast, raw.hex())[0][4] == (("grüße-😀", b"\x00"),)
 
 
@@ -171,7 +179,7 @@ def test_bounds_outside_the_buffer_are_refused(fast: ModuleType) -> None:
 
 
 def test_every_prefix_of_a_record_is_refused(fast: ModuleType) -> None:
-    whole = fast.encode_record(300, 70_000, b"key" * 30, b"value" * 400, (("name", b"x" * 200),))
+    whole = encoded(fast, 300, 70_000, b"key" * 30, b"value" * 400, (("name", b"x" * 200),))
     for size in range(len(whole)):
         with pytest.raises(CorruptBatch):
             fast.decode_records(whole[:size], 0, size, 1, 0, 0, None)
