@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.wire import Wire
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from rota.protocol.messages.join_group import JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse
+from rota.protocol.messages.join_group import JoinGroupRequestProtocol, JoinGroupRequest, JoinGroupResponse
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 
 JOIN_VERSION, SYNC_VERSION = 5, 3
@@ -52,7 +52,7 @@ class Member:
             rebalance_timeout_ms=60_000,
             member_id=self.member_id,
             protocol_type="consumer",
-            protocols=(JoinGroupProtocol(name="range", metadata=SUBSCRIPTION),),
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION),),
         )
         self.wire.send(request, JOIN_VERSION)
 

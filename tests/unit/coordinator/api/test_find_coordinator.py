@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from rota.coordinator.api.find_coordinator import find_coordinator
+from rota.coordinator.cluster.topic import CONSUMER_OFFSETS
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.unit.coordinator.api.group_world import GroupWorld
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_one_group_is_coordinated_here(version: int) -> None:
+    answer = GroupWorld().ask(find_coordinator, FindCoordinatorRequest(key="g"), version)
+    assert (answer.error_code, answer.node_id, answer.host, answer.port) == (0, 0, "127.0.0.1", 9092)
+
+
+def test_the_first_question_creates_the_offsets_topic() -> None:
+    world = GroupWorld()
+    assert CONSUMER_OFFSETS not in world.node.topics
+    world.ask(find_coordinator, FindCoordinatorRequest(key="g"), 2)
+    assert CONSUMER_OFFSETS in world.node.topics
+    assert not isinstance(world.node.groups.ready("g"), ErrorCode)
+
+
+def test_many_groups_at_once() -> None:
+    answer = GroupWorld().ask(find_coordinator, FindCoordinatorRequest(coordinator_keys=("a", "b")), 4)
+    assert [(one.key, one.error_code, one.port) for one in answer.coordinators] == [("a", 0, 9092), ("b", 0, 9092)]
+
+
+def test_there_is_no_coordinator_of_transactions_yet() -> None:
+    answer = GroupWorld().ask(find_coordinator, FindCoordinatorRequest(key="t", key_type=1), 2)
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (answer.node_id, answer.port) == (-1, -1)
+
+
+def test_an_unknown_kind_of_key_is_refused() -> None:
+    answer = GroupWorld().ask(find_coordinator, FindCoordinatorRequest(coordinator_keys=("t",), key_type=9), 4)
+    assert answer.coordinators[0].error_code == ErrorCode.INVALID_REQUEST

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from rota.coordinator.api.join_group import join_group
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from tests.unit.coordinator.api.group_world import GroupWorld, join_request
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_a_member_without_an_id_gets_one_and_leads(version: int) -> None:
+    answer = GroupWorld().open().ask(join_group, join_request(), version)
+    assert answer.error_code == 0
+    assert answer.member_id.startswith("test-")
+    assert answer.leader == answer.member_id
+    assert answer.generation_id == 1
+    assert answer.protocol_name == "range"
+    assert [one.member_id for one in answer.members] == [answer.member_id]
+
+
+@pytest.mark.parametrize("version", range(4, 10))
+def test_from_version_4_on_the_id_is_to_be_brought_back(version: int) -> None:
+    world = GroupWorld().open()
+    first = world.ask(join_group, join_request(), version)
+    assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert (first.protocol_name, first.protocol_type) == ((None, None) if version >= 7 else ("", None))
+    second = world.ask(join_group, join_request(member_id=first.member_id), version)
+    assert (second.error_code, second.member_id) == (0, first.member_id)
+
+
+def test_a_static_member_is_named_after_its_instance() -> None:
+    answer = GroupWorld().open().ask(join_group, join_request(group_instance_id="rack-7"), 5)
+    assert answer.error_code == 0
+    assert answer.member_id.startswith("rack-7-")
+
+
+@pytest.mark.parametrize("session_ms", [0, 5_999, 1_800_001])
+def test_a_session_timeout_outside_the_bounds_is_refused(session_ms: int) -> None:
+    answer = GroupWorld().open().ask(join_group, join_request(session_timeout_ms=session_ms), 3)
+    assert answer.error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+def test_an_empty_group_id_is_refused() -> None:
+    answer = GroupWorld().open().ask(join_group, join_request(""), 3)
+    assert answer.error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def test_before_the_offsets_topic_exists_this_is_not_the_coordinator() -> None:
+    answer = GroupWorld().ask(join_group, join_request(), 3)
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_join_that_waits_for_others_mutes_its_connection() -> None:
+    world = GroupWorld().open()
+    world.member()
+    waiting = world.join()
+    assert isinstance(waiting, Parked)
+    assert waiting.mutes
+    assert not waiting.answered

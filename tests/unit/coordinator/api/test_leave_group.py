@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from rota.coordinator.api.leave_group import leave_group
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tests.unit.coordinator.api.group_world import GroupWorld
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_one_member_leaves(version: int) -> None:
+    world = GroupWorld().open()
+    member = world.member()
+    request = LeaveGroupRequest(group_id="g", member_id=member.member_id)
+    assert world.ask(leave_group, request, version).error_code == 0
+    assert world.ask(leave_group, request, version).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize("version", range(3, 6))
+def test_many_leave_at_once_and_each_is_answered(version: int) -> None:
+    world = GroupWorld().open()
+    member = world.member()
+    leaving = (MemberIdentity(member_id=member.member_id, reason="closing"), MemberIdentity(member_id="who"))
+    answer = world.ask(leave_group, LeaveGroupRequest(group_id="g", members=leaving), version)
+    assert answer.error_code == 0
+    assert [(one.member_id, one.error_code) for one in answer.members] == [
+        (member.member_id, 0),
+        ("who", ErrorCode.UNKNOWN_MEMBER_ID),
+    ]
+
+
+def test_of_an_unknown_group_everybody_is_unknown() -> None:
+    world = GroupWorld().open()
+    request = LeaveGroupRequest(group_id="none", members=(MemberIdentity(member_id="a"),))
+    assert world.ask(leave_group, request, 4).members[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    old = LeaveGroupRequest(group_id="none", member_id="a")
+    assert world.ask(leave_group, old, 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_the_reason_is_in_the_timeline() -> None:
+    world = GroupWorld().open()
+    leaving = (MemberIdentity(member_id=world.member().member_id, reason="the rack is moved"),)
+    world.ask(leave_group, LeaveGroupRequest(group_id="g", members=leaving), 5)
+    told = [str(line.note.fields) for line in world.node.groups.timelines.of("g")]
+    assert any("the rack is moved" in line for line in told)
+
+
+def test_an_empty_group_id_is_refused() -> None:
+    answer = GroupWorld().open().ask(leave_group, LeaveGroupRequest(group_id="", member_id="m"), 1)
+    assert answer.error_code == ErrorCode.INVALID_GROUP_ID
