@@ -17,7 +17,7 @@ from rota.coordinator.cluster.topic import INTERNAL
 from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
 from rota.coordinator.server.parked import Parked
 from rota.coordinator.server.places import Places
-from rota.coordinator.server.produced import belongs_to_transaction, check_records, max_timestamp
+from rota.coordinator.server.produced import belongs_to_transaction, check_records, check_times, max_timestamp
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -96,7 +96,9 @@ class _Writing:
 
     def _append(self, partition: Partition, records: bytes | memoryview) -> PartitionProduceResponse:
         try:
-            appended = partition.append(records, self._node.now_ms())
+            now_ms = self._node.now_ms()
+            check_times(records, partition.log.config, now_ms)
+            appended = partition.append(records, now_ms)
             answer = _written(partition, appended, records)
             if self._acks:
                 self._await(partition, answer)

@@ -108,6 +108,8 @@ class TopicConfig:
             message_bytes_max=self._long("max.message.bytes"),
             log_append_time=self.text("message.timestamp.type").strip() == "LogAppendTime",
             producer_id_expiration_ms=self.broker.producer_id_expiration_ms,
+            timestamp_before_max_ms=None if self.timestamp_before_max_ms == LONG_MAX else self.timestamp_before_max_ms,
+            timestamp_after_max_ms=self.timestamp_after_max_ms,
         )
 
 

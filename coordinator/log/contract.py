@@ -32,6 +32,8 @@ class LogConfig:
     message_bytes_max: int = 1_048_588
     log_append_time: bool = False
     producer_id_expiration_ms: int = 24 * 3_600_000
+    timestamp_before_max_ms: int | None = None  # how far a producer's timestamp may lie behind the clock, and ahead
+    timestamp_after_max_ms: int = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ class _Watched:
         self.waiter: Waiter = partition.watch(self.woken)
 
     def woken(self) -> None:
-        if self.partition.offline is not None:
-            self.poll.trouble()
+        if self.poll.bytes_missing <= 1 or self.partition.offline is not None:
+            self.poll.settle()
             return
         log_bytes = self.partition.log.size_bytes
         grown = log_bytes - self.log_bytes
@@ -50,7 +50,7 @@ class _Watched:
 class LongPoll(Generic[T]):
     """`watches` are (partition, bytes ready now, bytes it may give at most); `answer` makes the reply, once."""
 
-    __slots__ = ("_answer", "_bytes_missing", "_due", "_timers", "_watched", "parked")
+    __slots__ = ("_answer", "_due", "_timers", "_watched", "bytes_missing", "parked")
 
     def __init__(
         self,
@@ -61,18 +61,18 @@ class LongPoll(Generic[T]):
         answer: Callable[[], T],
     ) -> None:
         self.parked: Parked[T] = Parked(mutes=True)
-        self._timers, self._bytes_missing, self._answer = timers, bytes_missing, answer
+        self._timers, self.bytes_missing, self._answer = timers, bytes_missing, answer
         self._due = False
         self._watched: list[_Watched] | None = [_Watched(self, *watch) for watch in watches]
         self.parked.on_abandon(self._leave)
         timers.at((_TIMER, id(self)), deadline_ms, self._finish)
 
     def gained(self, some_bytes: int) -> None:
-        self._bytes_missing -= some_bytes
-        if self._bytes_missing <= 0:
-            self.trouble()
+        self.bytes_missing -= some_bytes
+        if self.bytes_missing <= 0:
+            self.settle()
 
-    def trouble(self) -> None:
+    def settle(self) -> None:
         """Answer in the next turn, with whatever there is by then."""
         if not self._due:
             self._due = True

@@ -5,9 +5,22 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from rota.coordinator.log.contract import AppendRefused, LogConfig
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.batch import BATCH_HEADER_BYTES, CODEC_BITS, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_BIT, Codec
+from rota.protocol.records.batch import (
+    BATCH_HEADER_BYTES,
+    CODEC_BITS,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    Codec,
+)
+from rota.protocol.records.errors import CorruptBatch
+from rota.protocol.records.record import Record, read_records
 
+RECORD_ERRORS_MAX: Final = 1000
+LONG_MAX: Final = (1 << 63) - 1
 ZSTD_SINCE: Final = 7
 _MAGIC_AT: Final = 16
 _PREFIX: Final = Struct(">qiib")  # base offset, length, leader epoch, magic
@@ -42,6 +55,44 @@ def belongs_to_transaction(records: Buffer | None) -> bool:
         return False
     (attributes,) = _ATTRIBUTES.unpack_from(records, _ATTRIBUTES_AT)
     return bool(attributes & TRANSACTIONAL_BIT)
+
+
+def check_times(records: Buffer, config: LogConfig, now_ms: int) -> None:
+    """Whether the records of a checked batch are of a time that the topic takes (KIP-937). Raises AppendRefused.
+
+    What lies ahead is seen by the header alone; records are decoded where a topic refuses the past, or to name them.
+    """
+    if config.log_append_time:
+        return
+    if config.timestamp_before_max_ms is None and max_timestamp(records) <= now_ms + config.timestamp_after_max_ms:
+        return
+    before_ms = LONG_MAX if config.timestamp_before_max_ms is None else config.timestamp_before_max_ms
+    earliest, latest = now_ms - before_ms, now_ms + config.timestamp_after_max_ms
+    wrong = [
+        (place, _out_of_range(record, place, earliest, latest))
+        for place, record in enumerate(_decoded(records))
+        if record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest
+    ]
+    if wrong:
+        raise AppendRefused(
+            ErrorCode.INVALID_TIMESTAMP,
+            "One or more records have been rejected due to invalid timestamp",
+            wrong[:RECORD_ERRORS_MAX],
+        )
+
+
+def _decoded(records: Buffer) -> list[Record]:
+    try:
+        return read_records(records)
+    except CorruptBatch as error:
+        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+
+def _out_of_range(record: Record, place: int, earliest: int, latest: int) -> str:
+    return (
+        f"Timestamp {record.timestamp} of message with offset {place} is out of range. "
+        f"The timestamp should be within [{earliest}, {latest}]"
+    )
 
 
 def max_timestamp(records: Buffer) -> int:

@@ -1,0 +1,150 @@
+"""A broker without sockets for the data APIs: real topics, partitions, logs in memory; a clock that tests move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.cluster import eager
+from rota.coordinator.cluster.embedded import EmbeddedStore
+from rota.coordinator.cluster.partition import Partition
+from rota.coordinator.cluster.partitions import Partitions
+from rota.coordinator.cluster.producer_ids import ProducerIds
+from rota.coordinator.cluster.topic import Topic
+from rota.coordinator.cluster.topics import Topics
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.log.contract import Log, LogConfig
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.server.fetch_sessions import FetchSessions
+from rota.coordinator.server.parked import Parked
+from rota.coordinator.server.timers import Timers
+from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rota.protocol.records.record import Record, write_batch
+
+NOW_MS = 1_700_000_000_000
+
+
+class StillLoop:
+    """A loop on which no time passes: a test says when timers fire."""
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> StillLoop:
+        return self
+
+    def cancel(self) -> None:
+        pass
+
+    def call_exception_handler(self, context: dict[str, object]) -> None:
+        raise AssertionError(context)
+
+
+class World:
+    """`node` is what the APIs get."""
+
+    def __init__(self, properties: dict[str, str] | None = None, log: Callable[[LogConfig], Log] = MemoryLog) -> None:
+        config = BrokerConfig(properties)
+        ids = count(1)
+        store = EmbeddedStore()
+        topics = Topics(store, broker_id=config.node_id, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
+        eager.now(topics.load())
+        partitions = Partitions(
+            topics,
+            open_log=lambda topic, index, log_config: log(log_config),
+            config_of=lambda topic: TopicConfig(dict(topic.configs), config).log_config(),
+        )
+        self.now_ms = NOW_MS
+        self.node = Node(
+            config=config,
+            topics=topics,
+            partitions=partitions,
+            groups=None,  # type: ignore[arg-type]  # no data API asks for groups
+            producer_ids=ProducerIds(store, broker_id=config.node_id),
+            fetch_sessions=FetchSessions(draw_id=count(7).__next__),
+            timers=Timers(lambda: self.now_ms, StillLoop()),
+            now_ms=lambda: self.now_ms,
+        )
+
+    def topic(self, name: str = "t", partitions: int = 1, **configs: str) -> Topic:
+        """Config names with underscores for dots."""
+        named = {key.replace("_", "."): value for key, value in configs.items()}
+        topic = eager.now(self.node.topics.create(name, partitions, configs=named))
+        assert isinstance(topic, Topic)
+        return topic
+
+    def partition(self, name: str = "t", index: int = 0) -> Partition:
+        partition = self.node.partitions.get(name, index)
+        assert partition is not None
+        return partition
+
+    def append(self, *values: bytes, name: str = "t", index: int = 0, timestamp: int = NOW_MS) -> bytes:
+        """One batch into a log; the batch as it lies there."""
+        partition = self.partition(name, index)
+        end = partition.high_watermark
+        partition.append(batch(*values, timestamp=timestamp), self.now_ms)
+        return partition.read(end, 1)
+
+    def after(self, ms: int) -> None:
+        self.now_ms += ms
+        self.node.timers.fire()
+
+    def serve(self, api: Callable[..., Any], request: Any, version: int, client_id: str = "test") -> Any:
+        return api(self.node, Call(version, client_id, "/127.0.0.1", "127.0.0.1", 9092), request)
+
+
+def batch(*values: bytes, key: bytes | None = b"k", timestamp: int = NOW_MS, step_ms: int = 0, **how: Any) -> bytes:
+    """A producer's batch; `how` is of `write_batch`."""
+    records = [Record(index, timestamp + index * step_ms, key, value, ()) for index, value in enumerate(values)]
+    return write_batch(records, **how)
+
+
+def answered(reply: Any) -> Any:
+    """The value of a parked reply that must be there."""
+    assert isinstance(reply, Parked)
+    assert reply.answered
+    return reply.value
+
+
+def produce_request(
+    records: bytes | None, topic: str | bytes = "t", index: int = 0, acks: int = -1, transactional_id: str | None = None
+) -> ProduceRequest:
+    """One batch for one partition."""
+    return produces([(topic, index, records)], acks, transactional_id)
+
+
+def produces(
+    batches: Sequence[tuple[str | bytes, int, bytes | None]], acks: int = -1, transactional_id: str | None = None
+) -> ProduceRequest:
+    topics = tuple(
+        TopicProduceData(**_named(topic, "name"), partition_data=(PartitionProduceData(index=index, records=records),))
+        for topic, index, records in batches
+    )
+    return ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=1000, topic_data=topics)
+
+
+def fetch_request(*asked: tuple[str | bytes, int, int], **how: Any) -> FetchRequest:
+    """`asked` is (topic, partition, offset) each; `how` is of FetchRequest, and `partition_max_bytes`, epochs."""
+    partition = {
+        name: how.pop(name)
+        for name in ("partition_max_bytes", "current_leader_epoch", "last_fetched_epoch")
+        if name in how
+    }
+    forgotten = tuple(
+        ForgottenTopic(**_named(topic, "topic"), partitions=(index,)) for topic, index in how.pop("forgotten", ())
+    )
+    topics = tuple(
+        FetchTopic(
+            **_named(topic, "topic"),
+            partitions=(
+                FetchPartition(partition=index, fetch_offset=offset, **{"partition_max_bytes": 1 << 20, **partition}),
+            ),
+        )
+        for topic, index, offset in asked
+    )
+    return FetchRequest(topics=topics, forgotten_topics_data=forgotten, **{"max_wait_ms": 0, "min_bytes": 1, **how})
+
+
+def _named(topic: str | bytes, field: str) -> dict[str, Any]:
+    return {field: topic} if isinstance(topic, str) else {"topic_id": topic}

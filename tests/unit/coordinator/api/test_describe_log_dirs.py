@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.api.data_world import World
+
+from rota.coordinator.api.describe_log_dirs import describe_log_dirs
+from rota.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResult,
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World({"log.dirs": str(tmp_path)})
+    world.topic("t", partitions=2)
+    world.topic("u")
+    world.append(b"a")
+    return world
+
+
+def ask(world: World, *topics: tuple[str, tuple[int, ...]], everything: bool = False) -> DescribeLogDirsResult:
+    named = tuple(DescribableLogDirTopic(topic=name, partitions=partitions) for name, partitions in topics)
+    response: Any = world.serve(describe_log_dirs, DescribeLogDirsRequest(topics=None if everything else named), 4)
+    (result,) = response.results
+    assert isinstance(result, DescribeLogDirsResult)
+    assert (response.error_code, result.error_code) == (0, 0)
+    return result
+
+
+def sizes(result: DescribeLogDirsResult) -> dict[tuple[str, int], int]:
+    return {
+        (topic.name, one.partition_index): one.partition_size for topic in result.topics for one in topic.partitions
+    }
+
+
+def test_everything(world: World, tmp_path: Path) -> None:
+    result = ask(world, everything=True)
+    assert sizes(result) == {("t", 0): world.partition().log.size_bytes, ("t", 1): 0, ("u", 0): 0}
+    assert result.log_dir == str(tmp_path)
+    assert 0 < result.usable_bytes <= result.total_bytes
+
+
+def test_what_is_asked_for_as_far_as_it_is_there(world: World) -> None:
+    assert set(sizes(ask(world, ("t", (1, 9)), ("nope", (0,)), ("u", ())))) == {("t", 1)}
+    assert ask(world).topics == ()
+
+
+def test_a_partition_that_is_offline_is_left_out(world: World) -> None:
+    world.partition("u").fail("the disk is gone")
+    assert set(sizes(ask(world, everything=True))) == {("t", 0), ("t", 1)}
+
+
+def test_memory_has_no_volume(tmp_path: Path) -> None:
+    result = ask(World({"log.dirs": str(tmp_path / "none")}))
+    assert (result.total_bytes, result.usable_bytes) == (-1, -1)

@@ -1,0 +1,300 @@
+"""Each answer is what Apache Kafka 4.3.1 gave to the same request."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.api.data_world import World, answered, fetch_request
+
+from rota.coordinator.api.fetch import fetch
+from rota.coordinator.cluster import eager
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import EpochEndOffset, FetchResponse, PartitionData, ReplicaState
+
+
+@pytest.fixture
+def world() -> World:
+    """Topic t: five batches of two records in partition 0, one in 1, none in 2. Topic u: one."""
+    world = World()
+    world.topic("t", partitions=3)
+    world.topic("u")
+    for _ in range(5):
+        world.append(b"a", b"b")
+    world.append(b"a", b"b", index=1)
+    world.append(b"a", b"b", name="u")
+    return world
+
+
+def parts(response: Any) -> list[PartitionData]:
+    assert isinstance(response, FetchResponse)
+    return [one for topic in response.responses for one in topic.partitions]
+
+
+def get(world: World, *asked: tuple[str | bytes, int, int], version: int = 12, **how: Any) -> list[PartitionData]:
+    return parts(world.serve(fetch, fetch_request(*asked, **how), version))
+
+
+def sizes(answers: list[PartitionData]) -> list[int]:
+    return [len(one.records or b"") for one in answers]
+
+
+def whole(world: World, topic: str = "t", index: int = 0) -> bytes:
+    return world.partition(topic, index).read(0, 1 << 20)
+
+
+class TestReading:
+    def test_from_the_start(self, world: World) -> None:
+        (answer,) = get(world, ("t", 0, 0))
+        assert answer.records == whole(world)
+        assert (answer.error_code, answer.high_watermark, answer.last_stable_offset, answer.log_start_offset) == (
+            0,
+            10,
+            10,
+            0,
+        )
+        assert (answer.aborted_transactions, answer.preferred_read_replica) == (None, -1)
+
+    def test_in_the_middle_of_a_batch_gives_all_of_it(self, world: World) -> None:
+        assert get(world, ("t", 0, 3))[0].records == whole(world)[len(whole(world)) // 5 :]
+
+    def test_at_the_end_gives_nothing(self, world: World) -> None:
+        (answer,) = get(world, ("t", 0, 10))
+        assert (answer.error_code, answer.records, answer.high_watermark) == (0, b"", 10)
+
+    @pytest.mark.parametrize("offset", [11, -1])
+    def test_outside_the_log_is_an_error_at_once(self, world: World, offset: int) -> None:
+        (answer,) = get(world, ("t", 0, offset), max_wait_ms=500)
+        assert (answer.error_code, answer.high_watermark, answer.last_stable_offset, answer.log_start_offset) == (
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            -1,
+            -1,
+            -1,
+        )
+        assert answer.records == b""
+
+    def test_read_committed_lists_no_aborted_transactions(self, world: World) -> None:
+        (answer,) = get(world, ("t", 0, 2), isolation_level=1)
+        assert (answer.aborted_transactions, answer.last_stable_offset) == ((), 10)
+
+    def test_by_topic_id(self, world: World) -> None:
+        topic = world.node.topics.get("t")
+        assert topic is not None
+        response = world.serve(fetch, fetch_request((topic.topic_id, 0, 0)), 13)
+        assert response.responses[0].topic_id == topic.topic_id
+        assert parts(response)[0].records == whole(world)
+
+
+class TestLimits:
+    def test_a_first_batch_comes_whole_however_large(self, world: World) -> None:
+        batch_bytes = len(whole(world)) // 5
+        for how in ({"partition_max_bytes": 10}, {"partition_max_bytes": 0}, {"max_bytes": 0}, {"max_bytes": 2}):
+            assert sizes(get(world, ("t", 0, 0), **how)) == [batch_bytes]
+
+    def test_the_last_batch_may_be_cut(self, world: World) -> None:
+        (answer,) = get(world, ("t", 0, 0), partition_max_bytes=100)
+        assert answer.records is not None
+        assert whole(world).startswith(bytes(answer.records))
+        assert len(answer.records) <= 100
+
+    def test_partitions_are_read_in_order_until_the_answer_is_full(self, world: World) -> None:
+        batch_bytes = len(whole(world)) // 5
+        answers = get(world, ("t", 0, 0), ("t", 1, 0), ("u", 0, 0), max_bytes=2)
+        assert sizes(answers) == [batch_bytes, 0, 0]
+        assert [one.high_watermark for one in answers] == [10, 2, 2]
+
+    def test_only_the_first_partition_may_exceed_its_limit(self, world: World) -> None:
+        batch_bytes = len(whole(world)) // 5
+        answers = get(world, ("t", 2, 0), ("t", 1, 0), ("u", 0, 0), partition_max_bytes=2)
+        assert sizes(answers) == [0, batch_bytes, 0]
+
+    def test_the_broker_has_a_limit_of_its_own(self) -> None:
+        world = World({"fetch.max.bytes": "1024"})
+        world.topic()
+        for _ in range(40):
+            world.append(b"a", b"b")
+        assert 0 < sizes(get(world, ("t", 0, 0)))[0] <= 1024
+
+
+class TestWhatIsNotThere:
+    @pytest.mark.parametrize("asked", [("nope", 0, 0), ("t", 9, 0)])
+    def test_by_name(self, world: World, asked: tuple[str, int, int]) -> None:
+        (answer,) = get(world, asked, max_wait_ms=500)
+        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert (answer.high_watermark, answer.aborted_transactions) == (-1, ())
+
+    def test_by_id(self, world: World) -> None:
+        (answer,) = get(world, (bytes(16), 0, 0), version=13, max_wait_ms=500)
+        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+    def test_beside_partitions_that_are_there_it_wakes_nobody_and_comes_last(self, world: World) -> None:
+        reply = world.serve(fetch, fetch_request(("nope", 0, 0), ("t", 2, 0), max_wait_ms=500), 12)
+        assert not reply.answered
+        world.after(500)
+        assert [topic.topic for topic in answered(reply).responses] == ["t", "nope"]
+
+    def test_offline(self, world: World) -> None:
+        world.partition().fail("the disk is gone")
+        assert get(world, ("t", 0, 0), max_wait_ms=500)[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert get(world, ("t", 0, 0), version=5)[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    @pytest.mark.parametrize(
+        ("version", "who"), [(12, {"replica_id": 5}), (15, {"replica_state": ReplicaState(replica_id=5)})]
+    )
+    def test_a_follower_that_nobody_knows(self, world: World, version: int, who: dict[str, Any]) -> None:
+        topic = world.node.topics.get("t")
+        assert topic is not None
+        name = "t" if version < 13 else topic.topic_id
+        assert get(world, (name, 0, 0), version=version, **who)[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def test_no_partitions_at_all(self, world: World) -> None:
+        assert get(world, max_wait_ms=500) == []
+
+
+class TestEpochs:
+    @pytest.fixture
+    def world(self) -> World:
+        """Two records of epoch 2, two of epoch 5."""
+        world = World()
+        world.topic()
+        world.partition().leader_epoch = 2
+        world.append(b"a", b"b")
+        world.partition().leader_epoch = 5
+        world.append(b"c", b"d")
+        return world
+
+    @pytest.mark.parametrize(
+        ("epoch", "code"), [(5, 0), (3, ErrorCode.FENCED_LEADER_EPOCH), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+    )
+    def test_a_consumer_of_another_epoch_is_fenced(self, world: World, epoch: int, code: int) -> None:
+        assert get(world, ("t", 0, 0), current_leader_epoch=epoch, max_wait_ms=500)[0].error_code == code
+
+    def test_a_history_that_we_share_is_read_on(self, world: World) -> None:
+        (answer,) = get(world, ("t", 0, 2), last_fetched_epoch=2)
+        assert (answer.diverging_epoch, bool(answer.records)) == (None, True)
+
+    @pytest.mark.parametrize(
+        ("offset", "epoch", "where"), [(3, 2, (2, 2)), (4, 3, (2, 2)), (20, 5, (5, 4)), (1, 4, (2, 2))]
+    )
+    def test_a_history_that_parts_is_told_at_once(
+        self, world: World, offset: int, epoch: int, where: tuple[int, int]
+    ) -> None:
+        (answer,) = get(world, ("t", 0, offset), last_fetched_epoch=epoch, max_wait_ms=500)
+        assert answer.diverging_epoch == EpochEndOffset(epoch=where[0], end_offset=where[1])
+        assert (answer.error_code, answer.records, answer.high_watermark) == (0, b"", 4)
+
+    def test_an_epoch_that_never_was(self, world: World) -> None:
+        (answer,) = get(world, ("t", 0, 2), last_fetched_epoch=9)
+        assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class TestWaiting:
+    def ask(self, world: World, *asked: tuple[str, int, int], **how: Any) -> Parked[FetchResponse]:
+        reply = world.serve(fetch, fetch_request(*(asked or (("t", 2, 0),)), **{"max_wait_ms": 500, **how}), 12)
+        assert isinstance(reply, Parked)
+        return reply
+
+    async def test_for_the_next_record(self, world: World) -> None:
+        reply = self.ask(world)
+        assert not reply.answered
+        records = world.append(b"new", index=2)
+        await asyncio.sleep(0)
+        assert [one.records for one in parts(answered(reply))] == [records]
+
+    async def test_for_min_bytes(self, world: World) -> None:
+        reply = self.ask(world, min_bytes=150)
+        world.append(b"a", b"b", index=2)
+        await asyncio.sleep(0)
+        assert not reply.answered
+        world.append(b"a", b"b", index=2)
+        await asyncio.sleep(0)
+        assert sizes(parts(answered(reply)))[0] >= 150
+
+    def test_until_the_deadline(self, world: World) -> None:
+        reply = self.ask(world, ("t", 0, 0), min_bytes=1_000_000)
+        world.after(499)
+        assert not reply.answered
+        world.after(1)
+        assert parts(answered(reply))[0].records == whole(world)
+
+    def test_not_for_more_than_fits_the_answer(self, world: World) -> None:
+        assert sizes(get(world, ("t", 0, 0), max_wait_ms=500, min_bytes=1_000_000, max_bytes=100)) != [0]
+
+    @pytest.mark.parametrize("how", [{"min_bytes": 0}, {"max_wait_ms": 0}])
+    def test_not_when_nothing_is_asked_for(self, world: World, how: dict[str, int]) -> None:
+        assert sizes(get(world, ("t", 2, 0), **{"max_wait_ms": 500, **how})) == [0]
+
+    async def test_until_the_topic_is_deleted(self, world: World) -> None:
+        reply = self.ask(world)
+        eager.now(world.node.topics.delete("t"))
+        await asyncio.sleep(0)
+        assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def test_ends_when_the_peer_goes(self, world: World) -> None:
+        self.ask(world).abandon()
+        assert len(world.node.timers) == 0
+        assert world.partition(index=2)._waiters == {}
+
+
+class TestSessions:
+    """The story that was told to Apache Kafka, answer by answer."""
+
+    def ask(self, world: World, session: int, epoch: int, *asked: tuple[str, int, int], **how: Any) -> Any:
+        request = fetch_request(*asked, session_id=session, session_epoch=epoch, **how)
+        return world.serve(fetch, request, how.get("version", 12))
+
+    def told(self, response: Any) -> list[tuple[str, int, int, bool]]:
+        return [
+            (topic.topic, one.partition_index, one.error_code, bool(one.records))
+            for topic in response.responses
+            for one in topic.partitions
+        ]
+
+    def test_a_conversation(self, world: World) -> None:
+        first = self.ask(world, 0, 0, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0))
+        assert self.told(first) == [("t", 0, 0, True), ("t", 1, 0, True), ("t", 2, 0, False)]
+        session = first.session_id
+        assert session > 0
+        again = self.ask(world, session, 1)
+        assert (again.session_id, self.told(again)) == (session, [("t", 0, 0, True), ("t", 1, 0, True)])
+        assert self.told(self.ask(world, session, 2, ("t", 0, 10), ("t", 1, 2))) == []
+        world.append(b"a", index=2)
+        assert self.told(self.ask(world, session, 3, max_wait_ms=500)) == [("t", 2, 0, True)]
+        lost = self.ask(world, session, 4, ("u", 0, 2), ("t", 0, 99), forgotten=[("t", 2)])
+        assert self.told(lost) == [("t", 0, ErrorCode.OFFSET_OUT_OF_RANGE, False), ("u", 0, 0, False)]
+        found = self.ask(world, session, 5, ("t", 0, 10))
+        assert self.told(found) == [("t", 0, 0, False)]
+
+    def test_an_incremental_fetch_waits_for_news(self, world: World) -> None:
+        session = self.ask(world, 0, 0, ("t", 2, 0)).session_id
+        reply = self.ask(world, session, 1, max_wait_ms=500)
+        world.after(500)
+        response = answered(reply)
+        assert (response.session_id, response.responses) == (session, ())
+
+    @pytest.mark.parametrize(
+        ("epoch", "version", "code"),
+        [
+            (9, 12, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+            (1, 13, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
+        ],
+    )
+    def test_what_is_wrong_with_a_session(self, world: World, epoch: int, version: int, code: ErrorCode) -> None:
+        session = self.ask(world, 0, 0, ("t", 0, 0)).session_id
+        request = fetch_request(session_id=session, session_epoch=epoch, max_wait_ms=500)
+        response = world.serve(fetch, request, version)
+        assert (response.error_code, response.session_id, response.responses) == (code, 0, ())
+
+    def test_a_session_that_nobody_knows(self, world: World) -> None:
+        assert self.ask(world, 12345, 1, ("t", 0, 0)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+    def test_ids_that_appear_later_are_found(self, world: World) -> None:
+        coming = (99).to_bytes(16, "big")
+        first = world.serve(fetch, fetch_request((coming, 0, 0), session_epoch=0), 13)
+        assert parts(first)[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        world.node.topics._fresh_uuid = lambda: coming
+        world.topic("later")
+        request = fetch_request(session_id=first.session_id, session_epoch=1)
+        assert [one.error_code for one in parts(world.serve(fetch, request, 13))] == [0]

@@ -1,0 +1,122 @@
+"""Each answer is what Apache Kafka 4.3.1 gave to the same request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.api.data_world import World, batch
+
+from rota.coordinator.api.list_offsets import list_offsets
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+NOTHING = (ErrorCode.NONE, -1, -1, -1)
+UNSUPPORTED = (ErrorCode.UNSUPPORTED_VERSION, -1, -1, -1)
+
+
+@pytest.fixture
+def world() -> World:
+    """Offsets 0 to 4 of partition 0 at 1000, 1010, 3000, 2500, 2000 ms; nothing in partition 1."""
+    world = World()
+    world.topic(partitions=2)
+    for records in (
+        batch(b"a", b"b", timestamp=1000, step_ms=10),
+        batch(b"c", b"d", timestamp=3000, step_ms=-500),
+        batch(b"e", timestamp=2000),
+    ):
+        world.partition().append(records, world.now_ms)
+    return world
+
+
+def ask(
+    world: World, *times: int, index: int = 0, name: str = "t", version: int = 11, epoch: int = -1, isolation: int = 0
+) -> list[tuple[ErrorCode, int, int, int]]:
+    """(error, timestamp, offset, leader epoch) for each time."""
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=isolation,
+        topics=(
+            ListOffsetsTopic(
+                name=name,
+                partitions=tuple(
+                    ListOffsetsPartition(partition_index=index, current_leader_epoch=epoch, timestamp=time)
+                    for time in times
+                ),
+            ),
+        ),
+    )
+    response: Any = world.serve(list_offsets, request, version)
+    return [
+        (ErrorCode(one.error_code), one.timestamp, one.offset, one.leader_epoch)
+        for topic in response.topics
+        for one in topic.partitions
+    ]
+
+
+@pytest.mark.parametrize(
+    ("time", "answer"),
+    [
+        (-1, (0, -1, 5, 0)),
+        (-2, (0, -1, 0, 0)),
+        (-3, (0, 3000, 2, 0)),
+        (-4, (0, -1, 0, 0)),
+        (-5, NOTHING),
+        (-6, NOTHING),
+        (-7, UNSUPPORTED),
+        (0, (0, 1000, 0, 0)),
+        (1000, (0, 1000, 0, 0)),
+        (1001, (0, 1010, 1, 0)),
+        (1011, (0, 3000, 2, 0)),
+        (2500, (0, 3000, 2, 0)),
+        (3000, (0, 3000, 2, 0)),
+        (3001, NOTHING),
+    ],
+)
+def test_times(world: World, time: int, answer: tuple[int, int, int, int]) -> None:
+    assert ask(world, time) == [answer]
+
+
+@pytest.mark.parametrize(
+    ("time", "answer"),
+    [(-1, (0, -1, 0, 0)), (-2, (0, -1, 0, 0)), (-3, NOTHING), (-4, (0, -1, 0, 0)), (-5, NOTHING), (0, NOTHING)],
+)
+def test_times_in_an_empty_log(world: World, time: int, answer: tuple[int, int, int, int]) -> None:
+    assert ask(world, time, index=1) == [answer]
+
+
+@pytest.mark.parametrize(("time", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11)])
+def test_each_special_time_came_with_a_version(world: World, time: int, since: int) -> None:
+    assert ask(world, time, version=since - 1) == [UNSUPPORTED]
+    assert ask(world, time, version=since) != [UNSUPPORTED]
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ({"name": "nope"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"index": 8}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"epoch": 5}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_refusals(world: World, how: dict[str, Any], code: ErrorCode) -> None:
+    assert ask(world, -1, **how) == [(code, -1, -1, -1)]
+
+
+def test_a_partition_asked_twice_is_a_mistake(world: World) -> None:
+    assert ask(world, -1, -2) == [(ErrorCode.INVALID_REQUEST, -1, -1, -1)]
+
+
+def test_read_committed_sees_the_same_end(world: World) -> None:
+    assert ask(world, -1, isolation=1) == ask(world, -1)
+
+
+def test_after_records_were_deleted(world: World) -> None:
+    world.partition().log.delete_before(3)
+    assert ask(world, -2) == [(0, -1, 3, 0)]
+    assert ask(world, 0) == [(0, 2500, 3, 0)]
+
+
+def test_offline(world: World) -> None:
+    world.partition().fail("the disk is gone")
+    assert ask(world, -1) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)]

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+from tests.unit.coordinator.api.data_world import NOW_MS, batch
+
+from rota.coordinator.log.contract import AppendRefused, LogConfig
+from rota.coordinator.server.produced import (
+    RECORD_ERRORS_MAX,
+    belongs_to_transaction,
+    check_records,
+    check_times,
+    max_timestamp,
+)
+from rota.protocol.errors import ErrorCode
+from rota.protocol.records.batch import Codec
+
+GOOD = batch(b"a", b"b", timestamp=1000, step_ms=5)
+
+
+def with_magic(magic: int) -> bytes:
+    return GOOD[:16] + struct.pack(">b", magic) + GOOD[17:]
+
+
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        (GOOD, ErrorCode.NONE),
+        (b"", ErrorCode.INVALID_RECORD),
+        (GOOD[:30], ErrorCode.INVALID_RECORD),
+        (GOOD[:-3], ErrorCode.INVALID_RECORD),
+        (GOOD + GOOD, ErrorCode.INVALID_RECORD),
+        (with_magic(1), ErrorCode.INVALID_RECORD),
+        (with_magic(0), ErrorCode.INVALID_RECORD),
+        (with_magic(3), ErrorCode.CORRUPT_MESSAGE),
+        (with_magic(-1), ErrorCode.CORRUPT_MESSAGE),
+        (b"x" * 100, ErrorCode.CORRUPT_MESSAGE),
+    ],
+)
+def test_exactly_one_whole_batch_of_magic_2(records: bytes, code: ErrorCode) -> None:
+    assert check_records(records, 9) is code
+    assert check_records(memoryview(records), 9) is code
+
+
+def test_zstd_came_with_version_7() -> None:
+    zstd = batch(b"a" * 1000, codec=Codec.ZSTD)
+    assert check_records(zstd, 6) is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert check_records(zstd, 7) is ErrorCode.NONE
+    assert check_records(batch(b"a" * 1000, codec=Codec.LZ4), 3) is ErrorCode.NONE
+
+
+def test_records_of_a_transaction_are_known_by_their_batch() -> None:
+    in_one = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    assert belongs_to_transaction(in_one)
+    for other in (GOOD, None, b"", with_magic(1)):
+        assert not belongs_to_transaction(other)
+
+
+def test_the_largest_timestamp() -> None:
+    assert max_timestamp(GOOD) == 1005
+
+
+def test_times_within_what_the_topic_takes() -> None:
+    config = LogConfig(timestamp_before_max_ms=10, timestamp_after_max_ms=20)
+    check_times(batch(b"a", b"b", timestamp=NOW_MS - 10, step_ms=30), config, NOW_MS)
+
+
+@pytest.mark.parametrize(("timestamp", "places"), [(NOW_MS - 11, [0]), (NOW_MS, [1]), (NOW_MS + 21, [0, 1])])
+def test_times_beyond_it_name_the_records(timestamp: int, places: list[int]) -> None:
+    config = LogConfig(timestamp_before_max_ms=10, timestamp_after_max_ms=20)
+    with pytest.raises(AppendRefused) as refused:
+        check_times(batch(b"a", b"b", timestamp=timestamp, step_ms=21), config, NOW_MS)
+    assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [place for place, _ in refused.value.records] == places
+
+
+def test_a_broker_that_stamps_its_own_time_asks_for_none() -> None:
+    check_times(batch(b"a", timestamp=NOW_MS + 10**9), LogConfig(log_append_time=True), NOW_MS)
+
+
+def test_the_list_of_wrong_records_ends_somewhere() -> None:
+    records = batch(*[b"a"] * (RECORD_ERRORS_MAX + 5), timestamp=NOW_MS + 10**9)
+    with pytest.raises(AppendRefused) as refused:
+        check_times(records, LogConfig(), NOW_MS)
+    assert len(refused.value.records) == RECORD_ERRORS_MAX
+
+
+def test_a_broken_batch_of_wrong_times_is_corrupt() -> None:
+    records = batch(b"a", timestamp=NOW_MS + 10**9)
+    with pytest.raises(AppendRefused) as refused:
+        check_times(records[:-1] + b"x", LogConfig(), NOW_MS)
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
