@@ -48,7 +48,7 @@ class Consumer:
     def next(
         self, wants: dict[Key, Want] | None = None, forgotten: tuple[Key, ...] = (), **answers: PartitionData
     ) -> Selected[PartitionData]:
-        selected = self.ask(wants or {}, forgotten, self.session_id, self.epoch, **answers)
+        selected = self.ask(wants or {}, forgotten, self.session_id, self.epoch, answers=answers)
         self.epoch += 1
         return selected
 
@@ -59,12 +59,13 @@ class Consumer:
         session_id: int = 0,
         epoch: int = 0,
         by_id: bool = False,
-        **answers: PartitionData,
+        answers: dict[str, PartitionData] | None = None,
     ) -> Selected[PartitionData]:
         asked = Asked(wants=wants, forgotten=forgotten, session_id=session_id, epoch=epoch, by_id=by_id)
         context = self.sessions.open(asked, self.now_ms)
         self.wanted = dict(context.wants())
-        return context.select([(key, answers.get(f"{key[0]}{key[1]}", told())) for key in self.wanted], self.now_ms)
+        said = [(key, (answers or {}).get(f"{key[0]!s}{key[1]}", told())) for key in self.wanted]
+        return context.select(said, self.now_ms)
 
 
 def keys(selected: Selected[PartitionData]) -> list[Key]:
@@ -225,7 +226,7 @@ class TestACacheThatIsFull:
 def test_a_session_cannot_grow_without_end() -> None:
     consumer = Consumer()
     consumer.full(A)
-    many = {("t", index): Want(0, 1) for index in range(SESSION_PARTITIONS_MAX + 1)}
+    many: dict[Key, Want] = {("t", index): Want(0, 1) for index in range(SESSION_PARTITIONS_MAX + 1)}
     assert consumer.next(many).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(consumer.sessions) == 0
     assert consumer.full(*many).session_id == 0

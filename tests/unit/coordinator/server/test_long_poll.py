@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from tests.unit.coordinator.api.data_world import World, batch
 
-from rota.coordinator.cluster.partition import Partition
 from rota.coordinator.server.long_poll import LongPoll
 
 BATCH_BYTES = len(batch(b"a"))
@@ -32,11 +30,7 @@ def poll(world: World, bytes_missing: int, *, bytes_max: int = 1 << 20, wait_ms:
 
 
 def left_nothing(world: World) -> bool:
-    return len(world.node.timers) == 0 and not any(watchers(world.partition(index=index)) for index in range(2))
-
-
-def watchers(partition: Partition) -> dict[object, Callable[[], None]]:
-    return dict(partition._waiters)
+    return len(world.node.timers) == 0 and not any(world.partition(index=index)._waiters for index in range(2))
 
 
 async def test_an_append_answers_in_the_next_turn(world: World) -> None:
