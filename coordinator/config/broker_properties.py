@@ -15,7 +15,7 @@ _EACH = Update.PER_BROKER
 
 _IDENTITY = (
     # Kafka has no default for node.id; a lone broker needs none.
-    _D("node.id", _T.INT, "1", "Number of this broker in its cluster.", 0),
+    _D("node.id", _T.INT, "0", "Number of this broker in its cluster.", 0),
     _D("broker.id", _T.INT, "-1", "Older name of node.id.", -1),
     _D("broker.rack", _T.STRING, None, "Place of this broker, for clients that prefer a near one."),
     # Kafka listens on every interface; Rota on the loopback until told otherwise: it has no authentication yet.
