@@ -1,0 +1,89 @@
+"""What a log checks before it takes a producer's batches. Pure.
+
+Laws
+    Whatever is refused is refused before anything is written, with the code that Kafka's log gives.
+    Records are decoded only where a topic compacts: a record without key could never be told from another.
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.log.contract import AppendRefused, LogConfig
+from rota.coordinator.log.producers import Producers, Sent
+from rota.protocol.errors import ErrorCode
+from rota.protocol.records.batch import BatchHeader, Buffer, check_batch, headers
+from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
+from rota.protocol.records.record import read_records
+
+Batches = list[tuple[int, BatchHeader]]
+
+
+def admit(buffer: Buffer, config: LogConfig) -> Batches:
+    """(position, header) of each batch. Raises AppendRefused."""
+    try:
+        batches = list(headers(buffer))
+        for position, header in batches:
+            _check_size(header, config)
+            check_batch(buffer, position, header)
+    except UnsupportedMagic as error:
+        raise AppendRefused(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, str(error)) from error
+    except InvalidBatch as error:
+        raise AppendRefused(ErrorCode.INVALID_RECORD, str(error)) from error
+    except CorruptBatch as error:
+        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    if not batches:
+        raise AppendRefused(ErrorCode.INVALID_RECORD, "there is no batch to append")
+    for position, header in batches:
+        _check_client(header)
+        if config.compact:
+            _check_keys(buffer, position)
+    if len(buffer) > config.segment_bytes:
+        raise AppendRefused(
+            ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(buffer)} bytes do not fit a segment of {config.segment_bytes}"
+        )
+    return batches
+
+
+def admit_sequences(batches: Batches, producers: Producers) -> Sent | None:
+    """The first write of a batch that was sent before: then none of them is written. Raises AppendRefused."""
+    if len(batches) == 1:
+        header = batches[0][1]
+        return producers.check(header) if header.producer_id >= 0 else None
+    tried = producers.overlay(header.producer_id for _, header in batches if header.producer_id >= 0)
+    for _, header in batches:
+        if header.producer_id >= 0:
+            sent = tried.check(header)
+            if sent is not None:
+                return sent
+            tried.record(header)
+    return None
+
+
+def _check_size(header: BatchHeader, config: LogConfig) -> None:
+    if header.size_bytes > config.message_bytes_max:
+        raise AppendRefused(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {header.size_bytes} bytes, but the topic takes {config.message_bytes_max}",
+        )
+
+
+def _check_client(header: BatchHeader) -> None:
+    """What only a broker may write, and what a client forgot."""
+    if header.base_offset != 0:
+        raise AppendRefused(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset}, which only a log may give")
+    if header.is_control:
+        raise AppendRefused(ErrorCode.INVALID_RECORD, "clients do not write control batches")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise AppendRefused(ErrorCode.INVALID_RECORD, f"producer {header.producer_id} without a sequence")
+    if header.is_log_append_time:
+        raise AppendRefused(ErrorCode.INVALID_TIMESTAMP, "only a broker sets the append time")
+    if header.is_transactional:
+        raise AppendRefused(ErrorCode.INVALID_TXN_STATE, "the batch is not part of an ongoing transaction")
+
+
+def _check_keys(buffer: Buffer, position: int) -> None:
+    try:
+        records = read_records(buffer, position)
+    except CorruptBatch as error:
+        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    if any(record.key is None for record in records):
+        raise AppendRefused(ErrorCode.INVALID_RECORD, "a compacted topic takes no record without a key")

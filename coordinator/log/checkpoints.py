@@ -1,0 +1,38 @@
+"""Kafka's text files at the root of a log directory: one number for each partition. Pure.
+
+Form: the version 0, the count, and for each partition a line "topic partition offset".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rota.coordinator.log.epochs import BadCheckpoint
+
+RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
+LOG_START_FILE: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
+CLEANER_FILE: Final = "cleaner-offset-checkpoint"
+
+TopicPartition = tuple[str, int]
+
+
+def write_checkpoint(offsets: Mapping[TopicPartition, int]) -> str:
+    lines = (f"{topic} {partition} {offset}\n" for (topic, partition), offset in offsets.items())
+    return f"0\n{len(offsets)}\n" + "".join(lines)
+
+
+def read_checkpoint(text: str) -> dict[TopicPartition, int]:
+    """Raises BadCheckpoint."""
+    offsets: dict[TopicPartition, int] = {}
+    try:
+        version, count, *lines = text.splitlines()
+        for line in lines:
+            topic, partition, offset = line.split(" ")
+            offsets[topic, int(partition)] = int(offset)
+        if int(version) != 0 or int(count) != len(offsets):
+            raise BadCheckpoint("version or count is wrong")
+    except ValueError as error:
+        raise BadCheckpoint(str(error)) from error
+    return offsets

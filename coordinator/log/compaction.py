@@ -1,0 +1,181 @@
+"""Compaction: the last value of each key stays, at its offset.
+
+Laws
+    G5  Replaying the compacted log gives what replaying the log gave.
+        Offsets do not change, the active segment is not touched, a batch keeps its base and last offset.
+        A tombstone stays for `delete_retention_ms` after the first pass that met it (its delete horizon, KIP-534).
+        A producer's last batch stays, if only as a header, so that its last sequence is not forgotten.
+        Control batches stay. Work is done in slices; what happens to the log in between only ends it early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.media import Media
+from rota.coordinator.log.producers import Producer
+from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Headers, Segment
+from rota.protocol.records.batch import BatchHeader, read_header
+from rota.protocol.records.record import Record, read_records, rewrite_batch
+
+KEYS_PER_PASS_MAX: Final = 500_000
+SLICE_BYTES: Final = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Offsets to compact: dirty from `first_dirty` up to `end`; what lies before is clean and read again."""
+
+    first_dirty: int
+    end: int
+
+
+def cleanable(
+    segments: Sequence[Segment], config: LogConfig, first_dirty: int, now_ms: int, *, force: bool
+) -> Range | None:
+    """What a pass would clean; None when it is not worth one. The last segment is the active one."""
+    end = segments[-1].base_offset
+    if config.min_compaction_lag_ms > 0:
+        for segment in segments[:-1]:
+            if segment.next_offset > first_dirty and segment.largest_timestamp > now_ms - config.min_compaction_lag_ms:
+                end = segment.base_offset
+                break
+    inactive = [segment for segment in segments[:-1] if segment.base_offset < end and segment.size_bytes]
+    dirty = sum(segment.size_bytes for segment in inactive if segment.next_offset > first_dirty)
+    total = sum(segment.size_bytes for segment in inactive)
+    if not total or not (force or dirty > total * config.min_cleanable_dirty_ratio):
+        return None
+    return Range(min(first_dirty, end), end)
+
+
+class Compaction:
+    """One pass over a log's inactive segments. `run` yields between slices and ends when `alive` says no."""
+
+    def __init__(
+        self,
+        media: Media,
+        config: LogConfig,
+        what: Range,
+        last_of_producers: dict[int, Producer],
+        now_ms: int,
+        keys_max: int = KEYS_PER_PASS_MAX,
+    ) -> None:
+        self._media, self._config, self._range, self._now_ms = media, config, what, now_ms
+        self._last_of_producers, self._keys_max = last_of_producers, keys_max
+        self._latest: dict[bytes, int] = {}
+        self._mapped_end = what.first_dirty
+
+    @property
+    def cleaned_until(self) -> int:
+        """Where the next pass finds dirt."""
+        return self._mapped_end
+
+    def map_keys(self, segments: Sequence[Segment], alive: Callable[[Segment], bool]) -> Iterator[None]:
+        """First half: the last offset of each key in the dirty part, as far as `keys_max` allows."""
+        first_dirty = self._range.first_dirty
+        for segment in segments:
+            read_bytes = 0
+            if segment.next_offset <= first_dirty or segment.base_offset >= self._range.end:
+                continue
+            for _, header, batch in segment.scan(segment.position_of(first_dirty)):
+                self._map_batch(header, batch)
+                read_bytes += header.size_bytes
+                if len(self._latest) >= self._keys_max:
+                    return
+                if read_bytes >= SLICE_BYTES:
+                    read_bytes = 0
+                    yield
+                    if not alive(segment):
+                        return
+        self._mapped_end = self._range.end
+
+    def _map_batch(self, header: BatchHeader, batch: bytes) -> None:
+        if not header.is_control:
+            latest = self._latest
+            for record in read_records(batch):
+                if record.key is not None and record.offset >= self._range.first_dirty:
+                    latest[record.key] = record.offset
+        self._mapped_end = max(self._mapped_end, header.next_offset)
+
+    def groups(self, segments: Sequence[Segment]) -> list[list[Segment]]:
+        """Neighbours that become one segment: together no larger than a segment may be."""
+        groups: list[list[Segment]] = []
+        size_bytes = 0
+        for segment in segments:
+            if segment.base_offset >= self._mapped_end or segment.base_offset >= self._range.end:
+                break
+            size_bytes += segment.size_bytes
+            fits = bool(groups) and segment.next_offset - groups[-1][0].base_offset <= RELATIVE_OFFSET_MAX
+            if fits and size_bytes <= self._config.segment_bytes:
+                groups[-1].append(segment)
+            else:
+                groups.append([segment])
+                size_bytes = segment.size_bytes
+        return groups
+
+    def clean(self, group: list[Segment], alive: Callable[[Segment], bool]) -> Generator[None, None, Segment | None]:
+        """Second half, for one group, in slices; returns the staged segment, or None when the group is no more."""
+        if not all(map(alive, group)):
+            return None
+        staged = self._media.stage(group[0].base_offset, group[0].index_interval_bytes)
+        out, headers, read_bytes = bytearray(), list[tuple[int, BatchHeader]](), 0
+        for segment in group:
+            for _, header, batch in segment.scan():
+                self._keep(out, headers, header, batch)
+                read_bytes += header.size_bytes
+                if read_bytes >= SLICE_BYTES:
+                    _write(staged, out, headers)
+                    out, headers, read_bytes = bytearray(), [], 0
+                    yield
+                    if not all(map(alive, group)):
+                        self._media.discard(staged)
+                        return None
+        _write(staged, out, headers)
+        staged.next_offset = group[-1].next_offset
+        staged.seal()
+        return staged
+
+    def _keep(self, out: bytearray, headers: Headers, header: BatchHeader, batch: bytes) -> None:
+        kept = self._filter(header, batch)
+        if kept:
+            if kept is not batch:
+                header = read_header(kept)
+            headers.append((len(out), header))
+            out += kept
+
+    def _filter(self, header: BatchHeader, batch: bytes) -> bytes:
+        """The batch as it stays: itself, rewritten, or b"" when nothing of it stays."""
+        if header.is_control or header.base_offset >= self._mapped_end:
+            return batch
+        if not header.count:
+            return batch if self._holds_place(header) else b""
+        records = read_records(batch)
+        horizon = header.delete_horizon_ms
+        kept = [record for record in records if self._stays(record, horizon)]
+        if not kept:
+            return rewrite_batch(header, kept) if self._holds_place(header) else b""
+        if horizon is None and any(record.value is None for record in kept):
+            return rewrite_batch(header, kept, delete_horizon_ms=self._now_ms + self._config.delete_retention_ms)
+        return batch if len(kept) == len(records) else rewrite_batch(header, kept)
+
+    def _stays(self, record: Record, horizon_ms: int | None) -> bool:
+        if record.offset >= self._mapped_end:
+            return True
+        if record.key is None or record.offset < self._latest.get(record.key, -1):
+            return False
+        return record.value is not None or horizon_ms is None or self._now_ms < horizon_ms
+
+    def _holds_place(self, header: BatchHeader) -> bool:
+        """Whether an empty batch still says something: a producer's last sequence, or where the cleaned part ends."""
+        if header.next_offset == self._range.end:
+            return True
+        producer = self._last_of_producers.get(header.producer_id)
+        return producer is not None and producer.last_offset == header.last_offset
+
+
+def _write(staged: Segment, out: bytearray, headers: Headers) -> None:
+    if headers:
+        staged.append(out, headers)

@@ -1,0 +1,283 @@
+"""The folder of all logs of a broker: `log.dirs`.
+
+    meta.properties                    whose it is: node.id, cluster.id
+    .lock                              held while a broker runs on it
+    .kafka_cleanshutdown               there only after a stop in order: the next start scans nothing
+    recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint,
+    cleaner-offset-checkpoint          one number for each partition
+    topic-0, topic-1, …                the logs
+    topic-0.<hex>-delete               a log that is being deleted
+
+Laws
+    Two brokers never run on one directory.
+    A folder is deleted only under a `-delete` name, so that a half deleted log is never opened.
+    A log whose topic id is not the one asked for is another topic's: it is deleted, never shown (P3).
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from rota.coordinator.log.checkpoints import (
+    CLEANER_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    TopicPartition,
+    read_checkpoint,
+    write_checkpoint,
+)
+from rota.coordinator.log.contract import LogConfig, StorageFailed
+from rota.coordinator.log.disk import DiskLog, Known
+from rota.coordinator.log.epochs import BadCheckpoint
+from rota.coordinator.log.folder import LoadedIndexes
+from rota.coordinator.log.properties import read_properties, write_properties
+from rota.coordinator.log.store import OpenFiles, sync_path, write_file
+
+META_FILE: Final = "meta.properties"
+LOCK_FILE: Final = ".lock"
+CLEAN_FILE: Final = ".kafka_cleanshutdown"
+PARTITION_META_FILE: Final = "partition.metadata"
+DELETE_SUFFIX: Final = "-delete"
+NAME_BYTES_MAX: Final = 255
+
+
+class DirectoryInUse(StorageFailed):
+    """Another broker runs on it."""
+
+
+class WrongDirectory(StorageFailed):
+    """It belongs to another broker or another cluster."""
+
+
+class LogDirectory:
+    """Opens the logs under `path`. Raises DirectoryInUse, WrongDirectory, StorageFailed."""
+
+    def __init__(self, path: Path, *, node_id: int, cluster_id: str | None = None) -> None:
+        self.path = path
+        self._logs: dict[TopicPartition, DiskLog] = {}
+        self._clean_logs: set[TopicPartition] = set()
+        self._files, self._loaded = OpenFiles(), LoadedIndexes()
+        self._lock_fd = -1
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock()
+            self.cluster_id = self._identify(node_id, cluster_id)
+            self._was_clean = (path / CLEAN_FILE).exists()
+            (path / CLEAN_FILE).unlink(missing_ok=True)
+            self._recovery_points = self._checkpoint(RECOVERY_POINT_FILE)
+            self._starts = self._checkpoint(LOG_START_FILE)
+            self._cleaned = self._checkpoint(CLEANER_FILE)
+            self.high_watermarks = self._checkpoint(HIGH_WATERMARK_FILE)
+            if self._was_clean:
+                self._clean_logs = set(self.partitions())
+        except OSError as error:
+            self._unlock()
+            raise StorageFailed(f"cannot open the log directory {path}: {error}") from error
+        except StorageFailed:
+            self._unlock()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<LogDirectory {self.path} {len(self._logs)} logs open>"
+
+    def partitions(self) -> list[TopicPartition]:
+        """What has a folder here, open or not. Raises OSError."""
+        found = (partition_of(entry.name) for entry in os.scandir(self.path) if entry.is_dir())
+        return sorted(partition for partition in found if partition is not None)
+
+    def open_log(
+        self, topic: str, partition: int, config: LogConfig, *, topic_id: bytes | None = None, now_ms: int = -1
+    ) -> DiskLog:
+        """Open or create a log; it belongs to this directory until it is closed. Raises StorageFailed.
+
+        `topic_id` (16 bytes): a folder of another topic with the same name is thrown away first.
+        """
+        key = topic, partition
+        assert key not in self._logs, f"{topic}-{partition} is open"
+        path = self.path / f"{topic}-{partition}"
+        if topic_id is not None:
+            self._own(path, topic_id)
+        known = Known(
+            clean=key in self._clean_logs,
+            recovery_point=self._recovery_points.get(key, 0),
+            log_start_offset=self._starts.get(key, 0),
+            cleaned_until=self._cleaned.get(key, 0),
+        )
+        log = DiskLog.open(path, config, known, files=self._files, loaded=self._loaded, now_ms=now_ms)
+        self._clean_logs.discard(key)
+        log.owner = self
+        self._logs[key] = log
+        return log
+
+    def flush(self) -> None:
+        """fsync what no log has flushed yet. May run in another thread. Raises StorageFailed."""
+        for log in list(self._logs.values()):
+            log.flush()
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
+        """Write down how far recovery, deletion, compaction and replication have come. Raises StorageFailed.
+
+        `high_watermarks`: default is the end of each log, which is what one replica has.
+        """
+        for key, log in self._logs.items():
+            self._note(key, log)
+        if high_watermarks is None:
+            high_watermarks = {key: log.log_end_offset for key, log in self._logs.items()}
+        self.high_watermarks.update(high_watermarks)
+        self._write(RECOVERY_POINT_FILE, self._recovery_points)
+        self._write(LOG_START_FILE, {key: start for key, start in self._starts.items() if start > 0})
+        self._write(CLEANER_FILE, {key: offset for key, offset in self._cleaned.items() if offset > 0})
+        self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
+
+    def remove_deleted(self) -> int:
+        """Remove the folders of deleted logs; returns how many. May run in another thread. Raises StorageFailed."""
+        removed = 0
+        try:
+            for entry in list(os.scandir(self.path)):
+                if entry.name.endswith(DELETE_SUFFIX) and entry.is_dir():
+                    shutil.rmtree(entry.path)
+                    removed += 1
+        except OSError as error:
+            raise StorageFailed(f"cannot remove deleted logs under {self.path}: {error}") from error
+        return removed
+
+    def close(self) -> None:
+        """Close all logs, write the checkpoints, mark the stop as clean, let the lock go. Raises StorageFailed."""
+        if self._lock_fd < 0:
+            return
+        for log in list(self._logs.values()):
+            log.close()
+        self.checkpoint({})
+        self._write_file(CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}', sync=True)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let everything go as a crash would: nothing is written, the next start recovers."""
+        self._files.close()
+        self._unlock()
+
+    def start_moved(self, log: DiskLog) -> None:
+        """Written at once: a record that was deleted on request must not come back."""
+        self._starts[self._key(log)] = log.log_start_offset
+        self._write(LOG_START_FILE, {key: start for key, start in self._starts.items() if start > 0})
+
+    def closed(self, log: DiskLog) -> None:
+        key = self._key(log)
+        self._note(key, log)
+        self.high_watermarks[key] = log.log_end_offset
+        self._clean_logs.add(key)
+        del self._logs[key]
+
+    def destroyed(self, log: DiskLog) -> None:
+        key = self._key(log)
+        self._logs.pop(key, None)
+        for offsets in (self._recovery_points, self._starts, self._cleaned, self.high_watermarks):
+            offsets.pop(key, None)
+        self._clean_logs.discard(key)
+        self._set_aside(log.path)
+
+    def _note(self, key: TopicPartition, log: DiskLog) -> None:
+        self._recovery_points[key] = log.recovery_point
+        self._starts[key] = log.log_start_offset
+        self._cleaned[key] = log.cleaned_until
+
+    def _key(self, log: DiskLog) -> TopicPartition:
+        key = partition_of(log.path.name)
+        assert key is not None
+        return key
+
+    def _own(self, path: Path, topic_id: bytes) -> None:
+        """Have `partition.metadata` say this id."""
+        text = f"version: 0\ntopic_id: {base64.urlsafe_b64encode(topic_id).decode().rstrip('=')}"
+        meta = path / PARTITION_META_FILE
+        try:
+            if path.exists():
+                if meta.exists() and meta.read_text().strip() == text:
+                    return
+                if meta.exists():
+                    self._forget(path)
+            path.mkdir(exist_ok=True)
+            write_file(meta, text.encode())
+        except OSError as error:
+            raise StorageFailed(f"cannot open {path}: {error}") from error
+
+    def _forget(self, path: Path) -> None:
+        key = partition_of(path.name)
+        assert key is not None
+        for offsets in (self._recovery_points, self._starts, self._cleaned, self.high_watermarks):
+            offsets.pop(key, None)
+        self._set_aside(path)
+
+    def _set_aside(self, path: Path) -> None:
+        """Rename a folder for deletion. Raises OSError."""
+        suffix = f".{uuid.uuid4().hex}{DELETE_SUFFIX}"
+        os.replace(path, path.with_name(path.name[: NAME_BYTES_MAX - len(suffix)] + suffix))
+
+    def _lock(self) -> None:
+        self._lock_fd = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DirectoryInUse(f"another broker runs on {self.path}: {LOCK_FILE} is held") from error
+
+    def _unlock(self) -> None:
+        if self._lock_fd >= 0:
+            fd, self._lock_fd = self._lock_fd, -1
+            os.close(fd)
+
+    def _identify(self, node_id: int, cluster_id: str | None) -> str:
+        """Check or write `meta.properties`; returns the cluster id."""
+        meta = self.path / META_FILE
+        if not meta.exists():
+            cluster_id = cluster_id or new_id()
+            found = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_id()}
+            self._write_file(META_FILE, write_properties(found).encode(), sync=True)
+            return cluster_id
+        found = read_properties(meta.read_text())
+        if found.get("node.id") != str(node_id):
+            raise WrongDirectory(f"{self.path} belongs to node {found.get('node.id')}, this is node {node_id}")
+        if cluster_id is not None and found.get("cluster.id") != cluster_id:
+            raise WrongDirectory(f"{self.path} belongs to cluster {found.get('cluster.id')}, this is {cluster_id}")
+        return found.get("cluster.id", "")
+
+    def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """A missing or damaged checkpoint knows nothing, which only costs time. Raises OSError."""
+        try:
+            return read_checkpoint((self.path / name).read_text())
+        except (FileNotFoundError, BadCheckpoint):
+            return {}
+
+    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self._write_file(name, write_checkpoint(offsets).encode(), sync=True)
+
+    def _write_file(self, name: str, data: bytes, *, sync: bool) -> None:
+        try:
+            write_file(self.path / name, data, sync=sync)
+            if sync:
+                sync_path(self.path)
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self.path / name}: {error}") from error
+
+
+def new_id() -> str:
+    """A random id as Kafka writes them: 16 bytes, base64 for URLs, without padding."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):  # a command line would take it for an option
+            return text
+
+
+def partition_of(folder_name: str) -> TopicPartition | None:
+    """("topic", n) of a folder's name; None for other folders."""
+    topic, dash, number = folder_name.rpartition("-")
+    if not (topic and dash and number.isdecimal()) or folder_name.endswith(DELETE_SUFFIX):
+        return None
+    return topic, int(number)

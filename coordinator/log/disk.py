@@ -1,0 +1,189 @@
+"""A log on disk: a folder in Kafka's own layout.
+
+    00000000000000000000.log         batches            leader-epoch-checkpoint
+    00000000000000000000.index       offset index       00000000000000000042.snapshot   producer state at offset 42
+    00000000000000000000.timeindex   time index         partition.metadata              the topic's id
+
+Laws
+    L2  Opening after an unclean stop cuts the log after its last whole batch; a clean stop skips the scan.
+    The active segment's indexes are in memory; their files are written when it is rolled or closed.
+    An empty partition is an empty folder.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from rota.coordinator.log.contract import LogConfig, StorageFailed
+from rota.coordinator.log.epochs import LeaderEpochs
+from rota.coordinator.log.folder import Folder, LoadedIndexes
+from rota.coordinator.log.producers import Producers
+from rota.coordinator.log.recovery import recover, restore_producers
+from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.segmented import SegmentedLog
+from rota.coordinator.log.store import OpenFiles
+from rota.protocol.records.errors import CorruptBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the checkpoints of the log directory say about one log, and whether it was closed in order."""
+
+    clean: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    cleaned_until: int = 0
+
+
+class Owner(Protocol):
+    """The log directory, which keeps for its logs what outlives them."""
+
+    def start_moved(self, log: DiskLog) -> None:
+        """DeleteRecords moved the log start."""
+
+    def closed(self, log: DiskLog) -> None:
+        """In order, with everything on the medium."""
+
+    def destroyed(self, log: DiskLog) -> None:
+        """Its folder has to go. Raises OSError."""
+
+
+class DiskLog(SegmentedLog):
+    """One partition in a folder of its own."""
+
+    __slots__ = ("_closed", "_folder", "cut_bytes", "owner")
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        config: LogConfig,
+        known: Known | None = None,
+        *,
+        files: OpenFiles | None = None,
+        loaded: LoadedIndexes | None = None,
+        now_ms: int = -1,
+    ) -> DiskLog:
+        """Open or create. Raises StorageFailed."""
+        folder = Folder(path, files or OpenFiles(), loaded or LoadedIndexes())
+        try:
+            return cls(folder, config, known or Known(), now_ms)
+        except CorruptBatch as error:
+            raise StorageFailed(f"{path} is damaged: {error}") from error
+
+    def __init__(self, folder: Folder, config: LogConfig, known: Known, now_ms: int) -> None:
+        segments = folder.open(config.index_interval_bytes)
+        epochs = folder.load_epochs()
+        before = epochs.entries()
+        self.cut_bytes = _make_whole(folder, segments, epochs, known)
+        end = segments[-1].next_offset if segments else 0
+        if not segments or end < known.log_start_offset:
+            segments = _start_at(folder, segments, known.log_start_offset, config, now_ms)
+            end = segments[-1].next_offset
+        epochs.truncate(end)
+        epochs.begin(max(known.log_start_offset, segments[0].base_offset))
+        if epochs.entries() != before:
+            folder.save_epochs(epochs)
+        producers = _producers(folder, segments, end)
+        self._folder, self._closed = folder, False
+        self.owner: Owner | None = None
+        super().__init__(
+            folder,
+            config,
+            segments,
+            epochs=epochs,
+            producers=producers,
+            start_offset=known.log_start_offset,
+            recovery_point=end if known.clean else known.recovery_point,
+            cleaned_until=known.cleaned_until,
+        )
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path
+
+    def delete_before(self, offset: int) -> int:
+        before = self.log_start_offset
+        start = super().delete_before(offset)
+        if start != before and self.owner is not None:
+            self.owner.start_moved(self)
+        return start
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        super().close()
+        self._release()
+        if self.owner is not None:
+            self.owner.closed(self)
+
+    def destroy(self) -> None:
+        self._release()
+        try:
+            if self.owner is not None:
+                self.owner.destroyed(self)
+            else:
+                shutil.rmtree(self.path)
+        except OSError as error:
+            raise StorageFailed(f"cannot remove {self.path}: {error}") from error
+
+    def _release(self) -> None:
+        self._closed = True
+        for segment in self._segments:
+            self._folder.release(segment)
+
+
+def _make_whole(folder: Folder, segments: list[Segment], epochs: LeaderEpochs, known: Known) -> int:
+    """Find the end of the log; after an unclean stop check what lies past the recovery point. Returns bytes cut."""
+    if known.clean and segments:
+        try:
+            segments[-1].find_end()
+        except CorruptBatch:
+            pass
+        else:
+            return 0
+    next_offset, sealed = 0, list[Segment]()
+    for at, segment in enumerate(segments):
+        last = at == len(segments) - 1
+        if not last and segment.next_offset <= known.recovery_point:
+            next_offset = segment.next_offset
+            continue
+        cut_bytes = recover(segment, next_offset, epochs)
+        if cut_bytes and not last:
+            cut_bytes += _drop(folder, segments, at + 1)
+        elif not last:
+            sealed.append(segment)
+        next_offset = segment.next_offset
+        if cut_bytes or last:
+            for whole in sealed:
+                whole.seal()
+            return cut_bytes
+    return 0
+
+
+def _drop(folder: Folder, segments: list[Segment], first: int) -> int:
+    """Nothing after damage can be trusted to follow what is left."""
+    dropped = segments[first:]
+    del segments[first:]
+    for segment in reversed(dropped):
+        folder.remove(segment)
+    return sum(segment.size_bytes for segment in dropped)
+
+
+def _start_at(folder: Folder, segments: list[Segment], offset: int, config: LogConfig, now_ms: int) -> list[Segment]:
+    """A log that ends before its start is lost: begin at the start, so that no offset is given twice."""
+    for segment in reversed(segments):
+        folder.remove(segment)
+    return [folder.create(offset, config.index_interval_bytes, now_ms)]
+
+
+def _producers(folder: Folder, segments: list[Segment], end: int) -> Producers:
+    producers = Producers()
+    for offset in folder.snapshots.offsets():
+        if offset > end:
+            folder.snapshots.remove(offset)
+    restore_producers(producers, folder.snapshots, segments, end)
+    return producers

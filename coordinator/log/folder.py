@@ -1,0 +1,306 @@
+"""The files of one partition: which there are, how they are named, how one set replaces another.
+
+Laws
+    A `.cleaned`, `.deleted` or `.tmp` file never counts. A `.log.swap` file counts from the moment it has that name:
+    opening finishes what the stop interrupted.
+    Index files are written whole and renamed, so that none is ever half there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.epochs import EPOCHS_FILE, BadCheckpoint, LeaderEpochs
+from rota.coordinator.log.index import TIME_ENTRY_BYTES, BadIndex, OffsetIndex, TimeIndex
+from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.snapshots import Snapshots
+from rota.coordinator.log.store import FileStore, OpenFiles, sync_path, write_file
+
+LOG: Final = ".log"
+OFFSETS: Final = ".index"
+TIMES: Final = ".timeindex"
+SNAPSHOT: Final = ".snapshot"
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
+UNFINISHED: Final = (CLEANED, ".deleted", ".tmp")
+LOADED_INDEXES_MAX: Final = 32
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """Twenty digits and the suffix, as Kafka names its files."""
+    return f"{offset:020d}{suffix}"
+
+
+class LoadedIndexes:
+    """Which sealed segments have their indexes in memory; the least recently loaded let go."""
+
+    __slots__ = ("_limit", "_segments")
+
+    def __init__(self, limit: int = LOADED_INDEXES_MAX) -> None:
+        self._limit = limit
+        self._segments: OrderedDict[Segment, None] = OrderedDict()
+
+    def add(self, segment: Segment) -> None:
+        self._segments[segment] = None
+        self._segments.move_to_end(segment)
+        if len(self._segments) > self._limit:
+            self._segments.popitem(last=False)[0].release()
+
+    def forget(self, segment: Segment) -> None:
+        self._segments.pop(segment, None)
+
+
+class FileIndexes:
+    """The two index files of one segment."""
+
+    __slots__ = ("_base", "_folder", "_loaded", "suffix")
+
+    def __init__(self, folder: Path, base_offset: int, loaded: LoadedIndexes, suffix: str = "") -> None:
+        self._folder, self._base, self._loaded, self.suffix = folder, base_offset, loaded, suffix
+
+    @property
+    def offsets_path(self) -> Path:
+        return self._folder / file_name(self._base, OFFSETS + self.suffix)
+
+    @property
+    def times_path(self) -> Path:
+        return self._folder / file_name(self._base, TIMES + self.suffix)
+
+    def load(self, segment: Segment) -> tuple[OffsetIndex, TimeIndex] | None:
+        if not segment.active:
+            self._loaded.add(segment)
+        try:
+            offsets = OffsetIndex.from_bytes(self._base, self.offsets_path.read_bytes(), segment.size_bytes)
+            return offsets, TimeIndex.from_bytes(self._base, self.times_path.read_bytes())
+        except (BadIndex, FileNotFoundError):
+            return None
+        except OSError as error:
+            raise StorageFailed(f"cannot read {self.offsets_path}: {error}") from error
+
+    def last_time(self, segment: Segment) -> tuple[int, int] | None:
+        try:
+            with self.times_path.open("rb") as file:
+                file.seek(-TIME_ENTRY_BYTES, os.SEEK_END)
+                return TimeIndex.from_bytes(self._base, file.read()).last
+        except (BadIndex, OSError):
+            return None  # missing, empty or odd: the batches know
+
+    def save(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None:
+        if not segment.size_bytes:
+            return
+        try:
+            write_file(self.offsets_path, offsets.to_bytes())
+            write_file(self.times_path, times.to_bytes())
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self.offsets_path}: {error}") from error
+
+    def sync(self) -> None:
+        for path in (self.offsets_path, self.times_path):
+            try:
+                sync_path(path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise StorageFailed(f"cannot fsync {path}: {error}") from error
+
+    def rename(self, suffix: str) -> None:
+        """Raises OSError."""
+        before = self.offsets_path, self.times_path
+        self.suffix = suffix
+        for old, new in zip(before, (self.offsets_path, self.times_path), strict=True):
+            if old.exists():
+                os.replace(old, new)
+
+    def remove(self) -> None:
+        """Raises OSError."""
+        self.offsets_path.unlink(missing_ok=True)
+        self.times_path.unlink(missing_ok=True)
+
+
+class FileSnapshots:
+    """`.snapshot` files. The names are read once."""
+
+    __slots__ = ("_folder", "_offsets")
+
+    def __init__(self, folder: Path, offsets: list[int]) -> None:
+        self._folder, self._offsets = folder, sorted(offsets)
+
+    def offsets(self) -> list[int]:
+        return list(self._offsets)
+
+    def load(self, offset: int) -> bytes:
+        path = self._folder / file_name(offset, SNAPSHOT)
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""  # reads as a bad one
+        except OSError as error:
+            raise StorageFailed(f"cannot read {path}: {error}") from error
+
+    def save(self, offset: int, data: bytes) -> None:
+        path = self._folder / file_name(offset, SNAPSHOT)
+        try:
+            write_file(path, data)
+        except OSError as error:
+            raise StorageFailed(f"cannot write {path}: {error}") from error
+        self._offsets = sorted({*self._offsets, offset})
+
+    def remove(self, offset: int) -> None:
+        if offset in self._offsets:
+            self._offsets.remove(offset)
+        path = self._folder / file_name(offset, SNAPSHOT)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot remove {path}: {error}") from error
+
+
+class Folder:
+    """The medium of a log on disk. `open` comes first. Methods raise StorageFailed."""
+
+    __slots__ = ("_files", "_loaded", "_unsynced_names", "path", "snapshots")
+
+    def __init__(self, path: Path, files: OpenFiles, loaded: LoadedIndexes) -> None:
+        self.path, self._files, self._loaded = path, files, loaded
+        self.snapshots: Snapshots = FileSnapshots(path, [])
+        self._unsynced_names = False
+
+    def open(self, index_interval_bytes: int) -> list[Segment]:
+        """The segments that are there, the last one active, none of them checked. Makes the folder if need be."""
+        try:
+            self.path.mkdir(exist_ok=True)
+            names = set(os.listdir(self.path))
+            if any(name.endswith((*UNFINISHED, SWAP)) for name in names):
+                self._finish(names)
+                names = set(os.listdir(self.path))
+            sizes = {int(name[:20]): self._size(name) for name in names if _is(name, LOG)}
+        except OSError as error:
+            raise StorageFailed(f"cannot open {self.path}: {error}") from error
+        self.snapshots = FileSnapshots(self.path, [int(name[:20]) for name in names if _is(name, SNAPSHOT)])
+        return self._chain([self._segment(base, index_interval_bytes, sizes[base]) for base in sorted(sizes)])
+
+    def load_epochs(self) -> LeaderEpochs:
+        """Empty when there are none, or the file is damaged: recovery learns them from the batches."""
+        try:
+            return LeaderEpochs.from_text((self.path / EPOCHS_FILE).read_text())
+        except (FileNotFoundError, BadCheckpoint):
+            return LeaderEpochs()
+        except OSError as error:
+            raise StorageFailed(f"cannot read {self.path / EPOCHS_FILE}: {error}") from error
+
+    def create(self, base_offset: int, index_interval_bytes: int, now_ms: int) -> Segment:
+        self._unsynced_names = True
+        return self._segment(base_offset, index_interval_bytes, 0, now_ms)
+
+    def stage(self, base_offset: int, index_interval_bytes: int) -> Segment:
+        store = FileStore(self.path / file_name(base_offset, LOG + CLEANED), self._files)
+        store.truncate(0)
+        store.create()
+        indexes = FileIndexes(self.path, base_offset, self._loaded, CLEANED)
+        return Segment(base_offset, store, indexes, index_interval_bytes=index_interval_bytes)
+
+    def swap(self, old: list[Segment], staged: Segment) -> None:
+        store, indexes = _parts(staged)
+        staged.sync()
+        try:
+            indexes.rename(SWAP)
+            store.rename(self.path / file_name(staged.base_offset, LOG + SWAP))
+            sync_path(self.path)
+            for segment in reversed(old):
+                self.remove(segment)
+            indexes.rename("")
+            store.rename(self.path / file_name(staged.base_offset, LOG))
+        except OSError as error:
+            raise StorageFailed(f"cannot swap a compacted segment in at {self.path}: {error}") from error
+
+    def discard(self, staged: Segment) -> None:
+        self.remove(staged)
+
+    def remove(self, segment: Segment) -> None:
+        store, indexes = _parts(segment)
+        self._loaded.forget(segment)
+        store.remove()
+        try:
+            indexes.remove()
+        except OSError as error:
+            raise StorageFailed(f"cannot remove {indexes.offsets_path}: {error}") from error
+
+    def release(self, segment: Segment) -> None:
+        """Close its files and let its indexes go."""
+        store, _ = _parts(segment)
+        self._loaded.forget(segment)
+        store.seal()
+        self._files.forget(store.path)
+
+    def save_epochs(self, epochs: LeaderEpochs) -> None:
+        try:
+            write_file(self.path / EPOCHS_FILE, epochs.to_text().encode())
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self.path / EPOCHS_FILE}: {error}") from error
+
+    def sync_names(self) -> None:
+        if not self._unsynced_names:
+            return
+        self._unsynced_names = False
+        try:
+            sync_path(self.path)
+            sync_path(self.path.parent)
+        except OSError as error:
+            raise StorageFailed(f"cannot fsync {self.path}: {error}") from error
+
+    def _segment(self, base_offset: int, index_interval_bytes: int, size_bytes: int, now_ms: int = -1) -> Segment:
+        store = FileStore(self.path / file_name(base_offset, LOG), self._files, size_bytes)
+        indexes = FileIndexes(self.path, base_offset, self._loaded)
+        return Segment(base_offset, store, indexes, index_interval_bytes=index_interval_bytes, created_ms=now_ms)
+
+    def _chain(self, segments: list[Segment]) -> list[Segment]:
+        for segment, following in pairwise(segments):
+            segment.active = False
+            segment.next_offset = following.base_offset
+        return segments
+
+    def _size(self, name: str) -> int:
+        return (self.path / name).stat().st_size
+
+    def _finish(self, names: set[str]) -> None:
+        """What an earlier stop interrupted: staged files go, swaps are completed. Raises OSError, StorageFailed."""
+        for name in names:
+            if name.endswith(UNFINISHED):
+                (self.path / name).unlink()
+        for name in sorted(names):
+            if _is(name, LOG + SWAP):
+                self._finish_swap(int(name[:20]), names)
+        for name in names:
+            if name.endswith(SWAP):
+                (self.path / name).unlink(missing_ok=True)
+
+    def _finish_swap(self, base_offset: int, names: set[str]) -> None:
+        swap = self.path / file_name(base_offset, LOG + SWAP)
+        store = FileStore(swap, self._files, swap.stat().st_size)
+        end = Segment(base_offset, store, None, index_interval_bytes=1 << 30)
+        end.rebuild()
+        for name in names:
+            if _is(name, LOG) and base_offset <= int(name[:20]) < end.next_offset:
+                for suffix in (LOG, OFFSETS, TIMES):
+                    (self.path / (name[:20] + suffix)).unlink(missing_ok=True)
+        for suffix in (OFFSETS, TIMES, LOG):
+            if file_name(base_offset, suffix + SWAP) in names:
+                swapped = self.path / file_name(base_offset, suffix + SWAP)
+                os.replace(swapped, self.path / file_name(base_offset, suffix))
+        self._files.forget(swap)
+
+
+def _is(name: str, suffix: str) -> bool:
+    return len(name) == 20 + len(suffix) and name.endswith(suffix) and name[:20].isdecimal()
+
+
+def _parts(segment: Segment) -> tuple[FileStore, FileIndexes]:
+    store, indexes = segment.store, segment.indexes
+    assert isinstance(store, FileStore)
+    assert isinstance(indexes, FileIndexes)
+    return store, indexes

@@ -1,0 +1,69 @@
+"""After an unclean stop: what of the log is whole, and the state that its batches leave.
+
+Laws
+    L2  The log ends after the last batch that is whole, has a good checksum and follows the one before.
+    Indexes, epochs and producer state are made anew from the batches, and are what they were before the stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.coordinator.log.epochs import LeaderEpochs
+from rota.coordinator.log.producers import Producers
+from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.snapshots import BadSnapshot, Snapshots, read_snapshot
+from rota.protocol.records.batch import check_batch
+from rota.protocol.records.errors import CorruptBatch
+
+
+def recover(segment: Segment, next_offset: int, epochs: LeaderEpochs) -> int:
+    """Check every batch, rebuild the indexes, cut what is not whole; returns the bytes cut.
+
+    `next_offset` is where the segment before ended. Raises StorageFailed.
+    """
+    size_bytes, whole_bytes = segment.size_bytes, 0
+    segment.active = True
+    segment.forget()
+    next_offset = max(next_offset, segment.base_offset)
+    try:
+        for position, header, batch in segment.scan():
+            check_batch(batch, 0, header, compacted=True)
+            if header.base_offset < next_offset or not segment.fits(header.last_offset):
+                raise CorruptBatch(f"offset {header.base_offset} after {next_offset - 1}")
+            segment.note(position, header)
+            if header.leader_epoch > epochs.latest:
+                epochs.assign(header.leader_epoch, header.base_offset)
+            whole_bytes, next_offset = position + header.size_bytes, header.next_offset
+    except CorruptBatch:
+        segment.store.truncate(whole_bytes)
+    return size_bytes - whole_bytes
+
+
+def restore_producers(producers: Producers, snapshots: Snapshots, segments: Sequence[Segment], end: int) -> None:
+    """The producer state at offset `end`: the last good snapshot, and the batches after it.
+
+    Raises StorageFailed, and CorruptBatch when the segments were not recovered first.
+    """
+    start = _load_last(producers, snapshots, end)
+    for segment in segments:
+        if segment.next_offset <= start or not segment.size_bytes:
+            continue
+        for _, header in segment.walk(segment.position_of(start)):
+            if header.producer_id >= 0 and header.base_offset >= start:
+                producers.record(header)
+
+
+def _load_last(producers: Producers, snapshots: Snapshots, end: int) -> int:
+    """Returns the offset of the snapshot; bad ones are removed."""
+    producers.clear()
+    for offset in reversed(snapshots.offsets()):
+        if offset > end:
+            continue
+        try:
+            producers.load(read_snapshot(snapshots.load(offset)))
+        except BadSnapshot:
+            snapshots.remove(offset)
+        else:
+            return offset
+    return 0

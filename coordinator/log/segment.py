@@ -1,0 +1,300 @@
+"""One segment: the batches from `base_offset` up to the next segment, with their two indexes.
+
+Laws
+    Batches lie back to back in offset order; compaction leaves gaps between offsets, never between bytes.
+    An index entry is made once `index_interval_bytes` have passed since the last; the first batch has none.
+    The last batches appended are remembered one by one, so that a read near the end costs no walk.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from rota.coordinator.log.index import OffsetIndex, TimeIndex
+from rota.coordinator.log.store import Buffer, Store
+from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, read_header
+from rota.protocol.records.errors import CorruptBatch
+
+RELATIVE_OFFSET_MAX: Final = 0x7FFF_FFFF
+WALK_BYTES: Final = 16 * 1024  # read at once while looking for a batch
+SCAN_BYTES: Final = 1 << 20  # read at once while looking at all of them
+RECENT_BATCHES_MAX: Final = 512
+NO_TIMESTAMP: Final = -1
+
+Headers = list[tuple[int, BatchHeader]]
+
+
+class Indexes(Protocol):
+    """Where a segment's indexes are kept while they are not in memory. Methods raise StorageFailed."""
+
+    def load(self, segment: Segment) -> tuple[OffsetIndex, TimeIndex] | None:
+        """None when there are none, or bad ones: they are made anew from the batches."""
+
+    def last_time(self, segment: Segment) -> tuple[int, int] | None:
+        """The last entry of the time index alone."""
+
+    def save(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None: ...
+
+    def sync(self) -> None:
+        """What was saved is on the medium when this returns. May run in another thread."""
+
+
+class Segment:
+    """Offsets from `base_offset` to before `next_offset`."""
+
+    __slots__ = (
+        "_first_timestamp",
+        "_largest",
+        "_offsets",
+        "_recent_offsets",
+        "_recent_positions",
+        "_since_entry_bytes",
+        "_times",
+        "active",
+        "base_offset",
+        "created_ms",
+        "index_interval_bytes",
+        "indexes",
+        "next_offset",
+        "store",
+    )
+
+    def __init__(
+        self,
+        base_offset: int,
+        store: Store,
+        indexes: Indexes | None,
+        *,
+        index_interval_bytes: int,
+        created_ms: int = -1,
+    ) -> None:
+        self.base_offset = self.next_offset = base_offset
+        self.store, self.indexes = store, indexes
+        self.index_interval_bytes, self.created_ms = index_interval_bytes, created_ms
+        self.active = True
+        self._offsets: OffsetIndex | None = None
+        self._times: TimeIndex | None = None
+        self._largest: tuple[int, int] | None = None
+        self._first_timestamp: int | None = None
+        self._since_entry_bytes = 0
+        self._forget_recent()
+
+    def __repr__(self) -> str:
+        return f"<Segment {self.base_offset}-{self.next_offset} {self.size_bytes} bytes>"
+
+    @property
+    def size_bytes(self) -> int:
+        return self.store.size_bytes
+
+    @property
+    def offsets(self) -> OffsetIndex:
+        if self._offsets is None:
+            self._load()
+        assert self._offsets is not None
+        return self._offsets
+
+    @property
+    def times(self) -> TimeIndex:
+        if self._times is None:
+            self._load()
+        assert self._times is not None
+        return self._times
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """(largest timestamp, last offset of its batch); (-1, base offset) when no record has a timestamp."""
+        if self._largest is None:
+            self._largest = self._find_largest()
+        return self._largest
+
+    @property
+    def largest_timestamp(self) -> int:
+        return self.largest[0]
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch: the segment's age is counted from it. -1 when there is none."""
+        if self._first_timestamp is None:
+            for _, header in self.walk():
+                self._first_timestamp = header.max_timestamp
+                return header.max_timestamp
+            return NO_TIMESTAMP
+        return self._first_timestamp
+
+    def fits(self, last_offset: int) -> bool:
+        """Whether its indexes can point to that offset."""
+        return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+
+    def append(self, data: Buffer, batches: Headers) -> None:
+        """Batches with their final offsets, `batches` being (position in data, header). Raises StorageFailed."""
+        if self._offsets is None:
+            self._load()
+        start = self.store.size_bytes
+        self.store.append(data)
+        for position, header in batches:
+            self.note(start + position, header)
+
+    def note(self, position: int, header: BatchHeader) -> None:
+        """A batch is at `position`: keep the indexes."""
+        base, last_offset = header.base_offset, header.base_offset + header.last_offset_delta
+        largest = self._largest
+        if largest is None:
+            self._largest = largest = (NO_TIMESTAMP, self.base_offset)
+        if header.max_timestamp > largest[0] and header.count:
+            self._largest = largest = (header.max_timestamp, last_offset)
+        if self._since_entry_bytes > self.index_interval_bytes:
+            self.offsets.append(last_offset, position)
+            self.times.append(*largest)
+            self._since_entry_bytes = 0
+        self._since_entry_bytes += header.size_bytes
+        if base != self.next_offset:
+            self._forget_recent()
+        recent = self._recent_offsets
+        recent.append(base)
+        self._recent_positions.append(position)
+        if len(recent) >= 2 * RECENT_BATCHES_MAX:
+            del recent[:RECENT_BATCHES_MAX], self._recent_positions[:RECENT_BATCHES_MAX]
+        self.next_offset = last_offset + 1
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch begins that ends at `offset` or later; the size of the segment when all end before."""
+        if offset >= self.next_offset:
+            return self.size_bytes
+        recent = self._recent_offsets
+        if recent and offset >= recent[0]:
+            return self._recent_positions[bisect_right(recent, offset) - 1]
+        for position, header in self.walk(self.offsets.floor(offset)):
+            if header.last_offset >= offset:
+                return position
+        return self.size_bytes
+
+    def read(self, position: int, bytes_max: int, end: int) -> bytes:
+        """From a batch's position up to `end`, about `bytes_max` bytes, but the first batch whole."""
+        data = self.store.read(position, min(max(bytes_max, BATCH_HEADER_BYTES), end - position))
+        if len(data) >= BATCH_HEADER_BYTES and bytes_max < end - position:
+            size_bytes = read_header(data).size_bytes
+            if size_bytes > len(data):
+                return self.store.read(position, size_bytes)
+        return data
+
+    def walk(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """(position, header) of the batches from that one on, by their headers alone. Raises CorruptBatch."""
+        start, data = position, b""
+        while position < self.size_bytes:
+            if position + BATCH_HEADER_BYTES > start + len(data):
+                start, data = position, self.store.read(position, WALK_BYTES)
+            header = read_header(data, position - start)
+            yield position, header
+            position += header.size_bytes
+
+    def scan(self, position: int = 0) -> Iterator[tuple[int, BatchHeader, bytes]]:
+        """(position, header, the whole batch), unchecked. Raises CorruptBatch where bytes are no batch or are cut."""
+        start, data = position, b""
+        while position < self.size_bytes:
+            at = position - start
+            if at + BATCH_HEADER_BYTES > len(data):
+                start, at, data = position, 0, self.store.read(position, SCAN_BYTES)
+            header = read_header(data, at)
+            if at + header.size_bytes > len(data):
+                if position + header.size_bytes > self.size_bytes:
+                    raise CorruptBatch(f"the batch at {position} is cut short")
+                start, at, data = position, 0, self.store.read(position, max(SCAN_BYTES, header.size_bytes))
+            yield position, header, data[at : at + header.size_bytes]
+            position += header.size_bytes
+
+    def truncate(self, offset: int) -> int:
+        """Throw away the batches that end at `offset` or later; returns the offset after what is left, or `offset`."""
+        position, cut = self.position_of(offset), offset
+        if position < self.size_bytes:
+            cut = min(offset, next(self.walk(position))[1].base_offset)
+        self.active = True
+        times, offsets = self.times, self.offsets
+        self.store.truncate(position)
+        offsets.truncate(offset)
+        times.truncate(offset)
+        keep = bisect_left(self._recent_positions, position)
+        del self._recent_offsets[keep:], self._recent_positions[keep:]
+        self.next_offset = max(cut, self.base_offset)
+        self._largest = self._first_timestamp = None
+        self._since_entry_bytes = position - (offsets.last[1] if offsets.last else 0)
+        self._largest = self._walk_largest()
+        return self.next_offset
+
+    def seal(self) -> None:
+        """The next segment takes over: the largest timestamp gets its entry, the indexes are saved and let go."""
+        offsets, times = self.offsets, self.times
+        times.append(*self.largest)
+        self.active = False
+        if self.indexes is not None:
+            self.indexes.save(self, offsets, times)
+        self._forget_recent()
+        self.release()
+        self.store.seal()
+
+    def release(self) -> None:
+        """Let the indexes of a sealed segment go; they come back when asked for."""
+        if self.indexes is not None and not self.active:
+            self._offsets = self._times = None
+
+    def sync(self) -> None:
+        """What was appended and saved is on the medium when this returns. May run in another thread."""
+        self.store.sync()
+        if self.indexes is not None and not self.active:
+            self.indexes.sync()
+
+    def find_end(self) -> None:
+        """Set `next_offset` from the last batch, after opening. Raises CorruptBatch."""
+        for _, header in self.walk(self.offsets.last[1] if self.offsets.last else 0):
+            self.next_offset = header.next_offset
+
+    def rebuild(self) -> None:
+        """Make the indexes anew from the batches. Raises CorruptBatch."""
+        self.forget()
+        for position, header in self.walk():
+            self.note(position, header)
+
+    def forget(self) -> None:
+        """Empty indexes, as before the first batch."""
+        self._offsets, self._times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
+        self._largest, self._first_timestamp = None, None
+        self._since_entry_bytes, self.next_offset = 0, self.base_offset
+        self._forget_recent()
+
+    def _forget_recent(self) -> None:
+        """A remembered batch ends where the next begins: a gap between offsets starts the memory anew."""
+        self._recent_offsets, self._recent_positions = array("q"), array("q")
+
+    def _load(self) -> None:
+        loaded = self.indexes.load(self) if self.indexes is not None and self.size_bytes else None
+        if loaded is not None:
+            self._offsets, self._times = loaded
+            last = self._offsets.last
+            self._since_entry_bytes = self.size_bytes - (last[1] if last else 0)
+        else:
+            self._rebuild_keeping_end()
+
+    def _rebuild_keeping_end(self) -> None:
+        next_offset = self.next_offset
+        self.rebuild()
+        self.next_offset = max(next_offset, self.next_offset)
+        if self.indexes is not None and not self.active and self._offsets is not None and self._times is not None:
+            self._times.append(*self.largest)
+            self.indexes.save(self, self._offsets, self._times)
+
+    def _find_largest(self) -> tuple[int, int]:
+        if self._times is None and self.indexes is not None and self.size_bytes:
+            last = self.indexes.last_time(self)
+            if last is not None:
+                return last
+        return self._walk_largest()
+
+    def _walk_largest(self) -> tuple[int, int]:
+        """By the headers from the last time entry on."""
+        largest = self.times.last or (NO_TIMESTAMP, self.base_offset)
+        for _, header in self.walk(self.offsets.floor(self.times.last[1]) if self.times.last else 0):
+            if header.max_timestamp > largest[0] and header.count:
+                largest = (header.max_timestamp, header.last_offset)
+        return largest

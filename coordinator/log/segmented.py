@@ -1,0 +1,322 @@
+"""The log proper: segments on some medium, the producers that wrote them, the epochs they were written in.
+
+Laws
+    L1  An acknowledged batch stays at its offset; one offset has one value; the end only grows, but for `truncate`.
+    L2  What is in the log is a prefix of what was appended, cut at a batch boundary, with valid checksums.
+    A refused append changes nothing. A failed one raises StorageFailed, and the log is reopened before it is used.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final
+
+from rota.coordinator.log.admission import Batches, admit, admit_sequences
+from rota.coordinator.log.compaction import Compaction, cleanable
+from rota.coordinator.log.contract import Appended, LogConfig, OffsetOutOfRange, StorageFailed, TimedOffset
+from rota.coordinator.log.epochs import LeaderEpochs
+from rota.coordinator.log.media import Media
+from rota.coordinator.log.producers import Producers
+from rota.coordinator.log.recovery import restore_producers
+from rota.coordinator.log.retention import expired_count
+from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.snapshots import write_snapshot
+from rota.coordinator.log.times import first_since, newest
+from rota.protocol.records.batch import LOG_APPEND_TIME_BIT, headers, stamp, stamp_append_time
+from rota.protocol.records.errors import CorruptBatch
+
+PRODUCER_CHECK_MS: Final = 600_000
+
+
+class SegmentedLog:
+    """One partition. See `contract.Log` for what its methods promise."""
+
+    __slots__ = (
+        "_active",
+        "_bases",
+        "_cleaned_until",
+        "_end",
+        "_expired_ms",
+        "_media",
+        "_recovery_point",
+        "_segments",
+        "_start",
+        "_truncations",
+        "config",
+        "epochs",
+        "producers",
+    )
+
+    def __init__(
+        self,
+        media: Media,
+        config: LogConfig,
+        segments: list[Segment],
+        *,
+        epochs: LeaderEpochs,
+        producers: Producers,
+        start_offset: int = 0,
+        recovery_point: int = 0,
+        cleaned_until: int = 0,
+    ) -> None:
+        self._media, self.config, self.epochs, self.producers = media, config, epochs, producers
+        self._use(segments)
+        self._end = self._active.next_offset
+        self._start = min(max(start_offset, self._bases[0]), self._end)
+        self._recovery_point, self._cleaned_until = min(recovery_point, self._end), min(cleaned_until, self._end)
+        self._truncations = self._expired_ms = 0
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._start}-{self._end} in {len(self._segments)} segments>"
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._start
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._end
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything before this offset is on the medium."""
+        return self._recovery_point
+
+    @property
+    def unflushed_messages(self) -> int:
+        """Offsets that a crash of the machine may lose."""
+        return self._end - self._recovery_point
+
+    @property
+    def cleaned_until(self) -> int:
+        """Compaction has seen everything before this offset."""
+        return self._cleaned_until
+
+    @property
+    def latest_epoch(self) -> int:
+        """The leader epoch of the last batch; -1 when none was written."""
+        return self.epochs.latest
+
+    def append(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
+        found = admit(batches, self.config)
+        sent = admit_sequences(found, self.producers)
+        if sent is not None:
+            time_ms = sent.timestamp if self.config.log_append_time else -1
+            return Appended(sent.first_offset, sent.last_offset, time_ms, duplicate=True)
+        return self._write(bytearray(batches), found, leader_epoch, now_ms)
+
+    def append_trusted(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
+        data = bytearray(batches)
+        return self._write(data, list(headers(data)), leader_epoch, now_ms)
+
+    def read(self, offset: int, bytes_max: int, *, until: int | None = None) -> bytes:
+        end = self._end if until is None else min(until, self._end)
+        if not self._start <= offset <= self._end:
+            raise OffsetOutOfRange(offset, self._start, self._end)
+        if offset >= end:
+            return b""
+        try:
+            return self._read(offset, bytes_max, end)
+        except CorruptBatch as error:
+            raise StorageFailed(f"the log is damaged near offset {offset}: {error}") from error
+
+    def offset_at(self, timestamp_ms: int) -> TimedOffset | None:
+        try:
+            return first_since(self._segments, timestamp_ms, self._start)
+        except CorruptBatch as error:
+            raise StorageFailed(f"the log is damaged: {error}") from error
+
+    def max_timestamp(self) -> TimedOffset | None:
+        try:
+            return newest(self._segments)
+        except CorruptBatch as error:
+            raise StorageFailed(f"the log is damaged: {error}") from error
+
+    def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
+        return self.epochs.end(leader_epoch, self._end)
+
+    def delete_before(self, offset: int) -> int:
+        if not 0 <= offset <= self._end:
+            raise OffsetOutOfRange(offset, self._start, self._end)
+        self._start_at(offset)
+        return self._start
+
+    def truncate(self, offset: int) -> None:
+        if offset >= self._end:
+            return
+        self._truncations += 1
+        keep = bisect_right(self._bases, offset)
+        for segment in reversed(self._segments[keep:]):
+            self._media.remove(segment)
+        if not keep:
+            self._use([self._media.create(offset, self.config.index_interval_bytes, -1)])
+        else:
+            self._use(self._segments[:keep])
+        self._end = self._active.truncate(offset)
+        self._start = min(self._start, self._end)
+        self._recovery_point = min(self._recovery_point, self._end)
+        self._cleaned_until = min(self._cleaned_until, self._end)
+        if self.epochs.truncate(self._end):
+            self._media.save_epochs(self.epochs)
+        for at in self._media.snapshots.offsets():
+            if at > self._end:
+                self._media.snapshots.remove(at)
+        restore_producers(self.producers, self._media.snapshots, self._segments, self._end)
+
+    def retain(self, now_ms: int) -> int:
+        if now_ms - self._expired_ms >= PRODUCER_CHECK_MS:
+            self._expired_ms = now_ms
+            self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+        count = expired_count(self._segments, self.config, self._start, now_ms)
+        if not count:
+            return 0
+        if count == len(self._segments):
+            self._roll(now_ms)
+        gone = self._segments[:count]
+        freed_bytes = sum(segment.size_bytes for segment in gone)
+        self._use(self._segments[count:])
+        self._start_at(self._bases[0])
+        for segment in gone:
+            self._media.remove(segment)
+        for at in self._media.snapshots.offsets():
+            if at < self._bases[0]:
+                self._media.snapshots.remove(at)
+        return freed_bytes
+
+    def compact(self, now_ms: int, *, force: bool = False) -> int:
+        before = self.size_bytes
+        for _ in self.compact_slices(now_ms, force=force):
+            pass
+        return before - self.size_bytes
+
+    def compact_slices(self, now_ms: int, *, force: bool = False) -> Iterator[None]:
+        """The work of `compact` in slices of a few milliseconds, for a loop that has other things to do in between.
+
+        The log may be used in any way between slices. Raises StorageFailed.
+        """
+        what = cleanable(self._segments, self.config, max(self._cleaned_until, self._start), now_ms, force=force)
+        if what is None:
+            return
+        truncations = self._truncations
+
+        def alive(segment: Segment) -> bool:
+            return truncations == self._truncations and not segment.active and segment in self._segments
+
+        compaction = Compaction(self._media, self.config, what, self.producers.last_offsets(), now_ms)
+        try:
+            yield from compaction.map_keys(self._segments[:-1], alive)
+            for group in compaction.groups(self._segments[:-1]):
+                staged = yield from compaction.clean(group, alive)
+                if staged is None:
+                    return
+                self._swap(group, staged)
+                yield
+        except CorruptBatch as error:
+            raise StorageFailed(f"the log is damaged: {error}") from error
+        if truncations == self._truncations:
+            self._cleaned_until = max(self._cleaned_until, compaction.cleaned_until)
+
+    def flush(self) -> None:
+        end, truncations = self._end, self._truncations
+        if end <= self._recovery_point:
+            return
+        for segment in reversed(list(self._segments)):
+            segment.sync()
+            if segment.base_offset <= self._recovery_point:
+                break
+        self._media.sync_names()
+        if truncations == self._truncations:
+            self._recovery_point = max(self._recovery_point, end)
+
+    def close(self) -> None:
+        self.flush()
+        self._snapshot()
+        self._active.seal()
+
+    def destroy(self) -> None:
+        for segment in self._segments:
+            self._media.remove(segment)
+
+    def _write(self, data: bytearray, found: Batches, leader_epoch: int, now_ms: int) -> Appended:
+        first = offset = self._end
+        append_time_ms = now_ms if self.config.log_append_time else -1
+        for position, header in found:
+            stamp(data, position, base_offset=offset, leader_epoch=leader_epoch)
+            header.base_offset, header.leader_epoch = offset, leader_epoch
+            if append_time_ms >= 0:
+                stamp_append_time(data, position, append_time_ms=append_time_ms)
+                header.max_timestamp = append_time_ms
+                header.attributes |= LOG_APPEND_TIME_BIT
+            offset += header.last_offset_delta + 1
+        if self._is_full(len(data), offset - 1, found, now_ms):
+            self._roll(now_ms)
+        self._active.append(data, found)
+        for _, header in found:
+            if header.producer_id >= 0:
+                self.producers.record(header)
+        self._end = offset
+        if leader_epoch != self.epochs.latest and self.epochs.assign(leader_epoch, first):
+            self._media.save_epochs(self.epochs)
+        return Appended(first, offset - 1, append_time_ms)
+
+    def _read(self, offset: int, bytes_max: int, end: int) -> bytes:
+        at = bisect_right(self._bases, offset) - 1
+        while at < len(self._segments):
+            segment = self._segments[at]
+            position = segment.position_of(offset)
+            limit = segment.size_bytes if end >= segment.next_offset else segment.position_of(end)
+            if position < limit:
+                return segment.read(position, bytes_max, limit)
+            at += 1
+        return b""
+
+    def _is_full(self, size_bytes: int, last_offset: int, found: Batches, now_ms: int) -> bool:
+        active = self._active
+        if not active.size_bytes:
+            return False
+        if active.size_bytes + size_bytes > self.config.segment_bytes or not active.fits(last_offset):
+            return True
+        first_ms = active.first_timestamp
+        if first_ms >= 0:
+            return max(header.max_timestamp for _, header in found) - first_ms > self.config.segment_ms
+        return active.created_ms >= 0 and now_ms - active.created_ms > self.config.segment_ms
+
+    def _roll(self, now_ms: int) -> None:
+        self._active.seal()
+        self._snapshot()
+        self._use([*self._segments, self._media.create(self._end, self.config.index_interval_bytes, now_ms)])
+
+    def _snapshot(self) -> None:
+        """Producer state as of the end, so that a start has not to read the log for it."""
+        snapshots = self._media.snapshots
+        taken = snapshots.offsets()
+        if not self._end or (taken and taken[-1] >= self._end):
+            return
+        snapshots.save(self._end, write_snapshot(self.producers.all()))
+        for at in taken:
+            if at not in self._bases:
+                snapshots.remove(at)
+
+    def _start_at(self, offset: int) -> None:
+        if offset > self._start:
+            self._start = offset
+            if self.epochs.begin(offset):
+                self._media.save_epochs(self.epochs)
+
+    def _swap(self, group: list[Segment], staged: Segment) -> None:
+        at = self._segments.index(group[0])
+        self._media.swap(group, staged)
+        self._use([*self._segments[:at], staged, *self._segments[at + len(group) :]])
+
+    def _use(self, segments: list[Segment]) -> None:
+        self._segments, self._bases = segments, [segment.base_offset for segment in segments]
+        self._active = segments[-1]
