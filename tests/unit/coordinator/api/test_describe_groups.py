@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.group_world import SUBSCRIPTION, GroupWorld
+
+from rota.coordinator.api.describe_groups import AUTHORIZED_OPERATIONS, NOT_ASKED, describe_groups
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.describe_groups import DescribeGroupsRequest
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_stable_group_shows_its_members(version: int) -> None:
+    world = GroupWorld().open()
+    member = world.member()
+    (group,) = world.ask(describe_groups, DescribeGroupsRequest(groups=("g",)), version).groups
+    assert (group.error_code, group.group_state) == (0, "Stable")
+    assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
+    (one,) = group.members
+    assert (one.member_id, one.client_id, one.client_host) == (member.member_id, "test", "/127.0.0.1")
+    assert (one.member_metadata, one.member_assignment) == (SUBSCRIPTION, b"all")
+
+
+@pytest.mark.parametrize("version", [0, 5])
+def test_an_unknown_group_is_dead_and_no_error(version: int) -> None:
+    world = GroupWorld().open()
+    (group,) = world.ask(describe_groups, DescribeGroupsRequest(groups=("none",)), version).groups
+    assert (group.error_code, group.group_state, group.members) == (0, "Dead", ())
+
+
+def test_from_version_6_on_an_unknown_group_is_an_error() -> None:
+    world = GroupWorld().open()
+    (group,) = world.ask(describe_groups, DescribeGroupsRequest(groups=("none",)), 6).groups
+    assert (group.error_code, group.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
+    assert "none" in group.error_message
+
+
+def test_each_group_is_answered_for_itself() -> None:
+    world = GroupWorld().open()
+    world.commit(7, "simple")
+    groups = world.ask(describe_groups, DescribeGroupsRequest(groups=("simple", "", "none")), 5).groups
+    assert [(one.group_id, one.error_code, one.group_state) for one in groups] == [
+        ("simple", 0, "Empty"),
+        ("", ErrorCode.INVALID_GROUP_ID, ""),
+        ("none", 0, "Dead"),
+    ]
+
+
+def test_authorized_operations_only_when_asked_for() -> None:
+    world = GroupWorld().open()
+    world.member()
+    asked = DescribeGroupsRequest(groups=("g",), include_authorized_operations=True)
+    assert world.ask(describe_groups, asked, 5).groups[0].authorized_operations == AUTHORIZED_OPERATIONS
+    unasked = DescribeGroupsRequest(groups=("g",))
+    assert world.ask(describe_groups, unasked, 5).groups[0].authorized_operations == NOT_ASKED

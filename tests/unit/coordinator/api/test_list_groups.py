@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from tests.unit.coordinator.api.group_world import GroupWorld
+
+from rota.coordinator.api.list_groups import list_groups
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.list_groups import ListGroupsRequest
+
+
+def world_with_two() -> GroupWorld:
+    world = GroupWorld().open()
+    world.member("stable")
+    world.commit(7, "simple")
+    return world
+
+
+def names(world: GroupWorld, version: int = 5, **filters: tuple[str, ...]) -> set[str]:
+    return {one.group_id for one in world.ask(list_groups, ListGroupsRequest(**filters), version).groups}
+
+
+def test_every_group_is_listed_with_its_state_and_type() -> None:
+    answer = world_with_two().ask(list_groups, ListGroupsRequest(), 5)
+    assert {(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in answer.groups} == {
+        ("stable", "consumer", "Stable", "classic"),
+        ("simple", "", "Empty", "classic"),
+    }
+
+
+def test_filters_by_state_and_type_whatever_their_case() -> None:
+    world = world_with_two()
+    assert names(world, states_filter=("STABLE",)) == {"stable"}
+    assert names(world, states_filter=("Empty", "Stable")) == {"stable", "simple"}
+    assert names(world, types_filter=("Classic",)) == {"stable", "simple"}
+    assert names(world, types_filter=("consumer",)) == set()
+    assert names(world, states_filter=("Nonsense",)) == set()
+
+
+def test_while_a_shard_loads_the_list_would_be_wrong() -> None:
+    world = world_with_two()
+    world.node.groups.resign(0)
+    world.node.groups.lead([0])
+    assert world.serve(list_groups, ListGroupsRequest(), 4).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    world.turn()
+    assert names(world) == {"stable", "simple"}
+
+
+def test_before_the_offsets_topic_exists_there_are_none() -> None:
+    assert names(GroupWorld(), 0) == set()

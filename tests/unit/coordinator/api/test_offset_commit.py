@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
+
+from rota.coordinator.api.offset_commit import offset_commit
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+
+
+def codes(answer: object) -> list[list[int]]:
+    return [[one.error_code for one in topic.partitions] for topic in answer.topics]  # type: ignore[attr-defined]
+
+
+def stored(world: GroupWorld, group_id: str = "g") -> dict[tuple[str, int], int]:
+    shard = world.node.groups.ready(group_id)
+    assert not isinstance(shard, ErrorCode)
+    group = shard.groups.get(group_id)
+    return {} if group is None else {key: value.offset for key, value in group.offsets.items()}
+
+
+@pytest.mark.parametrize("version", range(2, 10))
+def test_a_simple_consumer_commits(version: int) -> None:
+    world = GroupWorld().open()
+    assert codes(world.ask(offset_commit, commit_request(7), version)) == [[0]]
+    assert stored(world) == {("t", 0): 7}
+
+
+def test_version_10_names_topics_by_id() -> None:
+    world = GroupWorld().open()
+    topic = world.node.topics.get("t")
+    assert topic is not None
+    one = (OffsetCommitRequestPartition(partition_index=1, committed_offset=7),)
+    known = OffsetCommitRequestTopic(topic_id=topic.topic_id, partitions=one)
+    unknown = OffsetCommitRequestTopic(topic_id=b"x" * 16, partitions=one)
+    answer = world.ask(offset_commit, commit_request(0, topics=(known, unknown)), 10)
+    assert codes(answer) == [[0], [ErrorCode.UNKNOWN_TOPIC_ID]]
+    assert [found.topic_id for found in answer.topics] == [topic.topic_id, b"x" * 16]
+    assert stored(world) == {("t", 1): 7}
+
+
+def test_the_answer_waits_until_the_offset_is_written() -> None:
+    world = GroupWorld().open()
+    reply = world.serve(offset_commit, commit_request(7), 8)
+    assert not reply.answered
+    assert not reply.mutes
+    world.turn()
+    assert codes(reply.value) == [[0]]
+
+
+def test_an_unknown_topic_and_too_long_metadata_spoil_nothing_else() -> None:
+    world = GroupWorld().open()
+    parts = (
+        OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="x" * 4097),
+        OffsetCommitRequestPartition(partition_index=1, committed_offset=2, committed_metadata="x" * 4096),
+        OffsetCommitRequestPartition(partition_index=3, committed_offset=3),
+    )
+    topics = (
+        OffsetCommitRequestTopic(name="t", partitions=parts),
+        OffsetCommitRequestTopic(name="none", partitions=parts[:1]),
+    )
+    answer = world.ask(offset_commit, commit_request(0, topics=topics), 8)
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes(answer) == [[ErrorCode.OFFSET_METADATA_TOO_LARGE, 0, missing], [missing]]
+    assert stored(world) == {("t", 1): 2}
+
+
+@pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
+def test_a_member_of_a_group_that_does_not_exist(version: int, code: ErrorCode) -> None:
+    request = commit_request(7, generation_id_or_member_epoch=3, member_id="m")
+    assert codes(GroupWorld().open().ask(offset_commit, request, version)) == [[code]]
+
+
+def test_a_group_with_members_takes_commits_of_its_members_only() -> None:
+    world = GroupWorld().open()
+    member = world.member()
+    assert codes(world.ask(offset_commit, commit_request(7), 8)) == [[ErrorCode.UNKNOWN_MEMBER_ID]]
+    stale = commit_request(7, generation_id_or_member_epoch=0, member_id=member.member_id)
+    assert codes(world.ask(offset_commit, stale, 8)) == [[ErrorCode.ILLEGAL_GENERATION]]
+    assert stored(world) == {}
+    right = commit_request(7, generation_id_or_member_epoch=1, member_id=member.member_id)
+    assert codes(world.ask(offset_commit, right, 8)) == [[0]]
+    assert stored(world) == {("t", 0): 7}
+
+
+def test_before_the_offsets_topic_exists_this_is_not_the_coordinator() -> None:
+    world = GroupWorld()
+    world.topic("t")
+    assert codes(world.ask(offset_commit, commit_request(7), 8)) == [[ErrorCode.NOT_COORDINATOR]]
+
+
+def test_a_retention_time_of_old_clients_is_kept_with_the_offset() -> None:
+    world = GroupWorld().open()
+    world.ask(offset_commit, commit_request(7, retention_time_ms=1_000), 4)
+    shard = world.node.groups.ready("g")
+    assert not isinstance(shard, ErrorCode)
+    (value,) = shard.groups["g"].offsets.values()
+    assert value.expire_ms is not None
+    assert 0 < value.expire_ms - world.now_ms <= 1_000
