@@ -149,7 +149,7 @@ class Tags(c.Construct):
             one = by_tag.get(UVARINT._parsereport(stream, context, path))
             raw = c.stream_read(stream, UVARINT._parsereport(stream, context, path), path)
             if one is not None:
-                found[one.name] = (one.subcon << c.Terminated).parse(raw)[0]
+                found[one.name] = c.Sequence(one.subcon, c.Terminated).parse(raw)[0]
         return found
 
     def _build(self, obj: dict[str, Any], stream: Any, context: Any, path: str) -> Any:
