@@ -1,0 +1,150 @@
+"""How offsets and groups end."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.group.script import (
+    GROUP,
+    Script,
+    commit,
+    completing,
+    disarm,
+    empty,
+    forgotten,
+    join,
+    leave,
+    preparing,
+    refuse,
+    reply,
+    rings,
+    stable,
+)
+
+from rota.coordinator.group import notes
+from rota.coordinator.group.effects import Append, GroupRecord
+from rota.coordinator.group.events import (
+    Commit,
+    ExpireOffsets,
+    MemberId,
+    OffsetToCommit,
+    Proto,
+    Remove,
+    Token,
+    TopicsGone,
+)
+from rota.coordinator.group.states import GroupState
+from rota.protocol.errors import ErrorCode
+
+WEEK_MS = 604_800_000
+TOMBSTONE = Append(GroupRecord(GROUP, None))
+LOOK = ExpireOffsets(WEEK_MS)
+
+
+def test_the_offsets_of_an_empty_group_expire_a_week_after_it_became_empty_and_it_goes_with_them() -> None:
+    script = stable("a").does(commit(1, "a", 1)).after(50).does(leave(2, "a")).after(WEEK_MS - 1)
+    assert script >> LOOK
+    assert script.after(1) >> LOOK << forgotten() << TOMBSTONE
+    assert script.is_in(GroupState.DEAD, 0).group.is_vacant
+    script.said(notes.DELETED, offsets=1)
+
+
+def test_a_crash_does_not_prolong_them() -> None:
+    script = stable("a").does(commit(1, "a", 1)).after(50).does(leave(2, "a")).after(WEEK_MS).reloaded()
+    assert script >> LOOK << forgotten() << TOMBSTONE
+
+
+def test_the_offsets_of_simple_consumers_expire_a_week_after_each_commit() -> None:
+    script = Script().does(commit(1)).after(10).does(commit(2, topic="u")).after(WEEK_MS - 10)
+    assert script >> LOOK << forgotten()
+    script.is_in(GroupState.EMPTY, 0).said(notes.OFFSETS_EXPIRED, offsets=1)
+    assert script.after(10) >> LOOK << forgotten("u") << TOMBSTONE
+
+
+@pytest.mark.parametrize("script", [stable("a"), preparing("a")])
+def test_the_offsets_of_a_group_that_is_not_empty_do_not_expire(script: Script) -> None:
+    script.does(commit(1, "a", 1)).after(2 * WEEK_MS)
+    assert script >> LOOK
+
+
+def test_not_even_between_generation_and_assignment() -> None:
+    script = stable("a").does(commit(1, "a", 1)).does(join(2, "a")).is_in(GroupState.COMPLETING, 2)
+    assert script.after(2 * WEEK_MS) >> LOOK
+
+
+def test_but_those_of_a_topic_that_no_member_wants_any_more_do() -> None:
+    script = stable("a").does(commit(1, "a", 1)).does(commit(2, "a", 1, topic="u")).after(WEEK_MS)
+    assert script >> LOOK << forgotten("u")
+    script.is_in(GroupState.STABLE, 1)
+    assert script.group.offsets.keys() == {("t", 0)}
+
+
+def test_a_group_of_another_kind_keeps_its_offsets_while_it_has_members() -> None:
+    connect = (Proto("v1", b""),)
+    script = Script().does(join(1, new="a", protocol_type="connect", protocols=connect)).does(rings("join"))
+    assert script.group.step(LOOK, 0) == []
+
+
+def test_a_retention_that_the_client_gave_counts_alone() -> None:
+    event = Commit(
+        token=Token(1),
+        member_id=MemberId(""),
+        instance_id=None,
+        generation=-1,
+        offsets=(OffsetToCommit("t", 0, 1, -1, "", None, 500), OffsetToCommit("u", 0, 1, -1, "", None, 2 * WEEK_MS)),
+    )
+    script = Script().does(event).after(499)
+    assert script >> LOOK
+    assert script.after(1) >> LOOK << forgotten()
+    assert script.after(WEEK_MS) >> LOOK
+
+
+def test_an_empty_group_without_offsets_goes_at_the_next_look() -> None:
+    assert stable("a").does(leave(1, "a")) >> LOOK << TOMBSTONE
+    assert empty() >> LOOK << TOMBSTONE
+
+
+def test_but_not_while_an_id_was_given_that_may_still_be_used() -> None:
+    assert Script().does(join(1, new="a", known=True)) >> LOOK
+
+
+def test_what_is_not_there_does_not_end() -> None:
+    assert Script() >> LOOK
+
+
+def test_a_group_that_has_members_does_not_end_for_want_of_offsets() -> None:
+    for script in (stable("a"), completing("a"), preparing("a")):
+        assert script >> LOOK
+
+
+# ---- DeleteGroups
+
+
+def test_an_empty_group_is_deleted_with_its_offsets() -> None:
+    script = stable("a").does(commit(1, "a", 1)).does(leave(2, "a"))
+    assert script >> Remove(Token(3)) << forgotten() << TOMBSTONE << reply(3, ErrorCode.NONE)
+    assert script.group.is_vacant
+    assert not script.group.offsets
+
+
+def test_a_pending_id_does_not_keep_it() -> None:
+    script = Script().does(join(1, new="a", known=True))
+    assert script >> Remove(Token(2)) << disarm("pending:a") << TOMBSTONE << reply(2, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("script", [stable("a"), completing("a"), preparing("a")])
+def test_a_group_with_members_is_not_deleted(script: Script) -> None:
+    assert script >> Remove(Token(1)) << refuse(1, ErrorCode.NON_EMPTY_GROUP)
+
+
+def test_a_group_that_is_not_there_is_not_deleted() -> None:
+    assert Script() >> Remove(Token(1)) << refuse(1, ErrorCode.GROUP_ID_NOT_FOUND)
+    assert empty().does(Remove(Token(1))) >> Remove(Token(2)) << refuse(2, ErrorCode.GROUP_ID_NOT_FOUND)
+
+
+# ---- topics that are gone
+
+
+def test_the_offsets_of_a_deleted_topic_go_also_while_it_is_subscribed() -> None:
+    script = stable("a").does(commit(1, "a", 1)).does(commit(2, "a", 1, topic="u"))
+    assert script >> TopicsGone(frozenset({"t", "v"})) << forgotten()
+    assert script.group.offsets.keys() == {("u", 0)}
