@@ -1,0 +1,144 @@
+"""AlterConfigs, key 33, versions 0-2.
+
+v1 throttle time only · v2 flexible
+
+Replaces all configs of a topic: what is not named goes back to its default. A broker's settings come from its file and
+do not change while it runs; asking for it is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from rota.coordinator.api.describe_configs import BROKER, TOPIC, refuse_broker
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.cluster import eager
+from rota.coordinator.cluster.store import StoreFailed
+from rota.coordinator.cluster.topic import Refusal, Topic
+from rota.coordinator.cluster.topic_names import refuse_name
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+Configs = dict[str, str]
+
+
+class Entry(Protocol):
+    """One config to set, of this API or the incremental one."""
+
+    name: str
+    value: str | None
+
+
+class Resource(Protocol):
+    """What has configs, of this API or the incremental one."""
+
+    resource_type: int
+    resource_name: str
+
+    @property
+    def configs(self) -> Iterable[Entry]: ...
+
+
+R = TypeVar("R", bound=Resource)
+
+
+def alter_configs(node: Node, call: Call, request: AlterConfigsRequest) -> Parked[AlterConfigsResponse]:
+    """Each resource is answered for itself."""
+    return eager.start(_alter_all(node, request))
+
+
+async def _alter_all(node: Node, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    outcomes = await alter_each(node, request.resources, _replaced, request.validate_only)
+    return AlterConfigsResponse(responses=tuple(_response(asked, refusal) for asked, refusal in outcomes))
+
+
+def _response(asked: AlterConfigsResource, refusal: Refusal | None) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=ErrorCode.NONE if refusal is None else refusal.code,
+        error_message=None if refusal is None else refusal.message,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+    )
+
+
+def _replaced(asked: AlterConfigsResource, before: Mapping[str, str]) -> Configs | Refusal:
+    empty = [config.name for config in asked.configs if config.value is None]
+    if empty:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(empty)}")
+    return {config.name: config.value for config in asked.configs if config.value is not None}
+
+
+# ---- shared with IncrementalAlterConfigs
+
+
+async def alter_each(
+    node: Node,
+    resources: Iterable[R],
+    altered: Callable[[R, Mapping[str, str]], Configs | Refusal],
+    validate_only: bool,
+) -> list[tuple[R, Refusal | None]]:
+    """What became of each resource. `altered` gives a topic's new configs from what is asked and the old ones."""
+    resources = list(resources)
+    times = Counter((one.resource_type, one.resource_name) for one in resources)
+    outcomes: list[tuple[R, Refusal | None]] = []
+    for asked in resources:
+        if times[asked.resource_type, asked.resource_name] > 1:
+            outcomes.append((asked, Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")))
+        else:
+            outcomes.append((asked, await _alter(node, asked, altered, validate_only)))
+    return outcomes
+
+
+async def _alter(
+    node: Node, asked: R, altered: Callable[[R, Mapping[str, str]], Configs | Refusal], validate_only: bool
+) -> Refusal | None:
+    topic = _topic(node, asked)
+    if isinstance(topic, Refusal):
+        return topic
+    configs = altered(asked, topic.configs)
+    if isinstance(configs, Refusal):
+        return configs
+    try:
+        TopicConfig(configs, node.config)
+    except ConfigRefused as refused:
+        return Refusal(ErrorCode.INVALID_CONFIG, str(refused))
+    return None if validate_only else await _settled(node.topics.alter_config(topic.name, configs))
+
+
+async def _settled(change: Awaitable[Topic | Refusal]) -> Refusal | None:
+    try:
+        outcome = await change
+    except StoreFailed as failure:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+    return outcome if isinstance(outcome, Refusal) else None
+
+
+def _topic(node: Node, asked: Resource) -> Topic | Refusal:
+    names = Counter(config.name for config in asked.configs)
+    if any(count > 1 for count in names.values()):
+        return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    if asked.resource_type == BROKER:
+        return _refuse_broker(node, asked)
+    if asked.resource_type != TOPIC:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.resource_type}")
+    if not asked.resource_name:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    missing = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.resource_name}' does not exist.")
+    return node.topics.get(asked.resource_name) or refuse_name(asked.resource_name) or missing
+
+
+def _refuse_broker(node: Node, asked: Resource) -> Refusal:
+    refusal = refuse_broker(node, asked.resource_name) if asked.resource_name else None
+    names = ", ".join(config.name for config in asked.configs)
+    why = f"Cannot update these configs dynamically: [{names}]"
+    return refusal or Refusal(ErrorCode.INVALID_REQUEST, why)

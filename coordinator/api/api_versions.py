@@ -1,0 +1,52 @@
+"""ApiVersions, key 18, versions 0-4.
+
+v1 throttle time · v3 flexible, client software, features (KIP-584) · v4 features of level 0
+
+The list is `routes.SERVES`: only what works. Produce is advertised from 0, because librdkafka decides on compression by
+it (KAFKA-18659), though 0-2 are refused. No feature is finalised: group.version and transaction.version would promise
+KIP-848 and transactions. A version that we do not know is answered in version 0 with UNSUPPORTED_VERSION and the list.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rota.coordinator.api.node import Call, Node
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from rota.protocol.registry import APIS
+
+KEY: Final = 18
+PRODUCE: Final = 0
+PRODUCE_ADVERTISED_FROM: Final = 0
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
+
+
+def api_versions(node: Node, call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """What this broker speaks."""
+    if call.version >= 3 and not _is_named(request):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(api_keys=_served())
+
+
+def stranger(node: Node, call: Call) -> ApiVersionsResponse:
+    """For a client newer than we are: it chooses from the list and asks again."""
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_served())
+
+
+def _is_named(request: ApiVersionsRequest) -> bool:
+    names = request.client_software_name, request.client_software_version
+    return all(_SOFTWARE.fullmatch(name) for name in names)
+
+
+def _served() -> tuple[ApiVersion, ...]:
+    from rota.coordinator.api.routes import SERVES  # the table names this file
+
+    return tuple(_versions(key) for key in sorted(SERVES))
+
+
+def _versions(key: int) -> ApiVersion:
+    versions = APIS[key].versions
+    first = PRODUCE_ADVERTISED_FROM if key == PRODUCE else versions[0]
+    return ApiVersion(api_key=key, min_version=first, max_version=versions[-1])

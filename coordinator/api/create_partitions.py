@@ -1,0 +1,59 @@
+"""CreatePartitions, key 37, versions 0-3.
+
+v1 throttle time only · v2 flexible · v3 quotas (KIP-599)
+
+Every topic that was asked for is in the answer. Groups that subscribe to it rebalance (R14).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.cluster import eager
+from rota.coordinator.cluster.store import StoreFailed
+from rota.coordinator.cluster.topic import INTERNAL, Refusal
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def create_partitions(node: Node, call: Call, request: CreatePartitionsRequest) -> Parked[CreatePartitionsResponse]:
+    """Answered when the partitions are in the metadata store and their logs are there."""
+    return eager.start(_create_all(node, request))
+
+
+async def _create_all(node: Node, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    times = Counter(topic.name for topic in request.topics)
+    twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results = [_result(name, twice) for name, count in times.items() if count > 1]
+    for asked in request.topics:
+        if times[asked.name] == 1:
+            results.append(_result(asked.name, await _create(node, asked, request.validate_only)))
+    return CreatePartitionsResponse(results=tuple(results))
+
+
+async def _create(node: Node, asked: CreatePartitionsTopic, validate_only: bool) -> Refusal | None:
+    if asked.name in INTERNAL and asked.name in node.topics:
+        why = f"The number of partitions of internal topic {asked.name} says which group lives where, and stays."
+        return Refusal(ErrorCode.INVALID_REQUEST, why)
+    assignment = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
+    if validate_only:
+        planned = node.topics.plan_partitions(asked.name, asked.count, assignment)
+        return planned if isinstance(planned, Refusal) else None
+    try:
+        grown = await node.topics.add_partitions(asked.name, asked.count, assignment)
+    except StoreFailed as failure:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+    return grown if isinstance(grown, Refusal) else None
+
+
+def _result(name: str, refusal: Refusal | None) -> CreatePartitionsTopicResult:
+    if refusal is None:
+        return CreatePartitionsTopicResult(name=name)
+    return CreatePartitionsTopicResult(name=name, error_code=refusal.code, error_message=refusal.message)

@@ -1,0 +1,126 @@
+"""CreateTopics, key 19, versions 2-7.
+
+v4 -1 for the broker's defaults (KIP-464) · v5 flexible, the configs of the new topic (KIP-525) · v6 quotas
+v7 topic ids (KIP-516)
+
+Each topic is answered for itself: a wrong one never spoils the others. Topics of the system are not for clients.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.cluster import eager
+from rota.coordinator.cluster.placement import PARTITIONS_PER_REQUEST_MAX
+from rota.coordinator.cluster.store import StoreFailed
+from rota.coordinator.cluster.topic import INTERNAL, Refusal, Topic
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.describe import describe_topic
+from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.server.parked import Parked
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+DEFAULT = -1
+
+
+def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> Parked[CreateTopicsResponse]:
+    """Answered when the topics are in the metadata store and their logs are there."""
+    return eager.start(_create_all(node, request))
+
+
+async def _create_all(node: Node, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    if sum(_partitions_asked(topic) for topic in request.topics) > PARTITIONS_PER_REQUEST_MAX:
+        return _all_refused(request)
+    times = Counter(topic.name for topic in request.topics)
+    results = []
+    for asked in request.topics:
+        if times[asked.name] == 1:
+            results.append(await _create(node, asked, request.validate_only))
+    twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results += [_refused(name, twice) for name, count in times.items() if count > 1]
+    return CreateTopicsResponse(topics=tuple(results))
+
+
+def _partitions_asked(topic: CreatableTopic) -> int:
+    return len(topic.assignments) or max(topic.num_partitions, 1)
+
+
+def _all_refused(request: CreateTopicsRequest) -> CreateTopicsResponse:
+    why = f"Excessively large number of partitions per request: at most {PARTITIONS_PER_REQUEST_MAX}."
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    refusal = Refusal(ErrorCode.POLICY_VIOLATION, why)
+    return CreateTopicsResponse(topics=tuple(_refused(name, refusal) for name in names))
+
+
+async def _create(node: Node, asked: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+    topic = _plan(node, asked)
+    if isinstance(topic, Topic) and not validate_only:
+        try:
+            topic = await node.topics.add(topic)
+        except StoreFailed as failure:
+            topic = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+    return _refused(asked.name, topic) if isinstance(topic, Refusal) else _made(node, topic)
+
+
+def _plan(node: Node, asked: CreatableTopic) -> Topic | Refusal:
+    """The topic as it would be; nothing has changed."""
+    if asked.name in INTERNAL:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {asked.name} is prohibited.")
+    if asked.assignments and (asked.replication_factor != DEFAULT or asked.num_partitions != DEFAULT):
+        which = "replication factor" if asked.replication_factor != DEFAULT else "numPartitions"
+        why = f"A manual partition assignment was specified, but {which} was not set to -1."
+        return Refusal(ErrorCode.INVALID_REQUEST, why)
+    planned = node.topics.plan(
+        asked.name,
+        node.config.num_partitions if asked.num_partitions == DEFAULT else asked.num_partitions,
+        node.config.default_replication_factor if asked.replication_factor == DEFAULT else asked.replication_factor,
+        assignment=[(one.partition_index, one.broker_ids) for one in asked.assignments] or None,
+        configs={config.name: config.value or "" for config in asked.configs},
+    )
+    return planned if isinstance(planned, Refusal) else _refuse_configs(node, asked) or planned
+
+
+def _refuse_configs(node: Node, asked: CreatableTopic) -> Refusal | None:
+    empty = [config.name for config in asked.configs if config.value is None]
+    if empty:
+        return Refusal(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(empty)}")
+    try:
+        TopicConfig({config.name: config.value for config in asked.configs}, node.config)
+    except ConfigRefused as refused:
+        return Refusal(ErrorCode.INVALID_CONFIG, str(refused))
+    return None
+
+
+def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=refusal.code, error_message=refusal.message, num_partitions=-1, configs=()
+    )
+
+
+def _made(node: Node, topic: Topic) -> CreatableTopicResult:
+    described = describe_topic(topic.configs, node.config)
+    configs = tuple(
+        CreatableTopicConfigs(
+            name=one.name,
+            value=one.value,
+            read_only=one.read_only,
+            config_source=one.source,
+            is_sensitive=one.sensitive,
+        )
+        for one in described
+    )
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        num_partitions=len(topic.partitions),
+        replication_factor=topic.replication_factor,
+        configs=configs,
+    )

@@ -1,0 +1,43 @@
+"""DescribeCluster, key 60, versions 0-2 (KIP-700).
+
+v1 endpoint type (KIP-919) · v2 fenced brokers (KIP-1073)
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api import authorized
+from rota.coordinator.api.node import Call, Node
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+def describe_cluster(node: Node, call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """The cluster's id, its controller, its brokers."""
+    if request.endpoint_type == CONTROLLERS:
+        why = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        return _refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, why)
+    if request.endpoint_type != BROKERS:
+        return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    wants_operations = request.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        cluster_id=node.topics.cluster_id,
+        controller_id=node.config.node_id,
+        brokers=(_this_broker(node, call),),
+        cluster_authorized_operations=authorized.CLUSTER if wants_operations else authorized.NOT_ASKED,
+    )
+
+
+def _refused(code: ErrorCode, why: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(error_code=code, error_message=why, cluster_id="")
+
+
+def _this_broker(node: Node, call: Call) -> DescribeClusterBroker:
+    return DescribeClusterBroker(
+        broker_id=node.config.node_id, host=call.reached_host, port=call.reached_port, rack=node.config.broker_rack
+    )

@@ -1,0 +1,97 @@
+"""DescribeConfigs, key 32, versions 1-4.
+
+v1 sources and synonyms (KIP-226) · v3 types and documentation (KIP-569) · v4 flexible
+
+Topics and this broker: every config with its value, source and default. The empty broker name stands for the defaults
+of all brokers, which can only be set dynamically, and Rota's are not: it has none. Broker loggers, client metrics and
+groups have no configs here.
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.cluster.topic import Refusal
+from rota.coordinator.cluster.topic_names import refuse_name
+from rota.coordinator.cluster.topics import unknown_topic
+from rota.coordinator.config.describe import Described, describe_broker, describe_topic
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+TOPIC, BROKER = 2, 4  # resource types of KIP-133
+
+
+def describe_configs(node: Node, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """Each resource is answered for itself."""
+    return DescribeConfigsResponse(results=tuple(_result(node, request, one) for one in request.resources))
+
+
+def _result(node: Node, request: DescribeConfigsRequest, asked: DescribeConfigsResource) -> DescribeConfigsResult:
+    found = _describe(node, asked)
+    if isinstance(found, Refusal):
+        return DescribeConfigsResult(
+            error_code=found.code,
+            error_message=found.message,
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
+        )
+    wanted = set(asked.configuration_keys or ())  # none named: all
+    return DescribeConfigsResult(
+        error_message="",
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=tuple(_config(request, one) for one in found if not wanted or one.name in wanted),
+    )
+
+
+def _describe(node: Node, asked: DescribeConfigsResource) -> list[Described] | Refusal:
+    if asked.resource_type == TOPIC:
+        return _describe_topic(node, asked.resource_name)
+    if asked.resource_type == BROKER:
+        return _describe_broker(node, asked.resource_name)
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Resources of type {asked.resource_type} have no configs here.")
+
+
+def _describe_topic(node: Node, name: str) -> list[Described] | Refusal:
+    refusal = refuse_name(name)
+    if refusal is not None:
+        return refusal
+    topic = node.topics.get(name)
+    return unknown_topic() if topic is None else describe_topic(topic.configs, node.config)
+
+
+def _describe_broker(node: Node, name: str) -> list[Described] | Refusal:
+    if not name:
+        return []
+    refusal = refuse_broker(node, name, "expected {} or empty string")
+    return describe_broker(node.config) if refusal is None else refusal
+
+
+def refuse_broker(node: Node, name: str, expected: str = "expected {}") -> Refusal | None:
+    """None when the resource's name is the id of this broker."""
+    if not name.removeprefix("-").isdecimal():
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) == node.config.node_id:
+        return None
+    why = f"Unexpected broker id, {expected.format(node.config.node_id)}, but received {name}"
+    return Refusal(ErrorCode.INVALID_REQUEST, why)
+
+
+def _config(request: DescribeConfigsRequest, one: Described) -> DescribeConfigsResourceResult:
+    synonyms = tuple(DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in one.synonyms)
+    return DescribeConfigsResourceResult(
+        name=one.name,
+        value=one.value,
+        read_only=one.read_only,
+        config_source=one.source,
+        is_sensitive=one.sensitive,
+        synonyms=synonyms if request.include_synonyms else (),
+        config_type=one.type,
+        documentation=one.doc if request.include_documentation else None,
+    )
