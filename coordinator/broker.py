@@ -63,8 +63,10 @@ class Broker:
     def __init__(self, config: BrokerConfig, *, memory: bool = False) -> None:
         self.config = config
         self.address: tuple[str, int] = ("", 0)
-        self.storage: Disk | Memory = Memory() if memory else Disk(Path(config.log_dirs[0]), config)
         self.now_ms = Clock().now_ms
+        self.storage: Disk | Memory = (
+            Memory() if memory else Disk(Path(config.log_dirs[0]), node_id=config.node_id, now_ms=self.now_ms)
+        )
         self.timers = Timers(self.now_ms)
         self.durability = Durability()
 
@@ -88,7 +90,7 @@ class Broker:
             self.listener = Listener(self._connections(), self.timers, self.now_ms)
             bound = await self.listener.start(self.config.listens)
         except BaseException:
-            self.storage.release()
+            self.storage.abandon()
             raise
         self.address = (bound[0].host, bound[0].port)
         self._every(UPKEEP_EVERY_MS, self._upkeep)
@@ -112,9 +114,13 @@ class Broker:
 
     async def _open(self) -> None:
         self.store = EmbeddedStore(self.storage.store_path)
-        self.topics = Topics(self.store, broker_id=self.config.node_id, fresh_uuid=lambda: os.urandom(16))
+        self.topics = Topics(
+            self.store,
+            broker_id=self.config.node_id,
+            fresh_uuid=lambda: os.urandom(16),
+            cluster_id=self.storage.cluster_id,
+        )
         await self.topics.load()
-        self.storage.identify(self.topics.cluster_id)
         self.partitions = Partitions(self.topics, self.storage.open_log, self._log_config)
         self.partitions.open()
         self.groups = self._coordinator()

@@ -29,11 +29,13 @@ class Topics:
     `fresh_uuid` draws 16 random bytes. `brokers` are the live ones, on which new partitions may be placed.
     """
 
-    def __init__(self, store: Store, *, broker_id: int, fresh_uuid: Callable[[], bytes]) -> None:
+    def __init__(
+        self, store: Store, *, broker_id: int, fresh_uuid: Callable[[], bytes], cluster_id: str | None = None
+    ) -> None:
         self.store = store
         self.broker_id = broker_id
         self.brokers: tuple[int, ...] = (broker_id,)
-        self.cluster_id = ""
+        self.cluster_id = cluster_id or ""  # of a new cluster; an old one's is in the store
         self._fresh_uuid = fresh_uuid
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
@@ -199,7 +201,8 @@ class Topics:
 
     async def _claim_cluster_id(self) -> str:
         if await self.store.exists(znodes.CLUSTER_ID) is None:
-            await self.store.create(znodes.CLUSTER_ID, znodes.cluster_node(znodes.uuid_text(self._fresh_uuid())))
+            fresh = self.cluster_id or znodes.uuid_text(self._fresh_uuid())
+            await self.store.create(znodes.CLUSTER_ID, znodes.cluster_node(fresh))
         data, _ = await self.store.get(znodes.CLUSTER_ID)
         return znodes.read_cluster(data)
 
