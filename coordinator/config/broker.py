@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import ConfigRefused, Definition, Support, unknown
-from rota.coordinator.config.listeners import Endpoint, advertised, endpoints
+from rota.coordinator.config.listeners import Endpoint, advertised, endpoints, host_limits
 
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
@@ -114,7 +114,7 @@ class BrokerConfig:
         self._check()
 
     def _derive(self) -> None:
-        if "broker.id" in self.properties and "node.id" not in self.properties:
+        if self.broker_id >= 0 and "node.id" not in self.properties:
             self.node_id = self.broker_id
         self.broker_id = self.node_id
         self.log_dirs = self.log_dirs or self.log_dir  # log.dirs unset is None until here
@@ -122,8 +122,7 @@ class BrokerConfig:
         self.advertises = advertised(self.advertised_listeners, self.properties)
 
     def _check(self) -> None:
-        if self.node_id < 0:
-            raise ConfigRefused("node.id", "Invalid value for configuration node.id: it cannot be negative")
+        host_limits(self.max_connections_per_ip_overrides)
         if not self.log_dirs:
             raise ConfigRefused("log.dirs", "Configuration log.dirs names no folder")
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:

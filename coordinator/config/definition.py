@@ -108,7 +108,7 @@ class Definition:
                 raise self._wrong(text, f"right are: {', '.join(self.choices)}")
         if isinstance(value, int | float) and not isinstance(value, bool) and value != self.also:
             low, high = self._bounds()
-            if (low is not None and value < low) or (high is not None and value > high):
+            if not ((low is None or low <= value) and (high is None or value <= high)):  # nan is in no range
                 raise self._wrong(text, f"right is {self.valid()}")
 
     def _bounds(self) -> tuple[float | None, float | None]:

@@ -41,22 +41,21 @@ def parse_properties(text: str) -> dict[str, str]:
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """(number of its first line, line) with continuations joined, comments and empty lines left out."""
-    joined, began = "", 0
+    pieces: list[str] = []
+    began = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = raw.lstrip(_BLANK)
-        if not joined:
+        if not began:
             if not line or line[0] in "#!":
                 continue
             began = number
         if (len(line) - len(line.rstrip("\\"))) % 2:
-            joined += line[:-1]
-            began = began or number
-            if joined:
-                continue
-        yield began, joined + line
-        joined = ""
-    if joined:
-        yield began, joined
+            pieces.append(line[:-1])
+            continue
+        yield began, "".join((*pieces, line))
+        pieces, began = [], 0
+    if pieces:
+        yield began, "".join(pieces)
 
 
 def _pair(number: int, line: str) -> tuple[str, str]:

@@ -1,0 +1,189 @@
+"""The settings of a broker: right as a whole or refused by name."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from rota.coordinator.config.broker import BrokerConfig, definition_of
+from rota.coordinator.config.broker_properties import USED
+from rota.coordinator.config.definition import ConfigRefused, Support
+from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.config.other_properties import foreign, others
+from rota.coordinator.config.presets import PRESETS
+
+DERIVED = {"properties", "warnings", "listens", "advertises"}
+
+
+def test_every_property_with_an_effect_is_one_attribute() -> None:
+    attributes = set(typing.get_type_hints(BrokerConfig)) - DERIVED
+    assert attributes == {name.replace(".", "_") for name in USED}
+
+
+def test_no_name_is_in_two_tables() -> None:
+    assert not set(USED) & set(others())
+    assert not set(foreign()) & (set(USED) | set(others()))
+
+
+@pytest.mark.parametrize("name", sorted({**USED, **others()}))
+def test_every_default_is_a_right_value(name: str) -> None:
+    definition = definition_of(name)
+    definition.parse(definition.default)
+    assert definition.valid()
+
+
+def test_defaults_are_those_that_groups_live_by() -> None:
+    config = BrokerConfig()
+    assert (config.group_min_session_timeout_ms, config.group_max_session_timeout_ms) == (6_000, 1_800_000)
+    assert (config.group_initial_rebalance_delay_ms, config.group_max_size) == (3_000, 2_147_483_647)
+    assert (config.offsets_topic_num_partitions, config.offsets_retention_minutes) == (50, 10_080)
+    assert config.listens == (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)
+    assert (config.advertises, config.log_dirs, config.warnings) == ((), ("rota-data",), ())
+
+
+def test_a_mistyped_name_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(ConfigRefused, match=r"nearest known name is group\.initial\.rebalance\.delay\.ms") as refused:
+        BrokerConfig({"group.initial.rebalance.delay": "0"})
+    assert refused.value.name == "group.initial.rebalance.delay"
+
+
+def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
+    with pytest.raises(ConfigRefused, match=r"^Unknown broker configuration zzz$"):
+        BrokerConfig({"zzz": "0"})
+    with pytest.raises(ConfigRefused, match="Unknown"):
+        BrokerConfig({"z" * 100_000: "0"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("num.partitions", "0", "from 1 to 2147483647"),
+        ("num.partitions", "many", "not a whole number"),
+        ("num.partitions", "2147483648", "from 1 to 2147483647"),
+        ("num.partitions", "", "not a whole number"),
+        ("num.partitions", "1_0", "not a whole number"),
+        ("num.partitions", "٣", "not a whole number"),
+        ("offsets.topic.replication.factor", "32768", "from 1 to 32767"),
+        ("delete.topic.enable", "yes", "true or false"),
+        ("log.cleanup.policy", "compact,shred", "compact, delete"),
+        ("compression.type", "brotli", "zstd"),
+        ("compression.gzip.level", "0", "or -1"),
+        ("log.cleaner.min.cleanable.ratio", "1.5", "from 0 to 1"),
+        ("log.cleaner.min.cleanable.ratio", "nan", "from 0 to 1"),
+        ("listeners", "127.0.0.1:9092", "PLAINTEXT://HOST:PORT"),
+        ("listeners", "PLAINTEXT://h:70000", "PLAINTEXT://HOST:PORT"),
+        ("listeners", "", "no address"),
+        ("listeners", "SSL://:9093", "TLS"),
+        ("listeners", "A://:1,a://:2", "two addresses"),
+        ("listeners", ",".join(f"L{n}://:{n}" for n in range(65)), "more than 64"),
+        ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092", "No client can reach"),
+        ("advertised.listeners", "PLAINTEXT://:9092", "No client can reach"),
+        ("max.connections.per.ip.overrides", "127.0.0.1", "host:count"),
+        ("group.min.session.timeout.ms", "1800001", "group.max.session.timeout.ms"),
+        ("broker.id", "-2", "from -1"),
+        ("node.id", "-1", "from 0"),
+        ("ssl.keystore.location", "/x", "TLS"),
+        ("authorizer.class.name", "a.B", "access control"),
+        ("zookeeper.connect", "localhost:2181", "ZooKeeper"),
+        ("super.users", "User:a", "access control"),
+        ("remote.log.storage.system.enable", "true", "tiered"),
+        ("listener.name.internal.ssl.key.password", "x", "single listener"),
+        ("num.io.threads", "lots", "whole number"),
+        ("log.dir", "", "no folder"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_would_be_right(name: str, value: str, says: str) -> None:
+    with pytest.raises(ConfigRefused, match=says) as refused:
+        BrokerConfig({name: value})
+    assert name in str(refused.value) or says in ("No client can reach", "no folder")
+
+
+def test_a_password_is_not_shown_when_it_is_refused() -> None:
+    with pytest.raises(ConfigRefused) as refused:
+        BrokerConfig({"ssl.key.password": "hunter2"})
+    assert "hunter2" not in str(refused.value)
+
+
+def test_what_has_no_effect_is_taken_with_a_warning() -> None:
+    config = BrokerConfig({"num.network.threads": "8", "ssl.protocol": "TLSv1.3"})
+    assert [line.split()[0] for line in config.warnings] == ["num.network.threads", "ssl.protocol"]
+    assert definition_of("num.network.threads").support is Support.NO_EFFECT
+
+
+def test_a_file_of_kafkas_own_start_up_guide_is_taken() -> None:
+    config = BrokerConfig(
+        {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": "localhost:9093",
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL",
+            "num.network.threads": "3",
+            "log.dirs": "/tmp/kraft-combined-logs",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "log.retention.hours": "168",
+        }
+    )
+    assert config.listens == (Endpoint("PLAINTEXT", "", 9092),)
+    assert config.advertises == (Endpoint("PLAINTEXT", "localhost", 9092),)
+
+
+def test_a_listener_is_protected_by_its_mapping_too() -> None:
+    with pytest.raises(ConfigRefused, match="OUTSIDE is protected"):
+        BrokerConfig({"listeners": "OUTSIDE://:9092", "listener.security.protocol.map": "OUTSIDE:SASL_SSL"})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PLAINTEXT://[::1]:9092", Endpoint("PLAINTEXT", "::1", 9092)),
+        ("plaintext://0.0.0.0:0", Endpoint("PLAINTEXT", "0.0.0.0", 0)),
+        (" PLAINTEXT://a-b.example:1 ", Endpoint("PLAINTEXT", "a-b.example", 1)),
+    ],
+)
+def test_addresses_are_read_in_kafkas_form(text: str, expected: Endpoint) -> None:
+    (endpoint,) = BrokerConfig({"listeners": text}).listens
+    assert endpoint == expected
+    assert BrokerConfig({"listeners": str(endpoint)}).listens == (endpoint,)
+
+
+@pytest.mark.parametrize(
+    ("given", "retention_ms"),
+    [
+        ({}, 168 * 3_600_000),
+        ({"log.retention.hours": "1"}, 3_600_000),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.minutes": "2"}, 120_000),
+        ({"log.retention.minutes": "-1"}, -1),
+        ({"log.retention.minutes": "2", "log.retention.ms": "5"}, 5),
+    ],
+)
+def test_the_finest_unit_wins(given: dict[str, str], retention_ms: int) -> None:
+    assert BrokerConfig(given).retention_ms == retention_ms
+
+
+def test_roll_time_has_two_units() -> None:
+    assert BrokerConfig({"log.roll.hours": "2"}).segment_ms == 7_200_000
+    assert BrokerConfig({"log.roll.hours": "2", "log.roll.ms": "9"}).segment_ms == 9
+
+
+def test_broker_id_is_an_older_name() -> None:
+    assert BrokerConfig({"broker.id": "7"}).node_id == 7
+    assert BrokerConfig({"broker.id": "7", "node.id": "8"}).broker_id == 8
+    assert BrokerConfig({"broker.id": "-1"}).node_id == BrokerConfig().node_id
+
+
+def test_changes_come_on_top_and_leave_the_old_settings_alone() -> None:
+    before = BrokerConfig({"num.partitions": "2", "node.id": "5"})
+    after = before.changed({"num.partitions": "3"})
+    assert (before.num_partitions, after.num_partitions, after.node_id) == (2, 3, 5)
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_every_preset_is_right(preset: str) -> None:
+    assert BrokerConfig(PRESETS[preset]).warnings == ()

@@ -1,0 +1,85 @@
+"""DescribeConfigs lists what Apache Kafka 4.3.1 lists: recorded from a running one in kafka-4.3.1.tsv."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.broker_properties import USED
+from rota.coordinator.config.definition import Source
+from rota.coordinator.config.describe import Described, Synonym, describe_broker, describe_topic
+
+RECORDED = [
+    line.split("\t")
+    for line in Path(__file__).with_name("kafka-4.3.1.tsv").read_text().splitlines()
+    if not line.startswith("#")
+]
+OURS = {  # defaults that differ, each with its reason in broker_properties.py
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "log.dir": "rota-data",
+    "node.id": "0",
+    "socket.listen.backlog.size": "1024",
+}
+
+
+def recorded(resource: str) -> dict[str, tuple[str, str, str, str]]:
+    return {row[1]: (row[2], OURS.get(row[1], row[3]), row[4], row[5]) for row in RECORDED if row[0] == resource}
+
+
+def shown(one: Described) -> tuple[str, str, str, str]:
+    default = next((each.value for each in one.synonyms if each.source is Source.DEFAULT), one.value)
+    return (
+        one.type.name,
+        "-" if default is None else default,
+        "read-only" if one.read_only else "dynamic",
+        "sensitive" if one.sensitive else "-",
+    )
+
+
+def test_a_topic_has_kafkas_configs_with_its_types_and_defaults() -> None:
+    described = describe_topic({}, BrokerConfig())
+    assert {one.name: shown(one) for one in described} == recorded("topic")
+    synonyms = {row[1]: row[6] for row in RECORDED if row[0] == "topic"}
+    assert {one.name: one.synonyms[0].name if one.synonyms else "-" for one in described} == synonyms
+
+
+def test_a_broker_has_kafkas_configs_with_its_types_and_defaults() -> None:
+    described = {one.name: shown(one) for one in describe_broker(BrokerConfig())}
+    own = {name for name in described if name.startswith("rota.")}
+    theirs = {name: facts for name, facts in described.items() if name not in own}
+    assert theirs == recorded("broker")
+    assert own == {name for name in USED if name.startswith("rota.")}
+
+
+def test_every_config_is_explained_in_one_line() -> None:
+    for one in (*describe_topic({}, BrokerConfig()), *describe_broker(BrokerConfig())):
+        assert one.doc.endswith(".")
+        assert "\n" not in one.doc
+
+
+def test_the_strongest_source_comes_first() -> None:
+    broker = BrokerConfig({"log.retention.hours": "1", "log.retention.minutes": "7"})
+    (one,) = (each for each in describe_topic({}, broker) if each.name == "retention.ms")
+    assert (one.value, one.source) == ("420000", Source.STATIC_BROKER)
+    assert one.synonyms == (
+        Synonym("log.retention.minutes", "7", Source.STATIC_BROKER),
+        Synonym("log.retention.hours", "1", Source.STATIC_BROKER),
+    )
+    (one,) = (each for each in describe_topic({"retention.ms": "5"}, broker) if each.name == "retention.ms")
+    assert (one.value, one.source, one.synonyms[0]) == ("5", Source.TOPIC, Synonym("retention.ms", "5", Source.TOPIC))
+
+
+def test_what_the_broker_was_told_is_static_with_the_default_behind_it() -> None:
+    described = {one.name: one for one in describe_broker(BrokerConfig({"num.partitions": "4", "node.id": "3"}))}
+    assert described["num.partitions"].value == "4"
+    assert described["num.partitions"].synonyms == (
+        Synonym("num.partitions", "4", Source.STATIC_BROKER),
+        Synonym("num.partitions", "1", Source.DEFAULT),
+    )
+    assert (described["node.id"].value, described["broker.id"].value) == ("3", "3")
+    assert described["broker.id"].source is Source.STATIC_BROKER
+
+
+def test_the_order_is_that_of_the_names() -> None:
+    names = [one.name for one in describe_broker(BrokerConfig())]
+    assert names == sorted(names)

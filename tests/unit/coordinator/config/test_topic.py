@@ -1,0 +1,102 @@
+"""The settings of a topic over those of its broker; what is refused is what Apache Kafka 4.3.1 refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.topic import TopicConfig, check_topic
+from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
+from rota.coordinator.log.contract import LogConfig
+
+
+def log_config(overrides: dict[str, str | None], **properties: str) -> LogConfig:
+    broker = BrokerConfig({name.replace("_", "."): value for name, value in properties.items()})
+    return TopicConfig(overrides, broker).log_config()
+
+
+def test_without_any_setting_the_log_has_its_own_defaults() -> None:
+    assert log_config({}) == LogConfig()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "field", "value"),
+    [
+        ({"segment.bytes": "1048576"}, "segment_bytes", 1_048_576),
+        ({"segment.ms": "5"}, "segment_ms", 5),
+        ({"index.interval.bytes": "9"}, "index_interval_bytes", 9),
+        ({"retention.ms": "-1"}, "retention_ms", None),
+        ({"retention.ms": " 5 "}, "retention_ms", 5),
+        ({"retention.bytes": "10"}, "retention_bytes", 10),
+        ({"retention.bytes": "-5"}, "retention_bytes", None),
+        ({"cleanup.policy": "compact"}, "compact", True),
+        ({"cleanup.policy": "compact"}, "delete", False),
+        ({"cleanup.policy": "delete, compact"}, "compact", True),
+        ({"cleanup.policy": ""}, "delete", False),
+        ({"min.compaction.lag.ms": "3"}, "min_compaction_lag_ms", 3),
+        ({"min.cleanable.dirty.ratio": "0.1"}, "min_cleanable_dirty_ratio", 0.1),
+        ({"delete.retention.ms": "3"}, "delete_retention_ms", 3),
+        ({"flush.messages": "1"}, "flush_messages", 1),
+        ({"max.message.bytes": "100"}, "message_bytes_max", 100),
+        ({"message.timestamp.type": "LogAppendTime"}, "log_append_time", True),
+    ],
+)
+def test_a_setting_reaches_the_log(overrides: dict[str, str | None], field: str, value: object) -> None:
+    changed = dataclasses.asdict(log_config(overrides))
+    assert changed[field] == value
+
+
+def test_the_broker_gives_what_the_topic_does_not_say() -> None:
+    config = log_config({"segment.ms": "7"}, log_roll_hours="1", log_retention_minutes="2", message_max_bytes="99")
+    assert (config.segment_ms, config.retention_ms, config.message_bytes_max) == (7, 120_000, 99)
+
+
+def test_the_rest_is_at_hand_too() -> None:
+    topic = TopicConfig({"min.insync.replicas": "2", "compression.type": "lz4"}, BrokerConfig())
+    assert (topic.min_insync_replicas, topic.compression_type) == (2, "lz4")
+    assert (topic.timestamp_before_max_ms, topic.timestamp_after_max_ms) == (2**63 - 1, 3_600_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("retention.mss", "1", "nearest known name is retention.ms"),
+        ("retention.ms", "abc", "not a whole number"),
+        ("retention.ms", "-2", "from -1"),
+        ("retention.ms", "", "not a whole number"),
+        ("retention.ms", None, "Null value not supported"),
+        ("cleanup.policy", "shred", "compact, delete"),
+        ("segment.bytes", "10", "from 1048576"),
+        ("compression.type", "GZIP", "gzip"),
+        ("message.timestamp.type", "createtime", "CreateTime"),
+        ("preallocate", "yes", "true or false"),
+        ("min.cleanable.dirty.ratio", "2", "from 0 to 1"),
+        ("compression.gzip.level", "0", "from 1 to 9, or -1"),
+        ("max.message.bytes", "3000000000", "to 2147483647"),
+        ("message.timestamp.after.max.ms", "9223372036854775808", "to 9223372036854775807"),
+        ("segment.ms", "1e3", "not a whole number"),
+        ("remote.storage.enable", "true", "not supported"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_what_would_be_right(name: str, value: str | None, says: str) -> None:
+    with pytest.raises(ConfigRefused, match=says):
+        check_topic({name: value})
+
+
+@pytest.mark.parametrize(
+    "overrides", [{"preallocate": "TRUE"}, {"retention.ms": "+5"}, {"cleanup.policy": "compact,compact"}]
+)
+def test_what_kafka_takes_is_taken(overrides: dict[str, str | None]) -> None:
+    assert check_topic(overrides) == overrides
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ConfigRefused, match=r"max\.compaction\.lag\.ms"):
+        TopicConfig({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}, BrokerConfig())
+
+
+def test_every_synonym_belongs_to_a_topic_config() -> None:
+    assert set(SYNONYMS) <= set(TOPIC)
