@@ -15,7 +15,7 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
-from rota.coordinator.api.node import Call
+from rota.coordinator.api.node import Call, HangUp
 from rota.coordinator.server.dispatch import Known, UnknownApi, read_head, skip_tags
 from rota.coordinator.server.frames import Framer
 from rota.coordinator.server.parked import Parked
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
                 self._serve(frame)
                 if self._brakes:
                     break
-        except (DecodeError, UnknownApi) as why:
+        except (DecodeError, UnknownApi, HangUp) as why:
             self.end(str(why))
         except (IndexError, struct.error):
             self.end("a frame shorter than its header")
