@@ -5,19 +5,27 @@ Laws
     A length is checked against what is left before anything is taken; work and memory are bounded by the input.
     Arithmetic is int64 that wraps, as on the wire, so that no record can overflow into an exception.
 
-`i64` is for the compiler alone: annotations are never evaluated, so that nothing needs it at run time.
+`i64` is for the compiler alone: annotations are never evaluated, and nothing of the compiler is needed at run time.
 A record (KIP-98): length varint, attributes i8, timestamp delta varlong, offset delta varint, key, value (length
 varint, -1 is null), headers (count varint; key, value). Varints are zigzag.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rota.protocol.records.errors import CorruptBatch
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
+
+try:
+    from mypy_extensions import mypyc_attr
+except ImportError:  # it speaks to the compiler alone
+
+    def mypyc_attr(*attrs: str, **kwattrs: object) -> Any:  # type: ignore[misc]
+        return lambda kind: kind
+
 
 RECORD_BYTES_MIN: Final = 7
 INT64_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
@@ -27,6 +35,7 @@ FAR_TIME: Final = (1 << 62) - 1  # beyond it, base and delta may have left int64
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
+@mypyc_attr(acyclic=True)  # holds bytes and text alone: the garbage collector need not walk a million of them
 class Record:
     """One record: offset, timestamp (ms since the epoch, -1 none), key, value (None: a tombstone), headers."""
 
