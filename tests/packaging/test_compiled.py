@@ -1,0 +1,71 @@
+"""The record codec compiled, and not compiled: one source, three wishes, with and without a C compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RECORDS = Path("src/rota/protocol/records")
+SAYS = "from rota.protocol.records import COMPILED; print(COMPILED)"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a build needs, apart: it leaves traces, and what it compiles must not reach the other tests."""
+    folder = tmp_path_factory.mktemp("tree")
+    for name in ("pyproject.toml", "setup.py"):
+        shutil.copy(ROOT / name, folder)
+    for name in ("README.md", "LICENSE"):
+        (folder / name).touch()
+    only_source = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(ROOT / "protocol", folder / "src" / "rota" / "protocol", ignore=only_source)
+    return folder
+
+
+def build(tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    wished = {name: value for name, value in os.environ.items() if name not in ("ROTA_COMPILE", "CC")}
+    return subprocess.run(command, cwd=tree, env=wished | environment, capture_output=True, text=True, check=False)
+
+
+def compiled(tree: Path) -> list[Path]:
+    return sorted((tree / RECORDS).glob("*.so"))
+
+
+def is_compiled(tree: Path) -> bool:
+    environment = os.environ | {"PYTHONPATH": str(tree / "src")}
+    return subprocess.check_output([sys.executable, "-c", SAYS], cwd=tree, env=environment, text=True) == "True\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the paths of a compiler are those of Linux and macOS")
+def test_one_source_with_and_without_a_compiler(tree: Path) -> None:
+    if shutil.which("cc") is not None:
+        done = build(tree, ROTA_COMPILE="1")
+        assert done.returncode == 0, done.stderr
+        assert len(compiled(tree)) == 2
+        assert is_compiled(tree)
+        source = sha256((tree / RECORDS / "fast.py").read_bytes()).hexdigest().encode()
+        assert [source in library.read_bytes() for library in compiled(tree)].count(True) == 1
+
+    done = build(tree, ROTA_COMPILE="0")
+    assert done.returncode == 0, done.stderr
+    assert compiled(tree) == [], "what an earlier build left would shadow the file"
+    assert not is_compiled(tree)
+
+    (tree / RECORDS / "fast.cpython-0-stale.so").touch()
+    shutil.rmtree(tree / "build", ignore_errors=True)
+    done = build(tree, CC="/bin/false")
+    assert done.returncode == 0, done.stderr
+    assert "stays interpreted" in done.stdout + done.stderr
+    assert compiled(tree) == []
+    assert not is_compiled(tree)
+
+    done = build(tree, CC="/bin/false", ROTA_COMPILE="1")
+    assert done.returncode != 0, "who insists is told"
