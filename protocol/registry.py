@@ -62,10 +62,19 @@ class Api:
     response: type[Any]
 
     @property
+    def title(self) -> str:
+        """The first line of the message file."""
+        return self._head[0]
+
+    @property
     def notes(self) -> str:
-        """What each version brought, on one line: the head of the message file without its title."""
-        _, _, rest = str(sys.modules[self.request.__module__].__doc__).partition("\n\n")
-        return " · ".join(rest.split("\n")).strip(" ·")
+        """What each version brought, on one line: the rest of the file's head."""
+        return self._head[1]
+
+    @property
+    def _head(self) -> tuple[str, str]:
+        title, _, rest = str(sys.modules[self.request.__module__].__doc__).partition("\n\n")
+        return title, " · ".join(rest.split("\n")).strip(" ·")
 
 
 _MESSAGES: Final[tuple[tuple[type[Any], type[Any]], ...]] = (

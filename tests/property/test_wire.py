@@ -101,7 +101,7 @@ def instances(node: Shape) -> st.SearchStrategy[Any]:
 
 
 @cache
-def instances_of(message: type[Any], version: int) -> st.SearchStrategy[Any]:
+def instances_of(message: Any, version: int) -> st.SearchStrategy[Any]:
     return instances(layout(message, version))
 
 
@@ -214,7 +214,7 @@ def kio_type(message: type[Any], version: int) -> type[Any] | None:
 
 
 @cache
-def kafka_python_type(message: type[Any]) -> type[Any] | None:
+def kafka_python_type(message: Any) -> type[Any] | None:
     """The bare schema: kafka-python's own classes rename fields and turn some numbers into sets."""
     try:
         struct = StructField(load_json(message.__name__))
