@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NewType
 
+import structlog
+
 from rota.coordinator.log.contract import Appended, Log, StorageFailed
 from rota.protocol.errors import ErrorCode
+
+log = structlog.get_logger("rota.partition")
 
 Waiter = NewType("Waiter", int)
 
@@ -24,7 +28,7 @@ class Partition:
 
     def __init__(self, topic: str, topic_id: bytes, index: int, leader_epoch: int, log: Log | None) -> None:
         self.topic, self.topic_id, self.index, self.leader_epoch = topic, topic_id, index, leader_epoch
-        self.offline: str | None = None if log is not None else "its log was not opened"
+        self.offline: str | None = None
         self._log = log
         self._waiters: dict[Waiter, Callable[[], None]] = {}
         self._next = 0
@@ -40,7 +44,7 @@ class Partition:
     @property
     def log(self) -> Log:
         """Raises StorageFailed while offline."""
-        if self._log is None or self.offline is not None:
+        if self.offline is not None or self._log is None:
             raise StorageFailed(f"{self.topic}-{self.index} is offline: {self.offline}")
         return self._log
 
@@ -93,14 +97,17 @@ class Partition:
         self._waiters.pop(waiter, None)
 
     def fail(self, reason: str) -> None:
-        """Take it offline. The first reason stays."""
+        """Take it offline and say why in the log. The first reason stays."""
         if self.offline is None:
+            log.error("Partition offline", topic=self.topic, partition=self.index, reason=reason)
             self.offline = reason
             self._wake()
 
     def gone(self) -> None:
         """The topic was deleted, or the broker stops: tell whoever still waits."""
-        self.fail("the partition is no longer here")
+        if self.offline is None:
+            self.offline = "it is no longer here"
+            self._wake()
 
     def _wake(self) -> None:
         if self._waiters:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import structlog
-
 from rota.coordinator.cluster.changes import Change, ConfigChanged, PartitionsAdded, TopicCreated, TopicDeleted
 from rota.coordinator.cluster.partition import Partition, Waiter
 from rota.coordinator.cluster.topic import PartitionState, Topic
@@ -22,6 +20,7 @@ __all__ = ["Partition", "Partitions", "Waiter"]
 
 OpenLog = Callable[[Topic, int, LogConfig], Log]  # raises StorageFailed
 ConfigOf = Callable[[Topic], LogConfig]
+_DONE = object()
 
 
 class Partitions:
@@ -33,7 +32,7 @@ class Partitions:
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._upkeep: Iterator[Partition] = iter(())
-        self._log = structlog.get_logger(__name__)
+        self._compaction: tuple[Partition, Iterator[None]] | None = None
         topics.on_change(self._changed)
 
     def get(self, topic: str, index: int) -> Partition | None:
@@ -51,15 +50,21 @@ class Partitions:
         for topic in self.topics:
             self._host(topic, topic.partitions)
 
-    def maintain(self, now_ms: int, slice_partitions: int = 16) -> None:
-        """Retention and compaction of the next few partitions; call it again and again."""
+    def maintain(self, now_ms: int, slice_partitions: int = 16) -> bool:
+        """Retention and compaction of the next few partitions, or the next slice of a compaction under way.
+
+        Call it again and again; True asks to be called again soon, because a compaction is not done.
+        """
+        if self._compaction is not None:
+            return self._compact_on(*self._compaction)
         for _ in range(min(slice_partitions, len(self._by_name))):
             partition = next(self._upkeep, None)
             if partition is None:
                 self._upkeep = iter(self.all())
-                return
-            if partition.offline is None:
-                self._tend(partition, now_ms)
+                break
+            if self._tend(partition, now_ms):
+                return True
+        return False
 
     def flush(self) -> None:
         """Everything appended so far is on the medium when this returns, but for partitions that failed."""
@@ -95,15 +100,15 @@ class Partitions:
             self._by_id[topic.topic_id, state.index] = partition
 
     def _opened(self, topic: Topic, state: PartitionState, config: LogConfig) -> Partition:
-        log, reason = None, ""
+        log: Log | None = None
+        reason = ""
         try:
             log = self._open_log(topic, state.index, config)
         except StorageFailed as error:
             reason = str(error)
         partition = Partition(topic.name, topic.topic_id, state.index, state.leader_epoch, log)
         if log is None:
-            partition.offline = reason
-            self._say_offline(partition)
+            partition.fail(reason)
         return partition
 
     def _remove(self, topic: Topic) -> None:
@@ -122,13 +127,26 @@ class Partitions:
             if partition is not None and partition.offline is None:
                 partition.log.config = config
 
-    def _tend(self, partition: Partition, now_ms: int) -> None:
-        def tend(log: Log) -> None:
-            log.retain(now_ms)
-            if log.config.compact:
-                log.compact(now_ms)
+    def _tend(self, partition: Partition, now_ms: int) -> bool:
+        """Whether a compaction began that is not done."""
+        self._guard(partition, lambda log: log.retain(now_ms))
+        if partition.offline is not None or not partition.log.config.compact:
+            return False
+        return self._compact_on(partition, partition.log.compact_slices(now_ms))
 
-        self._guard(partition, tend)
+    def _compact_on(self, partition: Partition, slices: Iterator[None]) -> bool:
+        """One more slice; False when there was none left, or the partition went offline or away."""
+        self._compaction = None
+
+        def one_more(_: Log) -> None:
+            if next(slices, _DONE) is not _DONE:
+                self._compaction = partition, slices
+
+        self._guard(partition, one_more)
+        return self._is_compacting()
+
+    def _is_compacting(self) -> bool:
+        return self._compaction is not None
 
     def _guard(self, partition: Partition, work: Callable[[Log], object]) -> None:
         """Do something to the log of one partition; a failure takes that one offline."""
@@ -138,7 +156,3 @@ class Partitions:
             work(partition.log)
         except StorageFailed as error:
             partition.fail(str(error))
-            self._say_offline(partition)
-
-    def _say_offline(self, partition: Partition) -> None:
-        self._log.error("partition offline", topic=partition.topic, partition=partition.index, reason=partition.offline)

@@ -7,7 +7,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -132,6 +132,9 @@ class Log(Protocol):
 
     def compact(self, now_ms: int, *, force: bool = False) -> int:
         """Keep the last value of each key in the inactive segments; returns bytes freed. Offsets do not change."""
+
+    def compact_slices(self, now_ms: int, *, force: bool = False) -> Iterator[None]:
+        """The work of `compact` in slices of a few milliseconds; the log may be used in any way between them."""
 
     def flush(self) -> None:
         """Everything appended so far is on the medium when this returns."""
