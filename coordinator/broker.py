@@ -43,6 +43,7 @@ log = structlog.get_logger("rota.broker")
 
 LOAD_BEFORE_LISTENING_S: Final = 0.15  # groups that come back this fast are never seen loading
 UPKEEP_EVERY_MS: Final = 1_000
+COMPACTION_PAUSE_MS: Final = 10  # between two slices of a compaction under way
 MINUTE_MS: Final = 60_000
 
 
@@ -213,7 +214,8 @@ class Broker:
         self.timers.at(("broker", call.__name__), self.now_ms() + period_ms, ring)
 
     def _upkeep(self) -> None:
-        self.partitions.maintain(self.now_ms())
+        if self.partitions.maintain(self.now_ms()):
+            self.timers.at(("broker", "compaction"), self.now_ms() + COMPACTION_PAUSE_MS, self._upkeep)
 
     def _expire_offsets(self) -> None:
         self.groups.expire_offsets(self.config.offsets_retention_minutes * MINUTE_MS)
