@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from collections.abc import Sequence
@@ -97,26 +98,34 @@ class Member:
 def settled(address: str, group: str, count: int) -> list[Member]:
     """A group of that many members in one generation."""
     members = [Member(group, Wire(address)) for _ in range(count)]
-    for member in members:  # each gets its id first, so that the next round holds them all
+    for member in members:  # each gets its id first
         member.ask_to_join()
     for member in members:
         member.joined()
-    while len({member.generation for member in members}) > 1 or members[0].generation < 0:
-        round_of(members)
-    return members
-
-
-def round_of(members: Sequence[Member]) -> None:
-    """One rebalance: every member joins, then every member syncs."""
-    for member in members:
-        member.ask_to_join()
-    joined = [member.joined() for member in members]
-    if not all(joined):
-        return
+    gather(members)
     for member in members:
         member.ask_to_sync()
     for member in members:
-        member.synced()
+        assert member.synced()
+    return members
+
+
+def gather(members: Sequence[Member]) -> None:
+    """Everybody joins, again and again, until the leader is told of all of them; all are in that generation then."""
+    waiting: set[int] = set()
+    final = -1
+    while final < 0 or waiting:
+        for number, member in sorted(enumerate(members), key=lambda one: not one[1].leads):
+            if final < 0 and number not in waiting:
+                member.ask_to_join()
+                waiting.add(number)
+        ready, _, _ = select.select([members[number].wire.socket for number in waiting], [], [], RETRY_S)
+        for number in [number for number in waiting if members[number].wire.socket in ready]:
+            waiting.discard(number)
+            member = members[number]
+            if member.joined() and member.leads and len(member.others) == len(members):
+                final = member.generation
+    assert {member.generation for member in members} == {final}
 
 
 def rebalance(members: Sequence[Member]) -> float:
