@@ -1,0 +1,61 @@
+"""Where Rota answers otherwise than Kafka, and why. docs/NON_OBVIOUS.md has the same table, written from this one:
+
+python -m tests.interop.differential.explained
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One kind of difference: in requests of `kind`, at places that match `where`, from `kafka` to `rota`."""
+
+    name: str
+    kind: str
+    where: str  # a regular expression over the path, such as `\\.answer\\.leader`
+    kafka: Any
+    rota: Any
+    reason: str
+
+    def covers(self, kind: str, at: str, kafka: Any, rota: Any) -> bool:
+        return kind == self.kind and bool(re.fullmatch(self.where, at)) and (kafka, rota) == (self.kafka, self.rota)
+
+
+EXPLAINED: tuple[Explained, ...] = ()
+
+# what the sequence avoids, because Kafka itself does not answer it in the same way twice, or at all
+AVOIDED: tuple[tuple[str, str], ...] = (
+    (
+        "Who leads after the leader left",
+        "Kafka takes the first key of a hash map of member ids, which are random. Rota takes the member that has been "
+        "in the group longest. The sequence gives such a group up and goes on with a new one.",
+    ),
+    (
+        "A vote of assignors that ends in a tie",
+        "Kafka takes the first of a hash map of assignor names. The members of the sequence prefer in one order.",
+    ),
+    (
+        "Two parked joins, or two parked syncs, of one member id",
+        "Kafka forgets the first and never answers it. Rota answers every request exactly once (law G4).",
+    ),
+    (
+        "The order of members and groups in DescribeGroups, ListGroups, JoinGroup",
+        "That of a hash map in Kafka; compared as sets.",
+    ),
+)
+
+
+def table() -> str:
+    """The section of docs/NON_OBVIOUS.md, as Markdown."""
+    rows = [f"| {why.name} | `{why.kafka}` | `{why.rota}` | {why.reason} |" for why in EXPLAINED]
+    head = ["| what | Kafka | Rota | why |", "|---|---|---|---|"] if rows else ["None."]
+    avoided = [f"- **{what}.** {why}" for what, why in AVOIDED]
+    return "\n".join(["### Differences", "", *head, *rows, "", "### Not compared", "", *avoided]) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")

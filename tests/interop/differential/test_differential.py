@@ -1,0 +1,47 @@
+"""Issue point 10: the same random requests to Rota and to Apache Kafka, answered alike.
+
+Kafka's side is a recording, so that this runs without Java; `make interop` asks a live Kafka (ROTA_PEER=HOST:PORT),
+with more seeds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from tests.interop.differential.comparison import compare
+from tests.interop.differential.recording import RECORDED_SEEDS, REQUESTS, recorded, transcript
+
+PEER = os.environ.get("ROTA_PEER")
+SEEDS = [int(seed) for seed in os.environ.get("ROTA_SEEDS", "2 3").split()]
+
+
+@pytest.mark.parametrize("seed", RECORDED_SEEDS)
+def test_rota_answers_as_the_recorded_kafka(bootstrap: str, seed: int) -> None:
+    compare(recorded(seed), transcript(bootstrap, seed))
+
+
+@pytest.mark.parametrize("seed", RECORDED_SEEDS)
+def test_the_recording_is_worth_comparing(seed: int) -> None:
+    """All states, parked requests, takeovers and refusals occur in it."""
+    lines = list(recorded(seed))
+    assert len(lines) == REQUESTS
+    assert {line.get("state") for line in lines} >= {
+        "Empty", "Dead", "PreparingRebalance", "CompletingRebalance", "Stable",
+    }  # fmt: skip
+    codes = {line["answer"]["error_code"] for line in lines if "error_code" in (line.get("answer") or ())}
+    assert codes >= {0, 22, 23, 24, 25, 26, 27, 79, 82}
+    assert any(line.get("answer") == "parked" for line in lines)
+    assert any(line.get("released") for line in lines)
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(PEER is None, reason="ROTA_PEER names no running Apache Kafka")
+@pytest.mark.parametrize("seed", [*SEEDS, None])
+def test_rota_answers_as_the_living_kafka(bootstrap: str, seed: int | None) -> None:
+    assert PEER is not None
+    if seed is None:
+        seed = random.SystemRandom().randrange(1_000_000)
+        print(f"seed {seed}")
+    compare(transcript(PEER, seed), transcript(bootstrap, seed))
