@@ -47,6 +47,7 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Park
         bytes_max,
         committed=request.isolation_level == READ_COMMITTED,
         old=call.version < STORAGE_ERROR_SINCE,
+        knows=context.knows,
     )
     if _replica_id(request) > CONSUMER_MAX:
         return _response(node, context, _to_follower(plan))
@@ -99,7 +100,7 @@ def _replica_id(request: FetchRequest) -> int:
 def _to_follower(plan: FetchPlan) -> list[Told]:
     """No partition has followers yet."""
     refusals: list[Told] = [
-        (key, refused(key[1], ErrorCode.NOT_LEADER_OR_FOLLOWER, committed=False)) for key, _ in plan.wants
+        (key, refused(key[1], ErrorCode.NOT_LEADER_OR_FOLLOWER, committed=False)) for key, _, _ in plan.wants
     ]
     return refusals + plan.lost
 

@@ -8,12 +8,12 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from rota.coordinator.log.contract import OffsetOutOfRange, StorageFailed
-from rota.coordinator.server.epochs import epoch_end, fence
+from rota.coordinator.server.epochs import NO_EPOCH, epoch_end, fence
 from rota.coordinator.server.fetch_sessions import Want
 from rota.coordinator.server.places import Key, Places
 from rota.protocol.errors import ErrorCode
@@ -26,6 +26,7 @@ UNKNOWN: Final = -1
 NO_RECORDS: Final = b""
 
 Told = tuple[Key, PartitionData]
+Knows = Callable[[Key, int, int], bool]  # (partition, its high watermark, its log start): was all of that told before?
 
 
 @dataclass(slots=True)
@@ -40,27 +41,40 @@ class Reading:
 class FetchPlan:
     """The partitions of one fetch. Those that are nowhere (`lost`) are answered with the others, and wake nobody."""
 
-    __slots__ = ("_bytes_max", "_committed", "_old", "_places", "lost", "wants")
+    __slots__ = ("_bytes_max", "_committed", "_knows", "_old", "_places", "lost", "wants")
 
     def __init__(
-        self, places: Places, wants: Iterable[tuple[Key, Want]], bytes_max: int, *, committed: bool, old: bool
+        self,
+        places: Places,
+        wants: Iterable[tuple[Key, Want]],
+        bytes_max: int,
+        *,
+        committed: bool,
+        old: bool,
+        knows: Knows | None = None,
     ) -> None:
-        """`committed`: only what transactions left standing. `old`: a client that does not know all error codes."""
+        """`committed`: only what transactions left standing. `old`: a client that does not know all error codes.
+
+        `knows` spares the answers that would say nothing new; without it there is one for each partition.
+        """
         self._places, self._bytes_max, self._committed, self._old = places, max(bytes_max, 0), committed, old
-        self.wants: list[tuple[Key, Want]] = []
+        self._knows = knows
+        self.wants: list[tuple[Key, Want, Partition]] = []
         self.lost: list[Told] = []
         for key, want in wants:
-            error = places.missing(key)
-            if error is ErrorCode.NONE:
-                self.wants.append((key, want))
+            partition = places.find(key)
+            if partition is not None:
+                self.wants.append((key, want, partition))
             else:
-                self.lost.append((key, refused(key[1], error, committed=True)))
+                self.lost.append((key, refused(key[1], places.missing(key), committed=True)))
 
     def read(self) -> Reading:
         """Read what there is now."""
         reading, left, whole = Reading(), self._bytes_max, True
-        for key, want in self.wants:
-            answer = self._answer(key, want, min(max(want.bytes_max, 0), left), whole)
+        for key, want, partition in self.wants:
+            answer = self._answer(key, want, partition, left, whole)
+            if answer is None:
+                continue
             size = len(answer.records or NO_RECORDS)
             if size:
                 whole, left = False, max(left - size, 0)
@@ -73,40 +87,45 @@ class FetchPlan:
 
     def watches(self, reading: Reading) -> Iterator[tuple[Partition, int, int]]:
         """(partition, bytes ready, bytes it may give at most) for a fetch that waits."""
-        for (key, want), (_, answer) in zip(self.wants, reading.answers, strict=False):
-            partition = self._places.find(key)
-            assert partition is not None, "a partition of this turn is gone"
-            yield partition, len(answer.records or NO_RECORDS), want.bytes_max
+        ready = {key: len(answer.records or NO_RECORDS) for key, answer in reading.answers}
+        for key, want, partition in self.wants:
+            yield partition, ready.get(key, 0), want.bytes_max
 
-    def _answer(self, key: Key, want: Want, bytes_max: int, whole: bool) -> PartitionData:
-        partition = self._places.find(key)
-        if partition is None:
-            return refused(key[1], self._places.missing(key), committed=self._committed)
+    def _answer(self, key: Key, want: Want, partition: Partition, left: int, whole: bool) -> PartitionData | None:
+        """None when there is nothing new to say."""
         try:
-            error = fence(partition, want.leader_epoch)
-            if error is not ErrorCode.NONE:
-                return refused(key[1], error, committed=self._committed)
-            diverging = _diverging(partition, want)
-            records = NO_RECORDS if diverging else _read(partition, want.offset, bytes_max, whole)
-            return self._found(partition, records, diverging)
+            log = partition.log
+            if want.leader_epoch != NO_EPOCH:
+                error = fence(partition, want.leader_epoch)
+                if error is not ErrorCode.NONE:
+                    return refused(key[1], error, committed=self._committed)
+            end, start = partition.high_watermark, log.log_start_offset
+            diverging = None if want.last_fetched_epoch == NO_EPOCH else _diverging(partition, want, start)
+            records = NO_RECORDS
+            if diverging is None:
+                if want.offset != end:
+                    records = _read(partition, want, left, whole)
+                elif self._knows is not None and self._knows(key, end, start):
+                    return None
         except OffsetOutOfRange:
             return refused(key[1], ErrorCode.OFFSET_OUT_OF_RANGE, committed=self._committed)
         except StorageFailed:
-            error = ErrorCode.NOT_LEADER_OR_FOLLOWER if self._old else ErrorCode.KAFKA_STORAGE_ERROR
-            return refused(key[1], error, committed=self._committed)
-
-    def _found(self, partition: Partition, records: bytes, diverging: EpochEndOffset | None) -> PartitionData:
-        """Without transactions every record is stable, and none was ever aborted."""
+            return refused(key[1], self._trouble(key, partition), committed=self._committed)
         return PartitionData(
-            partition_index=partition.index,
-            error_code=0,
-            high_watermark=partition.high_watermark,
-            last_stable_offset=partition.high_watermark,
-            log_start_offset=partition.log_start_offset,
+            partition_index=key[1],
+            high_watermark=end,
+            last_stable_offset=end,  # without transactions every record is stable, and none was ever aborted
+            log_start_offset=start,
             diverging_epoch=diverging,
             aborted_transactions=() if self._committed else None,
             records=records,
         )
+
+    def _trouble(self, key: Key, partition: Partition) -> ErrorCode:
+        """What is wrong with a partition that is offline, or that went while the fetch waited."""
+        if self._places.find(key) is not partition:
+            return self._places.missing(key) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if self._old else ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def refused(index: int, error: ErrorCode, *, committed: bool) -> PartitionData:
@@ -121,20 +140,16 @@ def refused(index: int, error: ErrorCode, *, committed: bool) -> PartitionData:
     )
 
 
-def _read(partition: Partition, offset: int, bytes_max: int, whole: bool) -> bytes:
+def _read(partition: Partition, want: Want, left: int, whole: bool) -> bytes:
     """Raises OffsetOutOfRange, StorageFailed."""
-    if offset == partition.high_watermark:
-        return NO_RECORDS
-    records = partition.read(offset, bytes_max)
+    bytes_max = min(max(want.bytes_max, 0), left)
+    records = partition.read(want.offset, bytes_max)
     return records if whole or len(records) <= bytes_max else NO_RECORDS
 
 
-def _diverging(partition: Partition, want: Want) -> EpochEndOffset | None:
+def _diverging(partition: Partition, want: Want, start: int) -> EpochEndOffset | None:
     """Where the consumer's history parts from ours (KIP-595). Raises OffsetOutOfRange, StorageFailed."""
-    if want.last_fetched_epoch == UNKNOWN:
-        return None
     epoch, end = epoch_end(partition, want.last_fetched_epoch)
-    start = partition.log_start_offset
     if UNKNOWN in (epoch, end) or want.offset < start:
         raise OffsetOutOfRange(want.offset, start, partition.high_watermark)
     if epoch < want.last_fetched_epoch or end < want.offset:

@@ -126,6 +126,7 @@ class Refused:
     """The session is not there, or not at that epoch: nothing is read."""
 
     __slots__ = ("error",)
+    knows: Final = None
 
     def __init__(self, error: ErrorCode) -> None:
         self.error = error
@@ -142,6 +143,7 @@ class Sessionless:
 
     __slots__ = ("_wants",)
     error: Final = ErrorCode.NONE
+    knows: Final = None
 
     def __init__(self, wants: dict[Key, Want]) -> None:
         self._wants = wants
@@ -158,6 +160,7 @@ class Full:
 
     __slots__ = ("_asked", "_sessions")
     error: Final = ErrorCode.NONE
+    knows: Final = None
 
     def __init__(self, sessions: FetchSessions, asked: Asked) -> None:
         self._sessions, self._asked = sessions, asked
@@ -181,6 +184,15 @@ class Incremental:
 
     def wants(self) -> Iterable[tuple[Key, Want]]:
         return [(key, cached.want) for key, cached in self._session.partitions.items()]
+
+    def knows(self, key: Key, high_watermark: int, log_start_offset: int) -> bool:
+        """Whether that was told before, so that an answer without records would say nothing new."""
+        cached = self._session.partitions.get(key)
+        return (
+            cached is not None
+            and cached.high_watermark == high_watermark
+            and cached.log_start_offset == log_start_offset
+        )
 
     def select(self, answers: Sequence[tuple[Key, A]], now_ms: int) -> Selected[A]:
         session = self._session

@@ -24,33 +24,32 @@ _TIMER: Final = "fetch"
 
 
 class _Watched:
-    """One partition of a waiting fetch. `bytes_ready` counts what it could give now, at most `bytes_max`."""
+    """Counts what one partition of a waiting fetch could give now, at most `bytes_max`."""
 
-    __slots__ = ("bytes_max", "bytes_ready", "log_bytes", "partition", "poll", "waiter")
+    __slots__ = ("_bytes_max", "_bytes_ready", "_log_bytes", "_partition", "_poll")
 
     def __init__(self, poll: LongPoll[T], partition: Partition, bytes_ready: int, bytes_max: int) -> None:
-        self.poll, self.partition = poll, partition
-        self.bytes_ready, self.bytes_max = bytes_ready, max(bytes_max, 1)
-        self.log_bytes = partition.log.size_bytes
-        self.waiter: Waiter = partition.watch(self.woken)
+        self._poll, self._partition = poll, partition
+        self._bytes_ready, self._bytes_max = bytes_ready, max(bytes_max, 1)
+        self._log_bytes = partition.log.size_bytes
 
     def woken(self) -> None:
-        if self.poll.bytes_missing <= 1 or self.partition.offline is not None:
-            self.poll.settle()
+        if self._partition.offline is not None:
+            self._poll.settle()
             return
-        log_bytes = self.partition.log.size_bytes
-        grown = log_bytes - self.log_bytes
-        self.log_bytes = log_bytes
+        log_bytes = self._partition.log.size_bytes
+        grown = log_bytes - self._log_bytes
+        self._log_bytes = log_bytes
         # Retention between two appends makes the log shrink: count at least something, the deadline does the rest.
-        ready = min(self.bytes_ready + max(grown, 1), self.bytes_max)
-        gained, self.bytes_ready = ready - self.bytes_ready, ready
-        self.poll.gained(gained)
+        ready = min(self._bytes_ready + max(grown, 1), self._bytes_max)
+        gained, self._bytes_ready = ready - self._bytes_ready, ready
+        self._poll.gained(gained)
 
 
 class LongPoll(Generic[T]):
     """`watches` are (partition, bytes ready now, bytes it may give at most); `answer` makes the reply, once."""
 
-    __slots__ = ("_answer", "_due", "_timers", "_watched", "bytes_missing", "parked")
+    __slots__ = ("_answer", "_bytes_missing", "_due", "_timers", "_watched", "parked")
 
     def __init__(
         self,
@@ -61,15 +60,18 @@ class LongPoll(Generic[T]):
         answer: Callable[[], T],
     ) -> None:
         self.parked: Parked[T] = Parked(mutes=True)
-        self._timers, self.bytes_missing, self._answer = timers, bytes_missing, answer
+        self._timers, self._bytes_missing, self._answer = timers, bytes_missing, answer
         self._due = False
-        self._watched: list[_Watched] | None = [_Watched(self, *watch) for watch in watches]
+        self._watched: list[tuple[Partition, Waiter]] | None = [
+            (partition, partition.watch(self._watcher(partition, bytes_ready, bytes_max)))
+            for partition, bytes_ready, bytes_max in watches
+        ]
         self.parked.on_abandon(self._leave)
         timers.at((_TIMER, id(self)), deadline_ms, self._finish)
 
     def gained(self, some_bytes: int) -> None:
-        self.bytes_missing -= some_bytes
-        if self.bytes_missing <= 0:
+        self._bytes_missing -= some_bytes
+        if self._bytes_missing <= 0:
             self.settle()
 
     def settle(self) -> None:
@@ -77,6 +79,11 @@ class LongPoll(Generic[T]):
         if not self._due:
             self._due = True
             asyncio.get_running_loop().call_soon(self._finish)
+
+    def _watcher(self, partition: Partition, bytes_ready: int, bytes_max: int) -> Callable[[], None]:
+        if self._bytes_missing <= 1:  # the default of every client: any record will do, and nothing is counted
+            return self.settle
+        return _Watched(self, partition, bytes_ready, bytes_max).woken
 
     def _finish(self) -> None:
         if self._watched is not None:
@@ -86,5 +93,5 @@ class LongPoll(Generic[T]):
     def _leave(self) -> None:
         watched, self._watched = self._watched, None
         self._timers.cancel((_TIMER, id(self)))
-        for one in watched or ():
-            one.partition.unwatch(one.waiter)
+        for partition, waiter in watched or ():
+            partition.unwatch(waiter)

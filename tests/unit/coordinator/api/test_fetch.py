@@ -232,6 +232,13 @@ class TestWaiting:
         await asyncio.sleep(0)
         assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
+    async def test_and_does_not_go_on_in_a_new_topic_of_that_name(self, world: World) -> None:
+        reply = self.ask(world)
+        eager.now(world.node.topics.delete("t"))
+        world.topic("t", partitions=3)
+        await asyncio.sleep(0)
+        assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def test_ends_when_the_peer_goes(self, world: World) -> None:
         self.ask(world).abandon()
         assert len(world.node.timers) == 0

@@ -63,3 +63,16 @@ def test_who_waits_watches_what_is_there(world: World) -> None:
     watches = list(waiting.watches(waiting.read()))
     one = batch_bytes(world)
     assert watches == [(world.partition(index=index), one, 500) for index in (0, 1)]
+
+
+@pytest.mark.parametrize(("told", "answered"), [((3, 0), [("t", 1)]), ((2, 0), [("t", 0), ("t", 1)])])
+def test_what_is_known_is_not_answered_again(world: World, told: tuple[int, int], answered: list[Key]) -> None:
+    def knows(key: Key, high_watermark: int, log_start_offset: int) -> bool:
+        return (high_watermark, log_start_offset) == told
+
+    places = Places(world.node.topics, world.node.partitions)
+    wants: list[tuple[Key, Want]] = [(("t", 0), Want(3, 1000)), (("t", 1), Want(2, 1000))]
+    known = FetchPlan(places, wants, 1000, committed=False, old=False, knows=knows)
+    reading = known.read()
+    assert [key for key, _ in reading.answers] == answered
+    assert [ready for _, ready, _ in known.watches(reading)] == [0, batch_bytes(world)]
