@@ -37,7 +37,7 @@ def commit(
         return error, []
     member = group.members.by_id.get(member_id)
     if member is not None:
-        member.deadline_ms = now_ms + member.session_ms
+        member.alive(now_ms)
     records = [_record(group.group_id, offset, now_ms) for offset in offsets]
     for record in records:
         group.replay(record)

@@ -30,8 +30,11 @@ def beat(group: Group, member_id: MemberId, instance_id: InstanceId | None, gene
         return _stranger(group, member_id, instance_id)
     if generation != group.generation:
         return _ILLEGAL_GENERATION
+    if group.state is _PREPARING:
+        member.alive(now_ms)
+        return _REBALANCE_IN_PROGRESS
     member.deadline_ms = now_ms + member.session_ms
-    return _REBALANCE_IN_PROGRESS if group.state is _PREPARING else _NONE
+    return _NONE
 
 
 def _stranger(group: Group, member_id: MemberId, instance_id: InstanceId | None) -> ErrorCode:

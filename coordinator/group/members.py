@@ -41,6 +41,11 @@ class Member:
     def timer(self) -> str:
         return f"session:{self.member_id}"
 
+    def alive(self, now_ms: int) -> None:
+        """It was heard of: its session begins anew. A new member has longer than that and keeps it."""
+        if not self.is_new:
+            self.deadline_ms = now_ms + self.session_ms
+
     def metadata(self, protocol: str | None) -> bytes:
         """Its subscription for that assignor; empty when it does not know it."""
         return next((proto.metadata for proto in self.protocols if proto.name == protocol), b"")

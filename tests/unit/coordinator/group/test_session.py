@@ -9,6 +9,7 @@ from tests.unit.coordinator.group.script import (
     completing,
     disarm,
     generation,
+    heartbeat,
     join,
     join_refused,
     preparing,
@@ -127,3 +128,8 @@ def test_a_key_that_is_not_ours_is_our_own_mistake() -> None:
 def test_member_ids_may_contain_colons() -> None:
     script = stable("a:b", "c").after(10_000)
     script.does(rings("session:a:b")).is_in(GroupState.PREPARING, 1)
+
+
+def test_a_heartbeat_does_not_cut_the_five_minutes_of_a_new_member_short() -> None:
+    script = preparing("a").does(heartbeat(1, "new", 1)).after(10_000).does(heartbeat(2, "a", 1))
+    assert script >> rings("session:new") << arm("session:new", 300_000)
