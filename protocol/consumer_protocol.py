@@ -11,11 +11,10 @@ Laws
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from rota.protocol.compiler import codec
-from rota.protocol.wire import NEVER, Array, Blob, DecodeError, Int32, String, wire
+from rota.protocol.wire import NEVER, Array, Blob, DecodeError, Int32, String, wire, wired
 
 PROTOCOL_TYPE: Final = "consumer"  # of groups whose members speak this
 VERSION_MAX: Final = 3
@@ -23,7 +22,7 @@ VERSION_MAX: Final = 3
 _PREFIX: Final = struct.Struct(">h")
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class TopicPartition:
     """Partitions of one topic."""
 
@@ -31,7 +30,7 @@ class TopicPartition:
     partitions: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Subscription:
     """What a member wants to read, and, for cooperative assignors, what it holds and since which generation."""
 
@@ -44,7 +43,7 @@ class Subscription:
     rack_id: str | None = wire(String, since=3, nullable_since=3, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Assignment:
     """What a member is to read."""
 

@@ -11,11 +11,10 @@ Laws
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from rota.protocol.compiler import codec
-from rota.protocol.wire import NEVER, UUID_ZERO, Array, Blob, DecodeError, Int32, Int64, String, Uuid, wire
+from rota.protocol.wire import NEVER, UUID_ZERO, Array, Blob, DecodeError, Int32, Int64, String, Uuid, wire, wired
 
 OFFSET_VERSION: Final = 4
 OFFSET_WITH_EXPIRY_VERSION: Final = 1
@@ -24,7 +23,7 @@ GROUP_VERSION: Final = 3
 _PREFIX: Final = struct.Struct(">h")
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetCommitKey:
     """Type 1; type 0, of long ago, has the same fields."""
 
@@ -35,7 +34,7 @@ class OffsetCommitKey:
     partition: int = wire(Int32)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class GroupMetadataKey:
     """Type 2."""
 
@@ -44,7 +43,7 @@ class GroupMetadataKey:
     group: str = wire(String)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetCommitValue:
     """v1 expiry · v2 none again · v3 leader epoch (KIP-320) · v4 flexible, topic id as a tag. Times in epoch ms."""
 
@@ -58,7 +57,7 @@ class OffsetCommitValue:
     topic_id: bytes = wire(Uuid, since=4, tag=0, default=UUID_ZERO)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class MemberMetadata:
     """One member; timeouts in ms, `rebalance_timeout` -1 in v0: the session timeout stands for it."""
 
@@ -72,7 +71,7 @@ class MemberMetadata:
     assignment: bytes = wire(Blob)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class GroupMetadataValue:
     """v1 rebalance timeout · v2 time of the state · v3 static members (KIP-345) · v4 flexible."""
 

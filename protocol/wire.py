@@ -1,6 +1,6 @@
 """How a message is declared: a slotted dataclass whose fields name their wire type; versions are data.
 
-    @dataclass(slots=True, kw_only=True)
+    @wired
     class HeartbeatRequest:
         KEY, VERSIONS, FLEXIBLE = 12, range(0, 5), 4
 
@@ -21,9 +21,9 @@ Messages are slotted and not frozen: freezing doubles the cost of reading one, a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, TypeVar, cast, dataclass_transform
 
 import construct as c
 
@@ -67,10 +67,14 @@ __all__ = [
     "Uuid",
     "layout",
     "wire",
+    "wired",
 ]
 
 NEVER: Final = 1 << 15  # a version that no API will have
 UUID_ZERO: Final = bytes(UUID_BYTES)  # "no topic id"
+
+
+T = TypeVar("T")
 
 
 class Message(Protocol):
@@ -148,6 +152,27 @@ def wire(
     """
     spec = {"kind": kind, "since": since, "until": until, "nullable_since": nullable_since, "tag": tag}
     return field(default=default, metadata={"wire": spec})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(wire,))
+def wired(declared: type[T]) -> type[T]:
+    """`@dataclass(slots=True, kw_only=True)`, in half the time: a hundred and more are made when a broker starts.
+
+    Equality and representation are those of a dataclass, written once for all instead of compiled for each.
+    """
+    made: Any = dataclass(slots=True, kw_only=True, repr=False, eq=False)(declared)
+    made.__eq__, made.__repr__, made.__hash__ = _equal, _represented, None
+    return cast(type[T], made)
+
+
+def _equal(self: Any, other: Any) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+
+def _represented(self: Any) -> str:
+    return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
 @cache

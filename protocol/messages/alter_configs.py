@@ -5,25 +5,23 @@ v1 as v0 · v2 flexible. Replaces everything that was set; IncrementalAlterConfi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class AlterableConfig:
     name: str = wire(String)
     value: str | None = wire(String, nullable_since=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class AlterConfigsResource:
     resource_type: int = wire(Int8)
     resource_name: str = wire(String)
     configs: tuple[AlterableConfig, ...] = wire(Array(AlterableConfig), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class AlterConfigsRequest:
     """Set all configurations of these resources."""
 
@@ -33,7 +31,7 @@ class AlterConfigsRequest:
     validate_only: bool = wire(Bool, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class AlterConfigsResourceResponse:
     error_code: int = wire(Int16, default=0)
     error_message: str | None = wire(String, nullable_since=0, default=None)
@@ -41,7 +39,7 @@ class AlterConfigsResourceResponse:
     resource_name: str = wire(String)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class AlterConfigsResponse:
     """One result for each resource."""
 

@@ -6,12 +6,10 @@ v4 a feature's minimum may be 0. The response header is v0 in every version.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Bool, Int16, Int32, Int64, String, wire
+from rota.protocol.wire import Array, Bool, Int16, Int32, Int64, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ApiVersionsRequest:
     """The first request of a connection: what do you speak?"""
 
@@ -21,7 +19,7 @@ class ApiVersionsRequest:
     client_software_version: str = wire(String, since=3, default="")
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ApiVersion:
     """One API; both ends are included."""
 
@@ -30,7 +28,7 @@ class ApiVersion:
     max_version: int = wire(Int16)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class SupportedFeatureKey:
     """A feature that this broker could have; v3 leaves out those whose `min_version` is 0."""
 
@@ -39,7 +37,7 @@ class SupportedFeatureKey:
     max_version: int = wire(Int16)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class FinalizedFeatureKey:
     """A feature as the cluster has settled it; means something when `finalized_features_epoch` is not -1."""
 
@@ -48,7 +46,7 @@ class FinalizedFeatureKey:
     min_version_level: int = wire(Int16)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ApiVersionsResponse:
     """Every API with its versions. UNSUPPORTED_VERSION answers in v0, and still carries the list."""
 

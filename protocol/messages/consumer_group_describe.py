@@ -5,12 +5,10 @@ v0 flexible (KIP-848) · v1 member type (KIP-1099)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, Nested, String, Uuid, wire
+from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, Nested, String, Uuid, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ConsumerGroupDescribeRequest:
     """State, members and assignments of groups of the new protocol."""
 
@@ -20,19 +18,19 @@ class ConsumerGroupDescribeRequest:
     include_authorized_operations: bool = wire(Bool, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class TopicPartitions:
     topic_id: bytes = wire(Uuid)
     topic_name: str = wire(String)
     partitions: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Assignment:
     topic_partitions: tuple[TopicPartitions, ...] = wire(Array(TopicPartitions), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Member:
     member_id: str = wire(String)
     instance_id: str | None = wire(String, nullable_since=0, default=None)
@@ -47,7 +45,7 @@ class Member:
     member_type: int = wire(Int8, since=1, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribedGroup:
     error_code: int = wire(Int16, default=0)
     error_message: str | None = wire(String, nullable_since=0, default=None)
@@ -60,7 +58,7 @@ class DescribedGroup:
     authorized_operations: int = wire(Int32, default=-2147483648)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ConsumerGroupDescribeResponse:
     """One result for each group; a classic group is GROUP_ID_NOT_FOUND."""
 

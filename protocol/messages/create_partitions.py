@@ -5,17 +5,15 @@ v2 flexible · v3 quota errors (KIP-599)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Bool, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Bool, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatePartitionsAssignment:
     broker_ids: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatePartitionsTopic:
     """`count` is the new total; `assignments` are for the new partitions, None lets the broker choose."""
 
@@ -26,7 +24,7 @@ class CreatePartitionsTopic:
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatePartitionsRequest:
     """Raise partition counts."""
 
@@ -37,14 +35,14 @@ class CreatePartitionsRequest:
     validate_only: bool = wire(Bool, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatePartitionsTopicResult:
     name: str = wire(String)
     error_code: int = wire(Int16, default=0)
     error_message: str | None = wire(String, nullable_since=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatePartitionsResponse:
     """One result for each topic."""
 

@@ -6,24 +6,22 @@ v5 flexible, the new topic's configuration in the answer (KIP-525) · v6 quota e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import UUID_ZERO, Array, Bool, Int8, Int16, Int32, String, Uuid, wire
+from rota.protocol.wire import UUID_ZERO, Array, Bool, Int8, Int16, Int32, String, Uuid, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatableReplicaAssignment:
     partition_index: int = wire(Int32)
     broker_ids: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatableTopicConfig:
     name: str = wire(String)
     value: str | None = wire(String, nullable_since=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatableTopic:
     """`num_partitions` and `replication_factor` -1: the broker's default, or as `assignments` say."""
 
@@ -34,7 +32,7 @@ class CreatableTopic:
     configs: tuple[CreatableTopicConfig, ...] = wire(Array(CreatableTopicConfig), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreateTopicsRequest:
     """Make topics, or with `validate_only` say whether it could be done."""
 
@@ -45,7 +43,7 @@ class CreateTopicsRequest:
     validate_only: bool = wire(Bool, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatableTopicConfigs:
     name: str = wire(String)
     value: str | None = wire(String, nullable_since=0)
@@ -54,7 +52,7 @@ class CreatableTopicConfigs:
     is_sensitive: bool = wire(Bool)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreatableTopicResult:
     """`configs` is None where they may not be seen; `topic_config_error_code` then says why."""
 
@@ -70,7 +68,7 @@ class CreatableTopicResult:
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class CreateTopicsResponse:
     """One result for each topic."""
 

@@ -5,12 +5,10 @@ v1 as v0 · v2 flexible
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteGroupsRequest:
     """Forget these groups; they have to be empty."""
 
@@ -19,13 +17,13 @@ class DeleteGroupsRequest:
     groups_names: tuple[str, ...] = wire(Array(String), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeletableGroupResult:
     group_id: str = wire(String)
     error_code: int = wire(Int16, default=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteGroupsResponse:
     """One result for each group."""
 

@@ -5,12 +5,10 @@ v1 as v0 · v2 flexible
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Int16, Int32, Int64, String, wire
+from rota.protocol.wire import Array, Int16, Int32, Int64, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteRecordsPartition:
     """`offset` -1: up to the high watermark."""
 
@@ -18,13 +16,13 @@ class DeleteRecordsPartition:
     offset: int = wire(Int64)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteRecordsTopic:
     name: str = wire(String)
     partitions: tuple[DeleteRecordsPartition, ...] = wire(Array(DeleteRecordsPartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteRecordsRequest:
     """Move the start of these logs up (KIP-107)."""
 
@@ -34,20 +32,20 @@ class DeleteRecordsRequest:
     timeout_ms: int = wire(Int32)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteRecordsPartitionResult:
     partition_index: int = wire(Int32)
     low_watermark: int = wire(Int64, default=-1)
     error_code: int = wire(Int16, default=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteRecordsTopicResult:
     name: str = wire(String)
     partitions: tuple[DeleteRecordsPartitionResult, ...] = wire(Array(DeleteRecordsPartitionResult), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteRecordsResponse:
     """The new start, `low_watermark`, of each log."""
 

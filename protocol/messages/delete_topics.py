@@ -5,12 +5,10 @@ v1 throttle time · v4 flexible · v5 error message · v6 topics by name or id (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import UUID_ZERO, Array, Int16, Int32, String, Uuid, wire
+from rota.protocol.wire import UUID_ZERO, Array, Int16, Int32, String, Uuid, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteTopicState:
     """By name, or by id with `name` None."""
 
@@ -18,7 +16,7 @@ class DeleteTopicState:
     topic_id: bytes = wire(Uuid)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteTopicsRequest:
     """v1-5 list `topic_names`, v6 `topics`."""
 
@@ -29,7 +27,7 @@ class DeleteTopicsRequest:
     timeout_ms: int = wire(Int32)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeletableTopicResult:
     name: str | None = wire(String, nullable_since=6)
     topic_id: bytes = wire(Uuid, since=6, default=UUID_ZERO)
@@ -37,7 +35,7 @@ class DeletableTopicResult:
     error_message: str | None = wire(String, since=5, nullable_since=5, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DeleteTopicsResponse:
     """One result for each topic."""
 

@@ -5,12 +5,10 @@ v0 flexible (KIP-700) · v1 brokers or controllers (KIP-919) · v2 fenced broker
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeClusterRequest:
     """Who is in the cluster?"""
 
@@ -21,7 +19,7 @@ class DescribeClusterRequest:
     include_fenced_brokers: bool = wire(Bool, since=2, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeClusterBroker:
     broker_id: int = wire(Int32)
     host: str = wire(String)
@@ -30,7 +28,7 @@ class DescribeClusterBroker:
     is_fenced: bool = wire(Bool, since=2, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeClusterResponse:
     """Cluster id, controller and brokers."""
 

@@ -5,12 +5,10 @@ v1 synonyms, source · v3 type and documentation (KIP-569) · v4 flexible
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeConfigsResource:
     """`configuration_keys` None: all of them."""
 
@@ -19,7 +17,7 @@ class DescribeConfigsResource:
     configuration_keys: tuple[str, ...] | None = wire(Array(String), nullable_since=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeConfigsRequest:
     """Configurations of topics (2) and brokers (4)."""
 
@@ -30,14 +28,14 @@ class DescribeConfigsRequest:
     include_documentation: bool = wire(Bool, since=3, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeConfigsSynonym:
     name: str = wire(String)
     value: str | None = wire(String, nullable_since=0)
     source: int = wire(Int8)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeConfigsResourceResult:
     """`config_source`: 1 topic, 2 broker (dynamic), 3 cluster default (dynamic), 4 broker (static), 5 default."""
 
@@ -51,7 +49,7 @@ class DescribeConfigsResourceResult:
     documentation: str | None = wire(String, since=3, nullable_since=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeConfigsResult:
     error_code: int = wire(Int16, default=0)
     error_message: str | None = wire(String, nullable_since=0, default=None)
@@ -60,7 +58,7 @@ class DescribeConfigsResult:
     configs: tuple[DescribeConfigsResourceResult, ...] = wire(Array(DescribeConfigsResourceResult), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeConfigsResponse:
     """One result for each resource."""
 

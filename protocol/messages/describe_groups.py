@@ -6,12 +6,10 @@ v6 GROUP_ID_NOT_FOUND, with a message (KIP-1043)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Blob, Bool, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Blob, Bool, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeGroupsRequest:
     """State, members and assignments of these groups."""
 
@@ -21,7 +19,7 @@ class DescribeGroupsRequest:
     include_authorized_operations: bool = wire(Bool, since=3, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribedGroupMember:
     member_id: str = wire(String)
     group_instance_id: str | None = wire(String, since=4, nullable_since=4, default=None)
@@ -31,7 +29,7 @@ class DescribedGroupMember:
     member_assignment: bytes = wire(Blob)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribedGroup:
     """An unknown group is Dead; up to v5 without an error."""
 
@@ -45,7 +43,7 @@ class DescribedGroup:
     authorized_operations: int = wire(Int32, since=3, default=-2147483648)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeGroupsResponse:
     KEY, VERSIONS, FLEXIBLE = 15, range(7), 5
 

@@ -6,18 +6,16 @@ v5 cordoned directories (KIP-1066)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Bool, Int16, Int32, Int64, String, wire
+from rota.protocol.wire import Array, Bool, Int16, Int32, Int64, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribableLogDirTopic:
     topic: str = wire(String)
     partitions: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeLogDirsRequest:
     """How large are these partitions? `topics` None: all."""
 
@@ -26,7 +24,7 @@ class DescribeLogDirsRequest:
     topics: tuple[DescribableLogDirTopic, ...] | None = wire(Array(DescribableLogDirTopic), nullable_since=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeLogDirsPartition:
     partition_index: int = wire(Int32)
     partition_size: int = wire(Int64)
@@ -34,13 +32,13 @@ class DescribeLogDirsPartition:
     is_future_key: bool = wire(Bool, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeLogDirsTopic:
     name: str = wire(String)
     partitions: tuple[DescribeLogDirsPartition, ...] = wire(Array(DescribeLogDirsPartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeLogDirsResult:
     error_code: int = wire(Int16, default=0)
     log_dir: str = wire(String)
@@ -50,7 +48,7 @@ class DescribeLogDirsResult:
     is_cordoned: bool = wire(Bool, since=5, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeLogDirsResponse:
     """One result for each log directory."""
 

@@ -5,17 +5,15 @@ v0 flexible (KIP-966)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Bool, Int16, Int32, Nested, String, Uuid, wire
+from rota.protocol.wire import Array, Bool, Int16, Int32, Nested, String, Uuid, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class TopicRequest:
     name: str = wire(String)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Cursor:
     """Where the next page begins."""
 
@@ -23,7 +21,7 @@ class Cursor:
     partition_index: int = wire(Int32)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeTopicPartitionsRequest:
     """Partitions of topics, a page at a time."""
 
@@ -34,7 +32,7 @@ class DescribeTopicPartitionsRequest:
     cursor: Cursor | None = wire(Nested(Cursor), nullable_since=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeTopicPartitionsResponsePartition:
     error_code: int = wire(Int16, default=0)
     partition_index: int = wire(Int32)
@@ -47,7 +45,7 @@ class DescribeTopicPartitionsResponsePartition:
     offline_replicas: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeTopicPartitionsResponseTopic:
     error_code: int = wire(Int16, default=0)
     name: str | None = wire(String, nullable_since=0)
@@ -59,7 +57,7 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: int = wire(Int32, default=-2147483648)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class DescribeTopicPartitionsResponse:
     """`next_cursor` None: that was all."""
 

@@ -5,18 +5,16 @@ v1 unclean elections (KIP-460) · v2 flexible
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Int8, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Int8, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class TopicPartitions:
     topic: str = wire(String)
     partitions: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ElectLeadersRequest:
     """Let the preferred replica (0), or any (1), lead. `topic_partitions` None: everywhere."""
 
@@ -27,20 +25,20 @@ class ElectLeadersRequest:
     timeout_ms: int = wire(Int32, default=60000)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class PartitionResult:
     partition_id: int = wire(Int32)
     error_code: int = wire(Int16, default=0)
     error_message: str | None = wire(String, nullable_since=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ReplicaElectionResult:
     topic: str = wire(String)
     partition_result: tuple[PartitionResult, ...] = wire(Array(PartitionResult), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ElectLeadersResponse:
     """One result for each partition."""
 

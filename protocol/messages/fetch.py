@@ -9,12 +9,10 @@ v18 high watermark as a tag (KIP-1166)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import UUID_ZERO, Array, Int8, Int16, Int32, Int64, Nested, Records, String, Uuid, wire
+from rota.protocol.wire import UUID_ZERO, Array, Int8, Int16, Int32, Int64, Nested, Records, String, Uuid, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ReplicaState:
     """The follower that asks, from v15 on."""
 
@@ -22,7 +20,7 @@ class ReplicaState:
     replica_epoch: int = wire(Int64, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class FetchPartition:
     partition: int = wire(Int32)
     current_leader_epoch: int = wire(Int32, since=9, default=-1)
@@ -34,14 +32,14 @@ class FetchPartition:
     high_watermark: int = wire(Int64, since=18, tag=1, default=9223372036854775807)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class FetchTopic:
     topic: str = wire(String, until=12, default="")
     topic_id: bytes = wire(Uuid, since=13, default=UUID_ZERO)
     partitions: tuple[FetchPartition, ...] = wire(Array(FetchPartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ForgottenTopic:
     """Partitions that leave the fetch session."""
 
@@ -50,7 +48,7 @@ class ForgottenTopic:
     partitions: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class FetchRequest:
     """Records from these offsets on. `replica_id` -1 is a consumer. Session 0 with epoch -1 wants no session."""
 
@@ -70,7 +68,7 @@ class FetchRequest:
     rack_id: str = wire(String, since=11, default="")
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class EpochEndOffset:
     """Where the fetched epoch ended in the leader's log."""
 
@@ -78,7 +76,7 @@ class EpochEndOffset:
     end_offset: int = wire(Int64, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class LeaderIdAndEpoch:
     """Who leads now; written beside NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH."""
 
@@ -86,19 +84,19 @@ class LeaderIdAndEpoch:
     leader_epoch: int = wire(Int32, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class SnapshotId:
     end_offset: int = wire(Int64, default=-1)
     epoch: int = wire(Int32, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class AbortedTransaction:
     producer_id: int = wire(Int64)
     first_offset: int = wire(Int64)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class PartitionData:
     partition_index: int = wire(Int32)
     error_code: int = wire(Int16, default=0)
@@ -115,14 +113,14 @@ class PartitionData:
     records: bytes | memoryview | None = wire(Records, nullable_since=0, default=b"")
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class FetchableTopicResponse:
     topic: str = wire(String, until=12, default="")
     topic_id: bytes = wire(Uuid, since=13, default=UUID_ZERO)
     partitions: tuple[PartitionData, ...] = wire(Array(PartitionData), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class NodeEndpoint:
     """The address of a leader named in `current_leader`."""
 
@@ -132,7 +130,7 @@ class NodeEndpoint:
     rack: str | None = wire(String, nullable_since=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class FetchResponse:
     """`records` are batches as they lie in the log; the last one may be cut short."""
 

@@ -6,12 +6,10 @@ v5 TRANSACTION_ABORTABLE (KIP-890) · v6 share groups (KIP-932)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Int8, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Int8, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class FindCoordinatorRequest:
     """Who coordinates this group (key type 0), transaction (1) or share group (2)?"""
 
@@ -22,7 +20,7 @@ class FindCoordinatorRequest:
     coordinator_keys: tuple[str, ...] = wire(Array(String), since=4, default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Coordinator:
     """The answer for one key; node -1, host empty and port -1 beside an error."""
 
@@ -34,7 +32,7 @@ class Coordinator:
     error_message: str | None = wire(String, nullable_since=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class FindCoordinatorResponse:
     """v0-3 answer in the outer fields, v4 and later in `coordinators`."""
 

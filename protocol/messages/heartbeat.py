@@ -5,12 +5,10 @@ v1 throttle time · v3 static members (KIP-345) · v4 flexible
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Int16, Int32, String, wire
+from rota.protocol.wire import Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class HeartbeatRequest:
     """Member to coordinator: I am alive, in this generation."""
 
@@ -22,7 +20,7 @@ class HeartbeatRequest:
     group_instance_id: str | None = wire(String, since=3, nullable_since=3, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class HeartbeatResponse:
     """REBALANCE_IN_PROGRESS in `error_code` is what makes a member join again."""
 

@@ -5,12 +5,10 @@ v1 flexible (KIP-339)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class AlterableConfig:
     """`config_operation`: 0 set, 1 delete, 2 append, 3 subtract."""
 
@@ -19,14 +17,14 @@ class AlterableConfig:
     value: str | None = wire(String, nullable_since=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class AlterConfigsResource:
     resource_type: int = wire(Int8)
     resource_name: str = wire(String)
     configs: tuple[AlterableConfig, ...] = wire(Array(AlterableConfig), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class IncrementalAlterConfigsRequest:
     """Change single configurations."""
 
@@ -36,7 +34,7 @@ class IncrementalAlterConfigsRequest:
     validate_only: bool = wire(Bool, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class AlterConfigsResourceResponse:
     error_code: int = wire(Int16, default=0)
     error_message: str | None = wire(String, nullable_since=0, default=None)
@@ -44,7 +42,7 @@ class AlterConfigsResourceResponse:
     resource_name: str = wire(String)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class IncrementalAlterConfigsResponse:
     """One result for each resource."""
 

@@ -6,12 +6,10 @@ v5 TRANSACTION_ABORTABLE (KIP-890). v6 (two-phase commit, KIP-939) is not stable
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Int16, Int32, Int64, String, wire
+from rota.protocol.wire import Int16, Int32, Int64, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class InitProducerIdRequest:
     """Give me an identity; `transactional_id` None asks for idempotence alone."""
 
@@ -23,7 +21,7 @@ class InitProducerIdRequest:
     producer_epoch: int = wire(Int16, since=3, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class InitProducerIdResponse:
     """Producer id and epoch; -1 beside an error."""
 

@@ -6,12 +6,10 @@ v6 flexible · v7 protocol type in the answer (KIP-559) · v8 reason (KIP-800) �
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Blob, Bool, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Blob, Bool, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class JoinGroupRequestProtocol:
     """An assignor and the member's subscription, as `consumer_protocol` encodes it."""
 
@@ -19,7 +17,7 @@ class JoinGroupRequestProtocol:
     metadata: bytes = wire(Blob)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class JoinGroupRequest:
     """Member to coordinator: let me in, these are the assignors that I know, the best first."""
 
@@ -35,14 +33,14 @@ class JoinGroupRequest:
     reason: str | None = wire(String, since=8, nullable_since=8, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class JoinGroupResponseMember:
     member_id: str = wire(String)
     group_instance_id: str | None = wire(String, since=5, nullable_since=5, default=None)
     metadata: bytes = wire(Blob)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class JoinGroupResponse:
     """The generation; its leader gets all members and their subscriptions, the others none."""
 

@@ -5,12 +5,10 @@ v1 throttle time · v3 many members, static ones too (KIP-345) · v4 flexible ·
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class MemberIdentity:
     """An empty `member_id` with an instance id: an administrator removes that static member."""
 
@@ -19,7 +17,7 @@ class MemberIdentity:
     reason: str | None = wire(String, since=5, nullable_since=5, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class LeaveGroupRequest:
     """v0-2 name one `member_id`, later versions `members`."""
 
@@ -30,14 +28,14 @@ class LeaveGroupRequest:
     members: tuple[MemberIdentity, ...] = wire(Array(MemberIdentity), since=3, default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class MemberResponse:
     member_id: str = wire(String)
     group_instance_id: str | None = wire(String, nullable_since=0)
     error_code: int = wire(Int16, default=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class LeaveGroupResponse:
     """v3 and later say for each member how it went."""
 

@@ -5,12 +5,10 @@ v1 throttle time · v3 flexible · v4 by state (KIP-518) · v5 by type (KIP-848)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ListGroupsRequest:
     """All groups of this coordinator; empty filters let everything through."""
 
@@ -20,7 +18,7 @@ class ListGroupsRequest:
     types_filter: tuple[str, ...] = wire(Array(String), since=5, default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ListedGroup:
     group_id: str = wire(String)
     protocol_type: str = wire(String)
@@ -28,7 +26,7 @@ class ListedGroup:
     group_type: str = wire(String, since=5, default="")
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ListGroupsResponse:
     """Groups with protocol type, and from v4 their state."""
 

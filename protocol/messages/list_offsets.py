@@ -7,25 +7,23 @@ v10 timeout (KIP-1075) · v11 earliest pending upload, -6 (KIP-1023)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Int8, Int16, Int32, Int64, String, wire
+from rota.protocol.wire import Array, Int8, Int16, Int32, Int64, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ListOffsetsPartition:
     partition_index: int = wire(Int32)
     current_leader_epoch: int = wire(Int32, since=4, default=-1)
     timestamp: int = wire(Int64)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ListOffsetsTopic:
     name: str = wire(String)
     partitions: tuple[ListOffsetsPartition, ...] = wire(Array(ListOffsetsPartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ListOffsetsRequest:
     """The first offset at or after a time; -1 is the end, -2 the start, -3 the record with the largest timestamp."""
 
@@ -37,7 +35,7 @@ class ListOffsetsRequest:
     timeout_ms: int = wire(Int32, since=10, default=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ListOffsetsPartitionResponse:
     partition_index: int = wire(Int32)
     error_code: int = wire(Int16, default=0)
@@ -46,13 +44,13 @@ class ListOffsetsPartitionResponse:
     leader_epoch: int = wire(Int32, since=4, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ListOffsetsTopicResponse:
     name: str = wire(String)
     partitions: tuple[ListOffsetsPartitionResponse, ...] = wire(Array(ListOffsetsPartitionResponse), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ListOffsetsResponse:
     """Offset and timestamp -1: there is no such record."""
 

@@ -8,12 +8,10 @@ v12 topics by id · v13 error for the whole answer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import UUID_ZERO, Array, Bool, Int16, Int32, String, Uuid, wire
+from rota.protocol.wire import UUID_ZERO, Array, Bool, Int16, Int32, String, Uuid, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class MetadataRequestTopic:
     """By name, or from v12 by id with `name` None."""
 
@@ -21,7 +19,7 @@ class MetadataRequestTopic:
     name: str | None = wire(String, nullable_since=10)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class MetadataRequest:
     """Which topics are there, and who leads them? None asks for all topics; so does () in v0 alone."""
 
@@ -33,7 +31,7 @@ class MetadataRequest:
     include_topic_authorized_operations: bool = wire(Bool, since=8, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class MetadataResponseBroker:
     node_id: int = wire(Int32)
     host: str = wire(String)
@@ -41,7 +39,7 @@ class MetadataResponseBroker:
     rack: str | None = wire(String, since=1, nullable_since=1, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class MetadataResponsePartition:
     """`leader_id` is -1 when nobody leads."""
 
@@ -54,7 +52,7 @@ class MetadataResponsePartition:
     offline_replicas: tuple[int, ...] = wire(Array(Int32), since=5, default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class MetadataResponseTopic:
     """`name` is None only for an unknown id, `topic_id` zero only for an unknown name."""
 
@@ -66,7 +64,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: int = wire(Int32, since=8, default=-2147483648)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class MetadataResponse:
     """Brokers, and of each topic the partitions with their leaders."""
 

@@ -6,12 +6,10 @@ v9 member epochs of the new protocol (KIP-848) · v10 topic ids instead of names
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import UUID_ZERO, Array, Int16, Int32, Int64, String, Uuid, wire
+from rota.protocol.wire import UUID_ZERO, Array, Int16, Int32, Int64, String, Uuid, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetCommitRequestPartition:
     partition_index: int = wire(Int32)
     committed_offset: int = wire(Int64)
@@ -19,14 +17,14 @@ class OffsetCommitRequestPartition:
     committed_metadata: str | None = wire(String, nullable_since=0, default="")
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetCommitRequestTopic:
     name: str = wire(String, until=9, default="")
     topic_id: bytes = wire(Uuid, since=10, default=UUID_ZERO)
     partitions: tuple[OffsetCommitRequestPartition, ...] = wire(Array(OffsetCommitRequestPartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetCommitRequest:
     """Remember these offsets. Generation -1 and an empty member: a consumer outside of group management."""
 
@@ -40,20 +38,20 @@ class OffsetCommitRequest:
     topics: tuple[OffsetCommitRequestTopic, ...] = wire(Array(OffsetCommitRequestTopic), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetCommitResponsePartition:
     partition_index: int = wire(Int32)
     error_code: int = wire(Int16, default=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetCommitResponseTopic:
     name: str = wire(String, until=9, default="")
     topic_id: bytes = wire(Uuid, since=10, default=UUID_ZERO)
     partitions: tuple[OffsetCommitResponsePartition, ...] = wire(Array(OffsetCommitResponsePartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetCommitResponse:
     KEY, VERSIONS, FLEXIBLE = 8, range(2, 11), 8
 

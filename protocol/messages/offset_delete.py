@@ -5,23 +5,21 @@ Since Kafka 2.4 (KIP-496).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import NEVER, Array, Int16, Int32, String, wire
+from rota.protocol.wire import NEVER, Array, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetDeleteRequestPartition:
     partition_index: int = wire(Int32)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetDeleteRequestTopic:
     name: str = wire(String)
     partitions: tuple[OffsetDeleteRequestPartition, ...] = wire(Array(OffsetDeleteRequestPartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetDeleteRequest:
     """Forget committed offsets; the group must not subscribe to their topics."""
 
@@ -31,19 +29,19 @@ class OffsetDeleteRequest:
     topics: tuple[OffsetDeleteRequestTopic, ...] = wire(Array(OffsetDeleteRequestTopic), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetDeleteResponsePartition:
     partition_index: int = wire(Int32)
     error_code: int = wire(Int16, default=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetDeleteResponseTopic:
     name: str = wire(String)
     partitions: tuple[OffsetDeleteResponsePartition, ...] = wire(Array(OffsetDeleteResponsePartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetDeleteResponse:
     """An error for the whole request, or one for each partition."""
 

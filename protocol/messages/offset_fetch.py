@@ -7,25 +7,23 @@ v9 member epochs of the new protocol (KIP-848) · v10 topic ids instead of names
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import UUID_ZERO, Array, Bool, Int16, Int32, Int64, String, Uuid, wire
+from rota.protocol.wire import UUID_ZERO, Array, Bool, Int16, Int32, Int64, String, Uuid, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchRequestTopic:
     name: str = wire(String)
     partition_indexes: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchRequestTopics:
     name: str = wire(String, until=9, default="")
     topic_id: bytes = wire(Uuid, since=10, default=UUID_ZERO)
     partition_indexes: tuple[int, ...] = wire(Array(Int32), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchRequestGroup:
     group_id: str = wire(String)
     member_id: str | None = wire(String, since=9, nullable_since=9, default=None)
@@ -33,7 +31,7 @@ class OffsetFetchRequestGroup:
     topics: tuple[OffsetFetchRequestTopics, ...] | None = wire(Array(OffsetFetchRequestTopics), nullable_since=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchRequest:
     """Which offsets did this group commit? `topics` None: all. v0-7 ask for one group, later versions for `groups`."""
 
@@ -47,7 +45,7 @@ class OffsetFetchRequest:
     require_stable: bool = wire(Bool, since=7, default=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchResponsePartition:
     partition_index: int = wire(Int32)
     committed_offset: int = wire(Int64)
@@ -56,13 +54,13 @@ class OffsetFetchResponsePartition:
     error_code: int = wire(Int16, default=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchResponseTopic:
     name: str = wire(String)
     partitions: tuple[OffsetFetchResponsePartition, ...] = wire(Array(OffsetFetchResponsePartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchResponsePartitions:
     partition_index: int = wire(Int32)
     committed_offset: int = wire(Int64)
@@ -71,21 +69,21 @@ class OffsetFetchResponsePartitions:
     error_code: int = wire(Int16, default=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchResponseTopics:
     name: str = wire(String, until=9, default="")
     topic_id: bytes = wire(Uuid, since=10, default=UUID_ZERO)
     partitions: tuple[OffsetFetchResponsePartitions, ...] = wire(Array(OffsetFetchResponsePartitions), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchResponseGroup:
     group_id: str = wire(String)
     topics: tuple[OffsetFetchResponseTopics, ...] = wire(Array(OffsetFetchResponseTopics), default=())
     error_code: int = wire(Int16, default=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetFetchResponse:
     """An unknown offset is -1 with an empty metadata and no error."""
 

@@ -5,25 +5,23 @@ v3 replica id · v4 flexible
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Int16, Int32, Int64, String, wire
+from rota.protocol.wire import Array, Int16, Int32, Int64, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetForLeaderPartition:
     partition: int = wire(Int32)
     current_leader_epoch: int = wire(Int32, default=-1)
     leader_epoch: int = wire(Int32)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetForLeaderTopic:
     topic: str = wire(String)
     partitions: tuple[OffsetForLeaderPartition, ...] = wire(Array(OffsetForLeaderPartition), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetForLeaderEpochRequest:
     """Where did this epoch end? Asked by followers and consumers that suspect a truncation (KIP-320)."""
 
@@ -33,7 +31,7 @@ class OffsetForLeaderEpochRequest:
     topics: tuple[OffsetForLeaderTopic, ...] = wire(Array(OffsetForLeaderTopic), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class EpochEndOffset:
     error_code: int = wire(Int16, default=0)
     partition: int = wire(Int32)
@@ -41,13 +39,13 @@ class EpochEndOffset:
     end_offset: int = wire(Int64, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetForLeaderTopicResult:
     topic: str = wire(String)
     partitions: tuple[EpochEndOffset, ...] = wire(Array(EpochEndOffset), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class OffsetForLeaderEpochResponse:
     """The end of the largest epoch that is not above the one asked for."""
 

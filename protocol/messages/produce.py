@@ -8,25 +8,23 @@ advertised from version 0, because librdkafka decides on compression by it; 0-2 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import UUID_ZERO, Array, Int16, Int32, Int64, Nested, Records, String, Uuid, wire
+from rota.protocol.wire import UUID_ZERO, Array, Int16, Int32, Int64, Nested, Records, String, Uuid, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class PartitionProduceData:
     index: int = wire(Int32)
     records: bytes | memoryview | None = wire(Records, nullable_since=0)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class TopicProduceData:
     name: str = wire(String, until=12, default="")
     topic_id: bytes = wire(Uuid, since=13, default=UUID_ZERO)
     partition_data: tuple[PartitionProduceData, ...] = wire(Array(PartitionProduceData), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ProduceRequest:
     """`acks`: 0 no answer, 1 written, -1 in all in-sync replicas."""
 
@@ -38,7 +36,7 @@ class ProduceRequest:
     topic_data: tuple[TopicProduceData, ...] = wire(Array(TopicProduceData), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class BatchIndexAndErrorMessage:
     """One refused record, by its place in the batch."""
 
@@ -46,7 +44,7 @@ class BatchIndexAndErrorMessage:
     batch_index_error_message: str | None = wire(String, nullable_since=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class LeaderIdAndEpoch:
     """Who leads now; written beside NOT_LEADER_OR_FOLLOWER only."""
 
@@ -54,7 +52,7 @@ class LeaderIdAndEpoch:
     leader_epoch: int = wire(Int32, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class PartitionProduceResponse:
     index: int = wire(Int32)
     error_code: int = wire(Int16, default=0)
@@ -66,14 +64,14 @@ class PartitionProduceResponse:
     current_leader: LeaderIdAndEpoch | None = wire(Nested(LeaderIdAndEpoch), since=10, tag=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class TopicProduceResponse:
     name: str = wire(String, until=12, default="")
     topic_id: bytes = wire(Uuid, since=13, default=UUID_ZERO)
     partition_responses: tuple[PartitionProduceResponse, ...] = wire(Array(PartitionProduceResponse), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class NodeEndpoint:
     node_id: int = wire(Int32)
     host: str = wire(String)
@@ -81,7 +79,7 @@ class NodeEndpoint:
     rack: str | None = wire(String, nullable_since=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class ProduceResponse:
     """Where each batch went."""
 

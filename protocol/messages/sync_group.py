@@ -5,18 +5,16 @@ v1 throttle time · v3 static members (KIP-345) · v4 flexible · v5 protocol ty
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rota.protocol.wire import Array, Blob, Int16, Int32, String, wire
+from rota.protocol.wire import Array, Blob, Int16, Int32, String, wire, wired
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class SyncGroupRequestAssignment:
     member_id: str = wire(String)
     assignment: bytes = wire(Blob)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class SyncGroupRequest:
     """The leader brings everybody's assignment, the others ask for theirs."""
 
@@ -31,7 +29,7 @@ class SyncGroupRequest:
     assignments: tuple[SyncGroupRequestAssignment, ...] = wire(Array(SyncGroupRequestAssignment), default=())
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class SyncGroupResponse:
     """This member's assignment, as `consumer_protocol` encodes it."""
 

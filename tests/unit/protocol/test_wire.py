@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import pytest
 
@@ -28,16 +28,17 @@ from rota.protocol.wire import (
     Uuid,
     layout,
     wire,
+    wired,
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Inner:
     name: str = wire(String)
     rank: int = wire(Int32, since=1, default=-1)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Kinds:
     """v1 flexible."""
 
@@ -62,7 +63,7 @@ class Kinds:
     q: Inner | None = wire(Nested(Inner), nullable_since=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Tagging:
     VERSIONS, FLEXIBLE = range(2), 0
 
@@ -72,7 +73,7 @@ class Tagging:
     inner: Inner | None = wire(Nested(Inner), tag=0, default=None)
 
 
-@dataclass(slots=True, kw_only=True)
+@wired
 class Narrow:
     VERSIONS, FLEXIBLE = range(4), NEVER
 
@@ -152,6 +153,21 @@ def test_text_that_is_not_utf8_is_replaced_as_kafka_does() -> None:
     assert found.late == "a\N{REPLACEMENT CHARACTER}b"
 
 
+def test_a_declared_message_is_a_dataclass_in_all_that_shows() -> None:
+    one = Inner(name="x", rank=2)
+    assert one == Inner(name="x", rank=2)
+    assert one != Inner(name="x")
+    assert one != ("x", 2)
+    assert repr(one) == "Inner(name='x', rank=2)"
+    assert replace(one, rank=3).rank == 3
+    with pytest.raises(AttributeError):
+        one.other = 1  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="name"):
+        Inner()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+
+
 def test_there_is_no_layout_for_a_version_outside_the_range() -> None:
     with pytest.raises(ValueError, match="HeartbeatRequest has no version 5"):
         layout(HeartbeatRequest, 5)
@@ -163,7 +179,7 @@ def test_a_layout_can_be_read_by_people() -> None:
 
 
 def test_a_field_that_comes_and_goes_needs_a_default() -> None:
-    @dataclass(slots=True, kw_only=True)
+    @wired
     class Careless:
         VERSIONS, FLEXIBLE = range(2), NEVER
 
@@ -174,7 +190,7 @@ def test_a_field_that_comes_and_goes_needs_a_default() -> None:
 
 
 def test_numbers_cannot_be_null() -> None:
-    @dataclass(slots=True, kw_only=True)
+    @wired
     class Impossible:
         VERSIONS, FLEXIBLE = range(1), NEVER
 
