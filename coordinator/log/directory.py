@@ -58,10 +58,13 @@ class WrongDirectory(StorageFailed):
 
 
 class LogDirectory:
-    """Opens the logs under `path`. Raises DirectoryInUse, WrongDirectory, StorageFailed."""
+    """Opens the logs under `path`. Raises DirectoryInUse, WrongDirectory, StorageFailed.
+
+    Without `cluster_id`, `identify` follows as soon as it is known.
+    """
 
     def __init__(self, path: Path, *, node_id: int, cluster_id: str | None = None) -> None:
-        self.path = path
+        self.path, self._node_id = path, node_id
         self._logs: dict[TopicPartition, DiskLog] = {}
         self._clean_logs: set[TopicPartition] = set()
         self._files, self._loaded = OpenFiles(), LoadedIndexes()
@@ -69,7 +72,9 @@ class LogDirectory:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock()
-            self.cluster_id = self._identify(node_id, cluster_id)
+            self.cluster_id = self._read_meta()
+            if cluster_id is not None:
+                self.identify(cluster_id)
             self._was_clean = (path / CLEAN_FILE).exists()
             (path / CLEAN_FILE).unlink(missing_ok=True)
             self._recovery_points = self._checkpoint(RECOVERY_POINT_FILE)
@@ -87,6 +92,15 @@ class LogDirectory:
 
     def __repr__(self) -> str:
         return f"<LogDirectory {self.path} {len(self._logs)} logs open>"
+
+    def identify(self, cluster_id: str) -> None:
+        """Check `meta.properties`, or write it when the directory is new. Raises WrongDirectory, StorageFailed."""
+        if self.cluster_id not in ("", cluster_id):
+            raise WrongDirectory(f"{self.path} belongs to cluster {self.cluster_id}, this is {cluster_id}")
+        if not self.cluster_id:
+            meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(self._node_id), "directory.id": new_id()}
+            self._write_file(META_FILE, write_properties(meta).encode(), sync=True)
+            self.cluster_id = cluster_id
 
     def partitions(self) -> list[TopicPartition]:
         """What has a folder here, open or not. Raises OSError."""
@@ -233,19 +247,14 @@ class LogDirectory:
             fd, self._lock_fd = self._lock_fd, -1
             os.close(fd)
 
-    def _identify(self, node_id: int, cluster_id: str | None) -> str:
-        """Check or write `meta.properties`; returns the cluster id."""
+    def _read_meta(self) -> str:
+        """The cluster that the directory belongs to; "" when it is new."""
         meta = self.path / META_FILE
         if not meta.exists():
-            cluster_id = cluster_id or new_id()
-            found = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id), "directory.id": new_id()}
-            self._write_file(META_FILE, write_properties(found).encode(), sync=True)
-            return cluster_id
+            return ""
         found = read_properties(meta.read_text())
-        if found.get("node.id") != str(node_id):
-            raise WrongDirectory(f"{self.path} belongs to node {found.get('node.id')}, this is node {node_id}")
-        if cluster_id is not None and found.get("cluster.id") != cluster_id:
-            raise WrongDirectory(f"{self.path} belongs to cluster {found.get('cluster.id')}, this is {cluster_id}")
+        if found.get("node.id") != str(self._node_id):
+            raise WrongDirectory(f"{self.path} belongs to node {found.get('node.id')}, this is node {self._node_id}")
         return found.get("cluster.id", "")
 
     def _checkpoint(self, name: str) -> dict[TopicPartition, int]:

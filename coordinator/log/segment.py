@@ -142,7 +142,7 @@ class Segment:
         base, last_offset = header.base_offset, header.base_offset + header.last_offset_delta
         largest = self._largest
         if largest is None:
-            self._largest = largest = (NO_TIMESTAMP, self.base_offset)
+            largest = self.largest
         if header.max_timestamp > largest[0] and header.count:
             self._largest = largest = (header.max_timestamp, last_offset)
         if self._since_entry_bytes > self.index_interval_bytes:
@@ -259,7 +259,7 @@ class Segment:
     def forget(self) -> None:
         """Empty indexes, as before the first batch."""
         self._offsets, self._times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
-        self._largest, self._first_timestamp = None, None
+        self._largest, self._first_timestamp = (NO_TIMESTAMP, self.base_offset), None
         self._since_entry_bytes, self.next_offset = 0, self.base_offset
         self._forget_recent()
 
