@@ -190,7 +190,7 @@ class Aiokafka(Member):
     def _live(self) -> None:
         try:
             asyncio.run(self._consume())
-        except BaseException as failure:
+        except BaseException as failure:  # noqa: BLE001 - told to the test by check()
             self.failure = failure
 
     async def _consume(self) -> None:
@@ -212,7 +212,7 @@ class Aiokafka(Member):
             try:
                 result = question(consumer)
                 answer.set_result(await result if inspect.isawaitable(result) else result)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised where the question was asked
                 answer.set_exception(error)
 
     def _open(self) -> aiokafka.AIOKafkaConsumer:

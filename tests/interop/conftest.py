@@ -14,11 +14,15 @@ from tests.interop.members import Member, Settings
 
 Join = Callable[..., Member]
 
+# kafka-python leaves the sockets of connections that it gave up to the garbage collector
+SOCKETS = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "/interop/" in str(item.path):
             item.add_marker("interop")
+            item.add_marker(pytest.mark.filterwarnings(SOCKETS))
 
 
 @pytest.fixture(scope="session")

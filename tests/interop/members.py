@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from tests.interop.kit import PATIENCE_S, Record, unique
 
@@ -120,7 +120,7 @@ class Member(ABC):
         if self.failure is not None:
             raise AssertionError(f"member {self.settings.client_id} failed") from self.failure
 
-    def __enter__(self) -> Member:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -165,14 +165,14 @@ class BlockingMember(Member):
                     self.records.extend(self._poll(consumer))
             finally:
                 consumer.close()
-        except BaseException as failure:
+        except BaseException as failure:  # noqa: BLE001 - told to the test by check()
             self.failure = failure
 
     def _answer(self, consumer: Any) -> None:
         for question, answer in self._pending():
             try:
                 answer.set_result(question(consumer))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised where the question was asked
                 answer.set_exception(error)
 
     @abstractmethod

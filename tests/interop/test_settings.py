@@ -1,4 +1,7 @@
-"""R7, R20: the settings of a consumer as the coordinator keeps and checks them. (max.poll.interval: test_rebalance_triggers.py.)"""
+"""R7, R20: the settings of a consumer as the coordinator keeps and checks them.
+
+max.poll.interval.ms is in test_rebalance_triggers.py.
+"""
 
 from __future__ import annotations
 

@@ -31,8 +31,7 @@ EXPLAINED: tuple[Explained, ...] = ()
 AVOIDED: tuple[tuple[str, str], ...] = (
     (
         "Who leads after the leader left",
-        "Kafka takes the first key of a hash map of member ids, which are random. Rota takes the member that has been "
-        "in the group longest. The sequence gives such a group up and goes on with a new one.",
+        "Kafka takes the first key of a hash map of member ids, which are random. The sequence gives the group up.",
     ),
     (
         "A vote of assignors that ends in a tie",

@@ -43,7 +43,8 @@ def transcript(bootstrap: str, seed: int, requests: int = REQUESTS) -> Iterator[
 
 def record(bootstrap: str, seed: int) -> None:
     once, again = list(transcript(bootstrap, seed)), list(transcript(bootstrap, seed))
-    assert once == again, f"seed {seed} did not give the same answers twice"
+    for first, second in zip(once, again, strict=True):
+        assert first == second, f"seed {seed} did not give the same answers twice:\n{first}\n{second}"
     text = "".join(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n" for line in once)
     FOLDER.mkdir(parents=True, exist_ok=True)
     path(seed).write_bytes(gzip.compress(text.encode(), 9, mtime=0))
