@@ -18,6 +18,7 @@ from rota.coordinator.admin.options import OptionsRefused, ServeOptions
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.properties_file import FileRefused
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.observe.logs import configure, get_logger
 
 EXIT_CANNOT_START = 2
@@ -59,7 +60,7 @@ async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int
     _on_signals(told.set)
     try:
         host, port = await broker.start()
-    except ConfigRefused as why:
+    except (ConfigRefused, StorageFailed) as why:
         return cannot_start(str(why))
     except OSError as why:
         return cannot_start(_explain(why, config))

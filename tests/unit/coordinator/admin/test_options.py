@@ -1,0 +1,88 @@
+"""The command line of `rota serve`: the short way and the explained way understand the same."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+import typer
+from typer.main import get_command
+
+from rota.coordinator.admin.commands import app, serve
+from rota.coordinator.admin.options import FLAGS, OptionsRefused, ServeOptions, quick
+from rota.coordinator.config.definition import ConfigRefused
+
+
+def test_both_ways_have_the_same_options() -> None:
+    command = get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    flags = {flag for parameter in command.params for flag in parameter.opts if flag != "--help"}
+    assert flags == set(FLAGS) | {"--memory"}
+    assert list(inspect.signature(serve).parameters) == list(ServeOptions.__slots__)
+    assert {type(parameter.default) for parameter in inspect.signature(serve).parameters.values()} <= {
+        type(None),
+        bool,
+        str,
+    }
+    assert isinstance(app, typer.Typer)
+
+
+def test_the_short_way_reads_what_is_plain() -> None:
+    line = "--memory --listen 127.0.0.1:0 --set a=b --set=c=d --ready-fd 3 --log-level debug --preset=dev"
+    assert quick(line.split()) == ServeOptions(
+        memory=True,
+        listen="127.0.0.1:0",
+        settings=("a=b", "c=d"),
+        ready_fd=3,
+        log_level="debug",
+        preset="dev",
+    )
+    assert quick([]) == ServeOptions()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["--help", "--what", "--data", "--data --memory", "--ready-fd x", "--ready-fd=-1", "stray", "--memory=yes", "-h"],
+)
+def test_the_short_way_leaves_the_rest_to_the_explained_one(line: str) -> None:
+    assert quick(line.split()) is None
+
+
+def test_the_strongest_setting_wins(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "num.partitions=2\nlisteners=PLAINTEXT://127.0.0.1:1\ngroup.initial.rebalance.delay.ms=7\nlog.dirs=f\n"
+    )
+    options = ServeOptions(
+        config=str(file), preset="dev", listen="[::1]:2", data="d", settings=("num.partitions = 3", "log.dirs=s")
+    )
+    config = options.broker_config()
+    assert (config.num_partitions, config.group_initial_rebalance_delay_ms) == (3, 7)
+    assert (config.log_dirs, config.group_min_session_timeout_ms) == (("s",), 1000)
+    assert (config.listens[0].host, config.listens[0].port) == ("::1", 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (ServeOptions(memory=True, data="x"), "--memory"),
+        (ServeOptions(log_format="xml"), "auto, human, json"),
+        (ServeOptions(log_level="loud"), "debug, info"),
+        (ServeOptions(preset="prod"), "dev"),
+        (ServeOptions(settings=("num.partitions",)), "name=value"),
+        (ServeOptions(settings=("=3",)), "name=value"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_would_be_right(options: ServeOptions, says: str) -> None:
+    with pytest.raises(OptionsRefused, match=says):
+        _use(options)
+
+
+def _use(options: ServeOptions) -> None:
+    options.check()
+    options.broker_config()
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigRefused, match="HOST:PORT"):
+        ServeOptions(listen="nowhere").broker_config()

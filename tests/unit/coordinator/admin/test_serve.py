@@ -1,0 +1,131 @@
+"""One broker's life in this process, with a real broker behind it or one that cannot start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rota.coordinator.admin.options import ServeOptions
+from rota.coordinator.admin.serve import EXIT_CANNOT_START, cannot_start, run, serve, tell_ready
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.log.contract import StorageFailed
+
+
+class Broker:
+    """Starts as it is told, and remembers that it was stopped."""
+
+    def __init__(self, fails: Exception | None = None) -> None:
+        self.fails, self.stopped = fails, False
+
+    async def start(self) -> tuple[str, int]:
+        if self.fails is not None:
+            raise self.fails
+        return "127.0.0.1", 9092
+
+    async def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_tells_when_it_is_ready_and_stops_on_a_signal(number: signal.Signals) -> None:
+    reads, writes = os.pipe()
+    broker = Broker()
+    served = asyncio.ensure_future(serve(broker, BrokerConfig(), writes))
+    told = await asyncio.to_thread(_all_of, reads)
+    assert told == b"127.0.0.1:9092\n"
+    os.kill(os.getpid(), number)
+    assert await served == 0
+    assert broker.stopped
+
+
+def _all_of(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as stream:
+        return stream.read()
+
+
+STUCK = """
+import asyncio, sys
+from rota.coordinator.admin.serve import serve
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.observe.logs import configure
+configure()
+class Stuck:
+    async def start(self):
+        return "h", 1
+    async def stop(self):
+        print("stopping", flush=True)
+        await asyncio.Event().wait()
+sys.exit(asyncio.run(serve(Stuck(), BrokerConfig(), 1)))
+"""
+
+
+def test_a_second_signal_ends_it_at_once() -> None:
+    command = [sys.executable, "-c", STUCK]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        for line in ("h:1\n", "stopping\n"):
+            assert process.stdout.readline() == line
+            process.send_signal(signal.SIGTERM)
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [
+        (
+            OSError(98, "cannot listen on PLAINTEXT://:1: Address already in use"),
+            "--listen HOST:PORT takes another port",
+        ),
+        (PermissionError(13, "Permission denied", "/data"), "/data"),
+        (StorageFailed("data folder x is in use by process 7"), "data folder x"),
+    ],
+)
+async def test_a_start_that_fails_says_why_in_one_line(
+    fails: Exception, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker = Broker(fails)
+    assert await serve(broker, BrokerConfig(), None) == EXIT_CANNOT_START
+    captured = capsys.readouterr().err
+    assert captured.startswith("rota: ")
+    assert says in captured
+    assert captured.count("\n") == 1
+    assert not broker.stopped
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (ServeOptions(settings=("num.partition=1",)), "nearest known name is num.partitions"),
+        (ServeOptions(config="/no/such/file"), "cannot read /no/such/file: No such file"),
+        (ServeOptions(log_format="xml"), "--log-format xml"),
+    ],
+)
+def test_wrong_settings_are_told_in_one_line(
+    options: ServeOptions, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(options) == EXIT_CANNOT_START
+    captured = capsys.readouterr().err
+    assert says in captured
+    assert captured.count("\n") == 1
+
+
+def test_an_ipv6_host_is_told_in_brackets_and_a_closed_descriptor_stops_nobody(tmp_path: Path) -> None:
+    with (tmp_path / "ready").open("wb") as file:
+        tell_ready(os.dup(file.fileno()), "::1", 5)
+    assert (tmp_path / "ready").read_text() == "[::1]:5\n"
+    with socket.socket() as one:
+        gone = one.fileno()
+    tell_ready(gone, "h", 1)
+    tell_ready(None, "h", 1)
+
+
+def test_the_exit_code_of_a_start_that_fails_is_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cannot_start("because") == 2
+    assert capsys.readouterr().err == "rota: because\n"

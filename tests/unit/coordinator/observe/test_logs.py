@@ -1,0 +1,99 @@
+"""The log of a process: for people, for machines, and never in the way."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from rota.coordinator.observe.logs import LEVELS, Sink, configure, get_logger
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers = handlers
+    root.setLevel(level)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Closed(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_machines_get_one_object_a_line() -> None:
+    stream = io.StringIO()
+    configure("auto", "info", stream)
+    get_logger("rota.test").info("listening", host="127.0.0.1", port=9092, raw=b"x")
+    (line,) = stream.getvalue().splitlines()
+    event = json.loads(line)
+    assert (event["event"], event["level"], event["port"], event["raw"]) == ("listening", "info", 9092, "b'x'")
+    assert event["time"].endswith("Z")
+
+
+def test_people_get_a_line_that_they_can_read() -> None:
+    stream = Terminal()
+    configure("auto", "info", stream)
+    get_logger("rota.test").warning("connection closed", peer="127.0.0.1:5", reason="it looks like an HTTP request")
+    assert "connection closed" in stream.getvalue()
+    assert stream.getvalue().count("\n") == 1
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(stream.getvalue())
+
+
+def test_the_form_can_be_chosen() -> None:
+    stream = Terminal()
+    configure("json", "info", stream)
+    get_logger().info("x")
+    assert json.loads(stream.getvalue())["event"] == "x"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_below_the_level_nothing_is_written(level: str) -> None:
+    stream = io.StringIO()
+    configure("json", level, stream)
+    for each in LEVELS:
+        getattr(get_logger(), each)("event")
+    assert [json.loads(line)["level"] for line in stream.getvalue().splitlines()] == list(LEVELS[LEVELS.index(level) :])
+
+
+@pytest.mark.parametrize("form", ["human", "json"])
+def test_an_exception_comes_with_its_traceback(form: str) -> None:
+    stream = io.StringIO()
+    configure(form, "info", stream)
+    try:
+        raise ValueError("nobody foresaw this")
+    except ValueError as why:
+        get_logger().error("request failed", exc_info=why)
+    assert "ValueError: nobody foresaw this" in stream.getvalue()
+    assert "test_logs.py" in stream.getvalue()
+
+
+def test_what_libraries_log_takes_the_same_way() -> None:
+    stream = io.StringIO()
+    configure("json", "warning", stream)
+    logging.getLogger("asyncio").info("quiet")
+    logging.getLogger("asyncio").error("task %s died", 7)
+    (line,) = stream.getvalue().splitlines()
+    assert json.loads(line)["event"] == "task 7 died"
+    assert json.loads(line)["logger"] == "asyncio"
+
+
+def test_a_stream_that_is_gone_stops_nobody() -> None:
+    configure("json", "info", Closed())
+    get_logger().error("x")
+    closed = io.StringIO()
+    closed.close()
+    Sink(closed).msg("x")
