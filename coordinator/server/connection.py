@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes = self._slot_bytes = 0
         self._room_bytes = 0  # of the large frame that is coming in
         self._brakes = 0
-        self._paused = self._resuming = self._waits = False
+        self._paused = self._resuming = self._flushing = self._waits = False
         self._transport: asyncio.Transport | None = None
         self.peer = self.local = ("", 0)
         self.listener = listener
@@ -218,9 +218,12 @@ class Connection(asyncio.Protocol):
             self._send(slot.pieces)
         self._slot_bytes -= gone_bytes
         self._owner.intake.release(gone_bytes)
-        self._flush()
         if self._brakes & ENDING and not slots:
+            self._flush()
             self._close()
+        elif self._out and not self._flushing:
+            self._flushing = True  # replies that become known in one turn leave in one write
+            self._owner.soon(self._flush_turn)
         elif self._brakes & FULL and len(slots) * 2 <= self._owner.requests_max:
             self._release(FULL)
 
@@ -229,6 +232,10 @@ class Connection(asyncio.Protocol):
         self._out_bytes += sum(map(len, pieces))
         if self._out_bytes > WRITE_CHUNK_BYTES:
             self._flush()
+
+    def _flush_turn(self) -> None:
+        self._flushing = False
+        self._flush()
 
     def _flush(self) -> None:
         if not self._out:
