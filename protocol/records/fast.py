@@ -28,6 +28,8 @@ except ImportError:  # it speaks to the compiler alone
 
 
 RECORD_BYTES_MIN: Final = 7
+RECORDS_PER_BATCH_MAX: Final = 1_000_000
+HEADERS_PER_BATCH_MAX: Final = 1_000_000  # as an object, a header is sixty times its two bytes
 INT64_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
 OFFSET_MAX: Final = 1 << 62
 FAR_TIME: Final = (1 << 62) - 1  # beyond it, base and delta may have left int64; the compiler holds it unboxed
@@ -80,6 +82,8 @@ def decode_records(
     """
     if start < 0 or end > len(data) or count < 0 or count * RECORD_BYTES_MIN > end - start:
         raise CorruptBatch(f"{count} records cannot be in {end - start} bytes")
+    if count > RECORDS_PER_BATCH_MAX:
+        raise CorruptBatch(f"{count} records, of {RECORDS_PER_BATCH_MAX} allowed in a batch")
     if not -OFFSET_MAX <= base_offset <= OFFSET_MAX:
         raise CorruptBatch(f"base offset {base_offset}")
     stamped = append_time_ms is not None
@@ -94,6 +98,7 @@ def _decode(
     data: bytes, start: i64, end: i64, count: i64, base_offset: i64, base_time: i64, stamped: bool
 ) -> list[Record]:
     records: list[Record] = []
+    headers_left: i64 = HEADERS_PER_BATCH_MAX
     at = start
     while count > 0:
         count -= 1
@@ -122,14 +127,16 @@ def _decode(
         if offset > 0x7F:
             offset, at = _varint_rest(data, at, offset)
         offset = base_offset + ((offset >> 1) ^ -(offset & 1))
-        records.append(_record(data, at, stop, offset, time))
+        record = _record(data, at, stop, offset, time, headers_left)
+        headers_left -= len(record.headers)
+        records.append(record)
         at = stop
     if at != end:
         raise CorruptBatch(f"{end - at} bytes after the last record")
     return records
 
 
-def _record(data: bytes, at: i64, stop: i64, offset: i64, time: i64) -> Record:
+def _record(data: bytes, at: i64, stop: i64, offset: i64, time: i64, headers_max: i64) -> Record:
     """Key, value, headers. A field that is longer than the record is seen at the end; slices stop with the data."""
     key: bytes | None = None
     size: i64 = data[at]
@@ -153,7 +160,7 @@ def _record(data: bytes, at: i64, stop: i64, offset: i64, time: i64) -> Record:
 
     headers: Headers = ()
     if data[at]:
-        headers, at = _headers(data, at, stop)
+        headers, at = _headers(data, at, stop, headers_max)
     else:
         at += 1
     if at != stop:
@@ -320,7 +327,7 @@ def _varlong_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
         shift += 7
 
 
-def _headers(data: bytes, at: i64, stop: i64) -> tuple[Headers, i64]:
+def _headers(data: bytes, at: i64, stop: i64, headers_max: i64) -> tuple[Headers, i64]:
     count: i64 = data[at]
     at += 1
     if count > 0x7F:
@@ -329,6 +336,8 @@ def _headers(data: bytes, at: i64, stop: i64) -> tuple[Headers, i64]:
         raise CorruptBatch(f"{(count >> 1) ^ -(count & 1)} headers in {stop - at} bytes")
     found: list[tuple[str, bytes | None]] = []
     left = count >> 1
+    if left > headers_max:
+        raise CorruptBatch(f"more than {HEADERS_PER_BATCH_MAX} headers in a batch")
     while left > 0:
         left -= 1
         name, at = _sized(data, at, stop)

@@ -164,6 +164,32 @@ def test_hostile_bytes_are_refused(fast: ModuleType, raw: str, count: int) -> No
         decoded(fast, raw, count)
 
 
+def test_a_batch_of_more_records_than_anybody_sends_is_refused(fast: ModuleType) -> None:
+    most = fast.RECORDS_PER_BATCH_MAX
+    with pytest.raises(CorruptBatch, match=f"{most + 1} records, of {most} allowed"):
+        fast.decode_records(bytes(8 * most), 0, 8 * most, most + 1, 0, 0, None)
+
+
+def test_headers_are_counted_over_the_whole_batch(fast: ModuleType) -> None:
+    most = fast.HEADERS_PER_BATCH_MAX
+    half = most // 2
+
+    def record(count: int) -> bytes:
+        body = bytes.fromhex("0000000101") + fast.varint(count) + b"\x00\x01" * count
+        return bytes(fast.varint(len(body)) + body)
+
+    def read(*counts: int) -> list[int]:
+        data = b"".join(map(record, counts))
+        found = fast.decode_records(data, 0, len(data), len(counts), 0, 0, None)
+        return [len(one.headers) for one in found]
+
+    assert read(half, 3, most - half - 3) == [half, 3, most - half - 3]
+    with pytest.raises(CorruptBatch, match=f"more than {most} headers"):
+        read(half, 3, most - half - 2)
+    with pytest.raises(CorruptBatch, match=f"more than {most} headers"):
+        read(most + 1)
+
+
 @pytest.mark.parametrize("offset", [2**62 + 1, -(2**62) - 1])
 def test_a_base_offset_that_could_overflow_is_refused(fast: ModuleType, offset: int) -> None:
     data = bytes.fromhex(PLAIN)
