@@ -1,7 +1,7 @@
 """What comes out of a group: records to append, replies, timers and lines for its timeline.
 
 Records are whole values (STYLE 4): a later one for the same key makes every earlier one superfluous.
-`value=None` is a tombstone.
+`value=None` is a tombstone. Slotted and not frozen: freezing doubles the cost of making one, and nobody changes them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rota.protocol.errors import ErrorCode
 # ---- records: the hard state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class MemberValue:
     member_id: MemberId
     instance_id: InstanceId | None
@@ -26,7 +26,7 @@ class MemberValue:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class GroupValue:
     """The whole durable truth about membership: one generation. Becomes GroupMetadataValue v3."""
 
@@ -38,7 +38,7 @@ class GroupValue:
     members: tuple[MemberValue, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class OffsetValue:
     """One committed offset. Becomes OffsetCommitValue v4, or v1 when `expire_ms` is given."""
 
@@ -50,13 +50,13 @@ class OffsetValue:
     topic_id: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GroupRecord:
     group_id: str
     value: GroupValue | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OffsetRecord:
     group_id: str
     topic: str
@@ -69,14 +69,14 @@ Record = GroupRecord | OffsetRecord
 # ---- replies
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JoinedMember:
     member_id: MemberId
     instance_id: InstanceId | None
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Joined:
     """The body of a JoinGroup reply, refusals included (`error`)."""
 
@@ -90,7 +90,7 @@ class Joined:
     members: tuple[JoinedMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Synced:
     error: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None
@@ -98,7 +98,7 @@ class Synced:
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Left:
     """One (member id, instance id, error) for each leaver, in the order asked; `error` for the whole request."""
 
@@ -106,7 +106,7 @@ class Left:
     members: tuple[tuple[MemberId, InstanceId | None, ErrorCode], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OffsetsDropped:
     error: ErrorCode
     partitions: tuple[tuple[str, int, ErrorCode], ...] = ()
@@ -117,19 +117,19 @@ Body = Joined | Synced | Left | OffsetsDropped | ErrorCode  # Heartbeat, Commit,
 # ---- effects
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Append:
     record: Record
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reply:
     token: Token
     body: Body
     when_durable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Arm:
     """Set (or move) the timer of that key. A group's keys are its own: the shell adds the group id."""
 
@@ -137,12 +137,12 @@ class Arm:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Disarm:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Note:
     """A line of the group's timeline and of the log: Kafka's own terms in `event`, the rest as fields (R27)."""
 

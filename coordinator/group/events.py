@@ -12,7 +12,7 @@ InstanceId = NewType("InstanceId", str)
 NOBODY: Final = MemberId("")  # a member without an id yet; no leader
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Proto:
     """One assignor that a member knows, with its subscription as the member encoded it."""
 
@@ -20,7 +20,7 @@ class Proto:
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Join:
     """JoinGroup. `fresh_id` is the id to give if the member has none (clientId-UUID); the shell draws it."""
 
@@ -39,7 +39,7 @@ class Join:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Sync:
     """SyncGroup. `protocol_type` and `protocol` are None where the request version has none."""
 
@@ -52,7 +52,7 @@ class Sync:
     assignments: tuple[tuple[MemberId, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Heartbeat:
     token: Token
     member_id: MemberId
@@ -60,20 +60,20 @@ class Heartbeat:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Leaver:
     member_id: MemberId  # empty: removal by instance id, an administrator's right
     instance_id: InstanceId | None
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Leave:
     token: Token
     leavers: tuple[Leaver, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OffsetToCommit:
     topic: str
     partition: int
@@ -84,7 +84,7 @@ class OffsetToCommit:
     expire_ms: int | None = None  # absolute; only when the client gave a retention time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Commit:
     """OffsetCommit of valid partitions; too long metadata and unknown topics were answered by the shell."""
 
@@ -95,7 +95,7 @@ class Commit:
     offsets: tuple[OffsetToCommit, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DropOffsets:
     """OffsetDelete: forget these partitions, unless the group subscribes to their topic."""
 
@@ -103,28 +103,28 @@ class DropOffsets:
     partitions: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Remove:
     """DeleteGroups."""
 
     token: Token
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExpireOffsets:
     """The periodic look for offsets past their retention; also lets an Empty group without offsets go."""
 
     retention_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TopicsGone:
     """Topics were deleted: their offsets go."""
 
     topics: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Expired:
     """An armed timer went off."""
 
