@@ -154,10 +154,6 @@ class Connection(asyncio.Protocol):
         """Another client id than last time, which happens once. Raises DecodeError."""
         if len(raw) != 2 + max(named, 0):
             raise DecodeError("a client id longer than its frame")
-        try:
-            raw[2:].decode()
-        except UnicodeDecodeError:
-            raise DecodeError("a client id that is not UTF-8") from None
         self._client = raw
         self._bound.clear()
 
@@ -165,7 +161,7 @@ class Connection(asyncio.Protocol):
         """A version that this client asks for the first time. Raises UnknownApi."""
         known = self._owner.known(api)
         host, port = self._owner.told_address(self)
-        client_id = (self._client or b"")[2:].decode()
+        client_id = (self._client or b"")[2:].decode("utf-8", "replace")
         call = Call(known.version, client_id, f"/{self.peer[0]}", host, port, self.id)
         bound = self._bound[api] = (known, call)
         return bound
@@ -219,12 +215,12 @@ class Connection(asyncio.Protocol):
         self._slot_bytes -= gone_bytes
         self._owner.intake.release(gone_bytes)
         if self._brakes & ENDING and not slots:
-            self._flush()
             self._close()
-        elif self._out and not self._flushing:
+            return
+        if self._out and not self._flushing:
             self._flushing = True  # replies that become known in one turn leave in one write
             self._owner.soon(self._flush_turn)
-        elif self._brakes & FULL and len(slots) * 2 <= self._owner.requests_max:
+        if self._brakes & FULL and len(slots) * 2 <= self._owner.requests_max:
             self._release(FULL)
 
     def _send(self, pieces: list[Piece]) -> None:

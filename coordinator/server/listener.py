@@ -12,6 +12,7 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.server.connection import Connection
@@ -101,14 +102,14 @@ def open_sockets(endpoint: Endpoint) -> list[socket.socket]:
     return sockets
 
 
-def _resolve(endpoint: Endpoint) -> list[tuple[int, tuple[str | int, ...]]]:
+def _resolve(endpoint: Endpoint) -> list[tuple[int, tuple[Any, ...]]]:
     if not endpoint.host:
         return [(socket.AF_INET6, ("::", 0, 0, 0))] if socket.has_dualstack_ipv6() else [(socket.AF_INET, ("", 0))]
     found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return list(dict.fromkeys((int(family), tuple(where)) for family, _, _, _, where in found))
 
 
-def _bound(family: int, where: tuple[str | int, ...]) -> socket.socket:
+def _bound(family: int, where: tuple[Any, ...]) -> socket.socket:
     one = socket.socket(family, socket.SOCK_STREAM)
     try:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
