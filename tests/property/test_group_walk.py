@@ -89,7 +89,7 @@ class Place:
         members = [
             (
                 m.member_id,
-                m.protocols,
+                tuple((proto.name, proto.metadata) for proto in m.protocols),
                 bool(m.assignment),
                 m.join is not None,
                 m.sync is not None,
