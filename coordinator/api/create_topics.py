@@ -14,7 +14,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.cluster import eager
 from rota.coordinator.cluster.placement import PARTITIONS_PER_REQUEST_MAX
 from rota.coordinator.cluster.store import StoreFailed
-from rota.coordinator.cluster.topic import INTERNAL, Refusal, Topic
+from rota.coordinator.cluster.topic import RESERVED, Refusal, Topic
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.describe import describe_topic
 from rota.coordinator.config.topic import TopicConfig
@@ -72,7 +72,7 @@ async def _create(node: Node, asked: CreatableTopic, validate_only: bool) -> Cre
 
 def _plan(node: Node, asked: CreatableTopic) -> Topic | Refusal:
     """The topic as it would be; nothing has changed."""
-    if asked.name in INTERNAL:
+    if asked.name in RESERVED:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {asked.name} is prohibited.")
     if asked.assignments and (asked.replication_factor != DEFAULT or asked.num_partitions != DEFAULT):
         which = "replication factor" if asked.replication_factor != DEFAULT else "numPartitions"

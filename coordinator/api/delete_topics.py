@@ -46,21 +46,21 @@ def _asked(call: Call, request: DeleteTopicsRequest) -> Sequence[DeleteTopicStat
 
 async def _delete_all(node: Node, asked: Sequence[DeleteTopicState]) -> DeleteTopicsResponse:
     times = Counter((one.name, one.topic_id) for one in asked)
-    found = [_find(node, one) for one in asked]
-    named = {topic.name for one, topic in zip(asked, found, strict=True) if isinstance(topic, Topic) and one.name}
+    found = {(one.name, one.topic_id): (one, _find(node, one)) for one in asked}
+    mentions = Counter(topic.name for _, topic in found.values() if isinstance(topic, Topic))
     results = []
-    for one, topic in zip(asked, found, strict=True):
-        repeats = times.pop((one.name, one.topic_id), 0)
-        if repeats == 0:
-            continue  # its first mention was answered
-        if repeats > 1:
-            topic = _twice(one)
-        elif isinstance(topic, Topic) and one.name is None and topic.name in named:
-            topic = Refusal(
-                ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
-            )
-        results.append(await _delete(node, one, topic))
+    for key, (one, topic) in found.items():
+        if times[key] > 1:
+            results.append(_result(one, _twice(one)))
+        elif isinstance(topic, Topic) and mentions[topic.name] > 1:
+            if one.name is not None:
+                results.append(_result(DeleteTopicState(name=topic.name, topic_id=topic.topic_id), _ALREADY))
+        else:
+            results.append(await _delete(node, one, topic))
     return DeleteTopicsResponse(responses=tuple(results))
+
+
+_ALREADY = Refusal(ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.")
 
 
 def _find(node: Node, asked: DeleteTopicState) -> Topic | Refusal:

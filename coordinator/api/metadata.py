@@ -16,7 +16,7 @@ from rota.coordinator.api import authorized
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.cluster import eager
 from rota.coordinator.cluster.store import StoreFailed
-from rota.coordinator.cluster.topic import CONSUMER_OFFSETS, INTERNAL, PartitionState, Refusal, Topic
+from rota.coordinator.cluster.topic import CONSUMER_OFFSETS, INTERNAL, RESERVED, PartitionState, Refusal, Topic
 from rota.coordinator.cluster.topic_names import wrong_with
 from rota.coordinator.server.parked import Parked
 from rota.protocol.errors import ErrorCode
@@ -94,7 +94,7 @@ async def _created(
 async def _create(node: Node, name: str) -> ErrorCode:
     if name == CONSUMER_OFFSETS:
         return ErrorCode.NONE if node.groups.found() else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if name in INTERNAL:
+    if name in RESERVED:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     partitions, replication = auto_create_counts(node)
     try:

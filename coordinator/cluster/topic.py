@@ -10,6 +10,7 @@ from rota.protocol.errors import ErrorCode
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 INTERNAL = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+RESERVED = INTERNAL | {"__cluster_metadata", "__share_group_state"}  # no client may create them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
