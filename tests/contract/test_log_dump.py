@@ -1,0 +1,103 @@
+"""Apache Kafka's own dump tool reads what Rota writes, without complaint.
+
+Needs Java, and ROTA_KAFKA_LIBS: a folder with the jars of an Apache Kafka release.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.disk import DiskLog
+from rota.protocol.records.batch import Codec
+from rota.protocol.records.fast import Record
+from rota.protocol.records.record import write_batch
+
+LIBS = os.environ.get("ROTA_KAFKA_LIBS", "")
+COMPLAINTS = ("mismatch", "not found", "out of order", "corrupt", "exception", "isvalid: false")
+CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=500)
+
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.skipif(not LIBS, reason="ROTA_KAFKA_LIBS names no folder with Kafka's jars"),
+]
+
+
+def dump(*files: Path, deep: bool = True, sanity: bool = False) -> str:
+    """What the tool says, checked for complaints."""
+    tool = ["java", "-Xmx256m", "-cp", f"{LIBS}/*", "org.apache.kafka.tools.DumpLogSegments"]
+    flags = ["--deep-iteration"] * deep + ["--index-sanity-check"] * sanity
+    names = ["--files", ",".join(map(str, sorted(files)))]
+    done = subprocess.run([*tool, *flags, *names], capture_output=True, text=True, timeout=120, check=True)
+    said = done.stdout + "\n".join(line for line in done.stderr.splitlines() if "SLF4J" not in line)
+    assert not [line for line in said.splitlines() if any(word in line.lower() for word in COMPLAINTS)]
+    return said
+
+
+def gaps(said: str) -> list[str]:
+    """Offsets that the tool misses. It misses those before each file, in Apache Kafka's own files too."""
+    found = (line.strip() for line in said.splitlines() if " is followed by " in line)
+    return [line for line in found if not line.startswith("-1 ")]
+
+
+def filled(folder: Path, config: LogConfig = CONFIG) -> DiskLog:
+    """Several segments, all codecs, an idempotent producer, timestamps that go back and forth."""
+    log = DiskLog.open(folder / "topic-0", config)
+    sequence = 0
+    for number in range(400):
+        records = [
+            Record(0, 1_000_000 + number * 10 - (number % 7) * 25, b"key-%d" % (number % 30), value)
+            for value in (b"v" * 20, None if number % 11 == 0 else b"w" * (number % 50))
+        ]
+        idempotent = {"producer_id": 77, "producer_epoch": 0, "base_sequence": sequence} if number % 2 else {}
+        sequence += 2 if idempotent else 0
+        log.append(write_batch(records, codec=Codec(number % 5), **idempotent), leader_epoch=0, now_ms=0)
+    return log
+
+
+def test_every_file_of_a_closed_log(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close()
+    files = [file for kind in ("log", "index", "timeindex", "snapshot") for file in log.path.glob(f"*.{kind}")]
+    assert len(files) >= 3 * log.segment_count
+    said = dump(*files)
+    assert said.count("| offset:") == log.log_end_offset == 800
+    assert "lastSequence: 399" in said
+    assert not gaps(said)
+    indexes = [file for file in files if file.suffix in (".index", ".timeindex")]
+    sane = dump(*indexes, sanity=True)
+    assert sane.count("passed sanity check") + sane.count("is empty") == len(indexes)
+
+
+def test_a_log_that_is_still_written(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    said = dump(*log.path.glob("*.log"))
+    assert said.count("| offset:") == 800
+    assert not gaps(said)
+
+
+def test_a_compacted_log(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.config = replace(CONFIG, compact=True)
+    assert log.compact(2_000_000, force=True) > 0
+    log.close()
+    said = dump(*log.path.glob("*.log"), *log.path.glob("*index"))
+    assert said.count("| offset:") < 800
+    assert re.search(r"deleteHorizonMs: OptionalLong\[\d+\]", said)
+
+
+def test_a_recovered_log(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    last = max(log.path.glob("*.log"))
+    with last.open("r+b") as file:
+        file.truncate(last.stat().st_size - 10)
+    log = DiskLog.open(log.path, CONFIG)
+    assert log.log_end_offset == 798
+    log.close()
+    assert not gaps(dump(*log.path.glob("*.log"), *log.path.glob("*index")))
