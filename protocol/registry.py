@@ -1,65 +1,51 @@
 """Every API that we can read and write: key, name, versions, message types. In the order of Kafka's keys.
 
+Versions stand here as well as in the message files, so that the list can be told without loading them; a test holds
+the two equal.
+
 ApiVersions is answered from here (for the APIs that `coordinator/api/routes.py` serves), and docs/APIS.md is rendered
 from here: `python -m rota.protocol.registry` prints it.
 """
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
-from rota.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
-from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from rota.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from rota.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from rota.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from rota.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from rota.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from rota.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from rota.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from rota.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from rota.protocol.messages.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-)
-from rota.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from rota.protocol.messages.fetch import FetchRequest, FetchResponse
-from rota.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from rota.protocol.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from rota.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from rota.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from rota.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from rota.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from rota.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from rota.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from rota.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from rota.protocol.messages.produce import ProduceRequest, ProduceResponse
-from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from rota.protocol.wire import NEVER
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API; `flexible` is the first flexible version, NEVER (above all others) when there is none."""
+    """One API; `flexible` is the first flexible version, NEVER (above all others) when there is none.
+
+    Its messages are loaded when they are first asked for: a broker answers its first client without most of them.
+    """
 
     key: int
     name: str
     versions: range
     flexible: int
-    request: type[Any]
-    response: type[Any]
+
+    @property
+    def request(self) -> type[Any]:
+        """The dataclass of a request."""
+        message: type[Any] = getattr(self._module, f"{self.name}Request")
+        return message
+
+    @property
+    def response(self) -> type[Any]:
+        """The dataclass of a response."""
+        message: type[Any] = getattr(self._module, f"{self.name}Response")
+        return message
+
+    @property
+    def _module(self) -> ModuleType:
+        return import_module(f"rota.protocol.messages.{snake_case(self.name)}")
 
     @property
     def title(self) -> str:
@@ -73,50 +59,49 @@ class Api:
 
     @property
     def _head(self) -> tuple[str, str]:
-        title, _, rest = str(sys.modules[self.request.__module__].__doc__).partition("\n\n")
+        title, _, rest = str(self._module.__doc__).partition("\n\n")
         return title, " · ".join(rest.split("\n")).strip(" ·")
 
 
-_MESSAGES: Final[tuple[tuple[type[Any], type[Any]], ...]] = (
-    (ProduceRequest, ProduceResponse),
-    (FetchRequest, FetchResponse),
-    (ListOffsetsRequest, ListOffsetsResponse),
-    (MetadataRequest, MetadataResponse),
-    (OffsetCommitRequest, OffsetCommitResponse),
-    (OffsetFetchRequest, OffsetFetchResponse),
-    (FindCoordinatorRequest, FindCoordinatorResponse),
-    (JoinGroupRequest, JoinGroupResponse),
-    (HeartbeatRequest, HeartbeatResponse),
-    (LeaveGroupRequest, LeaveGroupResponse),
-    (SyncGroupRequest, SyncGroupResponse),
-    (DescribeGroupsRequest, DescribeGroupsResponse),
-    (ListGroupsRequest, ListGroupsResponse),
-    (ApiVersionsRequest, ApiVersionsResponse),
-    (CreateTopicsRequest, CreateTopicsResponse),
-    (DeleteTopicsRequest, DeleteTopicsResponse),
-    (DeleteRecordsRequest, DeleteRecordsResponse),
-    (InitProducerIdRequest, InitProducerIdResponse),
-    (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
-    (DescribeConfigsRequest, DescribeConfigsResponse),
-    (AlterConfigsRequest, AlterConfigsResponse),
-    (DescribeLogDirsRequest, DescribeLogDirsResponse),
-    (CreatePartitionsRequest, CreatePartitionsResponse),
-    (DeleteGroupsRequest, DeleteGroupsResponse),
-    (ElectLeadersRequest, ElectLeadersResponse),
-    (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
-    (OffsetDeleteRequest, OffsetDeleteResponse),
-    (DescribeClusterRequest, DescribeClusterResponse),
-    (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
-    (DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
+_APIS: Final = (
+    Api(0, "Produce", range(3, 14), 9),
+    Api(1, "Fetch", range(4, 19), 12),
+    Api(2, "ListOffsets", range(1, 12), 6),
+    Api(3, "Metadata", range(14), 9),
+    Api(8, "OffsetCommit", range(2, 11), 8),
+    Api(9, "OffsetFetch", range(1, 11), 6),
+    Api(10, "FindCoordinator", range(7), 3),
+    Api(11, "JoinGroup", range(10), 6),
+    Api(12, "Heartbeat", range(5), 4),
+    Api(13, "LeaveGroup", range(6), 4),
+    Api(14, "SyncGroup", range(6), 4),
+    Api(15, "DescribeGroups", range(7), 5),
+    Api(16, "ListGroups", range(6), 3),
+    Api(18, "ApiVersions", range(5), 3),
+    Api(19, "CreateTopics", range(2, 8), 5),
+    Api(20, "DeleteTopics", range(1, 7), 4),
+    Api(21, "DeleteRecords", range(3), 2),
+    Api(22, "InitProducerId", range(6), 2),
+    Api(23, "OffsetForLeaderEpoch", range(2, 5), 4),
+    Api(32, "DescribeConfigs", range(1, 5), 4),
+    Api(33, "AlterConfigs", range(3), 2),
+    Api(35, "DescribeLogDirs", range(1, 6), 2),
+    Api(37, "CreatePartitions", range(4), 2),
+    Api(42, "DeleteGroups", range(3), 2),
+    Api(43, "ElectLeaders", range(3), 2),
+    Api(44, "IncrementalAlterConfigs", range(2), 1),
+    Api(47, "OffsetDelete", range(1), NEVER),
+    Api(60, "DescribeCluster", range(3), 0),
+    Api(69, "ConsumerGroupDescribe", range(2), 0),
+    Api(75, "DescribeTopicPartitions", range(1), 0),
 )
 
-
-def _api(request: type[Any], response: type[Any]) -> Api:
-    name = request.__name__.removesuffix("Request")
-    return Api(request.KEY, name, request.VERSIONS, request.FLEXIBLE, request, response)
+APIS: Final[dict[int, Api]] = {api.key: api for api in _APIS}
 
 
-APIS: Final[dict[int, Api]] = {request.KEY: _api(request, response) for request, response in _MESSAGES}
+def snake_case(name: str) -> str:
+    """The file of an API: `InitProducerId` is in init_producer_id.py."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def table() -> Iterator[str]:
