@@ -15,9 +15,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from crc32c import crc32c
-
 from rota.coordinator.cluster.store import StoreFailed
+from rota.protocol.crc import crc32c
 
 FRAME_BYTES_MAX = 64 << 20
 _HEAD = struct.Struct(">II")

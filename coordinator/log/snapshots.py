@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final, Protocol
 
-from crc32c import crc32c
-
 from rota.coordinator.log.producers import Producer, Sent
+from rota.protocol.crc import crc32c
 
 SNAPSHOT_VERSION: Final = 1
 _HEAD: Final = Struct(">hI")

@@ -18,8 +18,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
+from rota.protocol.crc import crc32c
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
 
 BATCH_HEADER_BYTES: Final = 61

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
+from rota.protocol.crc import crc32c
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
     CODEC_BITS,
