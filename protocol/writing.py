@@ -14,6 +14,7 @@ import construct as c
 
 from rota.protocol.constructs import UUID, UVARINT, List, Maybe, RecordSet, Shape, Sized, Tagged, Tags, Text
 from rota.protocol.source import Source, fixed_code, packer
+from rota.protocol.varint import uvarint
 
 
 class Writer:
@@ -157,6 +158,8 @@ class Writer:
             else:
                 self._piece("b'\\x00'")
             return
+        if len(node.known) == 1 and self._only_tag(*node.known, owner):
+            return
         conditions, pairs = [], []
         for one in sorted(node.known):
             value = f"{owner}.{one.name}"
@@ -164,6 +167,19 @@ class Writer:
             conditions.append(_is_written(one, value, self._source))
             pairs.append(f"({one.tag}, {writer}({value})) if {conditions[-1]} else None")
         self._piece(f"tag_section(({', '.join(pairs)},)) if {' or '.join(conditions)} else b'\\x00'")
+
+
+    def _only_tag(self, one: Tagged, owner: str) -> bool:
+        """One tagged field of a fixed size: all that stands before its value is known now."""
+        try:
+            size = one.subcon.sizeof()
+        except c.SizeofError:
+            return False
+        value = f"{owner}.{one.name}"
+        lead = self._source.literal(uvarint(1) + uvarint(one.tag) + uvarint(size))
+        writer = self._source.bind("t", _value_writer(one.subcon))
+        self._piece(f"{lead} + {writer}({value}) if {_is_written(one, value, self._source)} else b'\\x00'")
+        return True
 
 
 def _is_written(one: Tagged, value: str, source: Source) -> str:

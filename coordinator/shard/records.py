@@ -7,23 +7,26 @@ Laws
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue, Record
 from rota.coordinator.group.events import InstanceId, MemberId
 from rota.protocol import offsets_records as wire
 
 Encoded = tuple[bytes | None, bytes | None]  # key and value; a None value is a tombstone
 NO_EXPIRY = -1
+REMEMBERED_KEYS_MAX = 65_536  # whoever commits an offset commits it again
 
 
 def encode(record: Record) -> Encoded:
     """One record as Kafka writes it: offsets as value v4 (v1 with an expiry), groups as value v3."""
-    match record:
-        case OffsetRecord(group_id, topic, partition, value):
-            key = wire.encode_key(wire.OffsetCommitKey(group=group_id, topic=topic, partition=partition))
-            return key, None if value is None else _offset_value(value)
-        case GroupRecord(group_id, value):
-            key = wire.encode_key(wire.GroupMetadataKey(group=group_id))
-            return key, None if value is None else _group_value(value)
+    if type(record) is OffsetRecord:
+        offset = record.value
+        key = _offset_key(record.group_id, record.topic, record.partition)
+        return key, None if offset is None else _offset_value(offset)
+    assert type(record) is GroupRecord
+    value = record.value
+    return wire.encode_key(wire.GroupMetadataKey(group=record.group_id)), None if value is None else _group_value(value)
 
 
 def decode(key: bytes, value: bytes) -> Record | None:
@@ -35,6 +38,11 @@ def decode(key: bytes, value: bytes) -> Record | None:
             return GroupRecord(group_id, _read_group(value))
         case _:
             return None
+
+
+@lru_cache(REMEMBERED_KEYS_MAX)
+def _offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    return wire.encode_key(wire.OffsetCommitKey(group=group_id, topic=topic, partition=partition))
 
 
 def _offset_value(value: OffsetValue) -> bytes:
