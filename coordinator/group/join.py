@@ -10,7 +10,7 @@ Laws
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.coordinator.group import notes, takeover
 from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined
@@ -23,6 +23,9 @@ from rota.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from rota.coordinator.group.machine import Group
     from rota.coordinator.group.turn import Turn
+
+
+PENDING_MEMBERS_MAX: Final = 10_000  # ids given and not come back with; beyond it the oldest is a stranger again
 
 
 def join(group: Group, event: Join, turn: Turn) -> None:
@@ -102,7 +105,12 @@ def _unknown(group: Group, event: Join, turn: Turn) -> None:
 def _ask_to_come_back(group: Group, event: Join, turn: Turn) -> None:
     """KIP-394: an id first, so that a client which gives up and retries leaves no ghost behind."""
     turn.note(notes.MEMBER_ID_REQUIRED, group.fields(member=event.fresh_id, client_id=event.client_id))
-    group.members.pending[event.fresh_id] = None
+    pending = group.members.pending
+    if len(pending) >= PENDING_MEMBERS_MAX:
+        oldest = next(iter(pending))
+        turn.disarm(pending_timer(oldest))
+        group.forget(oldest, turn)
+    pending[event.fresh_id] = None
     turn.arm(pending_timer(event.fresh_id), turn.now_ms + event.session_ms)
     _refuse(event, event.fresh_id, ErrorCode.MEMBER_ID_REQUIRED, turn)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from rota.coordinator.group import commit, expiry, heartbeat, join, leave, load, notes, rebalance, session, sync
-from rota.coordinator.group.config import GroupConfig as GroupConfig
+from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.describe import Description, describe
 from rota.coordinator.group.effects import (
     Effect,
@@ -48,6 +48,8 @@ from rota.coordinator.group.states import TRANSITIONS, GroupState
 from rota.coordinator.group.subscription import CONSUMER, topics_of
 from rota.coordinator.group.turn import Turn
 from rota.protocol.errors import ErrorCode
+
+__all__ = ["Group", "GroupConfig"]
 
 
 class Group:

@@ -169,7 +169,7 @@ def _begin(group: Group, turn: Turn) -> None:
     group.move(GroupState.COMPLETING, turn.now_ms)
     begun = current_value(group, generation=group.generation + 1, assigned=False)
     group.record(GroupRecord(group.group_id, begun), turn)
-    turn.note(notes.STABILIZED, group.fields(generation=begun.generation, members=len(members), leader=members.leader))
+    turn.note(notes.STABILIZED, _begun_fields(group))
     for member in members:
         token = members.take_join(member)
         if token is not None:
@@ -178,6 +178,13 @@ def _begin(group: Group, turn: Turn) -> None:
         members.unsynced[member.member_id] = None
         group.keep_alive(member, turn)
     turn.arm(SYNC, turn.now_ms + members.rebalance_ms)
+
+
+def _begun_fields(group: Group) -> dict[str, object]:
+    members = group.members
+    return group.fields(
+        generation=group.generation, members=len(members), protocol=group.protocol, leader=members.leader
+    )
 
 
 def _become_empty(group: Group, turn: Turn) -> None:

@@ -154,6 +154,7 @@ def of_two_members(place: Place) -> Iterator[Event]:
             yield join(n, who, protocols=OLD, instance=None, known=False)
             yield join(n, who, protocols=NEW, instance=None, known=False)
             yield sync(n, who, place.group.generation, ("a", "b"))
+            yield sync(n, who, place.group.generation - 1, ("a", "b"))
             yield Leave(Token(n), (Leaver(MemberId(who), None),))
         elif who in place.group.members.pending:
             yield join(n, who, instance=None, known=False)

@@ -32,6 +32,7 @@ from tests.unit.coordinator.group.script import (
 from rota.coordinator.group import notes
 from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.events import Join, Proto
+from rota.coordinator.group.join import PENDING_MEMBERS_MAX
 from rota.coordinator.group.states import GroupState
 from rota.protocol.errors import ErrorCode
 
@@ -129,6 +130,14 @@ def test_a_pending_member_holds_the_join_phase_open_until_it_comes() -> None:
 def test_a_pending_id_is_no_id_for_a_static_member() -> None:
     script = Script().does(join(1, new="a", known=True))
     assert script >> join(2, "a", instance="i") << join_refused(2, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def test_a_flood_of_members_that_never_come_back_is_bounded() -> None:
+    script = Script()
+    for n in range(PENDING_MEMBERS_MAX + 1):
+        script.does(join(n, new=f"m{n}", known=True))
+    assert len(script.group.members.pending) == PENDING_MEMBERS_MAX
+    assert script >> join(-1, "m0") << join_refused(-1, ErrorCode.UNKNOWN_MEMBER_ID, "m0")
 
 
 # ---- who is refused

@@ -145,7 +145,7 @@ def test_a_member_that_was_removed_is_a_stranger() -> None:
 
 def test_the_stabilized_group_is_told() -> None:
     script = preparing("a").does(join(1, "a"))
-    script.said(notes.STABILIZED, generation=2, members=2, leader="a", state="CompletingRebalance")
+    script.said(notes.STABILIZED, generation=2, members=2, leader="a", protocol="range", state="CompletingRebalance")
 
 
 def test_the_assignor_is_chosen_by_votes() -> None:
