@@ -20,6 +20,7 @@ import base64
 import fcntl
 import os
 import shutil
+import threading
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +48,7 @@ CLEAN_FILE: Final = ".kafka_cleanshutdown"
 PARTITION_META_FILE: Final = "partition.metadata"
 DELETE_SUFFIX: Final = "-delete"
 NAME_BYTES_MAX: Final = 255
+TOPIC_ID_BYTES: Final = 16
 
 
 class DirectoryInUse(StorageFailed):
@@ -68,7 +70,7 @@ class LogDirectory:
         self._logs: dict[TopicPartition, DiskLog] = {}
         self._clean_logs: set[TopicPartition] = set()
         self._files, self._loaded = OpenFiles(), LoadedIndexes()
-        self._lock_fd = -1
+        self._lock_fd, self._writing = -1, threading.Lock()
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock()
@@ -137,18 +139,21 @@ class LogDirectory:
             log.flush()
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Write down how far recovery, deletion, compaction and replication have come. Raises StorageFailed.
+        """Flush what was rolled; write down how far recovery, deletion, compaction and replication have come.
 
+        May run in another thread. Raises StorageFailed.
         `high_watermarks`: default is the end of each log, which is what one replica has.
         """
-        for key, log in self._logs.items():
+        logs = list(self._logs.items())
+        for key, log in logs:
+            log.flush_rolled()
             self._note(key, log)
         if high_watermarks is None:
-            high_watermarks = {key: log.log_end_offset for key, log in self._logs.items()}
+            high_watermarks = {key: log.log_end_offset for key, log in logs}
         self.high_watermarks.update(high_watermarks)
         self._write(RECOVERY_POINT_FILE, self._recovery_points)
-        self._write(LOG_START_FILE, {key: start for key, start in self._starts.items() if start > 0})
-        self._write(CLEANER_FILE, {key: offset for key, offset in self._cleaned.items() if offset > 0})
+        self._write(LOG_START_FILE, _moved(self._starts))
+        self._write(CLEANER_FILE, _moved(self._cleaned))
         self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
 
     def remove_deleted(self) -> int:
@@ -181,7 +186,7 @@ class LogDirectory:
     def start_moved(self, log: DiskLog) -> None:
         """Written at once: a record that was deleted on request must not come back."""
         self._starts[self._key(log)] = log.log_start_offset
-        self._write(LOG_START_FILE, {key: start for key, start in self._starts.items() if start > 0})
+        self._write(LOG_START_FILE, _moved(self._starts))
 
     def closed(self, log: DiskLog) -> None:
         key = self._key(log)
@@ -210,16 +215,15 @@ class LogDirectory:
 
     def _own(self, path: Path, topic_id: bytes) -> None:
         """Have `partition.metadata` say this id."""
-        text = f"version: 0\ntopic_id: {base64.urlsafe_b64encode(topic_id).decode().rstrip('=')}"
         meta = path / PARTITION_META_FILE
         try:
-            if path.exists():
-                if meta.exists() and meta.read_text().strip() == text:
-                    return
-                if meta.exists():
-                    self._forget(path)
+            found = read_topic_id(meta.read_bytes()) if meta.exists() else None
+            if found == topic_id:
+                return
+            if found is not None:
+                self._forget(path)
             path.mkdir(exist_ok=True)
-            write_file(meta, text.encode())
+            write_file(meta, write_topic_id(topic_id))
         except OSError as error:
             raise StorageFailed(f"cannot open {path}: {error}") from error
 
@@ -264,8 +268,10 @@ class LogDirectory:
         except (FileNotFoundError, BadCheckpoint):
             return {}
 
-    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        self._write_file(name, write_checkpoint(offsets).encode(), sync=True)
+    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """The lock is for the file beside: the loop and a thread may write the same checkpoint."""
+        with self._writing:
+            self._write_file(name, write_checkpoint(offsets.copy()).encode(), sync=True)
 
     def _write_file(self, name: str, data: bytes, *, sync: bool) -> None:
         try:
@@ -276,12 +282,31 @@ class LogDirectory:
             raise StorageFailed(f"cannot write {self.path / name}: {error}") from error
 
 
+def _moved(offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    return {partition: offset for partition, offset in offsets.copy().items() if offset > 0}
+
+
 def new_id() -> str:
     """A random id as Kafka writes them: 16 bytes, base64 for URLs, without padding."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):  # a command line would take it for an option
             return text
+
+
+def write_topic_id(topic_id: bytes) -> bytes:
+    """`partition.metadata` in Kafka's form."""
+    return b"version: 0\ntopic_id: " + base64.urlsafe_b64encode(topic_id).rstrip(b"=")
+
+
+def read_topic_id(data: bytes) -> bytes | None:
+    """None when the file is damaged: then nobody can say that the log is another topic's."""
+    _, found, text = data.partition(b"topic_id: ")
+    try:
+        topic_id = base64.urlsafe_b64decode(text.strip() + b"==")
+    except ValueError:
+        return None
+    return topic_id if found and len(topic_id) == TOPIC_ID_BYTES else None
 
 
 def partition_of(folder_name: str) -> TopicPartition | None:

@@ -23,7 +23,7 @@ from rota.coordinator.log.retention import expired_count
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.times import first_since, newest
-from rota.protocol.records.batch import LOG_APPEND_TIME_BIT, headers, stamp, stamp_append_time
+from rota.protocol.records.batch import LOG_APPEND_TIME_BIT, headers, read_header, stamp, stamp_append_time
 from rota.protocol.records.errors import CorruptBatch
 
 PRODUCER_CHECK_MS: Final = 600_000
@@ -116,7 +116,9 @@ class SegmentedLog:
 
     def append_trusted(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
         data = bytearray(batches)
-        return self._write(data, list(headers(data)), leader_epoch, now_ms)
+        header = read_header(data)
+        found = [(0, header)] if header.size_bytes == len(data) else list(headers(data))
+        return self._write(data, found, leader_epoch, now_ms)
 
     def read(self, offset: int, bytes_max: int, *, until: int | None = None) -> bytes:
         end = self._end if until is None else min(until, self._end)
@@ -226,16 +228,12 @@ class SegmentedLog:
             self._cleaned_until = max(self._cleaned_until, compaction.cleaned_until)
 
     def flush(self) -> None:
-        end, truncations = self._end, self._truncations
-        if end <= self._recovery_point:
-            return
-        for segment in reversed(list(self._segments)):
-            segment.sync()
-            if segment.base_offset <= self._recovery_point:
-                break
-        self._media.sync_names()
-        if truncations == self._truncations:
-            self._recovery_point = max(self._recovery_point, end)
+        """May run in another thread than everything else; so may `flush_rolled`."""
+        self._flush(self._end)
+
+    def flush_rolled(self) -> None:
+        """Flush all but the active segment, so that a recovery need not look at more than that one."""
+        self._flush(self._active.base_offset)
 
     def close(self) -> None:
         self.flush()
@@ -245,6 +243,19 @@ class SegmentedLog:
     def destroy(self) -> None:
         for segment in self._segments:
             self._media.remove(segment)
+
+    def _flush(self, end: int) -> None:
+        truncations = self._truncations
+        if end <= self._recovery_point:
+            return
+        for segment in reversed(list(self._segments)):
+            if segment.base_offset < end:
+                segment.sync()
+            if segment.base_offset <= self._recovery_point:
+                break
+        self._media.sync_names()
+        if truncations == self._truncations:
+            self._recovery_point = max(self._recovery_point, end)
 
     def _write(self, data: bytearray, found: Batches, leader_epoch: int, now_ms: int) -> Appended:
         first = offset = self._end

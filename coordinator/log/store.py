@@ -60,7 +60,8 @@ class MemoryStore:
         self._data += data
 
     def read(self, position: int, count: int) -> bytes:
-        return bytes(self._data[position : position + count])
+        with memoryview(self._data) as view:
+            return view[position : position + count].tobytes()
 
     def truncate(self, size_bytes: int) -> None:
         del self._data[size_bytes:]
