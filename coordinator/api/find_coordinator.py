@@ -48,7 +48,8 @@ def _find(node: Node, call: Call, key_type: int, key: str) -> Coordinator:
 
 def _refusal(node: Node, key_type: int) -> tuple[ErrorCode, str]:
     if key_type == TRANSACTION:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE, "Rota does not coordinate transactions yet."
+        # Of all codes the one that every client takes as final; a retriable one would have it ask until its timeout.
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Rota does not coordinate transactions yet."
     if key_type != GROUP:
         return ErrorCode.INVALID_REQUEST, f"Key type {key_type} is unknown; 0 stands for a group."
     if not node.groups.found():

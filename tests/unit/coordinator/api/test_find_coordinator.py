@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.find_coordinator import find_coordinator
 from rota.coordinator.cluster.topic import CONSUMER_OFFSETS
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.unit.coordinator.api.group_world import GroupWorld
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -30,7 +30,7 @@ def test_many_groups_at_once() -> None:
 
 def test_there_is_no_coordinator_of_transactions_yet() -> None:
     answer = GroupWorld().ask(find_coordinator, FindCoordinatorRequest(key="t", key_type=1), 2)
-    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert (answer.node_id, answer.port) == (-1, -1)
 
 
