@@ -3,7 +3,9 @@
 v2-v4 retention time · v6 leader epoch (KIP-320) · v7 static members (KIP-345) · v8 flexible
 v9 member epochs of KIP-848 (the same field; the classic generation here) · v10 topic ids (KIP-848)
 
-Each partition is answered for itself: an unknown topic or too long metadata never spoils the others.
+Each partition is answered for itself: an unknown topic or too long metadata never spoils the others. Who may not commit
+at all hears that, except about topics that are not there: Kafka looks at topics first, then at the member, then at
+the metadata.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from rota.protocol.messages.offset_commit import (
 )
 
 NONE = ErrorCode.NONE
+TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the request, partition index)
 
 
@@ -36,7 +39,7 @@ def offset_commit(
     refused: Refused = {}
     offsets = _offsets(node, call, request, refused)
     answer = _responder(request, refused)
-    if not offsets and refused:
+    if not offsets and refused and TOO_LARGE not in refused.values():
         return answer(NONE)
     shard = node.groups.ready(request.group_id)
     if isinstance(shard, ErrorCode):
@@ -86,7 +89,7 @@ def _check(call: Call, topic: Topic | None, one: OffsetCommitRequestPartition, m
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     metadata = one.committed_metadata
     if metadata and len(metadata) > metadata_bytes_max:
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        return TOO_LARGE
     return NONE
 
 
@@ -118,8 +121,13 @@ def _topic(place: int, asked: OffsetCommitRequestTopic, refused: Refused, code: 
         partitions=tuple(
             OffsetCommitResponsePartition(
                 partition_index=one.partition_index,
-                error_code=refused.get((place, one.partition_index), code) if refused else code,
+                error_code=_code(refused.get((place, one.partition_index)), code) if refused else code,
             )
             for one in asked.partitions
         ),
     )
+
+
+def _code(refusal: ErrorCode | None, code: ErrorCode) -> ErrorCode:
+    """The answer for one partition, from its own refusal and what the group said."""
+    return code if refusal is None or (refusal is TOO_LARGE and code is not NONE) else refusal

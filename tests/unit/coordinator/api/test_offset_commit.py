@@ -78,6 +78,9 @@ def test_a_group_with_members_takes_commits_of_its_members_only() -> None:
     stale = commit_request(7, generation_id_or_member_epoch=0, member_id=member.member_id)
     assert codes(world.ask(offset_commit, stale, 8)) == [[ErrorCode.ILLEGAL_GENERATION]]
     assert stored(world) == {}
+    long = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="x" * 4097)
+    too_long = commit_request(0, topics=(OffsetCommitRequestTopic(name="t", partitions=(long,)),))
+    assert codes(world.ask(offset_commit, too_long, 8)) == [[ErrorCode.UNKNOWN_MEMBER_ID]]
     right = commit_request(7, generation_id_or_member_epoch=1, member_id=member.member_id)
     assert codes(world.ask(offset_commit, right, 8)) == [[0]]
     assert stored(world) == {("t", 0): 7}
