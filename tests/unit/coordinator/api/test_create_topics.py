@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.data_world import World, answered
+
+from rota.coordinator.api.create_topics import create_topics
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+)
+
+
+def wanted(
+    name: str,
+    partitions: int = 1,
+    replication: int = 1,
+    assignment: tuple[tuple[int, tuple[int, ...]], ...] = (),
+    **configs: str | None,
+) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication,
+        assignments=tuple(CreatableReplicaAssignment(partition_index=i, broker_ids=ids) for i, ids in assignment),
+        configs=tuple(CreatableTopicConfig(name=k.replace("_", "."), value=v) for k, v in configs.items()),
+    )
+
+
+def ask(world: World, *topics: CreatableTopic, validate_only: bool = False) -> list[CreatableTopicResult]:
+    request = CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=validate_only)
+    return list(answered(world.serve(create_topics, request, 7)).topics)
+
+
+@pytest.fixture
+def world() -> World:
+    return World({"num.partitions": "4", "node.id": "0"})
+
+
+def test_a_topic_with_its_configs(world: World) -> None:
+    (made,) = ask(world, wanted("t", 2, retention_ms="5", cleanup_policy="compact"))
+    topic = world.node.topics.get("t")
+    assert topic is not None
+    assert (made.error_code, made.error_message, made.topic_id) == (0, None, topic.topic_id)
+    assert (made.num_partitions, made.replication_factor) == (2, 1)
+    assert made.configs is not None
+    configs = {config.name: (config.value, config.config_source) for config in made.configs}
+    assert configs["retention.ms"] == ("5", 1)
+    assert configs["cleanup.policy"] == ("compact", 1)
+    assert configs["segment.bytes"] == ("1073741824", 5)
+    assert list(configs) == sorted(configs)
+    assert world.partition("t", 1).log.config.compact
+
+
+def test_defaults_of_the_broker(world: World) -> None:
+    (made,) = ask(world, wanted("t", -1, -1))
+    assert (made.num_partitions, made.replication_factor) == (4, 1)
+
+
+def test_validation_alone_creates_nothing(world: World) -> None:
+    (made, wrong) = ask(world, wanted("t", 2), wanted("u", 0), validate_only=True)
+    assert (made.error_code, made.num_partitions) == (0, 2)
+    assert wrong.error_code == ErrorCode.INVALID_PARTITIONS
+    assert world.node.topics.names() == []
+
+
+def test_valid_and_invalid_topics_mixed(world: World) -> None:
+    results = ask(world, wanted("a b"), wanted("good"), wanted("none", 0), wanted("also-good", 3), wanted("x", 1, 9))
+    assert [(one.name, one.error_code) for one in results] == [
+        ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("good", 0),
+        ("none", ErrorCode.INVALID_PARTITIONS),
+        ("also-good", 0),
+        ("x", ErrorCode.INVALID_REPLICATION_FACTOR),
+    ]
+    assert world.node.topics.names() == ["also-good", "good"]
+    wrong = results[0]
+    assert (wrong.num_partitions, wrong.replication_factor, wrong.configs) == (-1, -1, ())
+
+
+def test_a_topic_that_is_there(world: World) -> None:
+    ask(world, wanted("t"))
+    (again,) = ask(world, wanted("t"))
+    assert (again.error_code, again.error_message) == (ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")
+
+
+def test_a_name_twice_in_one_request_is_answered_once(world: World) -> None:
+    results = ask(world, wanted("twice"), wanted("twice"), wanted("once"))
+    assert [(one.name, one.error_code) for one in results] == [("once", 0), ("twice", ErrorCode.INVALID_REQUEST)]
+    assert world.node.topics.names() == ["once"]
+
+
+def test_an_assignment_by_hand(world: World) -> None:
+    (made,) = ask(world, wanted("t", -1, -1, ((1, (0,)), (0, (0,)))))
+    assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        (wanted("t", 1, 1, ((0, (0,)),)), ErrorCode.INVALID_REQUEST),
+        (wanted("t", -1, 1, ((0, (0,)),)), ErrorCode.INVALID_REQUEST),
+        (wanted("t", 1, -1, ((0, (0,)),)), ErrorCode.INVALID_REQUEST),
+        (wanted("t", -1, -1, ((0, (0,)), (2, (0,)))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (wanted("t", -1, -1, ((0, (5,)),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (wanted("t", -1, -1, ((0, ()),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (wanted("t", -2), ErrorCode.INVALID_PARTITIONS),
+        (wanted("t", 0, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (wanted("t", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (wanted("t", retention_ms="abc"), ErrorCode.INVALID_CONFIG),
+        (wanted("t", retention_ms=None), ErrorCode.INVALID_CONFIG),
+        (wanted("t", nope="1"), ErrorCode.INVALID_CONFIG),
+        (wanted("t", min_compaction_lag_ms="9", max_compaction_lag_ms="5"), ErrorCode.INVALID_CONFIG),
+        (wanted("__consumer_offsets"), ErrorCode.INVALID_REQUEST),
+        (wanted("__transaction_state"), ErrorCode.INVALID_REQUEST),
+        (wanted("__cluster_metadata"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_is_refused(world: World, topic: CreatableTopic, code: ErrorCode) -> None:
+    (refused,) = ask(world, topic)
+    assert refused.error_code == code
+    assert refused.error_message
+    assert world.node.topics.names() == []
+
+
+def test_too_many_partitions_in_one_request_refuse_all(world: World) -> None:
+    results = ask(world, wanted("a", 6_000), wanted("b", 6_000))
+    assert [one.error_code for one in results] == [ErrorCode.POLICY_VIOLATION] * 2
+    assert world.node.topics.names() == []

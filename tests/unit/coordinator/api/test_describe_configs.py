@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.data_world import World
+
+from rota.coordinator.api.describe_configs import describe_configs
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+)
+
+TOPIC, BROKER, LOGGER = 2, 4, 8
+
+
+def ask(world: World, kind: int, name: str, keys: tuple[str, ...] | None = None, **how: bool) -> DescribeConfigsResult:
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+    reply = world.serve(describe_configs, DescribeConfigsRequest(resources=(resource,), **how), 4)
+    (result,) = reply.results
+    assert isinstance(result, DescribeConfigsResult)
+    assert (result.resource_type, result.resource_name) == (kind, name)
+    return result
+
+
+def by_name(result: DescribeConfigsResult) -> dict[str, DescribeConfigsResourceResult]:
+    return {config.name: config for config in result.configs}
+
+
+@pytest.fixture
+def world() -> World:
+    world = World({"node.id": "3", "log.retention.ms": "9000"})
+    world.topic("t", cleanup_policy="compact")
+    return world
+
+
+def test_every_config_of_a_topic_with_value_and_source(world: World) -> None:
+    configs = by_name(ask(world, TOPIC, "t"))
+    assert len(configs) >= 30
+    assert (configs["cleanup.policy"].value, configs["cleanup.policy"].config_source) == ("compact", 1)
+    assert (configs["retention.ms"].value, configs["retention.ms"].config_source) == ("9000", 4)
+    assert (configs["segment.bytes"].value, configs["segment.bytes"].config_source) == ("1073741824", 5)
+    assert all(config.synonyms == () and config.documentation is None for config in configs.values())
+    assert not any(config.read_only or config.is_sensitive for config in configs.values())
+
+
+def test_keys_choose_and_unknown_ones_are_left_out(world: World) -> None:
+    assert set(by_name(ask(world, TOPIC, "t", ("retention.ms", "nope")))) == {"retention.ms"}
+    assert by_name(ask(world, TOPIC, "t", ())) == by_name(ask(world, TOPIC, "t"))
+
+
+def test_synonyms_are_told_strongest_first(world: World) -> None:
+    config = by_name(ask(world, TOPIC, "t", ("cleanup.policy",), include_synonyms=True))["cleanup.policy"]
+    assert [(one.name, one.value, one.source) for one in config.synonyms] == [
+        ("cleanup.policy", "compact", 1),
+        ("log.cleanup.policy", "delete", 5),
+    ]
+
+
+def test_types_and_documentation(world: World) -> None:
+    config = by_name(ask(world, TOPIC, "t", ("retention.ms",), include_documentation=True))["retention.ms"]
+    assert config.config_type == 5
+    assert config.documentation
+
+
+def test_a_brokers_configs(world: World) -> None:
+    configs = by_name(ask(world, BROKER, "3"))
+    assert (configs["node.id"].value, configs["node.id"].read_only) == ("3", True)
+    assert (configs["log.retention.ms"].value, configs["log.retention.ms"].config_source) == ("9000", 4)
+    assert len(configs) > 150
+    assert ask(world, BROKER, "").configs == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (BROKER, "4", ErrorCode.INVALID_REQUEST),
+        (BROKER, "three", ErrorCode.INVALID_REQUEST),
+        (BROKER, "²", ErrorCode.INVALID_REQUEST),
+        (BROKER, "--3", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "3", ErrorCode.INVALID_REQUEST),
+        (99, "x", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_is_refused(world: World, kind: int, name: str, code: ErrorCode) -> None:
+    result = ask(world, kind, name)
+    assert (result.error_code, result.configs) == (code, ())
+    assert result.error_message

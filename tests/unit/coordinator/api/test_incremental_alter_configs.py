@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.data_world import World, answered
+
+from rota.coordinator.api.incremental_alter_configs import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    incremental_alter_configs,
+)
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+TOPIC, BROKER = 2, 4
+Change = tuple[str, int, str | None]
+
+
+def ask(
+    world: World, *changes: Change, kind: int = TOPIC, name: str = "t", validate_only: bool = False
+) -> tuple[int, str | None]:
+    resource = AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=tuple(AlterableConfig(name=key, config_operation=how, value=value) for key, how, value in changes),
+    )
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+    (one,) = answered(world.serve(incremental_alter_configs, request, 1)).responses
+    assert (one.resource_type, one.resource_name) == (kind, name)
+    return one.error_code, one.error_message
+
+
+def configs(world: World) -> dict[str, str]:
+    topic = world.node.topics.get("t")
+    assert topic is not None
+    return dict(topic.configs)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World({"node.id": "3"})
+    world.topic("t", retention_ms="7")
+    return world
+
+
+def test_set_and_delete_touch_only_what_is_named(world: World) -> None:
+    assert ask(world, ("segment.bytes", SET, "2000000")) == (0, None)
+    assert configs(world) == {"retention.ms": "7", "segment.bytes": "2000000"}
+    assert ask(world, ("retention.ms", DELETE, None), ("retention.bytes", SET, "9")) == (0, None)
+    assert configs(world) == {"segment.bytes": "2000000", "retention.bytes": "9"}
+    assert world.partition().log.config.retention_bytes == 9
+
+
+def test_a_list_grows_from_its_default_and_shrinks(world: World) -> None:
+    assert ask(world, ("cleanup.policy", APPEND, "compact")) == (0, None)
+    assert configs(world)["cleanup.policy"] == "delete,compact"
+    assert ask(world, ("cleanup.policy", APPEND, "compact")) == (0, None)
+    assert configs(world)["cleanup.policy"] == "delete,compact"
+    assert ask(world, ("cleanup.policy", SUBTRACT, "delete")) == (0, None)
+    assert configs(world)["cleanup.policy"] == "compact"
+
+
+def test_validation_alone_changes_nothing(world: World) -> None:
+    assert ask(world, ("retention.ms", SET, "8"), validate_only=True) == (0, None)
+    assert configs(world) == {"retention.ms": "7"}
+
+
+def test_deleting_what_is_not_set_is_no_mistake(world: World) -> None:
+    assert ask(world, ("segment.bytes", DELETE, None), ("nope", DELETE, None)) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "why"),
+    [
+        (
+            ("retention.ms", APPEND, "4"),
+            ErrorCode.INVALID_CONFIG,
+            "Can't APPEND to key retention.ms because its type is",
+        ),
+        (("retention.ms", SUBTRACT, "4"), ErrorCode.INVALID_CONFIG, "Can't SUBTRACT to key retention.ms because its"),
+        (("retention.ms", 9, "4"), ErrorCode.INVALID_REQUEST, "Unknown config operation 9"),
+        (("retention.ms", SET, None), ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms"),
+        (("cleanup.policy", APPEND, None), ErrorCode.INVALID_REQUEST, "Null value not supported for : cleanup.policy"),
+        (("retentoin.ms", SET, "1"), ErrorCode.INVALID_CONFIG, "nearest known name is retention.ms"),
+        (("retention.ms", SET, "x"), ErrorCode.INVALID_CONFIG, "retention.ms"),
+        (("cleanup.policy", APPEND, "foo"), ErrorCode.INVALID_CONFIG, "cleanup.policy"),
+    ],
+)
+def test_what_is_refused(world: World, change: Change, code: ErrorCode, why: str) -> None:
+    refused, message = ask(world, ("segment.bytes", SET, "2000000"), change)
+    assert refused == code
+    assert message is not None
+    assert why in message
+    assert configs(world) == {"retention.ms": "7"}
+
+
+def test_a_broker_does_not_change_while_it_runs(world: World) -> None:
+    assert ask(world, ("num.partitions", SET, "3"), kind=BROKER, name="3") == (
+        ErrorCode.INVALID_REQUEST,
+        "Cannot update these configs dynamically: [num.partitions]",
+    )
