@@ -22,6 +22,7 @@ from tools.demo.view import screen
 TOPIC, GROUP, PARTITIONS = "lines", "readers", 6
 PATIENCE_S = 25.0
 POLL_S = 0.1
+READ_BEFORE_CRASH = 300
 
 
 class Demo:
@@ -45,16 +46,15 @@ class Demo:
         self.add("confluent")
         self.until("One member reads everything", lambda: len(self.members[0].owns) == PARTITIONS)
         self.add("kafka-python", "aiokafka")
-        self.until("Two more members join: the partitions are shared", lambda: self.shared(3))
+        self.until("Two more members join: the partitions are shared", self.all_three_read)
         self.members[1].stop(signal.SIGKILL, "killed (SIGKILL)")
         self.until("One member crashed: its session runs out, the others take over", lambda: self.shared(2))
         self.until("Reading on to the end", lambda: self.lag() == 0)
         self.restart()
 
     def produce(self) -> None:
-        AdminClient({"bootstrap.servers": self.broker.address}).create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[
-            TOPIC
-        ].result()
+        admin = AdminClient({"bootstrap.servers": self.broker.address})
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(PATIENCE_S)
         producer = Producer({"bootstrap.servers": self.broker.address, "compression.type": "lz4", "linger.ms": 5})
         for number, line in enumerate(self.text):
             producer.produce(TOPIC, key=str(number), value=line)
@@ -84,6 +84,9 @@ class Demo:
     def shared(self, count: int) -> bool:
         owners = [member.owns for member in self.members if member.owns]
         return len(owners) == count and sorted(chain(*owners)) == list(range(PARTITIONS))
+
+    def all_three_read(self) -> bool:
+        return self.shared(3) and all(member.records_read >= READ_BEFORE_CRASH for member in self.members)
 
     def lag(self) -> int:
         return sum(end - max(self.committed.get(part, 0), 0) for part, end in self.ends.items())

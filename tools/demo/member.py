@@ -9,10 +9,11 @@ import asyncio
 import json
 import signal
 import sys
+import time
 from typing import Any, NoReturn
 
 SESSION_MS, HEARTBEAT_MS = 3_000, 300
-BATCH_RECORDS = 200
+BATCH_RECORDS = 100
 PAUSE_S = 0.15  # real work takes time; it also keeps the demo on the screen
 
 
@@ -57,6 +58,7 @@ def confluent(bootstrap: str, topic: str, group: str) -> None:
         if seen:
             consumer.commit(asynchronous=False)
             say("read", spans=spans(seen))
+            time.sleep(PAUSE_S)
     consumer.close()
 
 
@@ -86,6 +88,7 @@ def kafka_python(bootstrap: str, topic: str, group: str) -> None:
         if seen:
             consumer.commit()
             say("read", spans=spans(seen))
+            time.sleep(PAUSE_S)
     consumer.close()
 
 
@@ -121,6 +124,7 @@ async def _aiokafka(bootstrap: str, topic: str, group: str, stopping: list[bool]
         if seen:
             await consumer.commit()
             say("read", spans=spans(seen))
+            await asyncio.sleep(PAUSE_S)
     await consumer.stop()
 
 

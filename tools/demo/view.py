@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from rich.text import Text
 from tools.demo.processes import Member
 
 WHY_LINES = 8
+UNTOLD = ("event", "time", "level", "logger", "group")
+UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TELLING = ("Preparing to rebalance", "Stabilized", "removed", "left", "leav", "expir")
 
 
@@ -24,7 +27,14 @@ def screen(
     story: list[dict[str, Any]],
 ) -> RenderableType:
     """Members with their partitions, the group's lag, and why it rebalanced."""
-    return Group(Text(chapter, style="bold"), _members(members), _lag(committed, ends), _why(story))
+    return Group(Text(chapter, style="bold"), _state(story), _members(members), _lag(committed, ends), _why(story))
+
+
+def _state(story: list[dict[str, Any]]) -> Text:
+    told = [line for line in story if "generation" in line]
+    if not told:
+        return Text("no group yet")
+    return Text(f"group {told[-1]['group']}: generation {told[-1]['generation']}, {told[-1].get('state', '')}")
 
 
 def _members(members: Sequence[Member]) -> Table:
@@ -51,6 +61,10 @@ def _why(story: list[dict[str, Any]]) -> Panel:
 
 
 def tell(line: dict[str, Any]) -> str:
-    """One log line without its time and level."""
-    fields = {k: v for k, v in line.items() if k not in ("event", "timestamp", "level", "logger", "group")}
-    return f"{line['event']}  " + "  ".join(f"{k}={v}" for k, v in fields.items())
+    """One log line without what every line has, and without the tails of member ids."""
+    fields = {name: value for name, value in line.items() if name not in UNTOLD and value is not None}
+    return f"[bold]{line['event']}[/]  " + "  ".join(f"{name}={short(str(value))}" for name, value in fields.items())
+
+
+def short(value: str) -> str:
+    return UUID.sub("…", value).replace(" with group instance id None", "")
