@@ -122,7 +122,12 @@ class Broker:
             cluster_id=self.storage.cluster_id,
         )
         await self.topics.load()
-        self.partitions = Partitions(self.topics, self.storage.open_log, self._log_config)
+        self.partitions = Partitions(
+            self.topics,
+            self.storage.open_log,
+            self._log_config,
+            retention_every_ms=self.config.log_retention_check_interval_ms,
+        )
         self.partitions.open()
         self.groups = self._coordinator()
         self.topics.on_change(self._changed)

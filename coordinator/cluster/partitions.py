@@ -24,14 +24,20 @@ _DONE = object()
 
 
 class Partitions:
-    """`open_log` opens or creates the log of one partition; `config_of` says how a topic's logs are kept."""
+    """`open_log` opens or creates the log of one partition; `config_of` says how a topic's logs are kept.
 
-    def __init__(self, topics: Topics, open_log: OpenLog, config_of: ConfigOf) -> None:
+    `retention_every_ms` is log.retention.check.interval.ms: old records stay until the next look for them.
+    """
+
+    def __init__(self, topics: Topics, open_log: OpenLog, config_of: ConfigOf, *, retention_every_ms: int = 0) -> None:
         self.topics = topics
         self._open_log, self._config_of = open_log, config_of
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._upkeep: Iterator[Partition] = iter(())
+        self._retention_every_ms = retention_every_ms
+        self._retained_ms: int | None = None  # when the last round with retention began
+        self._retains = False
         self._compaction: tuple[Partition, Iterator[None]] | None = None
         topics.on_change(self._changed)
 
@@ -60,7 +66,7 @@ class Partitions:
         for _ in range(min(slice_partitions, len(self._by_name))):
             partition = next(self._upkeep, None)
             if partition is None:
-                self._upkeep = iter(self.all())
+                self._begin_round(now_ms)
                 break
             if self._tend(partition, now_ms):
                 return True
@@ -127,9 +133,18 @@ class Partitions:
             if partition is not None and partition.offline is None:
                 partition.log.config = config
 
+    def _begin_round(self, now_ms: int) -> None:
+        self._upkeep = iter(self.all())
+        if self._retained_ms is None:
+            self._retained_ms = now_ms
+        self._retains = now_ms - self._retained_ms >= self._retention_every_ms
+        if self._retains:
+            self._retained_ms = now_ms
+
     def _tend(self, partition: Partition, now_ms: int) -> bool:
         """Whether a compaction began that is not done."""
-        self._guard(partition, lambda log: log.retain(now_ms))
+        if self._retains:
+            self._guard(partition, lambda log: log.retain(now_ms))
         if partition.offline is not None or not partition.log.config.compact:
             return False
         return self._compact_on(partition, partition.log.compact_slices(now_ms))

@@ -134,6 +134,16 @@ def test_upkeep_comes_round_to_every_partition(world: World) -> None:
     assert [partition.log.log_start_offset for partition in world.partitions.all()] == [1] * 5
 
 
+def test_old_records_stay_until_the_next_look_for_them(world: World) -> None:
+    now(world.topics.create("t", 1, configs={"retention.ms": "1000"}))
+    world.partitions._retention_every_ms = 60_000
+    world.partition().append(batch(), NOW_MS)
+    for after_ms, start in ((0, 0), (5_000, 0), (59_999, 0), (60_000, 1)):
+        for _ in range(4):
+            world.partitions.maintain(NOW_MS + after_ms)
+        assert world.partition().log.log_start_offset == start
+
+
 def test_compaction_asks_to_be_called_again_until_it_is_done(world: World) -> None:
     configs = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.01"}
     now(world.topics.create("t", 1, configs=configs))
