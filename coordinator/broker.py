@@ -38,12 +38,11 @@ from rota.coordinator.server.listener import Listener
 from rota.coordinator.server.timers import Timers
 from rota.coordinator.shard.coordinator import Coordinator
 from rota.coordinator.storage import Disk, Memory
+from rota.coordinator.upkeep import Upkeep
 
 log = structlog.get_logger("rota.broker")
 
 LOAD_BEFORE_LISTENING_S: Final = 0.15  # groups that come back this fast are never seen loading
-UPKEEP_EVERY_MS: Final = 1_000
-COMPACTION_PAUSE_MS: Final = 10  # between two slices of a compaction under way
 MINUTE_MS: Final = 60_000
 
 
@@ -94,7 +93,7 @@ class Broker:
             self.storage.abandon()
             raise
         self.address = (bound[0].host, bound[0].port)
-        self._every(UPKEEP_EVERY_MS, self._upkeep)
+        self.upkeep.start()
         self._every(self.config.offsets_retention_check_interval_ms, self._expire_offsets)
         return self.address
 
@@ -103,6 +102,7 @@ class Broker:
         cut_off = await self.listener.stop(self.config.rota_drain_timeout_ms)
         if cut_off:
             log.warning("Connections cut off after the drain timeout", connections=cut_off)
+        await self.upkeep.stop()
         self.groups.flush()
         await self.durability.drained()
         self.durability.close()
@@ -122,6 +122,7 @@ class Broker:
             cluster_id=self.storage.cluster_id,
         )
         await self.topics.load()
+        self.storage.identify(self.topics.cluster_id)
         self.partitions = Partitions(
             self.topics,
             self.storage.open_log,
@@ -129,6 +130,7 @@ class Broker:
             retention_every_ms=self.config.log_retention_check_interval_ms,
         )
         self.partitions.open()
+        self.upkeep = Upkeep(self.partitions, self.storage, self.durability, self.timers, self.now_ms)
         self.groups = self._coordinator()
         self.topics.on_change(self._changed)
         if CONSUMER_OFFSETS in self.topics:
@@ -217,10 +219,6 @@ class Broker:
             call()
 
         self.timers.at(("broker", call.__name__), self.now_ms() + period_ms, ring)
-
-    def _upkeep(self) -> None:
-        if self.partitions.maintain(self.now_ms()):
-            self.timers.at(("broker", "compaction"), self.now_ms() + COMPACTION_PAUSE_MS, self._upkeep)
 
     def _expire_offsets(self) -> None:
         self.groups.expire_offsets(self.config.offsets_retention_minutes * MINUTE_MS)

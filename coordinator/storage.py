@@ -30,6 +30,10 @@ class Disk:
         """Whose folder it is, as `meta.properties` says."""
         return self._opened.cluster_id
 
+    def identify(self, cluster_id: str) -> None:
+        """Note in `meta.properties` whose folder it is. Raises StorageFailed: of another cluster."""
+        self._opened.identify(cluster_id)
+
     def open(self) -> None:
         """Take the folder. Raises StorageFailed: in use, of another broker, not to be written."""
         self._directory = LogDirectory(self.path, node_id=self._node_id)
@@ -64,6 +68,9 @@ class Memory:
 
     store_path: Path | None = None
     cluster_id: str | None = None
+
+    def identify(self, cluster_id: str) -> None:
+        """Nothing to note."""
 
     def open(self) -> None:
         """Nothing to take."""

@@ -29,6 +29,7 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = 0.5
     delete_retention_ms: int = 24 * 3_600_000
     flush_messages: int | None = None
+    flush_ms: int | None = None
     message_bytes_max: int = 1_048_588
     log_append_time: bool = False
     producer_id_expiration_ms: int = 24 * 3_600_000
@@ -93,6 +94,10 @@ class Log(Protocol):
     @property
     def size_bytes(self) -> int:
         """Bytes of all segments."""
+
+    @property
+    def unflushed_messages(self) -> int:
+        """Offsets that a crash of the machine may lose."""
 
     def append(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
         """Check every batch (header, CRC, count, size, compaction key, producer sequence), give offsets, write.

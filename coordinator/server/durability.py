@@ -41,9 +41,11 @@ class Durability:
         if partition.log.config.flush_messages is None:
             call()
             return
-        self._waiting.setdefault(partition, []).append((call, failed))
-        if self._flight is None:
-            self._flight = asyncio.get_running_loop().create_task(self._flush_groups())
+        self._join(partition).append((call, failed))
+
+    def flush_soon(self, partition: Partition) -> None:
+        """Have `partition` flushed with the next group, whatever its config says of replies. Nobody is told."""
+        self._join(partition)
 
     async def drained(self) -> None:
         """Wait until nobody waits: for a graceful stop."""
@@ -54,6 +56,12 @@ class Durability:
         """Release the thread. Nothing may be under way (`drained`)."""
         if isinstance(self._executor, ThreadPoolExecutor):
             self._executor.shutdown(wait=True)
+
+    def _join(self, partition: Partition) -> list[tuple[Call, Failed | None]]:
+        """Who waits for the next flush of `partition`."""
+        if self._flight is None:
+            self._flight = asyncio.get_running_loop().create_task(self._flush_groups())
+        return self._waiting.setdefault(partition, [])
 
     async def _flush_groups(self) -> None:
         try:
