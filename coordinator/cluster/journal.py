@@ -11,6 +11,7 @@ Laws
 from __future__ import annotations
 
 import os
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from rota.protocol.crc import crc32c
 
 FRAME_BYTES_MAX = 64 << 20
 _HEAD = struct.Struct(">II")
+_FIRST_BYTE = re.compile(rb"[\0-\4]")  # of the length of a frame that is no longer than FRAME_BYTES_MAX
 
 
 def frame(payload: bytes) -> bytes:
@@ -44,11 +46,11 @@ def _payload_at(data: bytes, position: int) -> bytes | None:
 
 
 def _is_damaged(data: bytes, position: int) -> bool:
-    """Whether a whole frame follows the broken one at `position`: then it was not the last write that tore."""
-    if position + _HEAD.size > len(data):
-        return False
-    length, _ = _HEAD.unpack_from(data, position)
-    return length > 0 and _payload_at(data, position + _HEAD.size + length) is not None
+    """Whether a whole frame begins anywhere behind `position`: then it was not the last write that tore.
+
+    Looked for byte by byte, since the length of the broken one may be what is broken.
+    """
+    return any(_payload_at(data, found.start()) is not None for found in _FIRST_BYTE.finditer(data, position + 1))
 
 
 class Journal:

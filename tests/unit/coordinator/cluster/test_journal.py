@@ -55,9 +55,10 @@ def test_a_tail_of_zeros_is_a_torn_write(path: Path) -> None:
     assert replayed(path) == ([b"one"], 100)
 
 
-def test_damage_in_the_middle_is_not_forgotten_quietly(path: Path) -> None:
+@pytest.mark.parametrize("at", [3, 5, 9])  # the length, the checksum, the payload
+def test_damage_in_the_middle_is_not_forgotten_quietly(path: Path, at: int) -> None:
     data = bytearray(written(path, b"one", b"two", b"three"))
-    data[len(frame(b"one")) + 9] ^= 1
+    data[len(frame(b"one")) + at] ^= 1
     path.write_bytes(data)
     journal = Journal(path)
     with pytest.raises(StoreFailed, match="damaged at byte 11"):
