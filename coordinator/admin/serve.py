@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rota.coordinator.admin.options import OptionsRefused, ServeOptions
+from rota.coordinator.cluster.store import StoreFailed
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.properties_file import FileRefused
@@ -60,7 +61,7 @@ async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int
     _on_signals(told.set)
     try:
         host, port = await broker.start()
-    except (ConfigRefused, StorageFailed) as why:
+    except (ConfigRefused, StorageFailed, StoreFailed) as why:
         return cannot_start(str(why))
     except OSError as why:
         return cannot_start(_explain(why, config))
