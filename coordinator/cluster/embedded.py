@@ -1,7 +1,8 @@
 """The metadata store of a single broker: the tree in memory, and a journal file that it is replayed from.
 
 Nothing here ever waits for anything but the disk, so the coroutines finish at once (`eager.start`, `eager.now`).
-A change is one frame of the journal: a JSON list of facts, as text that people can read.
+A change is one frame of the journal: a JSON list of facts, as text that people can read. A journal with much in it
+that no longer matters is rewritten as a snapshot, at opening and while it is open.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from rota.coordinator.cluster.store import (
 )
 from rota.coordinator.cluster.tree import Changed, Counted, Fact, Gone, Made, Tree
 
-JOURNAL_BYTES_MAX = 16 << 20  # beyond it the journal is rewritten as a snapshot, when that at least halves it
+JOURNAL_BYTES_MAX = 16 << 20  # beyond it an open journal is rewritten as a snapshot, when that at least halves it
+FACTS_PER_NODE_MAX = 2  # with more of them the journal is rewritten when it is opened
 
 
 class EmbeddedStore:
@@ -106,13 +108,17 @@ class EmbeddedStore:
             watch(event)
 
     def _replay(self, journal: Journal) -> None:
+        facts = 0
         try:
             for payload in journal.replay():
-                self._tree.apply(_decode(payload))
+                entry = _decode(payload)
+                self._tree.apply(entry)
+                facts += len(entry)
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise StoreFailed(f"the journal holds an entry that makes no sense: {error!r}") from error
-        self._tree.apply(self._tree.ephemerals())  # the session that made them is over
-        self._compact(journal)
+        self._record(self._tree.ephemerals())  # the session that made them is over
+        if facts > FACTS_PER_NODE_MAX * len(self._tree.nodes):
+            self._compact(journal)
 
     def _compact(self, journal: Journal) -> None:
         journal.rewrite(_encode([fact]) for fact in self._tree.snapshot())

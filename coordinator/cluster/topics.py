@@ -71,10 +71,14 @@ class Topics:
 
     async def load(self) -> None:
         """Fill the image from the store; lay the store's first nodes if it is new. Tells no listener."""
-        for path in znodes.PERSISTENT:
-            if await self.store.exists(path) is None:
-                await self.store.create(path)
-        self.cluster_id = await self._claim_cluster_id()
+        missing: list[Op] = [Create(path) for path in znodes.PERSISTENT if await self.store.exists(path) is None]
+        if await self.store.exists(znodes.CLUSTER_ID) is None:
+            fresh = self.cluster_id or znodes.uuid_text(self._fresh_uuid())
+            missing.append(Create(znodes.CLUSTER_ID, znodes.cluster_node(fresh)))
+        if missing:
+            await self.store.commit(missing)
+        data, _ = await self.store.get(znodes.CLUSTER_ID)
+        self.cluster_id = znodes.read_cluster(data)
         for name in await self.store.children(znodes.TOPICS):
             self._remember(await self._read(name))
 
@@ -198,13 +202,6 @@ class Topics:
         return changed
 
     # ---- inside
-
-    async def _claim_cluster_id(self) -> str:
-        if await self.store.exists(znodes.CLUSTER_ID) is None:
-            fresh = self.cluster_id or znodes.uuid_text(self._fresh_uuid())
-            await self.store.create(znodes.CLUSTER_ID, znodes.cluster_node(fresh))
-        data, _ = await self.store.get(znodes.CLUSTER_ID)
-        return znodes.read_cluster(data)
 
     async def _read(self, name: str) -> Topic:
         data, _ = await self.store.get(znodes.topic_path(name))
