@@ -14,6 +14,7 @@ import pytest
 
 from rota.coordinator.admin.options import ServeOptions
 from rota.coordinator.admin.serve import EXIT_CANNOT_START, cannot_start, run, serve, tell_ready
+from rota.coordinator.cluster.store import StoreFailed
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
 
@@ -85,6 +86,7 @@ def test_a_second_signal_ends_it_at_once() -> None:
         ),
         (PermissionError(13, "Permission denied", "/data"), "/data"),
         (StorageFailed("data folder x is in use by process 7"), "data folder x"),
+        (StoreFailed("x/metadata.journal is damaged at byte 11"), "damaged at byte 11"),
     ],
 )
 async def test_a_start_that_fails_says_why_in_one_line(
