@@ -17,7 +17,14 @@ from rota.coordinator.cluster.topic import INTERNAL
 from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
 from rota.coordinator.server.parked import Parked
 from rota.coordinator.server.places import Places
-from rota.coordinator.server.produced import belongs_to_transaction, check_records, check_times, max_timestamp
+from rota.coordinator.server.produced import (
+    belongs_to_transaction,
+    check_records,
+    check_times,
+    max_timestamp,
+    recoded,
+    without_key,
+)
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -96,15 +103,15 @@ class _Writing:
 
     def _append(self, partition: Partition, records: bytes | memoryview) -> PartitionProduceResponse:
         try:
-            now_ms = self._node.now_ms()
-            check_times(records, partition.log.config, now_ms)
-            appended = partition.append(records, now_ms)
+            now_ms, config = self._node.now_ms(), partition.log.config
+            check_times(records, config, now_ms)
+            appended = partition.append(recoded(records, config.codec, config.codec_level), now_ms)
             answer = _written(partition, appended, records)
             if self._acks:
                 self._await(partition, answer)
             return answer
         except AppendRefused as refusal:
-            return _refused_by_log(partition, refusal)
+            return _refused_by_log(partition, _explained(partition, records, refusal))
         except StorageFailed:
             return _refused(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -153,6 +160,13 @@ def _written(partition: Partition, appended: Appended, records: bytes | memoryvi
 
 def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:
     return PartitionProduceResponse(index=index, error_code=error, base_offset=NOT_WRITTEN)
+
+
+def _explained(partition: Partition, records: bytes | memoryview, refusal: AppendRefused) -> AppendRefused:
+    """What a compacted topic refuses is told record by record."""
+    if refusal.code is ErrorCode.INVALID_RECORD and not refusal.records and partition.log.config.compact:
+        return without_key(records, f"{partition.topic}-{partition.index}") or refusal
+    return refusal
 
 
 def _refused_by_log(partition: Partition, refusal: AppendRefused) -> PartitionProduceResponse:

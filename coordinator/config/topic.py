@@ -13,6 +13,16 @@ from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import LONG_MAX, ConfigRefused, Support, Value, unknown
 from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
 from rota.coordinator.log.contract import LogConfig
+from rota.protocol.records.batch import Codec
+
+_CODECS: dict[str, Codec | None] = {
+    "producer": None,
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
 
 
 def check_topic(overrides: Mapping[str, str | None]) -> dict[str, str]:
@@ -88,6 +98,14 @@ class TopicConfig:
         """How far a record's timestamp may lie ahead of the broker's clock."""
         return self._long("message.timestamp.after.max.ms")
 
+    def _codec_level(self) -> int | None:
+        """None is the codec's own default."""
+        name = f"compression.{self.compression_type}.level"
+        if name not in TOPIC:
+            return None
+        level = self._long(name)
+        return None if level == -1 and self.compression_type == "gzip" else level
+
     def log_config(self) -> LogConfig:
         """The same settings as the log takes them."""
         policy, ratio = self.value("cleanup.policy"), self.value("min.cleanable.dirty.ratio")
@@ -111,6 +129,8 @@ class TopicConfig:
             producer_id_expiration_ms=self.broker.producer_id_expiration_ms,
             timestamp_before_max_ms=None if self.timestamp_before_max_ms == LONG_MAX else self.timestamp_before_max_ms,
             timestamp_after_max_ms=self.timestamp_after_max_ms,
+            codec=_CODECS[self.compression_type],
+            codec_level=self._codec_level(),
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rota.protocol.errors import ErrorCode
+from rota.protocol.records.batch import Codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class LogConfig:
     producer_id_expiration_ms: int = 24 * 3_600_000
     timestamp_before_max_ms: int | None = None  # how far a producer's timestamp may lie behind the clock, and ahead
     timestamp_after_max_ms: int = 3_600_000
+    codec: Codec | None = None  # what a producer's batches are kept in; None is as they came
+    codec_level: int | None = None
 
 
 @dataclass(slots=True)  # not frozen: one is made for each append, and a frozen one takes three times as long

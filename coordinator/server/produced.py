@@ -1,4 +1,8 @@
-"""What a broker asks of a producer's batch before any log sees it."""
+"""What a broker asks of a producer's batch, and does to it, before any log sees it.
+
+A batch is looked at from outside. Its records are decoded where a topic refuses old timestamps, to name the records
+at fault, and not at all on the way of every other batch.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from struct import Struct
 from typing import Final
 
 from rota.coordinator.log.contract import AppendRefused, LogConfig
+from rota.protocol.crc import crc32c
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
@@ -15,7 +20,10 @@ from rota.protocol.records.batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     Codec,
+    check_batch,
+    read_header,
 )
+from rota.protocol.records.codecs import compress, decompress
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import Record, read_records
 
@@ -26,6 +34,10 @@ _MAGIC_AT: Final = 16
 _PREFIX: Final = Struct(">qiib")  # base offset, length, leader epoch, magic
 _ATTRIBUTES: Final = Struct(">h")
 _ATTRIBUTES_AT: Final = 21
+_LENGTH: Final = Struct(">i")
+_LENGTH_AT: Final = 8
+_CRC: Final = Struct(">I")
+_CRC_AT: Final = 17
 _MAX_TIMESTAMP: Final = Struct(">q")
 _MAX_TIMESTAMP_AT: Final = 35
 
@@ -48,6 +60,43 @@ def check_records(records: Buffer, version: int) -> ErrorCode:
     if version < ZSTD_SINCE and attributes & CODEC_BITS == Codec.ZSTD:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     return ErrorCode.NONE
+
+
+def recoded(records: Buffer, codec: Codec | None, level: int | None) -> Buffer:
+    """A checked batch in the codec that its topic keeps (`compression.type`); None leaves it as it came.
+
+    Raises AppendRefused, CORRUPT_MESSAGE.
+    """
+    if codec is None:
+        return records
+    try:
+        header = read_header(records)
+        if header.attributes & CODEC_BITS == codec:
+            return records
+        check_batch(records, 0, header)
+        payload = compress(codec, decompress(header.codec, records[BATCH_HEADER_BYTES:]), level)
+    except CorruptBatch as error:
+        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    batch = bytearray(records[:BATCH_HEADER_BYTES]) + payload
+    _LENGTH.pack_into(batch, _LENGTH_AT, len(batch) - LOG_OVERHEAD)
+    _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, header.attributes & ~CODEC_BITS | codec)
+    with memoryview(batch) as view:
+        _CRC.pack_into(batch, _CRC_AT, crc32c(view[_ATTRIBUTES_AT:]))
+    return bytes(batch)
+
+
+def without_key(records: Buffer, where: str) -> AppendRefused | None:
+    """The refusal of a batch for a compacted topic, with the records that have no key; None when all have one."""
+    why = f"Compacted topic cannot accept message without key in topic partition {where}"
+    wrong = [(place, why) for place, record in enumerate(_decoded(records)) if record.key is None]
+    if not wrong:
+        return None
+    shown = ", ".join(f"RecordError(batchIndex={place}, message='{why}')" for place, _ in wrong[:3])
+    message = (
+        f"One or more records have been rejected due to {len(wrong)} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]"
+    )
+    return AppendRefused(ErrorCode.INVALID_RECORD, message, wrong[:RECORD_ERRORS_MAX])
 
 
 def belongs_to_transaction(records: Buffer | None) -> bool:

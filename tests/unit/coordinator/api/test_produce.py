@@ -22,6 +22,8 @@ from rota.coordinator.server.durability import Durability
 from rota.coordinator.server.parked import Parked
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse
+from rota.protocol.records.batch import Codec, read_header
+from rota.protocol.records.record import read_records
 
 GOOD = batch(b"a", b"b")
 CORRUPT = GOOD[:-1] + bytes([GOOD[-1] ^ 1])
@@ -203,7 +205,17 @@ class TestTimestamps:
 def test_a_record_without_key_is_not_for_a_compacted_topic() -> None:
     world = World()
     world.topic(cleanup_policy="compact")
-    assert outcome(send(world, batch(b"a", key=None))) == (ErrorCode.INVALID_RECORD, -1, 0)
+    answer = send(world, batch(b"a", key=None))
+    assert outcome(answer) == (ErrorCode.INVALID_RECORD, -1, 0)
+    assert [one.batch_index for one in answer.record_errors] == [0]
+
+
+def test_a_topic_keeps_its_batches_in_its_own_codec() -> None:
+    world = World()
+    world.topic(compression_type="zstd")
+    assert outcome(send(world, batch(b"a" * 1000))) == (ErrorCode.NONE, 0, 0)
+    kept = world.partition().read(0, 1 << 20)
+    assert (read_header(kept).codec, read_records(kept)[0].value) == (Codec.ZSTD, b"a" * 1000)
 
 
 def test_a_partition_that_is_offline(world: World) -> None:

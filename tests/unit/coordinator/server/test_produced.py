@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from tests.unit.coordinator.api.data_world import NOW_MS, batch
@@ -12,11 +13,15 @@ from rota.coordinator.server.produced import (
     check_records,
     check_times,
     max_timestamp,
+    recoded,
+    without_key,
 )
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.batch import Codec
+from rota.protocol.records.batch import Codec, check_batch, read_header
+from rota.protocol.records.record import read_records
 
 GOOD = batch(b"a", b"b", timestamp=1000, step_ms=5)
+CORRUPT = GOOD[:-1] + b"x"
 
 
 def with_magic(magic: int) -> bytes:
@@ -48,6 +53,43 @@ def test_zstd_came_with_version_7() -> None:
     assert check_records(zstd, 6) is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert check_records(zstd, 7) is ErrorCode.NONE
     assert check_records(batch(b"a" * 1000, codec=Codec.LZ4), 3) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("kept", list(Codec))
+@pytest.mark.parametrize("came", list(Codec))
+def test_a_batch_is_kept_in_the_codec_of_its_topic(came: Codec, kept: Codec) -> None:
+    how: dict[str, Any] = {"producer_id": 7, "producer_epoch": 3, "base_sequence": 11}
+    sent = batch(*[b"value" * 100] * 20, codec=came, step_ms=3, **how)
+    found = recoded(sent, kept, None)
+    header = read_header(found)
+    assert (header.codec, header.size_bytes) == (kept, len(found))
+    check_batch(found, 0, header)
+    assert read_records(found) == read_records(sent)
+    for name, value in how.items():
+        assert getattr(header, name) == value
+    assert (found is sent) == (came is kept)
+
+
+def test_a_topic_that_does_not_care_keeps_what_came() -> None:
+    assert recoded(CORRUPT, None, None) is CORRUPT
+
+
+def test_a_broken_batch_is_not_recoded() -> None:
+    with pytest.raises(AppendRefused) as refused:
+        recoded(CORRUPT, Codec.ZSTD, None)
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_records_without_key_are_named() -> None:
+    refused = without_key(batch(b"a", b"b", key=None), "t-0")
+    assert refused is not None
+    why = "Compacted topic cannot accept message without key in topic partition t-0"
+    assert list(refused.records) == [(0, why), (1, why)]
+    assert str(refused) == (
+        "One or more records have been rejected due to 2 record errors in total, and only showing the first three "
+        f"errors at most: [RecordError(batchIndex=0, message='{why}'), RecordError(batchIndex=1, message='{why}')]"
+    )
+    assert without_key(GOOD, "t-0") is None
 
 
 def test_records_of_a_transaction_are_known_by_their_batch() -> None:
