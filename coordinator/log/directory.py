@@ -119,8 +119,7 @@ class LogDirectory:
         key = topic, partition
         assert key not in self._logs, f"{topic}-{partition} is open"
         path = self.path / f"{topic}-{partition}"
-        if topic_id is not None:
-            self._own(path, topic_id)
+        self._own(key, path, topic_id)
         known = Known(
             clean=key in self._clean_logs,
             recovery_point=self._recovery_points.get(key, 0),
@@ -198,9 +197,7 @@ class LogDirectory:
     def destroyed(self, log: DiskLog) -> None:
         key = self._key(log)
         self._logs.pop(key, None)
-        for offsets in (self._recovery_points, self._starts, self._cleaned, self.high_watermarks):
-            offsets.pop(key, None)
-        self._clean_logs.discard(key)
+        self._forget(key)
         self._set_aside(log.path)
 
     def _note(self, key: TopicPartition, log: DiskLog) -> None:
@@ -213,26 +210,26 @@ class LogDirectory:
         assert key is not None
         return key
 
-    def _own(self, path: Path, topic_id: bytes) -> None:
-        """Have `partition.metadata` say this id."""
+    def _own(self, key: TopicPartition, path: Path, topic_id: bytes | None) -> None:
+        """Have the folder, and `partition.metadata` in it say this id."""
         meta = path / PARTITION_META_FILE
         try:
             found = read_topic_id(meta.read_bytes()) if meta.exists() else None
-            if found == topic_id:
-                return
-            if found is not None:
-                self._forget(path)
-            path.mkdir(exist_ok=True)
-            write_file(meta, write_topic_id(topic_id))
+            if found is not None and topic_id is not None and found != topic_id:
+                self._set_aside(path)
+            if not path.exists():
+                self._forget(key)
+                path.mkdir()
+            if topic_id is not None and found != topic_id:
+                write_file(meta, write_topic_id(topic_id))
         except OSError as error:
             raise StorageFailed(f"cannot open {path}: {error}") from error
 
-    def _forget(self, path: Path) -> None:
-        key = partition_of(path.name)
-        assert key is not None
+    def _forget(self, key: TopicPartition) -> None:
+        """A new log has nothing of what the checkpoints say of an old one of its name."""
+        self._clean_logs.discard(key)
         for offsets in (self._recovery_points, self._starts, self._cleaned, self.high_watermarks):
             offsets.pop(key, None)
-        self._set_aside(path)
 
     def _set_aside(self, path: Path) -> None:
         """Rename a folder for deletion. Raises OSError."""

@@ -1,0 +1,154 @@
+"""Idempotent producers: a table of what is taken, what is a duplicate, and what is refused with which code."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.coordinator.log.contract import AppendRefused
+from rota.coordinator.log.producers import BATCHES_PER_PRODUCER_MAX, Producers
+from rota.protocol.errors import ErrorCode
+from rota.protocol.records.batch import CONTROL_BIT, SEQUENCE_MAX, BatchHeader
+
+PID = 7
+
+
+def batch(
+    sequence: int, count: int = 1, *, epoch: int = 0, offset: int = 0, timestamp: int = 0, attributes: int = 0
+) -> BatchHeader:
+    delta = count - 1
+    return BatchHeader(offset, 61, 0, 2, 0, attributes, delta, timestamp, timestamp, PID, epoch, sequence, count)
+
+
+def sent(*batches: BatchHeader) -> Producers:
+    """Batches that came one after the other, each at the next offset."""
+    producers, offset = Producers(), 0
+    for header in batches:
+        assert producers.check(header) is None
+        header.base_offset, offset = offset, offset + header.count
+        producers.record(header)
+    return producers
+
+
+def refusal(producers: Producers, header: BatchHeader) -> ErrorCode:
+    with pytest.raises(AppendRefused) as refused:
+        producers.check(header)
+    return refused.value.code
+
+
+@pytest.mark.parametrize("sequence", [0, 5, SEQUENCE_MAX])
+def test_a_producer_nobody_knows_begins_anywhere(sequence: int) -> None:
+    assert Producers().check(batch(sequence)) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "then", "code"),
+    [
+        ([(0, 3)], (3, 2), None),
+        ([(0, 3)], (4, 1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ([(0, 3)], (2, 5), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ([(0, 3)], (0, 2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),  # another cut of what was sent is no duplicate
+        ([(SEQUENCE_MAX - 2, 3)], (0, 4), None),  # int32 wraps to 0
+        ([(SEQUENCE_MAX - 2, 3)], (1, 4), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ([(SEQUENCE_MAX - 1, 4)], (2, 1), None),  # one batch over the edge
+    ],
+)
+def test_sequences_have_no_gap(before: list[tuple[int, int]], then: tuple[int, int], code: ErrorCode | None) -> None:
+    producers = sent(*(batch(*one) for one in before))
+    if code is None:
+        assert producers.check(batch(*then)) is None
+    else:
+        assert refusal(producers, batch(*then)) is code
+
+
+def test_the_last_five_batches_are_known_as_duplicates() -> None:
+    producers = sent(*(batch(2 * number, 2, timestamp=number) for number in range(7)))
+    for number in range(7 - BATCHES_PER_PRODUCER_MAX, 7):
+        first = producers.check(batch(2 * number, 2))
+        assert first is not None
+        assert (first.first_offset, first.last_offset, first.timestamp) == (2 * number, 2 * number + 1, number)
+    assert refusal(producers, batch(2, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_duplicate_over_the_edge_of_int32() -> None:
+    producers = sent(batch(SEQUENCE_MAX - 1, 4))
+    first = producers.check(batch(SEQUENCE_MAX - 1, 4))
+    assert first is not None
+    assert (first.first_sequence, first.last_sequence) == (SEQUENCE_MAX - 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "sequence", "code"),
+    [
+        (1, 0, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (1, 4, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (3, 0, None),
+        (3, 4, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+    ],
+)
+def test_epochs_fence(epoch: int, sequence: int, code: ErrorCode | None) -> None:
+    producers = sent(batch(0, 4, epoch=2))
+    header = batch(sequence, epoch=epoch)
+    if code is None:
+        assert producers.check(header) is None
+    else:
+        assert refusal(producers, header) is code
+
+
+def test_a_new_epoch_forgets_the_batches_of_the_old() -> None:
+    producers = sent(batch(0), batch(1), batch(0, epoch=1))
+    assert refusal(producers, batch(1, epoch=0)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producers.check(batch(1, epoch=1)) is None
+
+
+def test_a_marker_moves_the_epoch_and_has_no_sequence() -> None:
+    producers = sent(batch(0, 2))
+    producers.record(batch(-1, epoch=1, offset=2, attributes=CONTROL_BIT))
+    producer = producers.get(PID)
+    assert producer is not None
+    assert (producer.epoch, producer.last_sequence, producer.last_offset) == (1, -1, -1)
+    assert producers.check(batch(0, epoch=1)) is None
+    assert refusal(producers, batch(5, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_who_was_silent_for_long_is_forgotten() -> None:
+    producers = sent(batch(0, timestamp=1000))
+    producers.expire(1999, 1000)
+    assert refusal(producers, batch(9)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    producers.expire(2000, 1000)
+    assert producers.check(batch(9)) is None
+
+
+def test_too_many_producers_push_out_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.coordinator.log.producers.PRODUCERS_PER_LOG_MAX", 3)
+    producers = Producers()
+    for producer_id in range(5):
+        header = batch(0)
+        header.producer_id = producer_id
+        producers.record(header)
+    assert [producer.producer_id for producer in producers.all()] == [2, 3, 4]
+
+
+def test_an_overlay_leaves_the_truth_alone() -> None:
+    producers = sent(batch(0))
+    tried = producers.overlay([PID, 99])
+    tried.record(batch(1, offset=1))
+    assert tried.check(batch(2)) is None
+    assert producers.check(batch(1)) is None
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(0, SEQUENCE_MAX), st.data())
+def test_retries_never_write_twice_and_never_lose(counts: list[int], first: int, data: st.DataObject) -> None:
+    """A producer with five batches in flight retries any of them, in order, as often as it likes."""
+    producers, log, sequence = Producers(), list[tuple[int, int]](), first
+    for count in counts:
+        header = batch(sequence, count, offset=sum(n for _, n in log))
+        assert producers.check(header) is None
+        producers.record(header)
+        log.append((sequence, count))
+        back = data.draw(st.integers(1, min(len(log), BATCHES_PER_PRODUCER_MAX)))
+        again = producers.check(batch(*log[-back]))
+        assert again is not None
+        assert again.first_offset == sum(n for _, n in log[:-back])
+        sequence = (sequence + count) & SEQUENCE_MAX

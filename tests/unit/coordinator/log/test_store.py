@@ -1,0 +1,116 @@
+"""Where bytes are kept: a file and memory do the same, a failure leaves nothing behind, descriptors stay few."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.store import FileStore, MemoryStore, OpenFiles, Store, write_file
+
+Make = Callable[[Path], Store]
+MAKES: list[Make] = [lambda path: FileStore(path / "0.log", OpenFiles()), lambda path: MemoryStore()]
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_grows_is_cut_and_is_read_anywhere(make: Make, tmp_path: Path) -> None:
+    store = make(tmp_path)
+    assert (store.size_bytes, store.read(0, 10)) == (0, b"")
+    store.append(b"abc")
+    store.append(memoryview(b"defgh"))
+    assert (store.size_bytes, store.read(0, 100), store.read(2, 3), store.read(8, 1)) == (8, b"abcdefgh", b"cde", b"")
+    store.truncate(4)
+    store.append(bytearray(b"X"))
+    store.sync()
+    store.seal()
+    assert store.read(0, 100) == b"abcdX"
+    store.append(b"Y")
+    assert store.read(4, 9) == b"XY"
+    store.remove()
+
+
+def test_memory_remembers_what_was_synced() -> None:
+    store = MemoryStore()
+    store.append(b"abc")
+    assert store.synced_bytes == 0
+    store.sync()
+    store.append(b"d")
+    assert store.synced_bytes == 3
+    store.truncate(1)
+    assert store.synced_bytes == 1
+
+
+def test_a_file_comes_with_the_first_append(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "0.log", OpenFiles())
+    store.sync()
+    store.seal()
+    assert not store.path.exists()
+    store.append(b"a")
+    assert store.path.read_bytes() == b"a"
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "0.log", OpenFiles())
+    store.append(b"abc")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, hard))
+    try:
+        with pytest.raises(StorageFailed, match="cannot write"):
+            store.append(b"x" * 100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (store.size_bytes, store.path.read_bytes()) == (3, b"abc")
+    store.append(b"d")
+    assert store.read(0, 9) == b"abcd"
+
+
+def test_what_the_medium_refuses_is_storage_failed(tmp_path: Path) -> None:
+    gone = FileStore(tmp_path / "nowhere" / "0.log", OpenFiles(), size_bytes=5)
+    for refused in (
+        lambda: gone.append(b"a"),
+        lambda: gone.read(0, 1),
+        lambda: gone.truncate(1),
+        lambda: gone.create(),
+        lambda: gone.rename(tmp_path / "1.log"),
+    ):
+        with pytest.raises(StorageFailed):
+            refused()
+    gone.remove()
+
+
+def test_few_descriptors_for_many_files(tmp_path: Path) -> None:
+    files = OpenFiles(limit=3)
+    stores = [FileStore(tmp_path / f"{number}.log", files) for number in range(10)]
+    for number, store in enumerate(stores):
+        store.append(b"%d" % number)
+        store.seal()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(2):
+        assert [store.read(0, 1) for store in stores] == [b"%d" % number for number in range(10)]
+    assert len(files) == 3
+    assert len(os.listdir("/proc/self/fd")) == before + 3
+    files.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_removed_file_is_not_read_from_an_old_descriptor(tmp_path: Path) -> None:
+    files = OpenFiles()
+    old = FileStore(tmp_path / "0.log", files)
+    old.append(b"old")
+    old.seal()
+    assert old.read(0, 3) == b"old"
+    old.remove()
+    new = FileStore(tmp_path / "0.log", files)
+    new.append(b"new")
+    new.seal()
+    assert new.read(0, 3) == b"new"
+
+
+def test_write_file_replaces_whole(tmp_path: Path) -> None:
+    write_file(tmp_path / "f", b"one")
+    write_file(tmp_path / "f", b"two", sync=True)
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("f", b"two")]
