@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -25,9 +25,11 @@ from rota.coordinator.cluster.embedded import EmbeddedStore
 from rota.coordinator.cluster.partition import Partition
 from rota.coordinator.cluster.partitions import Partitions
 from rota.coordinator.cluster.producer_ids import ProducerIds
+from rota.coordinator.cluster.registration import claim_controller, register
 from rota.coordinator.cluster.topic import CONSUMER_OFFSETS, Refusal, Topic
 from rota.coordinator.cluster.topics import Topics
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.log.contract import LogConfig, StorageFailed
@@ -89,6 +91,7 @@ class Broker:
             await self._open()
             self.listener = Listener(self._connections(), self.timers, self.now_ms)
             bound = await self.listener.start(self.config.listens)
+            await self._register(self.config.advertises or bound)
         except BaseException:
             self.storage.abandon()
             raise
@@ -135,6 +138,10 @@ class Broker:
         self.topics.on_change(self._changed)
         if CONSUMER_OFFSETS in self.topics:
             self._lead_groups()
+
+    async def _register(self, endpoints: Sequence[Endpoint]) -> None:
+        await register(self.store, self.config.node_id, endpoints, rack=self.config.broker_rack, now_ms=self.now_ms())
+        await claim_controller(self.store, self.config.node_id, now_ms=self.now_ms())
 
     def _coordinator(self) -> Coordinator:
         loop = asyncio.get_running_loop()
