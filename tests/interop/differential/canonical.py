@@ -15,6 +15,9 @@ UNORDERED = {
     ("DescribedGroup", "members"),
     ("DescribeGroupsResponse", "groups"),
     ("ListGroupsResponse", "groups"),
+    ("OffsetCommitResponse", "topics"),
+    ("OffsetCommitResponseTopic", "partitions"),
+    ("OffsetDeleteResponseTopic", "partitions"),
     ("OffsetFetchResponse", "topics"),
     ("OffsetFetchResponse", "groups"),
     ("OffsetFetchResponseGroup", "topics"),
@@ -34,7 +37,8 @@ class Labels:
     def __getitem__(self, name: str) -> str:
         generated = GENERATED_ID.match(name)
         if generated is None:
-            return name.replace(self._run, "")
+            short = name.replace(self._run, "")
+            return short if len(short) < 200 else f"{short[:10]}… {len(short)} characters"
         if name not in self._labels:
             prefix = generated[1].replace(self._run, "")
             same = sum(label.startswith(prefix + "#") for label in self._labels.values())

@@ -25,7 +25,16 @@ class Explained:
         return kind == self.kind and bool(re.fullmatch(self.where, at)) and (kafka, rota) == (self.kafka, self.rota)
 
 
-EXPLAINED: tuple[Explained, ...] = ()
+EXPLAINED: tuple[Explained, ...] = (
+    Explained(
+        name="The last offset of a group without members is deleted",
+        kind="drop",
+        where=r"\.state",
+        kafka="Empty",
+        rota="Dead",
+        reason="Such a group is nothing but its offsets. Kafka drops it at the next look for expired offsets (ten minutes).",
+    ),
+)
 
 # what the sequence avoids, because Kafka itself does not answer it in the same way twice, or at all
 AVOIDED: tuple[tuple[str, str], ...] = (
@@ -42,8 +51,14 @@ AVOIDED: tuple[tuple[str, str], ...] = (
         "Kafka forgets the first and never answers it. Rota answers every request exactly once (law G4).",
     ),
     (
+        "A static member that comes back with another subscription",
+        "Its generation goes on. Whether the group subscribes to a topic (OffsetDelete, expiry), Kafka knows from the "
+        "old subscription until it rebalances or restarts; Rota from the one that is written to the log.",
+    ),
+    (
         "The order of members and groups in DescribeGroups, ListGroups, JoinGroup",
-        "That of a hash map in Kafka; compared as sets.",
+        "That of a hash map in Kafka. So are the partitions of an OffsetCommit answer: refused topics first. "
+        "Compared as sets.",
     ),
 )
 

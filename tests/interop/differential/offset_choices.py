@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from tests.interop.differential.choices import Built, generation, group, identity, instance, version
+from tests.interop.differential.choices import Built, generation, group_of_offsets, identity, instance, version
 from tests.interop.differential.slots import Circle, Slot
 
 from rota.protocol.messages.offset_commit import (
@@ -34,7 +34,7 @@ def commit(dice: Random, circle: Circle, slot: Slot, ids: TopicIds) -> Built:
     chosen = version(dice, OffsetCommitRequest.VERSIONS, since=7)
     simple = dice.random() < 0.08  # a consumer that manages itself
     request = OffsetCommitRequest(
-        group_id=group(dice, circle),
+        group_id=group_of_offsets(dice, circle),
         generation_id_or_member_epoch=-1 if simple else generation(dice, slot),
         member_id="" if simple else identity(dice, circle, slot),
         group_instance_id=instance(dice, circle, slot) if chosen >= 7 and not simple else None,
@@ -65,10 +65,8 @@ def fetch(dice: Random, circle: Circle, slot: Slot, ids: TopicIds) -> Built:
     stable = chosen >= 7 and dice.random() < 0.5
     if chosen < 8:
         wanted = tuple(OffsetFetchRequestTopic(name=n, partition_indexes=partition_indexes(dice)) for n in names)
-        group_id = group(dice, circle)
-        # the group without a name is everybody's: other runs committed there
-        asked = None if everything and group_id else wanted
-        return OffsetFetchRequest(group_id=group_id, topics=asked, require_stable=stable), chosen
+        asked = None if everything else wanted
+        return OffsetFetchRequest(group_id=group_of_offsets(dice, circle), topics=asked, require_stable=stable), chosen
     groups = [circle.group_id] if dice.random() < 0.8 else [circle.group_id, f"{circle.run}unheard-of"]
     wanted_by_group = tuple(
         OffsetFetchRequestGroup(
@@ -97,7 +95,7 @@ def drop(dice: Random, circle: Circle) -> Built:
         )
         for name in topics(dice, circle)
     )
-    return OffsetDeleteRequest(group_id=group(dice, circle), topics=wanted), 0
+    return OffsetDeleteRequest(group_id=group_of_offsets(dice, circle), topics=wanted), 0
 
 
 def topics(dice: Random, circle: Circle) -> list[str]:

@@ -19,9 +19,11 @@ from tests.interop.differential.choices import Built
 from tests.interop.differential.learning import learn
 from tests.interop.differential.slots import Circle, Slot, circles
 from tests.interop.differential.wire import ANSWER_S_MAX, Wire
+from tests.interop.kit import until
 
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.join_group import JoinGroupResponse
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
@@ -60,6 +62,7 @@ class Run:
         self._controls = [Wire(bootstrap, f"control{number}") for number in range(3)]
         self.circles = circles(self.name, lambda client_id: Wire(bootstrap, client_id))
         self.topic_ids = self._topics()
+        self._find_coordinator()
 
     def lines(self, requests: int) -> Iterator[Line]:
         """What came of each of `requests` requests."""
@@ -251,17 +254,29 @@ class Run:
         turned = circle.slots[first:] + circle.slots[:first]
         return next((slot for slot in turned if not slot.parked), None)
 
+    def _find_coordinator(self) -> None:
+        """Ask as every client does first: a fresh broker creates the topic of offsets by it."""
+        request = FindCoordinatorRequest(coordinator_keys=(self.circles[0].group_id,))
+
+        def ready() -> bool:
+            found = self._controls[0].ask(request, 4).coordinators[0]
+            return found.error_code == 0 and bool(self._state(self.circles[0]))
+
+        until(ready, "a coordinator")
+
     def _topics(self) -> dict[str, bytes]:
         """Create two topics of four partitions; their ids by name."""
         names = [f"{self.name}a", f"{self.name}b"]
         wanted = tuple(CreatableTopic(name=name, num_partitions=4, replication_factor=1) for name in names)
-        self._controls[0].ask(CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
+        created = self._controls[0].ask(CreateTopicsRequest(topics=wanted, timeout_ms=10_000), 7)
+        assert all(topic.error_code == 0 for topic in created.topics), created
         asked = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
-        found = {}
-        for _ in range(1000):
+
+        def known() -> dict[str, bytes]:
             topics = self._controls[0].ask(asked, 12).topics
-            found = {topic.name: topic.topic_id for topic in topics if topic.error_code == 0}
-            if len(found) == len(names) and all(len(topic.partitions) == 4 for topic in topics):
-                break
+            led = all(len(topic.partitions) == 4 and topic.error_code == 0 for topic in topics)
+            return {topic.name: topic.topic_id for topic in topics} if led else {}
+
+        found = until(known, f"topics {names}")
         self.labels.topic_ids = {topic_id: name.removeprefix(self.name) for name, topic_id in found.items()}
         return found
