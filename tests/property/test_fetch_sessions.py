@@ -1,0 +1,110 @@
+"""A consumer that fetches in a session knows as much as one that asks for everything each time (F1, F3)."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.unit.coordinator.api.data_world import World, fetch_request
+
+from rota.coordinator.api.fetch import fetch
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import FetchResponse, PartitionData
+
+PARTITIONS = 4
+Known = tuple[int, int, int]  # error, high watermark, log start
+
+partition = st.integers(0, PARTITIONS - 1)
+
+
+class Sessions(RuleBasedStateMachine):
+    """`seen` is what the consumer was told last of each partition that it fetches, from offset `offsets` on."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.world = World()
+        self.world.topic(partitions=PARTITIONS)
+        self.session, self.epoch = 0, 0
+        self.offsets: dict[int, int] = {}
+        self.named: set[int] = set()
+        self.forgotten: set[int] = set()
+        self.seen: dict[int, Known] = {}
+        self.starving: dict[int, int] = {}
+
+    @rule(index=partition, count=st.integers(1, 3))
+    def append(self, index: int, count: int) -> None:
+        self.world.append(*[b"value"] * count, index=index)
+
+    @rule(index=partition)
+    def delete_records(self, index: int) -> None:
+        log = self.world.partition(index=index).log
+        log.delete_before(log.log_end_offset)
+
+    @rule(index=partition, offset=st.integers(-1, 6))
+    def seek(self, index: int, offset: int) -> None:
+        self.offsets[index] = offset
+        self.named.add(index)
+        self.forgotten.discard(index)
+
+    @rule(index=partition)
+    def drop(self, index: int) -> None:
+        if index in self.offsets:
+            del self.offsets[index]
+            self.seen.pop(index, None)
+            self.named.discard(index)
+            self.forgotten.add(index)
+
+    @rule()
+    def begin_again(self) -> None:
+        self.epoch = 0
+
+    @rule(limit=st.sampled_from([1, 200, 1 << 20]))
+    def fetch(self, limit: int) -> None:
+        """One fetch in the session; then the consumer must know the truth of every partition that it names."""
+        if self.epoch == 0:
+            self.named, self.forgotten, self.seen = set(self.offsets), set(), {}
+        request = fetch_request(
+            *(("t", index, self.offsets[index]) for index in sorted(self.named)),
+            forgotten=[("t", index) for index in sorted(self.forgotten)],
+            session_id=self.session,
+            session_epoch=self.epoch,
+            max_bytes=limit,
+        )
+        response = self.world.serve(fetch, request, 12)
+        assert isinstance(response, FetchResponse)
+        assert response.error_code == ErrorCode.NONE
+        self.named, self.forgotten = set(), set()
+        self.session = response.session_id
+        self.epoch = self.epoch + 1 if self.session else 0
+        self._learn(response)
+
+    def _learn(self, response: FetchResponse) -> None:
+        gave = set()
+        for topic in response.responses:
+            for answer in topic.partitions:
+                index = answer.partition_index
+                self.seen[index] = answer.error_code, answer.high_watermark, answer.log_start_offset
+                if answer.records:
+                    gave.add(index)
+        assert {index: self.seen.get(index) for index in self.offsets} == self._truth()
+        for index in self.offsets:
+            waits = index not in gave and self._has_records(index)
+            self.starving[index] = self.starving.get(index, 0) + 1 if waits and self.epoch > 1 else 0
+            assert self.starving[index] < 2 * PARTITIONS, "a partition starves"
+
+    def _truth(self) -> dict[int, Known]:
+        full = self.world.serve(fetch, fetch_request(*(("t", one, offset) for one, offset in self.offsets.items())), 12)
+        answers: list[PartitionData] = [answer for topic in full.responses for answer in topic.partitions]
+        return {one.partition_index: (one.error_code, one.high_watermark, one.log_start_offset) for one in answers}
+
+    def _has_records(self, index: int) -> bool:
+        log = self.world.partition(index=index).log
+        return log.log_start_offset <= self.offsets[index] < log.log_end_offset
+
+    @invariant()
+    def one_session_at_most(self) -> None:
+        assert len(self.world.node.fetch_sessions) <= 1
+
+
+TestFetchSessions = Sessions.TestCase
+TestFetchSessions.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
