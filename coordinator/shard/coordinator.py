@@ -22,7 +22,9 @@ from rota.coordinator.shard.records import Encoded
 from rota.coordinator.shard.replay import Readable, Replay
 from rota.coordinator.shard.routing import shard_of
 from rota.coordinator.shard.shard import Shard, ShardState
+from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
+from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import write_pairs
 
 log = structlog.get_logger("rota.coordinator")
@@ -82,6 +84,7 @@ class Coordinator:
         self._soon, self._found = soon, found
         self._dirty: list[Shard] = []
         self._loading: dict[int, Replay] = {}
+        self._told_down: dict[int, str] = {}  # why a shard is down, as the log has it
 
     # ---- for the APIs
 
@@ -120,10 +123,17 @@ class Coordinator:
         for index in indexes:
             shard = self.shards[index]
             if shard.state is ShardState.DOWN:
-                self._loading[index] = Replay(self._partition(index).log)
-                shard.state = ShardState.CATCHING_UP
+                self._lead_one(shard)
         if self._loading:
             self._soon(self._load_on)
+
+    def _lead_one(self, shard: Shard) -> None:
+        try:
+            self._loading[shard.index] = Replay(self._partition(shard.index).log)
+        except StorageFailed as cause:
+            self.failed(shard, cause)
+        else:
+            shard.state = ShardState.CATCHING_UP
 
     def _load_on(self) -> None:
         if not self.load_slice():
@@ -138,23 +148,22 @@ class Coordinator:
         """Replay some more; True when no shard is left to load."""
         for index, replay in self._loading.items():
             try:
-                done = replay.advance()
-            except StorageFailed as cause:
+                if replay.advance():
+                    self._begin(self.shards[index], replay)
+            except (StorageFailed, CorruptBatch, DecodeError) as cause:
                 self.failed(self.shards[index], cause)
-                break
-            if done:
-                del self._loading[index]
-                self._begin(self.shards[index], replay)
             break
         return not self._loading
 
     def _begin(self, shard: Shard, replay: Replay) -> None:
+        del self._loading[shard.index]
         for record in replay.records():
             group = shard.groups.get(record.group_id)
             if group is None:
                 group = shard.groups[record.group_id] = Group(record.group_id, self.config)
             group.replay(record)
         shard.state = ShardState.READY
+        self._told_down.pop(shard.index, None)
         for group in list(shard.groups.values()):
             shard.perform(group, group.loaded(self.now_ms()))
         if replay.records_read:
@@ -207,17 +216,14 @@ class Coordinator:
         self.timelines.add(group_id, self.now_ms(), note)
         log.info(note.event, **note.fields)
 
-    def failed(self, shard: Shard, cause: StorageFailed) -> None:
-        log.error("Shard lost its log; its groups are loaded again", shard=shard.index, cause=str(cause))
+    def failed(self, shard: Shard, cause: Exception) -> None:
+        """P1. Only this shard is down; it is loaded again and again, and told of once for each cause."""
+        if self._told_down.get(shard.index) != str(cause):
+            self._told_down[shard.index] = str(cause)
+            log.error("Shard lost its log; its groups are loaded again", shard=shard.index, cause=str(cause))
         self._loading.pop(shard.index, None)
         shard.abandon(ErrorCode.NOT_COORDINATOR)
-        self._alarms.at(("reload", shard.index), self.now_ms() + RELOAD_AFTER_MS, lambda: self._reload(shard))
-
-    def _reload(self, shard: Shard) -> None:
-        try:
-            self.lead([shard.index])
-        except StorageFailed as cause:
-            self.failed(shard, cause)
+        self._alarms.at(("reload", shard.index), self.now_ms() + RELOAD_AFTER_MS, lambda: self.lead([shard.index]))
 
 
 def portions(records: list[Encoded]) -> Iterator[list[Encoded]]:

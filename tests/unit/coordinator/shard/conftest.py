@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rota.coordinator.log.memory import MemoryLog
 
 from rota.coordinator.cluster.partition import Partition
 from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.effects import Joined, Left, Synced
 from rota.coordinator.group.events import Commit, Join, Leave, Leaver, MemberId, OffsetToCommit, Proto, Sync
 from rota.coordinator.log.contract import LogConfig, StorageFailed
+from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.server.parked import Parked
 from rota.coordinator.server.timers import TimerHeap
 from rota.coordinator.shard.coordinator import OFFSETS_TOPIC, Coordinator

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from rota.coordinator.group.effects import Note
 from rota.coordinator.shard.coordinator import BATCH_RECORD_BYTES_MAX, portions
 from rota.coordinator.shard.shard import ShardState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.offsets_records import OffsetCommitKey, encode_key
+from rota.protocol.records.record import write_pairs
 
 
 def test_a_shard_that_is_not_led_here_is_not_ours(world: Any) -> None:
@@ -37,6 +41,32 @@ def test_a_shard_that_resigns_while_it_loads_stays_down(world: Any) -> None:
     world.coordinator.resign(shard.index)
     world.turn()
     assert shard.state is ShardState.DOWN
+
+
+def test_a_partition_that_is_offline_holds_up_no_other_shard(world: Any) -> None:
+    world.commit("g", 3)
+    world.turn()
+    down = world.partitions[(world.shard("g").index + 1) % 3]
+    down.offline = "the disk is away for a moment"
+    world.start()
+    assert world.offset("g") == 3
+    assert world.coordinator.shards[down.index].state is ShardState.DOWN
+    down.offline = None
+    world.after(1_000)
+    assert world.coordinator.shards[down.index].state is ShardState.READY
+
+
+@pytest.mark.parametrize("value", [b"\0\x04cut", b"no version that anybody knows"])
+def test_a_record_that_nobody_can_read_takes_one_shard_down(world: Any, value: bytes) -> None:
+    world.commit("g", 3)
+    world.turn()
+    broken = world.partitions[(world.shard("g").index + 1) % 3]
+    key = encode_key(OffsetCommitKey(group="other", topic="t", partition=0))
+    broken.append_trusted(write_pairs([(key, value)], 0), 0)
+    world.start()
+    assert world.offset("g") == 3
+    assert world.coordinator.shards[broken.index].state is ShardState.DOWN
+    assert not world.coordinator.shards[broken.index].groups
 
 
 def test_resigning_answers_all_who_wait(world: Any) -> None:
