@@ -28,10 +28,10 @@ def sync_group(node: Node, call: Call, request: SyncGroupRequest) -> SyncGroupRe
 
 
 def _refusal(node: Node, call: Call, request: SyncGroupRequest) -> Shard | ErrorCode:
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
     if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
     return node.groups.ready(request.group_id)
 
 

@@ -17,6 +17,7 @@ UNORDERED = {
     ("ListGroupsResponse", "groups"),
     ("OffsetCommitResponse", "topics"),
     ("OffsetCommitResponseTopic", "partitions"),
+    ("OffsetDeleteResponse", "topics"),
     ("OffsetDeleteResponseTopic", "partitions"),
     ("OffsetFetchResponse", "topics"),
     ("OffsetFetchResponse", "groups"),

@@ -32,7 +32,7 @@ EXPLAINED: tuple[Explained, ...] = (
         where=r"\.state",
         kafka="Empty",
         rota="Dead",
-        reason="Such a group is nothing but its offsets. Kafka drops it at the next look for expired offsets (ten minutes).",
+        reason="Such a group is nothing but its offsets. Kafka drops it at the next look for expired offsets.",
     ),
 )
 
@@ -52,13 +52,11 @@ AVOIDED: tuple[tuple[str, str], ...] = (
     ),
     (
         "A static member that comes back with another subscription",
-        "Its generation goes on. Whether the group subscribes to a topic (OffsetDelete, expiry), Kafka knows from the "
-        "old subscription until it rebalances or restarts; Rota from the one that is written to the log.",
+        "OffsetDelete and expiry: Kafka goes by the old one until the next generation, Rota by the one in the log.",
     ),
     (
         "The order of members and groups in DescribeGroups, ListGroups, JoinGroup",
-        "That of a hash map in Kafka. So are the partitions of an OffsetCommit answer: refused topics first. "
-        "Compared as sets.",
+        "That of a hash map in Kafka; compared as sets. So are the partitions of answers about offsets.",
     ),
 )
 
