@@ -1,0 +1,46 @@
+"""Short ways to batches and to what a log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rota.coordinator.log.contract import Log
+from rota.protocol.records.fast import Record
+from rota.protocol.records.record import read_all, write_batch
+
+Pair = tuple[bytes | None, bytes | None]
+
+
+def batch(*pairs: Pair, timestamp: int = 1000, **fields: Any) -> bytes:
+    """One batch of (key, value), all at one time."""
+    return write_batch([Record(0, timestamp, key, value) for key, value in pairs], **fields)
+
+
+def values(count: int, timestamp: int = 1000, **fields: Any) -> bytes:
+    """One batch of `count` keyless records."""
+    return batch(*((None, b"value-%d" % number) for number in range(count)), timestamp=timestamp, **fields)
+
+
+def fill(log: Log, batches: int, *, timestamps: Sequence[int] = (1000,), key: bytes | None = None) -> None:
+    """Batches of one record of 100 bytes, at these times in turn."""
+    for number in range(batches):
+        data = batch((key, b"%0100d" % number), timestamp=timestamps[number % len(timestamps)])
+        log.append(data, leader_epoch=0, now_ms=0)
+
+
+def held(log: Log) -> list[Record]:
+    """Every record, as a consumer reads them."""
+    records: list[Record] = []
+    offset = log.log_start_offset
+    while data := log.read(offset, 1 << 20):
+        found = [record for record in read_all(data) if record.offset >= offset]
+        if not found:
+            break
+        records += found
+        offset = found[-1].offset + 1
+    return records
+
+
+def offsets(log: Log) -> list[int]:
+    return [record.offset for record in held(log)]

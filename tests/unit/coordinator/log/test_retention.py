@@ -1,0 +1,53 @@
+"""Which segments go: a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.retention import expired_count
+
+
+@dataclass
+class Old:
+    size_bytes: int
+    next_offset: int
+    largest_timestamp: int
+
+
+SEGMENTS = [Old(100, 10, 1000), Old(100, 20, 3000), Old(100, 30, 2000), Old(50, 40, 4000)]
+KEEP = LogConfig(retention_ms=None, retention_bytes=None)
+
+
+@pytest.mark.parametrize(
+    ("config", "start", "now_ms", "count"),
+    [
+        (KEEP, 0, 10**12, 0),
+        (LogConfig(retention_ms=1000), 0, 2000, 0),  # exactly that old stays
+        (LogConfig(retention_ms=1000), 0, 2001, 1),
+        (LogConfig(retention_ms=1000), 0, 3500, 1),  # the third is old, but the second is not
+        (LogConfig(retention_ms=1000), 0, 9999, 4),
+        (LogConfig(retention_ms=None, retention_bytes=350), 0, 0, 0),
+        (LogConfig(retention_ms=None, retention_bytes=251), 0, 0, 0),  # never below what was asked for
+        (LogConfig(retention_ms=None, retention_bytes=250), 0, 0, 1),
+        (LogConfig(retention_ms=None, retention_bytes=0), 0, 0, 4),
+        (LogConfig(retention_ms=1000, retention_bytes=150), 0, 2001, 2),
+        (LogConfig(retention_ms=0, retention_bytes=0, delete=False), 0, 9999, 0),
+        (LogConfig(retention_ms=0, retention_bytes=0, delete=False), 20, 9999, 2),  # DeleteRecords counts always
+        (KEEP, 9, 0, 0),
+        (KEEP, 10, 0, 1),
+        (KEEP, 40, 0, 4),
+    ],
+)
+def test_what_goes(config: LogConfig, start: int, now_ms: int, count: int) -> None:
+    assert expired_count(SEGMENTS, config, start, now_ms) == count
+
+
+def test_an_empty_segment_stays() -> None:
+    assert expired_count([Old(0, 10, -1)], LogConfig(retention_ms=0, retention_bytes=0), 10, 9999) == 0
+
+
+def test_nobody_knows_how_old_records_without_a_time_are() -> None:
+    assert expired_count([Old(100, 10, -1), Old(100, 20, 5)], LogConfig(retention_ms=0), 0, 9999) == 0
