@@ -1,0 +1,211 @@
+"""Compaction: what stays, what goes, what is rewritten; done in slices while the log is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.coordinator.log import compaction
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.memory import MemoryLog
+from rota.protocol.records.batch import BatchHeader, Codec
+from rota.protocol.records.fast import Record
+from rota.protocol.records.record import write_batch
+
+from .log_kit import Pair, batch, held, offsets
+
+CONFIG = LogConfig(segment_bytes=1000, compact=True, delete=False, delete_retention_ms=500, retention_ms=None)
+K, L, M = b"k", b"l", b"m"
+
+
+def log_of(*batches: list[Pair], codec: Codec = Codec.NONE, config: LogConfig = CONFIG) -> MemoryLog:
+    """Each batch in a segment of its own, and an active segment with one more key."""
+    log = MemoryLog(replace(config, segment_bytes=1 << 20))
+    for pairs in [*batches, [(b"active", b"")]]:
+        log.append(batch(*pairs, codec=codec), leader_epoch=0, now_ms=0)
+        log._roll(0)
+    log.append(batch((K, b"in the active segment")), leader_epoch=0, now_ms=0)
+    log.config = config
+    return log
+
+
+def all_headers(log: MemoryLog) -> list[BatchHeader]:
+    return [header for segment in log._segments for _, header in segment.walk()]
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_the_last_value_of_each_key_stays_at_its_offset(codec: Codec) -> None:
+    log = log_of([(K, b"1"), (L, b"1"), (K, b"2")], [(M, b"1"), (L, b"2")], [(K, b"3")], codec=codec)
+    assert log.compact(10, force=True) > 0
+    assert offsets(log) == [3, 4, 5, 6, 7]
+    assert [(r.key, r.value) for r in held(log)][:3] == [(M, b"1"), (L, b"2"), (K, b"3")]
+    assert {header.codec for header in all_headers(log)[:-1]} <= {codec, Codec.NONE}
+
+
+def test_the_active_segment_is_not_looked_at() -> None:
+    log = log_of([(K, b"1")])
+    log.compact(10, force=True)
+    assert next((r.key, r.value) for r in held(log)) == (K, b"1")
+
+
+def test_small_neighbours_become_one_segment() -> None:
+    log = log_of(*([(b"key-%d" % n, b"v")] for n in range(5)))
+    before = log.segment_count
+    log.compact(10, force=True)
+    assert (before, log.segment_count) == (7, 2)
+    assert offsets(log) == list(range(7))
+
+
+def test_segments_do_not_outgrow_their_limit() -> None:
+    log = log_of(*([(b"key-%d" % n, b"v" * 400)] for n in range(5)))
+    log.compact(10, force=True)
+    assert log.segment_count == 4
+    assert all(segment.size_bytes <= 1000 for segment in log._segments)
+
+
+def test_tombstones_stay_until_their_horizon() -> None:
+    log = log_of([(K, b"1")], [(K, None), (L, b"1")])
+    log.compact(1000, force=True)
+    assert [(r.offset, r.value) for r in held(log)][:2] == [(1, None), (2, b"1")]
+    assert next(header.delete_horizon_ms for header in all_headers(log)) == 1500
+    assert [r.timestamp for r in held(log)] == [1000] * 4, "the horizon lies where the base time was"
+    log.compact(1499, force=True)
+    assert offsets(log)[:2] == [1, 2]
+    assert all_headers(log)[0].delete_horizon_ms == 1500, "a later pass does not move it"
+    log.compact(1500, force=True)
+    assert offsets(log)[:2] == [2, 3]
+
+
+def test_a_batch_keeps_its_place_sequence_and_epoch() -> None:
+    log = MemoryLog(CONFIG)
+    one = batch((K, b"1"), (L, b"1"), (K, b"2"), producer_id=9, producer_epoch=1, base_sequence=40)
+    log.append(one, leader_epoch=6, now_ms=0)
+    log._roll(0)
+    log.compact(10, force=True)
+    (header,) = all_headers(log)
+    assert (header.base_offset, header.last_offset, header.count, header.leader_epoch) == (0, 2, 2, 6)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence) == (9, 1, 40, 42)
+
+
+def test_a_producers_last_batch_stays_as_a_header() -> None:
+    log = MemoryLog(CONFIG)
+    for sequence in range(2):
+        data = batch((K, b"v"), producer_id=9, producer_epoch=0, base_sequence=sequence)
+        log.append(data, leader_epoch=0, now_ms=0)
+    log.append(batch((K, b"last")), leader_epoch=0, now_ms=0)
+    log.append(batch((L, b"end")), leader_epoch=0, now_ms=0)
+    log._roll(0)
+    log.compact(10, force=True)
+    assert [(header.base_offset, header.count) for header in all_headers(log)] == [(1, 0), (2, 1), (3, 1)]
+    log.producers.clear()  # the producer expires, and its header with it
+    log.compact(10, force=True)
+    assert [header.base_offset for header in all_headers(log)] == [2, 3]
+
+
+def test_the_end_of_the_cleaned_part_is_not_forgotten() -> None:
+    log = log_of([(K, b"1")])
+    log.append(batch((K, b"2")), leader_epoch=0, now_ms=0)
+    log._roll(0)
+    log.delete_before(0)
+    log.append(batch((L, None)), leader_epoch=0, now_ms=0)
+    log._roll(0)
+    log.compact(0, force=True)
+    log.compact(10**6, force=True)
+    assert all_headers(log)[-1].last_offset == log.log_end_offset - 1
+
+
+def test_control_batches_stay() -> None:
+    log = MemoryLog(CONFIG)
+    marker = write_batch([Record(0, 5, b"\0\0\0\1", b"\0\0\0\0\0\0")], producer_id=1, producer_epoch=0, is_control=True)
+    log.append_trusted(marker, leader_epoch=0, now_ms=0)
+    log.append_trusted(marker, leader_epoch=0, now_ms=0)
+    log._roll(0)
+    log.compact(10, force=True)
+    assert [header.is_control for header in all_headers(log)] == [True, True]
+
+
+def test_keyless_records_of_former_days_go() -> None:
+    log = MemoryLog(replace(CONFIG, compact=False))
+    log.append(batch((None, b"v"), (K, b"v")), leader_epoch=0, now_ms=0)
+    log._roll(0)
+    log.config = CONFIG
+    log.compact(10, force=True)
+    assert offsets(log) == [1]
+
+
+@pytest.mark.parametrize(
+    ("config", "now_ms", "force", "worth"),
+    [
+        (CONFIG, 10, False, True),
+        (replace(CONFIG, min_compaction_lag_ms=5000), 5999, False, False),
+        (replace(CONFIG, min_compaction_lag_ms=5000), 5999, True, False),
+        (replace(CONFIG, min_compaction_lag_ms=5000), 6000, False, True),
+        (replace(CONFIG, min_cleanable_dirty_ratio=1.0), 10, False, False),
+        (replace(CONFIG, min_cleanable_dirty_ratio=1.0), 10, True, True),
+    ],
+)
+def test_when_it_is_worth_it(config: LogConfig, now_ms: int, force: bool, worth: bool) -> None:
+    log = log_of([(K, b"1")], [(K, b"2")], config=config)
+    assert (log.compact(now_ms, force=force) > 0) is worth
+    assert (log.cleaned_until > 0) is worth
+
+
+def test_what_is_clean_is_not_cleaned_again() -> None:
+    log = log_of([(K, b"1")], [(K, b"2")])
+    log.compact(10)
+    assert log.cleaned_until == 3
+    assert list(log.compact_slices(10)) == []
+    log.append(batch((L, b"v" * 900)), leader_epoch=0, now_ms=0)
+    log.append(batch((L, b"v" * 900)), leader_epoch=0, now_ms=0)
+    assert list(log.compact_slices(10)) != []
+
+
+def test_more_keys_than_fit_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction.Compaction.__init__, "__defaults__", (3,))
+    log = log_of(*([(b"key-%d" % (n % 5), b"%d" % n)] for n in range(20)))
+    passes = 0
+    while log.cleaned_until < 21:
+        before = log.cleaned_until
+        log.compact(10, force=True)
+        passes += 1
+        assert log.cleaned_until > before
+    assert passes > 2
+    assert [r.offset for r in held(log)] == [15, 16, 17, 18, 19, 20, 21]
+
+
+def use(what: str) -> Callable[[MemoryLog], None]:
+    def act(log: MemoryLog) -> None:
+        if what == "append":
+            log.append(batch((K, b"new")), leader_epoch=0, now_ms=0)
+        elif what == "truncate":
+            log.truncate(12)
+            log.append(batch((b"other", b"new")), leader_epoch=0, now_ms=0)
+        elif what == "retain":
+            log.delete_before(min(30, log.log_end_offset))
+            log.retain(10)
+        elif what == "compact":
+            log.compact(10, force=True)
+
+    return act
+
+
+@given(st.lists(st.sampled_from(["append", "truncate", "retain", "compact", ""]), max_size=30))
+def test_the_log_may_be_used_between_slices(acts: list[str]) -> None:
+    log = log_of(*([(b"key-%d" % (n % 5), b"v" * 200)] for n in range(40)))
+    slices = log.compact_slices(10, force=True)
+    expected = log
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction, "SLICE_BYTES", 300)
+        for act in acts:
+            use(act)(log)
+            last = {record.key: record for record in held(expected)}
+            next(slices, None)
+            now = {record.key: record for record in held(log)}
+            assert now == last
+        for _ in slices:
+            pass
+    assert {record.key: record for record in held(log)} == last if acts else True
