@@ -11,6 +11,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -84,17 +85,20 @@ class Broker:
     async def start(self) -> tuple[str, int]:
         """Open the logs, bring the groups back, listen. The address of the first listener, with its real port.
 
-        Raises StorageFailed (the data folder), CannotListen (an address).
+        Raises StorageFailed (the data folder), StoreFailed (its metadata journal), CannotListen (an address).
         """
-        self.storage.open()
-        try:
+        async with AsyncExitStack() as undo:  # a start that fails lets go of all that it took
+            undo.callback(self.storage.abandon)
+            self.storage.open()
+            self.store = EmbeddedStore(self.storage.store_path)
+            undo.push_async_callback(self.store.close)
+            undo.callback(self.timers.stop)
             await self._open()
             self.listener = Listener(self._connections(), self.timers, self.now_ms)
             bound = await self.listener.start(self.config.listens)
+            undo.push_async_callback(self.listener.stop, 0)
             await self._register(self.config.advertises or bound)
-        except BaseException:
-            self.storage.abandon()
-            raise
+            undo.pop_all()
         self.address = (bound[0].host, bound[0].port)
         self.upkeep.start()
         self._every(self.config.offsets_retention_check_interval_ms, self._expire_offsets)
@@ -117,7 +121,6 @@ class Broker:
     # ---- wiring
 
     async def _open(self) -> None:
-        self.store = EmbeddedStore(self.storage.store_path)
         self.topics = Topics(
             self.store,
             broker_id=self.config.node_id,
