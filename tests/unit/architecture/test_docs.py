@@ -1,0 +1,36 @@
+"""The docs speak of what is there: laws name tests that exist, the map names every folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+DOCS = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "benchmarks" / "README.md"])
+
+
+def test_every_law_names_a_test_that_is_there() -> None:
+    text = (ROOT / "docs" / "LAWS.md").read_text()
+    named = NAMED_TEST.findall(text)
+    assert named
+    for file, function in named:
+        source = (ROOT / file).read_text()
+        assert not function or re.search(rf"(def|class) {function}\b|^{function} = ", source, re.M), (file, function)
+    for row in re.findall(r"^\| ([A-Z]\d+) \|.*$", text, re.M):
+        assert NAMED_TEST.search(next(line for line in text.splitlines() if line.startswith(f"| {row} |"))), row
+
+
+def test_the_map_names_every_folder_of_the_broker() -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    folders = [path.name for path in (ROOT / "coordinator").iterdir() if (path / "__init__.py").exists()]
+    assert not [name for name in folders if f"`coordinator/{name}/`" not in text]
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in LINK.findall(path.read_text()):
+        assert (path.parent / target).exists(), target
