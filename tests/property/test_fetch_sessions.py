@@ -84,9 +84,12 @@ class Sessions(RuleBasedStateMachine):
         self.epoch = self.epoch + 1 if self.session else 0
         return self._learn(response)
 
-    @rule()
-    def nobody_starves(self) -> None:
+    @rule(some=st.sets(partition, min_size=2))
+    def nobody_starves(self, some: set[int]) -> None:
         """Answers with room for one batch come round to every partition that has records."""
+        for index in some:
+            self.append(index, 1)
+            self.seek(index, "start")
         if self.epoch == 0:
             self._fetched(limit=1)
         gave: set[int] = set()
