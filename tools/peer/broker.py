@@ -1,0 +1,114 @@
+"""One Kafka broker in KRaft mode: its settings, its start, its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from tools.peer.jars import Missing, fetch, home, java
+
+CLUSTER_ID = "cm90YS1wZWVyLWNsdXN0ZX"
+START_S = 60.0
+STOP_S = 20.0
+HEAP = "1G"
+
+# the same as what the interop tests give to Rota: groups form at once, sessions may be short
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "0",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "num.partitions": "4",
+}
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def start(port: int | None = None) -> str:
+    """Start on empty data; HOST:PORT once it accepts connections. Raises Missing or TimeoutError."""
+    if pid() is not None:
+        raise Missing("a peer runs already: python -m tools.peer stop")
+    fetch()
+    port = port or free_port()
+    config = _settle(port)
+    with (home() / "format.log").open("wb") as log:
+        formatted = java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config))
+        subprocess.run(formatted, check=True, stdout=log, stderr=log)
+    with (home() / "broker.log").open("wb") as log:
+        command = java("kafka.Kafka", str(config), heap=os.environ.get("ROTA_PEER_HEAP", HEAP), quiet="warn")
+        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+    _pid_file().write_text(str(process.pid))
+    _await(port, process)
+    return f"127.0.0.1:{port}"
+
+
+def stop() -> None:
+    """End the broker that `start` started, and wait until it is gone."""
+    running = pid()
+    if running is not None:
+        os.kill(running, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_S
+        while pid() is not None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if pid() is not None:
+            os.kill(running, signal.SIGKILL)
+    _pid_file().unlink(missing_ok=True)
+
+
+def pid() -> int | None:
+    """The process of the running peer."""
+    try:
+        number = int(_pid_file().read_text())
+        command = Path(f"/proc/{number}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        return None
+    return number if b"kafka.Kafka" in command else None
+
+
+def _pid_file() -> Path:
+    return home() / "broker.pid"
+
+
+def _settle(port: int) -> Path:
+    """A fresh data folder and the settings file."""
+    data = home() / "data"
+    shutil.rmtree(data, ignore_errors=True)
+    data.mkdir(parents=True)
+    control = free_port()
+    here = {
+        "controller.quorum.voters": f"0@127.0.0.1:{control}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "log.dirs": str(data),
+    }
+    config = home() / "server.properties"
+    config.write_text("".join(f"{name}={value}\n" for name, value in {**SETTINGS, **here}.items()))
+    return config
+
+
+def _await(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise Missing(f"Kafka ended with {process.returncode}: see {home() / 'broker.log'}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"Kafka did not listen within {START_S} s: see {home() / 'broker.log'}")
