@@ -10,17 +10,17 @@ the metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.cluster.topic import Topic
-from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetToCommit
+from rota.coordinator.group.effects import OffsetRecord, OffsetValue
+from rota.coordinator.group.events import InstanceId, MemberId
 from rota.coordinator.server.parked import Parked
-from rota.coordinator.shard.shard import Shard
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -29,6 +29,8 @@ from rota.protocol.messages.offset_commit import (
 
 NONE = ErrorCode.NONE
 TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
+REMEMBERED_ANSWERS_MAX: Final = 4_096  # whoever commits some partitions commits the same ones again
+REMEMBERED_PARTITIONS_MAX: Final = 128
 Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the request, partition index)
 
 
@@ -37,94 +39,86 @@ def offset_commit(
 ) -> OffsetCommitResponse | Parked[OffsetCommitResponse]:
     """Answered when the offsets are durable."""
     refused: Refused = {}
-    offsets = _offsets(node, call, request, refused)
-    answer = _responder(request, refused)
-    if not offsets and refused and TOO_LARGE not in refused.values():
+    group_id, generation = request.group_id, request.generation_id_or_member_epoch
+    records = _records(node, call, request, refused)
+    answer = partial(_answer, request, refused)
+    if not records and refused and TOO_LARGE not in refused.values():
         return answer(NONE)
-    shard = node.groups.ready(request.group_id)
+    shard = node.groups.ready(group_id)
     if isinstance(shard, ErrorCode):
         return answer(shard)
-    if request.generation_id_or_member_epoch >= 0 and request.group_id not in shard.groups:
-        return answer(ErrorCode.GROUP_ID_NOT_FOUND if call.version >= 9 else ErrorCode.ILLEGAL_GENERATION)
-    event = _event(shard, request, offsets)
-    parked: Parked[ErrorCode] = shard.submit(
-        node.groups.group(shard, request.group_id), event, event.token, lambda code: code
-    )
-    return parked.map(answer)
-
-
-def _event(shard: Shard, request: OffsetCommitRequest, offsets: tuple[OffsetToCommit, ...]) -> Commit:
+    group = shard.groups.get(group_id)
+    if group is None:
+        if generation >= 0:
+            return answer(ErrorCode.GROUP_ID_NOT_FOUND if call.version >= 9 else ErrorCode.ILLEGAL_GENERATION)
+        group = node.groups.group(shard, group_id)
     instance_id = request.group_instance_id
-    return Commit(
-        token=shard.token(),
-        member_id=MemberId(request.member_id),
-        instance_id=None if instance_id is None else InstanceId(instance_id),
-        generation=request.generation_id_or_member_epoch,
-        offsets=offsets,
+    return shard.commit(
+        group,
+        MemberId(request.member_id),
+        None if instance_id is None else InstanceId(instance_id),
+        generation,
+        records,
+        answer,
     )
 
 
-def _offsets(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> tuple[OffsetToCommit, ...]:
+def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> list[OffsetRecord]:
     """What may be committed; the rest goes to `refused`."""
-    retention_ms = request.retention_time_ms if call.version <= 4 else -1
-    expire_ms = node.now_ms() + retention_ms if retention_ms >= 0 else None
+    now_ms, group_id, version = node.now_ms(), request.group_id, call.version
+    retention_ms = request.retention_time_ms if version <= 4 else -1
+    expire_ms = now_ms + retention_ms if retention_ms >= 0 else None
     metadata_bytes_max = node.config.offset_metadata_max_bytes
-    valid: list[OffsetToCommit] = []
+    records: list[OffsetRecord] = []
     for place, asked in enumerate(request.topics):
-        topic = node.topics.by_id(asked.topic_id) if call.version >= 10 else node.topics.get(asked.name)
+        topic = node.topics.by_id(asked.topic_id) if version >= 10 else node.topics.get(asked.name)
+        name, topic_id, count = ("", b"", 0) if topic is None else (topic.name, topic.topic_id, len(topic.partitions))
         for one in asked.partitions:
-            code = _check(call, topic, one, metadata_bytes_max)
-            if code is NONE:
-                assert topic is not None
-                valid.append(_offset(topic, one, expire_ms))
+            index, metadata = one.partition_index, one.committed_metadata or ""
+            if not 0 <= index < count:
+                refused[place, index] = _unknown(version, topic)
+            elif len(metadata) > metadata_bytes_max:
+                refused[place, index] = TOO_LARGE
             else:
-                refused[place, one.partition_index] = code
-    return tuple(valid)
+                offset, epoch = one.committed_offset, one.committed_leader_epoch
+                value = OffsetValue(offset, epoch, metadata, now_ms, expire_ms, topic_id)
+                records.append(OffsetRecord(group_id, name, index, value))
+    return records
 
 
-def _check(call: Call, topic: Topic | None, one: OffsetCommitRequestPartition, metadata_bytes_max: int) -> ErrorCode:
-    if topic is None:
-        return ErrorCode.UNKNOWN_TOPIC_ID if call.version >= 10 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if not 0 <= one.partition_index < len(topic.partitions):
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    metadata = one.committed_metadata
-    if metadata and len(metadata) > metadata_bytes_max:
-        return TOO_LARGE
-    return NONE
+def _unknown(version: int, topic: Topic | None) -> ErrorCode:
+    if topic is None and version >= 10:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _offset(topic: Topic, one: OffsetCommitRequestPartition, expire_ms: int | None) -> OffsetToCommit:
-    return OffsetToCommit(
-        topic.name,
-        one.partition_index,
-        one.committed_offset,
-        one.committed_leader_epoch,
-        one.committed_metadata or "",
-        topic.topic_id,
-        expire_ms,
+def _answer(request: OffsetCommitRequest, refused: Refused, code: ErrorCode) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=tuple([_topic(place, asked, refused, code) for place, asked in enumerate(request.topics)])
     )
-
-
-def _responder(request: OffsetCommitRequest, refused: Refused) -> Callable[[ErrorCode], OffsetCommitResponse]:
-    def respond(code: ErrorCode) -> OffsetCommitResponse:
-        return OffsetCommitResponse(
-            topics=tuple(_topic(place, asked, refused, code) for place, asked in enumerate(request.topics))
-        )
-
-    return respond
 
 
 def _topic(place: int, asked: OffsetCommitRequestTopic, refused: Refused, code: ErrorCode) -> OffsetCommitResponseTopic:
+    indexes = tuple([one.partition_index for one in asked.partitions])
+    if not refused and len(indexes) <= REMEMBERED_PARTITIONS_MAX:
+        return _remembered(asked.name, asked.topic_id, indexes, code)
     return OffsetCommitResponseTopic(
         name=asked.name,
         topic_id=asked.topic_id,
         partitions=tuple(
-            OffsetCommitResponsePartition(
-                partition_index=one.partition_index,
-                error_code=_code(refused.get((place, one.partition_index)), code) if refused else code,
-            )
-            for one in asked.partitions
+            OffsetCommitResponsePartition(partition_index=index, error_code=_code(refused.get((place, index)), code))
+            for index in indexes
         ),
+    )
+
+
+@lru_cache(REMEMBERED_ANSWERS_MAX)
+def _remembered(name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode) -> OffsetCommitResponseTopic:
+    """One code for all partitions; messages are never changed, so the same one may be sent again."""
+    return OffsetCommitResponseTopic(
+        name=name,
+        topic_id=topic_id,
+        partitions=tuple(OffsetCommitResponsePartition(partition_index=one, error_code=code) for one in indexes),
     )
 
 

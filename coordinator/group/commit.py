@@ -8,6 +8,7 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rota.coordinator.group.effects import Append, OffsetRecord, OffsetsDropped, OffsetValue
@@ -28,24 +29,24 @@ def commit(
     member_id: MemberId,
     instance_id: InstanceId | None,
     generation: int,
-    offsets: tuple[OffsetToCommit, ...],
+    records: Sequence[OffsetRecord],
     now_ms: int,
-) -> tuple[ErrorCode, list[OffsetRecord]]:
+) -> ErrorCode:
     """Remember these offsets; a member's session begins anew."""
     error = _check(group, member_id, instance_id, generation)
     if error is not _NONE:
-        return error, []
+        return error
     member = group.members.by_id.get(member_id)
     if member is not None:
         member.alive(now_ms)
-    records = [_record(group.group_id, offset, now_ms) for offset in offsets]
     for record in records:
         group.replay(record)
-    return _NONE, records
+    return _NONE
 
 
 def committed(group: Group, event: Commit, turn: Turn) -> None:
-    error, records = commit(group, event.member_id, event.instance_id, event.generation, event.offsets, turn.now_ms)
+    records = [_record(group.group_id, offset, turn.now_ms) for offset in event.offsets]
+    error = commit(group, event.member_id, event.instance_id, event.generation, records, turn.now_ms)
     if error is not _NONE:
         group.note_fencing(error, event.member_id, event.instance_id, "offset-commit", turn)
         turn.refuse(event.token, error)

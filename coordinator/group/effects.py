@@ -38,7 +38,7 @@ class GroupValue:
     members: tuple[MemberValue, ...] = ()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class OffsetValue:
     """One committed offset. Becomes OffsetCommitValue v4, or v1 when `expire_ms` is given."""
 

@@ -10,6 +10,7 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from rota.coordinator.group import commit, expiry, heartbeat, join, leave, load, notes, rebalance, session, sync
@@ -37,7 +38,6 @@ from rota.coordinator.group.events import (
     Join,
     Leave,
     MemberId,
-    OffsetToCommit,
     Remove,
     Sync,
     Token,
@@ -106,11 +106,11 @@ class Group:
         member_id: MemberId,
         instance_id: InstanceId | None,
         generation: int,
-        offsets: tuple[OffsetToCommit, ...],
+        records: Sequence[OffsetRecord],
         now_ms: int,
-    ) -> tuple[ErrorCode, list[OffsetRecord]]:
-        """The whole of an OffsetCommit: its code, and the records to append before that code may leave."""
-        return commit.commit(self, member_id, instance_id, generation, offsets, now_ms)
+    ) -> ErrorCode:
+        """The whole of an OffsetCommit but for its note: NONE may leave once the records are appended."""
+        return commit.commit(self, member_id, instance_id, generation, records, now_ms)
 
     def loaded(self, now_ms: int) -> list[Effect]:
         """After the log was replayed: the members as it knows them, each with a full session ahead."""

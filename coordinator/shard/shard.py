@@ -10,18 +10,20 @@ Laws
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from itertools import count
 from typing import Any, Protocol, TypeVar, assert_never
 
-from rota.coordinator.group.effects import Append, Arm, Disarm, Effect, Note, Reply
-from rota.coordinator.group.events import Event, Expired, Token
+from rota.coordinator.group.effects import Append, Arm, Disarm, Effect, Note, OffsetRecord, Reply
+from rota.coordinator.group.events import Commit, Event, Expired, InstanceId, MemberId, Token
 from rota.coordinator.group.machine import Group
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.server.parked import Parked
 from rota.coordinator.shard.records import Encoded, encode
 from rota.protocol.errors import ErrorCode
+
+_NONE = ErrorCode.NONE
 
 T = TypeVar("T")
 Refusal = Callable[[ErrorCode], Any]  # an error code in the shape of the body that cannot be given
@@ -89,6 +91,28 @@ class Shard:
         self.perform(group, group.step(event, self._shell.now_ms()))
         return parked
 
+    def commit(
+        self,
+        group: Group,
+        member_id: MemberId,
+        instance_id: InstanceId | None,
+        generation: int,
+        records: Sequence[OffsetRecord],
+        shape: Callable[[ErrorCode], T],
+    ) -> T | Parked[T]:
+        """An OffsetCommit, without event and effects: it waits for nothing but its own write."""
+        code = group.commit(member_id, instance_id, generation, records, self._shell.now_ms())
+        if code is not _NONE:  # as an event it is refused again, with the note that is due
+            event = Commit(
+                token=self.token(), member_id=member_id, instance_id=instance_id, generation=generation, offsets=()
+            )
+            self.submit(group, event, event.token, shape)
+            return shape(code)
+        if records:
+            self._record(map(encode, records))
+            self.groups.setdefault(group.group_id, group)
+        return self.when_settled(shape(_NONE), shape)
+
     def tell(self, group: Group, event: Event) -> None:
         """Step an event that nobody waits for."""
         self.perform(group, group.step(event, self._shell.now_ms()))
@@ -118,7 +142,7 @@ class Shard:
                     waits_for = self._flights[-1] if when_durable and self._flights else leaving
                     waits_for.append((parked, body, refusal))
                 case Append(record):
-                    self._record(encode(record))
+                    self._record((encode(record),))
                 case Arm(key, at_ms):
                     self._shell.arm((group.group_id, key), at_ms, lambda key=key: self._ring(group, key))  # type: ignore[misc]
                 case Disarm(key):
@@ -130,11 +154,11 @@ class Shard:
         self._keep_or_forget(group)
         answer(leaving)
 
-    def _record(self, encoded: Encoded) -> None:
+    def _record(self, encoded: Iterable[Encoded]) -> None:
         if not self._records:
             self._flights.append([])
             self._shell.dirty(self)
-        self._records.append(encoded)
+        self._records.extend(encoded)
 
     def _ring(self, group: Group, key: str) -> None:
         # a timer of a group that went away with its shard rings for nobody

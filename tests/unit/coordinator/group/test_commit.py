@@ -24,7 +24,7 @@ from tests.unit.coordinator.group.script import (
 )
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import OffsetsDropped, OffsetValue
+from rota.coordinator.group.effects import OffsetRecord, OffsetsDropped, OffsetValue
 from rota.coordinator.group.events import Commit, DropOffsets, MemberId, OffsetToCommit, Proto, Token
 from rota.coordinator.group.states import GroupState
 from rota.protocol.errors import ErrorCode
@@ -127,9 +127,13 @@ def test_a_dead_group_sends_its_members_to_look_for_its_coordinator() -> None:
 def test_the_direct_call_and_the_event_are_one() -> None:
     for event in (commit(1, "a", 1), commit(1, "a", 0), commit(1, "x", 1), commit(1)):
         script, twin = stable("a"), stable("a").group
-        error, records = twin.commit(event.member_id, event.instance_id, event.generation, event.offsets, 0)
+        records = [append.record for append in (committed(0),) if isinstance(append.record, OffsetRecord)]
+        error = twin.commit(event.member_id, event.instance_id, event.generation, records, 0)
         assert (script >> event).bodies() == {1: error}
-        assert (script.log[1:], script.group.offsets) == ([*stable("a").log[1:], *records], twin.offsets)
+        assert (script.log[1:], script.group.offsets) == (
+            [*stable("a").log[1:], *(records if error is OK else [])],
+            twin.offsets,
+        )
 
 
 # ---- OffsetDelete
