@@ -179,6 +179,8 @@ class LogDirectory:
 
     def abandon(self) -> None:
         """Let everything go as a crash would: nothing is written, the next start recovers."""
+        for log in self._logs.values():
+            log.abandon()
         self._files.close()
         self._unlock()
 

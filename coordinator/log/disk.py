@@ -68,7 +68,8 @@ class DiskLog(SegmentedLog):
         now_ms: int = -1,
     ) -> DiskLog:
         """Open or create. Raises StorageFailed."""
-        folder = Folder(path, files or OpenFiles(), loaded or LoadedIndexes())
+        files = OpenFiles() if files is None else files
+        folder = Folder(path, files, LoadedIndexes() if loaded is None else loaded)
         try:
             return cls(folder, config, known or Known(), now_ms)
         except CorruptBatch as error:
@@ -116,12 +117,12 @@ class DiskLog(SegmentedLog):
         if self._closed:
             return
         super().close()
-        self._release()
+        self.abandon()
         if self.owner is not None:
             self.owner.closed(self)
 
     def destroy(self) -> None:
-        self._release()
+        self.abandon()
         try:
             if self.owner is not None:
                 self.owner.destroyed(self)
@@ -130,7 +131,8 @@ class DiskLog(SegmentedLog):
         except OSError as error:
             raise StorageFailed(f"cannot remove {self.path}: {error}") from error
 
-    def _release(self) -> None:
+    def abandon(self) -> None:
+        """Let its files go as a crash would: nothing is written, the next start recovers."""
         self._closed = True
         for segment in self._segments:
             self._folder.release(segment)

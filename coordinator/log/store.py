@@ -112,6 +112,9 @@ class OpenFiles:
         while self._files:
             os.close(self._files.popitem()[1])
 
+    def __del__(self) -> None:
+        self.close()
+
 
 class FileStore:
     """A segment in a file, which comes into being with the first append."""
@@ -121,6 +124,9 @@ class FileStore:
     def __init__(self, path: Path, files: OpenFiles, size_bytes: int = 0) -> None:
         self.path, self._files, self.size_bytes = path, files, size_bytes
         self._fd = -1
+
+    def __del__(self) -> None:
+        self.seal()
 
     def append(self, data: Buffer) -> None:
         try:

@@ -1,0 +1,209 @@
+"""The log on disk: what a stop leaves, in order or not, and what the next start makes of it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, StorageFailed
+from rota.coordinator.log.disk import DiskLog, Known
+from rota.coordinator.log.folder import file_name
+from rota.coordinator.log.store import OpenFiles
+
+from .log_kit import batch, fill, held, offsets, values
+
+CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100, retention_ms=None)
+
+
+def idempotent(sequence: int) -> bytes:
+    return values(1, producer_id=4, producer_epoch=0, base_sequence=sequence)
+
+
+def reopened(log: DiskLog, *, clean: bool = True, config: LogConfig = CONFIG) -> DiskLog:
+    if clean:
+        log.close()
+    known = Known(clean, log.recovery_point, log.log_start_offset, log.cleaned_until)
+    return DiskLog.open(log.path, config, known)
+
+
+def test_an_empty_partition_is_an_empty_folder(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    log.flush()
+    log.close()
+    log.close()
+    assert list(log.path.iterdir()) == []
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_idempotent_producers_survive(tmp_path: Path, clean: bool) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    for sequence in range(20):
+        log.append(idempotent(sequence), leader_epoch=0, now_ms=0)
+    again = reopened(log, clean=clean)
+    assert again.append(idempotent(19), leader_epoch=0, now_ms=0) == Appended(19, 19, duplicate=True)
+    with pytest.raises(AppendRefused):
+        again.append(idempotent(21), leader_epoch=0, now_ms=0)
+    assert again.append(idempotent(20), leader_epoch=0, now_ms=0) == Appended(20, 20)
+
+
+def test_a_producer_survives_the_records_it_wrote(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    log.append(idempotent(0), leader_epoch=0, now_ms=0)
+    log.delete_before(1)
+    log.retain(0)
+    again = reopened(log)
+    with pytest.raises(AppendRefused):
+        again.append(idempotent(5), leader_epoch=0, now_ms=0)
+
+
+def test_a_clean_start_reads_only_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = DiskLog.open(tmp_path / "t-0", replace(CONFIG, segment_bytes=1 << 20))
+    fill(log, 500)
+    log.close()
+    read = []
+    real = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, count, at: read.append(count) or real(fd, count, at))  # type: ignore[func-returns-value]
+    again = DiskLog.open(log.path, CONFIG, Known(clean=True))
+    assert again.log_end_offset == 500
+    assert sum(read) < 1000
+
+
+def test_recovery_looks_at_what_was_not_flushed(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    fill(log, 12)
+    log.flush_rolled()
+    first, *_, last = sorted(log.path.glob("*.log"))
+    first.write_bytes(first.read_bytes()[:-1] + b"?")  # rot behind the recovery point: nobody looks there
+    last.write_bytes(last.read_bytes()[:-1])
+    again = reopened(log, clean=False)
+    assert (again.log_end_offset, again.cut_bytes > 0) == (11, True)
+
+
+def test_damage_ends_the_log_and_what_comes_after_it_goes(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    fill(log, 30)
+    damaged = sorted(log.path.glob("*.log"))[3]
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    again = reopened(log, clean=False)
+    end = int(damaged.name[:20]) + 2
+    assert (again.log_end_offset, offsets(again)) == (end, list(range(end)))
+    assert not [file for file in log.path.iterdir() if file.name[:20].isdecimal() and int(file.name[:20]) > end]
+    fill(again, 5)
+    assert offsets(reopened(again)) == list(range(end + 5))
+
+
+def test_a_start_beyond_the_end_gives_no_offset_twice(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    fill(log, 3)
+    log.close()
+    again = DiskLog.open(log.path, CONFIG, Known(log_start_offset=10))
+    assert (again.log_start_offset, again.log_end_offset) == (10, 10)
+    assert again.append(values(1), leader_epoch=0, now_ms=0) == Appended(10, 10)
+
+
+def test_epochs_survive_the_loss_of_their_file(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    for epoch in (1, 2, 2, 5):
+        log.append(values(1), leader_epoch=epoch, now_ms=0)
+    assert reopened(log).epochs.entries() == [(1, 0), (2, 1), (5, 3)]
+    (log.path / "leader-epoch-checkpoint").unlink()
+    assert reopened(log, clean=False).epochs.entries() == [(1, 0), (2, 1), (5, 3)]
+
+
+def test_the_time_index_survives_a_stop_in_order(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", replace(CONFIG, index_interval_bytes=1 << 20))
+    fill(log, 3, timestamps=(5, 9, 7))
+    again = reopened(log)
+    fill(again, 1, timestamps=(8,))
+    found = again.max_timestamp()
+    assert found is not None
+    assert (found.offset, found.timestamp) == (1, 9)
+
+
+def test_compaction_on_disk(tmp_path: Path) -> None:
+    config = replace(CONFIG, compact=True)
+    log = DiskLog.open(tmp_path / "t-0", config)
+    for number in range(60):
+        log.append(batch((b"key-%d" % (number % 5), b"%0100d" % number)), leader_epoch=0, now_ms=0)
+    assert log.compact(0, force=True) > 0
+    expected = held(log)
+    for clean in (True, False):
+        log = reopened(log, clean=clean, config=config)
+        assert held(log) == expected
+    assert log.compact(0, force=True) == 0
+
+
+def test_destroyed_is_gone(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    fill(log, 12)
+    held(log)
+    before = set(os.listdir("/proc/self/fd"))
+    log.destroy()
+    assert not log.path.exists()
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
+
+
+def test_a_log_whose_folder_is_gone_says_so(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    log.path.rmdir()
+    with pytest.raises(StorageFailed, match="cannot write"):
+        log.append(values(1), leader_epoch=0, now_ms=0)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.disk import DiskLog
+from rota.protocol.records.record import write_pairs
+log = DiskLog.open(Path(sys.argv[1]), LogConfig(segment_bytes=20_000))
+for number in range(1_000_000):
+    data = write_pairs([(None, b"%d" % number)], 0, producer_id=1, producer_epoch=0, base_sequence=number)
+    appended = log.append(data, leader_epoch=0, now_ms=0)
+    print(appended.last_offset, flush=True)
+"""
+
+
+def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "t-0")], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        acknowledged = -1
+        while acknowledged < 2000:
+            acknowledged = int(writer.stdout.readline())
+        os.kill(writer.pid, signal.SIGKILL)
+        rest = writer.stdout.read().split(b"\n")
+        acknowledged = max([acknowledged, *(int(line) for line in rest[:-1])])
+    log = DiskLog.open(tmp_path / "t-0", LogConfig(segment_bytes=20_000))
+    assert log.log_end_offset > acknowledged
+    assert [record.value for record in held(log)] == [b"%d" % number for number in range(log.log_end_offset)]
+    producer = log.producers.get(1)
+    assert producer is not None
+    assert producer.last_sequence == log.log_end_offset - 1
+    assert (log.path / file_name(0, ".log")).exists()
+
+
+def test_logs_of_one_directory_share_their_descriptors(tmp_path: Path) -> None:
+    files = OpenFiles(limit=2)
+    logs = [DiskLog.open(tmp_path / f"t-{number}", CONFIG, files=files) for number in range(4)]
+    for log in logs:
+        fill(log, 12)
+        held(log)
+    assert len(files) == 2
+
+
+def test_a_forgotten_log_holds_no_descriptor(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    log: DiskLog | None = DiskLog.open(tmp_path / "t-0", CONFIG)
+    assert log is not None
+    fill(log, 12)
+    held(log)
+    del log
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before

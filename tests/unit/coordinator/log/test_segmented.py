@@ -1,0 +1,179 @@
+"""The log proper, case by case. What holds over any conversation is in tests/contract/test_log.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.log.segmented import PRODUCER_CHECK_MS
+from rota.protocol.errors import ErrorCode
+from rota.protocol.records.batch import headers
+
+from .log_kit import fill, held, offsets, values
+
+CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100)
+
+
+def idempotent(sequence: int, count: int = 1, **fields: int) -> bytes:
+    return values(count, producer_id=4, base_sequence=sequence, **({"producer_epoch": 0} | fields))
+
+
+def test_offsets_epoch_and_answer() -> None:
+    log = MemoryLog(CONFIG)
+    assert log.append(values(3), leader_epoch=5, now_ms=9) == Appended(0, 2)
+    assert log.append(values(1) + values(2), leader_epoch=6, now_ms=9) == Appended(3, 5)
+    assert log.append_trusted(values(2), leader_epoch=6, now_ms=9) == Appended(6, 7)
+    found = [(header.base_offset, header.leader_epoch) for _, header in headers(log.read(0, 1 << 20))]
+    assert found == [(0, 5), (3, 6), (4, 6), (6, 6)]
+    assert (log.latest_epoch, log.epoch_end(5), log.epoch_end(6), log.epoch_end(7)) == (6, (5, 3), (6, 8), (-1, -1))
+
+
+def test_the_callers_bytes_are_left_alone() -> None:
+    data = values(2)
+    log = MemoryLog(CONFIG)
+    log.append(values(1), leader_epoch=5, now_ms=9)
+    log.append(memoryview(data), leader_epoch=5, now_ms=9)
+    assert data == values(2)
+
+
+def test_append_time() -> None:
+    log = MemoryLog(replace(CONFIG, log_append_time=True))
+    assert log.append(values(2, timestamp=77), leader_epoch=0, now_ms=1234) == Appended(0, 1, 1234)
+    assert [record.timestamp for record in held(log)] == [1234, 1234]
+    log.crash()
+    log.append(idempotent(0), leader_epoch=0, now_ms=2000)
+    assert log.append(idempotent(0), leader_epoch=0, now_ms=3000) == Appended(0, 0, 2000, duplicate=True)
+
+
+def test_a_duplicate_is_answered_with_its_first_offsets() -> None:
+    log = MemoryLog(CONFIG)
+    log.append(values(5), leader_epoch=0, now_ms=0)
+    log.append(idempotent(0, 3), leader_epoch=0, now_ms=0)
+    log.append(values(5), leader_epoch=0, now_ms=0)
+    assert log.append(idempotent(0, 3), leader_epoch=0, now_ms=0) == Appended(5, 7, duplicate=True)
+    assert log.log_end_offset == 13
+
+
+def test_a_refused_set_leaves_nothing_of_it() -> None:
+    log = MemoryLog(CONFIG)
+    with pytest.raises(AppendRefused) as refused:
+        log.append(idempotent(0) + idempotent(5), leader_epoch=0, now_ms=0)
+    assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert (log.log_end_offset, len(log.producers), log.latest_epoch) == (0, 0, -1)
+
+
+def test_rolls_by_size() -> None:
+    log = MemoryLog(CONFIG)
+    fill(log, 12)
+    assert log.segment_count == 6
+    assert all(segment.size_bytes <= 500 for segment in log._segments)
+    assert offsets(log) == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "now_ms", "segments"),
+    [(1000, 2000, 10**9, 1), (1000, 2001, 0, 2), (2001, 1000, 10**9, 1), (-1, -1, 1000, 1), (-1, -1, 1001, 2)],
+)
+def test_rolls_by_age_of_records_or_of_the_segment(first: int, then: int, now_ms: int, segments: int) -> None:
+    log = MemoryLog(replace(CONFIG, segment_ms=1000), now_ms=0)
+    log.append(values(1, timestamp=first), leader_epoch=0, now_ms=0)
+    log.append(values(1, timestamp=then), leader_epoch=0, now_ms=now_ms)
+    assert log.segment_count == segments
+
+
+def test_rolls_when_an_index_reaches_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.coordinator.log.segment.RELATIVE_OFFSET_MAX", 4)
+    log = MemoryLog(LogConfig())
+    for _ in range(6):
+        log.append(values(2), leader_epoch=0, now_ms=0)
+    assert [segment.base_offset for segment in log._segments] == [0, 4, 8]
+
+
+def test_reads_end_where_they_are_told_to() -> None:
+    log = MemoryLog(CONFIG)
+    fill(log, 12)
+    assert [header.base_offset for _, header in headers(log.read(2, 1 << 20, until=3))] == [2]
+    assert log.read(3, 1 << 20, until=3) == b""
+    assert log.read(12, 1 << 20) == b""
+    for outside in (-1, 13):
+        with pytest.raises(OffsetOutOfRange):
+            log.read(outside, 100)
+
+
+def test_damage_under_a_read_is_storage_failed() -> None:
+    log = MemoryLog(CONFIG)
+    fill(log, 1)
+    log._active.store.truncate(0)
+    log._active.store.append(bytes(200))
+    for damaged in (lambda: log.read(0, 10), lambda: log.offset_at(5), lambda: log.max_timestamp()):
+        with pytest.raises(StorageFailed):
+            damaged()
+
+
+def test_deleting_records_moves_the_start_at_once_and_frees_later() -> None:
+    log = MemoryLog(CONFIG)
+    fill(log, 12)
+    size = log.size_bytes
+    assert log.delete_before(5) == 5
+    assert log.delete_before(3) == 5
+    assert (offsets(log)[0], log.size_bytes) == (5, size)
+    assert log.retain(0) == size - log.size_bytes > 0
+    assert log.epoch_end(0) == (0, 12)
+    assert log.delete_before(12) == 12
+    log.retain(0)
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes, log.segment_count) == (12, 12, 0, 1)
+    assert log.append(values(1), leader_epoch=0, now_ms=0) == Appended(12, 12)
+
+
+def test_old_segments_go_and_the_active_one_with_them() -> None:
+    log = MemoryLog(replace(CONFIG, retention_ms=100))
+    fill(log, 12, timestamps=(1000,))
+    assert log.retain(1100) == 0
+    log.retain(1101)
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (12, 12, 0)
+
+
+def test_producers_expire_now_and_then() -> None:
+    log = MemoryLog(replace(CONFIG, producer_id_expiration_ms=1000, retention_ms=None))
+    log.append(idempotent(0), leader_epoch=0, now_ms=0)
+    log.retain(PRODUCER_CHECK_MS - 1)
+    assert len(log.producers) == 1
+    log.retain(PRODUCER_CHECK_MS)
+    assert len(log.producers) == 0
+
+
+def test_a_truncated_producer_goes_on_from_what_is_left() -> None:
+    log = MemoryLog(CONFIG)
+    for sequence in range(10):
+        log.append(idempotent(sequence), leader_epoch=sequence // 5, now_ms=0)
+    log.truncate(4)
+    assert (log.log_end_offset, log.latest_epoch) == (4, 0)
+    with pytest.raises(AppendRefused):
+        log.append(idempotent(5), leader_epoch=0, now_ms=0)
+    assert log.append(idempotent(4), leader_epoch=0, now_ms=0) == Appended(4, 4)
+
+
+def test_truncation_below_the_start_begins_anew_there() -> None:
+    log = MemoryLog(CONFIG)
+    fill(log, 12)
+    log.delete_before(10)
+    log.retain(0)
+    log.truncate(3)
+    assert (log.log_start_offset, log.log_end_offset) == (3, 3)
+    assert log.append(values(1), leader_epoch=0, now_ms=0) == Appended(3, 3)
+    assert offsets(log) == [3]
+
+
+def test_flush_counts() -> None:
+    log = MemoryLog(CONFIG)
+    fill(log, 12)
+    assert (log.unflushed_messages, log.recovery_point) == (12, 0)
+    log.flush_rolled()
+    assert log.recovery_point == log._active.base_offset > 0
+    log.flush()
+    assert log.unflushed_messages == 0
+    log.truncate(5)
+    assert log.recovery_point == 5
