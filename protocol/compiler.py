@@ -50,6 +50,16 @@ def codec(message: type[M], version: int) -> Codec[M]:
     return found
 
 
+def field_writer(message: type, version: int, lead: bytes = b"") -> Callable[..., bytes]:
+    """`pack(*fields)`: `lead` and then what `encode` gives for a message of these fields, without making one.
+
+    The fields are those of that version in the order of their declaration, the tagged ones last. Made anew each time.
+    """
+    emitted = Source()
+    Writer(emitted).fields(layout(message, version), lead)
+    return emitted.functions(f"<fields of {message.__name__} v{version}>")["pack"]
+
+
 def source(message: type, version: int) -> str:
     """The Python source of both functions, for people."""
     return str(_emitted(message, version))

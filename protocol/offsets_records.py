@@ -11,9 +11,11 @@ Laws
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from functools import cache
 from typing import Final, TypeVar
 
-from rota.protocol.compiler import codec
+from rota.protocol.compiler import codec, field_writer
 from rota.protocol.wire import NEVER, UUID_ZERO, Array, Blob, DecodeError, Int32, Int64, String, Uuid, wire, wired
 
 OFFSET_VERSION: Final = 4
@@ -110,6 +112,12 @@ def decode_key(raw: bytes) -> Key | None:
 def encode_value(value: Value, version: int) -> bytes:
     """Version and fields."""
     return _PREFIX.pack(version) + codec(type(value), version).encode(value)
+
+
+@cache
+def offset_writer(version: int) -> Callable[..., bytes]:
+    """`encode_value` of an OffsetCommitValue from its fields by position, in the order that the version has them."""
+    return field_writer(OffsetCommitValue, version, _PREFIX.pack(version))
 
 
 def decode_value(message: type[V], raw: bytes) -> V:

@@ -35,12 +35,19 @@ class Writer:
             self.function("encode", node, "join(o)")
             self._source.line(0, "def parts(m): return [encode(m)]")
 
-    def function(self, name: str, node: c.Construct, result: str, first: str = "") -> None:
+    def fields(self, node: Shape, lead: bytes) -> None:
+        """Emit `pack`: as `encode` behind the bytes `lead`, of the fields themselves by position."""
+        self._piece(repr(lead))
+        self.function("pack", node, "join(o)", value="", of=", ".join(_names(node)))
+
+    def function(
+        self, name: str, node: c.Construct, result: str, first: str = "", *, value: str = "m", of: str = "m"
+    ) -> None:
         """Emit one function of the value `m`."""
         source = self._source
-        source.line(0, f"def {name}(m):")
+        source.line(0, f"def {name}({of}):")
         mark = source.mark()
-        self._value(node, "m", 1)
+        self._value(node, value, 1)
         if self._listed or first:
             self._spill(1)
             source.insert(mark, 1, f"o = []; {first}")
@@ -89,14 +96,14 @@ class Writer:
                 raise TypeError(f"no way to write {node!r}")
 
     def _shape(self, node: Shape, value: str, depth: int) -> None:
-        local = value if value.isidentifier() else self._source.fresh("v")
+        local = value if not value or value.isidentifier() else self._source.fresh("v")
         if local != value:
             self._source.line(depth, f"{local} = {value}")
         for part in node.subcon.subcons:
             if isinstance(part.subcon, Tags):
                 self._tags(part.subcon, local)
             else:
-                self._value(part.subcon, f"{local}.{part.name}", depth)
+                self._value(part.subcon, _field(local, part.name), depth)
 
     def _length(self, node: Sized, local: str) -> None:
         """The length in `local` (flexible: one more than the length; null already turned into its number)."""
@@ -136,10 +143,14 @@ class Writer:
             self._piece(f"join({local})" if node.item is UUID else f"pack(f'>{{len({local})}}{code}', *{local})")
             return
         self._spill(depth)
-        one = self._source.fresh("v")
-        self._source.line(depth, f"for {one} in {local}:")
+        one, mark = self._source.fresh("v"), self._source.mark()
         self._value(node.item, one, depth + 1)
+        if mark == self._source.mark() and self._run and not self._pending:
+            self._pack()
+            self._source.line(depth, f"o += [{self._pending.pop()} for {one} in {local}]")
+            return
         self._spill(depth + 1)
+        self._source.insert(mark, depth, f"for {one} in {local}:")
 
     def _maybe(self, node: Maybe, value: str, depth: int) -> None:
         local = self._source.fresh("v")
@@ -162,12 +173,11 @@ class Writer:
             return
         conditions, pairs = [], []
         for one in sorted(node.known):
-            value = f"{owner}.{one.name}"
+            value = _field(owner, one.name)
             writer = self._source.bind("t", _value_writer(one.subcon))
             conditions.append(_is_written(one, value, self._source))
             pairs.append(f"({one.tag}, {writer}({value})) if {conditions[-1]} else None")
         self._piece(f"tag_section(({', '.join(pairs)},)) if {' or '.join(conditions)} else b'\\x00'")
-
 
     def _only_tag(self, one: Tagged, owner: str) -> bool:
         """One tagged field of a fixed size: all that stands before its value is known now."""
@@ -175,11 +185,23 @@ class Writer:
             size = one.subcon.sizeof()
         except c.SizeofError:
             return False
-        value = f"{owner}.{one.name}"
+        value = _field(owner, one.name)
         lead = self._source.literal(uvarint(1) + uvarint(one.tag) + uvarint(size))
-        writer = self._source.bind("t", _value_writer(one.subcon))
-        self._piece(f"{lead} + {writer}({value}) if {_is_written(one, value, self._source)} else b'\\x00'")
+        raw = value if one.subcon is UUID else f"{self._source.bind('t', _value_writer(one.subcon))}({value})"
+        self._piece(f"{lead} + {raw} if {_is_written(one, value, self._source)} else b'\\x00'")
         return True
+
+
+def _names(node: Shape) -> list[str]:
+    """The fields of one version, the tagged ones last."""
+    names: list[str] = []
+    for part in node.subcon.subcons:
+        names += [one.name for one in part.subcon.known] if isinstance(part.subcon, Tags) else [part.name]
+    return names
+
+
+def _field(owner: str, name: str) -> str:
+    return f"{owner}.{name}" if owner else name
 
 
 def _is_written(one: Tagged, value: str, source: Source) -> str:

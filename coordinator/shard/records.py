@@ -12,6 +12,7 @@ from functools import lru_cache
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue, Record
 from rota.coordinator.group.events import InstanceId, MemberId
 from rota.protocol import offsets_records as wire
+from rota.protocol.wire import UUID_ZERO
 
 Encoded = tuple[bytes | None, bytes | None]  # key and value; a None value is a tombstone
 NO_EXPIRY = -1
@@ -46,17 +47,11 @@ def _offset_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def _offset_value(value: OffsetValue) -> bytes:
-    return wire.encode_value(
-        wire.OffsetCommitValue(
-            offset=value.offset,
-            leader_epoch=value.leader_epoch,
-            metadata=value.metadata,
-            commit_timestamp=value.commit_ms,
-            expire_timestamp=NO_EXPIRY if value.expire_ms is None else value.expire_ms,
-            topic_id=value.topic_id or bytes(16),
-        ),
-        4 if value.expire_ms is None else 1,
-    )
+    if value.expire_ms is None:
+        write = wire.offset_writer(wire.OFFSET_VERSION)
+        return write(value.offset, value.leader_epoch, value.metadata, value.commit_ms, value.topic_id or UUID_ZERO)
+    write = wire.offset_writer(wire.OFFSET_WITH_EXPIRY_VERSION)
+    return write(value.offset, value.metadata, value.commit_ms, value.expire_ms)
 
 
 def _group_value(value: GroupValue) -> bytes:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.protocol.compiler import codec, source
+from rota.protocol.compiler import codec, field_writer, source
 from rota.protocol.constructs import ELEMENTS_MAX
 from rota.protocol.messages.api_versions import ApiVersionsRequest
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -56,3 +56,8 @@ def test_the_source_is_there_for_people() -> None:
     text = source(HeartbeatRequest, 4)
     assert "def decode" in text
     assert "m.group_instance_id" in text
+
+
+def test_a_message_is_written_from_its_fields_too() -> None:
+    whole = codec(HeartbeatRequest, 4).encode(HeartbeatRequest(group_id="g", generation_id=3, member_id="m"))
+    assert field_writer(HeartbeatRequest, 4, b"lead")("g", 3, "m", None) == b"lead" + whole

@@ -17,8 +17,9 @@ from rota.protocol.offsets_records import (
     decode_value,
     encode_key,
     encode_value,
+    offset_writer,
 )
-from rota.protocol.wire import DecodeError
+from rota.protocol.wire import UUID_ZERO, DecodeError
 
 NEW_GROUP = (
     "0002000b776972657665632d64796e",
@@ -149,3 +150,14 @@ def test_what_is_not_a_value_is_refused(raw: bytes) -> None:
     for message in (OffsetCommitValue, GroupMetadataValue):
         with pytest.raises(DecodeError):
             decode_value(message, raw)
+
+
+@pytest.mark.parametrize("version", OffsetCommitValue.VERSIONS)
+@pytest.mark.parametrize("topic_id", [UUID_ZERO, b"i" * 16])
+def test_an_offset_is_written_from_its_fields(version: int, topic_id: bytes) -> None:
+    fields = {"offset": 9, "leader_epoch": 3, "metadata": "ü" * 99, "commit_timestamp": 4, "expire_timestamp": 5}
+    value = OffsetCommitValue(**fields, topic_id=topic_id)
+    since = {"leader_epoch": range(3, 5), "expire_timestamp": range(1, 2)}
+    given = [fields[name] for name in fields if version in since.get(name, range(5))]
+    written = offset_writer(version)(*given, *([topic_id] if version >= 4 else []))
+    assert written == encode_value(value, version)
