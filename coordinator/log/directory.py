@@ -114,10 +114,13 @@ class LogDirectory:
     ) -> DiskLog:
         """Open or create a log; it belongs to this directory until it is closed. Raises StorageFailed.
 
+        A log that is open still has failed: it is let go and recovered.
         `topic_id` (16 bytes): a folder of another topic with the same name is thrown away first.
         """
         key = topic, partition
-        assert key not in self._logs, f"{topic}-{partition} is open"
+        failed = self._logs.pop(key, None)
+        if failed is not None:
+            failed.abandon()
         path = self.path / f"{topic}-{partition}"
         self._own(key, path, topic_id)
         known = Known(
@@ -171,11 +174,12 @@ class LogDirectory:
         """Close all logs, write the checkpoints, mark the stop as clean, let the lock go. Raises StorageFailed."""
         if self._lock_fd < 0:
             return
-        for log in list(self._logs.values()):
-            log.close()
-        self.checkpoint({})
-        self._write_file(CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}', sync=True)
-        self.abandon()
+        try:
+            self._close_logs()
+            self.checkpoint({})
+            self._write_file(CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}', sync=True)
+        finally:
+            self.abandon()
 
     def abandon(self) -> None:
         """Let everything go as a crash would: nothing is written, the next start recovers."""
@@ -201,6 +205,17 @@ class LogDirectory:
         self._logs.pop(key, None)
         self._forget(key)
         self._set_aside(log.path)
+
+    def _close_logs(self) -> None:
+        """One that fails keeps no other from being closed. Raises the first StorageFailed."""
+        failed: StorageFailed | None = None
+        for log in list(self._logs.values()):
+            try:
+                log.close()
+            except StorageFailed as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     def _note(self, key: TopicPartition, log: DiskLog) -> None:
         self._recovery_points[key] = log.recovery_point

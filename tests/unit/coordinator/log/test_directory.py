@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -221,3 +222,27 @@ def test_a_log_without_an_owner_is_a_log(tmp_path: Path) -> None:
     fill(log, 2)
     log.delete_before(1)
     log.close()
+
+
+def test_one_log_that_cannot_be_closed_spoils_the_marker_but_no_other_log(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    logs = [directory.open_log("t", partition, CONFIG) for partition in range(3)]
+    for log in logs:
+        fill(log, 3)
+    shutil.rmtree(logs[1].path)
+    with pytest.raises(StorageFailed):
+        directory.close()
+    assert not (tmp_path / CLEAN_FILE).exists()
+    assert [(tmp_path / f"t-{n}" / "00000000000000000003.snapshot").exists() for n in (0, 2)] == [True, True]
+    opened(tmp_path).close()
+
+
+def test_a_failed_log_is_recovered_when_it_is_opened_again(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 3)
+    file = tmp_path / "t-0" / "00000000000000000000.log"
+    os.truncate(file, file.stat().st_size - 1)
+    again = directory.open_log("t", 0, CONFIG)
+    assert (again.cut_bytes > 0, again.log_end_offset) == (True, 2)
+    directory.close()
