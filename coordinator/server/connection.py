@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rota.coordinator.server.connections import Connections
 
 WRITE_CHUNK_BYTES = 64 * 1024  # replies go to the socket at least this often
+TURN_REQUESTS_MAX = 256  # of one peer before the others have their turn
 READ_AHEAD_BYTES = 64 * 1024  # what we read while we may not serve, so that a peer that leaves is noticed
 
 MUTED, CHOKED, FULL, ENDING = 1, 2, 4, 8  # reasons to serve nothing more
@@ -106,6 +107,8 @@ class Connection(asyncio.Protocol):
         done = 0
         try:
             for frame in frames:
+                if done == TURN_REQUESTS_MAX:
+                    break
                 done += 1
                 self._serve(frame)
                 if self._brakes:
@@ -119,7 +122,8 @@ class Connection(asyncio.Protocol):
             self.end("our own mistake, logged above")
         self._flush()
         if done < len(frames):
-            self._put_off(frames[done:])
+            self._put_off(frames[done:], first=True)
+            self._resume_soon()
 
     def _serve(self, frame: bytes) -> None:
         """The hot path: no call of ours beyond decode, serve and encode."""
@@ -247,32 +251,39 @@ class Connection(asyncio.Protocol):
 
     # ---- back-pressure
 
-    def _put_off(self, frames: list[bytes]) -> None:
+    def _put_off(self, frames: list[bytes], *, first: bool = False) -> None:
         if self._brakes & ENDING:
             return
         size = sum(map(len, frames))
-        self._backlog.extend(frames)
+        if first:
+            self._backlog.extendleft(reversed(frames))
+        else:
+            self._backlog.extend(frames)
         self._backlog_bytes += size
         self._owner.intake.hold(size)
         self._set_reading()
 
     def _release(self, brake: int) -> None:
         self._brakes &= ~brake
+        self._resume_soon()
+        self._set_reading()
+
+    def _resume_soon(self) -> None:
         if not self._brakes and self._backlog and not self._resuming:
             self._resuming = True
             self._owner.soon(self._resume)
-        self._set_reading()
 
     def _resume(self) -> None:
         """Go on with what waited its turn; never from within a reply, which may come out of the middle of a step."""
         self._resuming = False
         if self._brakes:
             return
-        frames = list(self._backlog)
-        self._backlog.clear()
-        size, self._backlog_bytes = self._backlog_bytes, 0
+        frames = [self._backlog.popleft() for _ in range(min(len(self._backlog), TURN_REQUESTS_MAX))]
+        size = sum(map(len, frames))
+        self._backlog_bytes -= size
         self._work(frames)
         self._owner.intake.release(size)
+        self._resume_soon()
         self._set_reading()
         if self._framer.refused is not None and not self._backlog:
             self.end(self._framer.refused)
@@ -293,12 +304,12 @@ class Connection(asyncio.Protocol):
 
     def _set_reading(self) -> None:
         stop = self._brakes & ~MUTED or self._waits or self._backlog_bytes > READ_AHEAD_BYTES
-        if self._transport is None or bool(stop) is self._paused:
+        if self._transport is None or bool(stop) is self._paused or self._transport.is_closing():
             return
         self._paused = bool(stop)
         if stop:
             self._transport.pause_reading()
-        elif not self._transport.is_closing():
+        else:
             self._transport.resume_reading()
 
     # ---- the end

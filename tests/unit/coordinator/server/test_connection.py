@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.server.conftest import API_VERSIONS, HEARTBEAT, LIST_GROUPS, Serve, World, framed, request
 
+from rota.coordinator.server.connection import TURN_REQUESTS_MAX
 from rota.protocol.compiler import codec
 from rota.protocol.messages.api_versions import ApiVersionsResponse
 
@@ -292,6 +293,32 @@ async def test_requests_under_way_are_bounded_and_go_on_below_the_bound(serve: S
         assert len(world.parked) <= 8
         world.answer(generation)
     assert [await peer.told() for _ in range(50)] == list(range(50))
+
+
+async def test_a_peer_with_much_to_ask_lets_the_others_have_their_turn(serve: Serve) -> None:
+    world = await serve()
+    chatty, quiet = await world.peer(), await world.peer()
+    chatty.ask(0)
+    quiet.ask(1)
+    assert [await chatty.told(), await quiet.told()] == [0, 1]
+    for generation in range(2, 5_002):
+        chatty.ask(generation)
+    quiet.ask(1)
+    assert await quiet.told() == 1
+    assert world.asked.index(1, 2) < 4 * TURN_REQUESTS_MAX
+    assert [await chatty.told() for _ in range(5_000)] == list(range(2, 5_002))
+
+
+async def test_what_waits_keeps_its_order_through_every_stop(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    for generation in range(2_000):
+        peer.ask(generation, "mute" if generation % 100 == 50 else "now")
+    for generation in range(50, 2_000, 100):
+        await world.until(lambda at=generation: at in world.parked)  # type: ignore[misc]
+        assert world.asked == list(range(generation + 1))
+        world.answer(generation)
+    assert [await peer.told() for _ in range(2_000)] == list(range(2_000))
 
 
 async def test_bytes_under_way_are_bounded(serve: Serve) -> None:
