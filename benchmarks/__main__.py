@@ -1,38 +1,48 @@
 """`make bench`: every row on Rota and, where Java is, on Apache Kafka, in turn; prints the ratios.
 
-`python -m benchmarks [WORD …]` runs only the rows whose name contains one of the words.
+`python -m benchmarks [--rota-only] [--seconds S] [WORD …]` runs only the rows whose name contains one of the words.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from contextlib import ExitStack
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.brokers import Running, has_kafka, kafka, rota
-from benchmarks.rows import ROWS, Row
+from benchmarks.rows import ROWS, Row, settings
 
 
 def main() -> None:
     console = Console()
-    words = sys.argv[1:]
+    asked = options()
+    words = asked.words
+    settings.seconds = asked.seconds
     rows = [row for row in ROWS if not words or any(word in row.name for word in words)]
     with ExitStack() as stack:
         ours = stack.enter_context(rota())
-        theirs = stack.enter_context(kafka()) if has_kafka() else None
+        theirs = stack.enter_context(kafka()) if has_kafka() and not asked.rota_only else None
         if theirs is None:
             console.print("[yellow]Java or Maven is missing: no Apache Kafka beside Rota, no ratios[/]")
         table = Table("work", "unit", "Rota", "Apache Kafka", "ratio", "goal")
-        start_ms = ours.started_s * 1000, theirs and theirs.started_s * 1000
+        start_ms = ours.started_s * 1000, None if theirs is None else theirs.started_s * 1000
         add(table, "start to the first answered ApiVersions", "ms", *start_ms, False, 1 / 8)
-        add(table, "memory, idle", "MB", ours.memory_mb(), theirs and theirs.memory_mb(), False, 1 / 6)
+        add(table, "memory, idle", "MB", ours.memory_mb(), weighed(theirs), False, 1 / 6)
         for row in rows:
             console.print(f"… {row.name}")
             measured(table, row, ours, theirs)
-        add(table, "memory, after this load", "MB", ours.memory_mb(), theirs and theirs.memory_mb(), False, 1 / 6)
+        add(table, "memory, after this load", "MB", ours.memory_mb(), weighed(theirs), False, 1 / 6)
         console.print(table)
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Rota and Apache Kafka side by side")
+    parser.add_argument("words", nargs="*", help="rows whose name contains one of these; default all")
+    parser.add_argument("--rota-only", action="store_true", help="do not start Apache Kafka: figures, no ratios")
+    parser.add_argument("--seconds", type=float, default=settings.seconds, help="how long a row of requests runs")
+    return parser.parse_args()
 
 
 def measured(table: Table, row: Row, ours: Running, theirs: Running | None) -> None:
@@ -50,6 +60,10 @@ def add(table: Table, name: str, unit: str, mine: float, other: float | None, mo
     reached = ratio >= goal if more else ratio <= goal
     colour = "green" if reached else "red"
     table.add_row(name, unit, shown(mine), shown(other), f"[{colour}]{ratio:.2f}[/]", goal_text(goal, more))
+
+
+def weighed(broker: Running | None) -> float | None:
+    return None if broker is None else broker.memory_mb()
 
 
 def shown(value: float) -> str:

@@ -27,9 +27,18 @@ from rota.protocol.messages.offset_commit import (
 from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from rota.protocol.records.record import write_pairs
 
-SECONDS = 4.0
 HEARTBEAT_VERSION, COMMIT_VERSION, PRODUCE_VERSION, FETCH_VERSION = 4, 8, 9, 12
 GROUPS = 50
+
+
+@dataclass(slots=True)
+class Settings:
+    """What the command line sets."""
+
+    seconds: float = 4.0
+
+
+settings = Settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ def heartbeats(conns: int, inflight: int) -> Callable[[str], float]:
                 assert isinstance(lane.replies, list)
                 lane.frames.append(frame(beat, HEARTBEAT_VERSION, correlation))
                 lane.replies.append(struct.pack(">iibihb", 12, correlation, 0, 0, 0, 0))
-        return pump(address, lanes, inflight, SECONDS).per_s
+        return pump(address, lanes, inflight, settings.seconds).per_s
 
     return measure
 
@@ -93,7 +102,7 @@ def commits(conns: int, inflight: int, partitions: int) -> Callable[[str], float
                 replies.append(_committed(topic, partitions, number))
             lanes.append(Lane(frames, replies))
             assert conn < conns
-        return pump(address, lanes, inflight, SECONDS).per_s
+        return pump(address, lanes, inflight, settings.seconds).per_s
 
     return measure
 
@@ -156,7 +165,7 @@ def produce(record_bytes: int, batch_bytes: int, inflight: int = 5) -> Callable[
     def measure(address: str) -> float:
         topic = unique("produced")
         create(address, topic, 1)
-        return _produce(address, topic, record_bytes, batch_bytes, inflight, SECONDS)
+        return _produce(address, topic, record_bytes, batch_bytes, inflight, settings.seconds)
 
     return measure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version as installed
 from typing import Annotated
 
@@ -59,3 +60,19 @@ def serve(
 def version() -> None:
     """Print the version."""
     print(f"rota {installed('rota')}")
+
+
+@app.command()
+def check(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where the broker listens.")] = "127.0.0.1:9092",
+) -> None:
+    """Tell whether a broker answers there: exit code 0 when it does, 1 when not."""
+    from rota.coordinator.admin.check import NotHealthy
+    from rota.coordinator.admin.check import check as ask
+
+    try:
+        apis = ask(address)
+    except NotHealthy as why:
+        print(f"rota: {why}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    print(f"a broker answers at {address}, with {apis} APIs")
