@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import count, groupby
 from typing import Any
 
 from rota.coordinator.api.node import Call, Node
@@ -118,8 +118,11 @@ def produces(
     batches: Sequence[tuple[str | bytes, int, bytes | None]], acks: int = -1, transactional_id: str | None = None
 ) -> ProduceRequest:
     topics = tuple(
-        TopicProduceData(**_named(topic, "name"), partition_data=(PartitionProduceData(index=index, records=records),))
-        for topic, index, records in batches
+        TopicProduceData(
+            **_named(topic, "name"),
+            partition_data=tuple(PartitionProduceData(index=index, records=records) for _, index, records in group),
+        )
+        for topic, group in groupby(batches, key=lambda one: one[0])
     )
     return ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=1000, topic_data=topics)
 
