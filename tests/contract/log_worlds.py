@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
 from typing import Protocol
 
-from rota.coordinator.log.contract import Log, LogConfig
+from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.log.disk import DiskLog, Known
 from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.log.segmented import SegmentedLog
 
 
 class World(Protocol):
     """A log that can be stopped and crashed."""
 
-    log: DiskLog | MemoryLog
+    @property
+    def log(self) -> SegmentedLog: ...
 
     def reopen(self) -> None:
         """Stop in order and start again."""
@@ -86,9 +89,4 @@ class DiskWorld:
         return segment.position_of(recovery_point) if recovery_point > base else 0
 
 
-WORLDS = {"memory": MemoryWorld, "disk": DiskWorld}
-
-
-def as_log(log: Log) -> Log:
-    """mypy holds here that both are logs."""
-    return log
+WORLDS: dict[str, Callable[[LogConfig], World]] = {"memory": MemoryWorld, "disk": DiskWorld}

@@ -221,7 +221,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 def _machine(name: str, examples: int) -> Any:
-    machine = type(f"{name.title()}Machine", (LogMachine,), {"world_name": name})
+    machine: Any = type(f"{name.title()}Machine", (LogMachine,), {"world_name": name})
     case = machine.TestCase
     case.settings = settings(
         max_examples=examples,

@@ -10,6 +10,7 @@ import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,9 @@ def filled(folder: Path, config: LogConfig = CONFIG) -> DiskLog:
             Record(0, 1_000_000 + number * 10 - (number % 7) * 25, b"key-%d" % (number % 30), value)
             for value in (b"v" * 20, None if number % 11 == 0 else b"w" * (number % 50))
         ]
-        idempotent = {"producer_id": 77, "producer_epoch": 0, "base_sequence": sequence} if number % 2 else {}
+        idempotent: dict[str, Any] = (
+            {"producer_id": 77, "producer_epoch": 0, "base_sequence": sequence} if number % 2 else {}
+        )
         sequence += 2 if idempotent else 0
         log.append(write_batch(records, codec=Codec(number % 5), **idempotent), leader_epoch=0, now_ms=0)
     return log

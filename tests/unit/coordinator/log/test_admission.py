@@ -10,8 +10,7 @@ from rota.coordinator.log.admission import admit, admit_sequences
 from rota.coordinator.log.contract import AppendRefused, LogConfig
 from rota.coordinator.log.producers import Producers
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.batch import stamp_append_time
-from rota.protocol.records.record import Codec
+from rota.protocol.records.batch import Codec, stamp_append_time
 
 from .log_kit import batch, values
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -22,10 +22,10 @@ CONFIG = LogConfig(segment_bytes=1000, compact=True, delete=False, delete_retent
 K, L, M = b"k", b"l", b"m"
 
 
-def log_of(*batches: list[Pair], codec: Codec = Codec.NONE, config: LogConfig = CONFIG) -> MemoryLog:
+def log_of(*batches: Sequence[Pair], codec: Codec = Codec.NONE, config: LogConfig = CONFIG) -> MemoryLog:
     """Each batch in a segment of its own, and an active segment with one more key."""
     log = MemoryLog(replace(config, segment_bytes=1 << 20))
-    for pairs in [*batches, [(b"active", b"")]]:
+    for pairs in (*batches, [(b"active", b"")]):
         log.append(batch(*pairs, codec=codec), leader_epoch=0, now_ms=0)
         log._roll(0)
     log.append(batch((K, b"in the active segment")), leader_epoch=0, now_ms=0)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from rota.coordinator.log import folder as folder_module
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, Known
+from rota.coordinator.log.epochs import EPOCHS_FILE
 from rota.coordinator.log.folder import FileSnapshots, Folder, LoadedIndexes, file_name
 from rota.coordinator.log.store import FileStore, OpenFiles
 
@@ -160,7 +160,7 @@ def test_a_refusing_medium_is_storage_failed(tmp_path: Path) -> None:
 
 
 def test_a_damaged_epoch_file_reads_as_none(tmp_path: Path) -> None:
-    (tmp_path / folder_module.EPOCHS_FILE).write_text("rubbish")
+    (tmp_path / EPOCHS_FILE).write_text("rubbish")
     assert len(Folder(tmp_path, OpenFiles(), LoadedIndexes()).load_epochs()) == 0
 
 
