@@ -1,0 +1,36 @@
+"""Strangers' tests that do not run, by name, each with its reason. docs/SKIPPED.md tells the same.
+
+Every other test of the two suites must pass.
+"""
+
+from __future__ import annotations
+
+ACLS = "needs ACLs"
+TRANSACTIONS = "needs transactions"
+BROKERS = "needs several brokers, Docker, or broker ids of its own test cluster"
+
+KAFKA_PYTHON: dict[str, str] = {
+    "test_create_describe_delete_acls": ACLS,
+    "test_transactional_producer_messages": TRANSACTIONS,
+    "test_transactional_producer_offsets": TRANSACTIONS,
+}
+
+SARAMA: dict[str, str] = {
+    "TestFuncAdminListConsumerGroupOffsets": BROKERS,
+    "TestFuncAdminNetworkErrorClosesControllerConnection": BROKERS,
+    "TestFuncClientMetadata": BROKERS,
+    "TestFuncProducing": BROKERS,
+    "TestFuncProducingGzip": BROKERS,
+    "TestFuncProducingSnappy": BROKERS,
+    "TestFuncProducingZstd": BROKERS,
+    "TestFuncProducingFlushing": BROKERS,
+    "TestFuncTxnProduceWithBrokerFailure": BROKERS,
+    "TestFuncProducingIdempotentWithBrokerFailure": BROKERS,
+    "TestFuncIdempotentBufferedSequence": BROKERS,
+    "TestFuncAdminQuotas": BROKERS,
+    "TestFuncAdminIncrementalAlterConfigs": BROKERS,
+    "TestFuncAdminAlterPartitionReassignments": BROKERS,
+    "TestFuncAdminDescribeConfig": BROKERS,
+    "TestFuncAdminDescribeLogDirs": BROKERS,
+    "TestFuncJavaInteropCooperativeRebalance": BROKERS,
+}
