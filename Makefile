@@ -15,20 +15,19 @@ demo: $(VENV)/.ready
 	$(PY) -m tools.demo
 
 test: $(VENV)/.ready lint types
-	$(PY) -m tools.need
-	$(PY) -m pytest -n 2 --dist loadgroup
+	$(PY) -m tools.gate -n 2 --dist loadgroup
 
 lint: $(VENV)/.ready
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
 types: $(VENV)/.ready
-	$(VENV)/bin/mypy src/rota
+	$(VENV)/bin/mypy src/rota tools benchmarks
 	$(VENV)/bin/lint-imports
 
 # the differential test and the strangers' suites against a live Apache Kafka
 interop: $(VENV)/.ready
-	$(PY) -m pytest tests/interop -n 2 --dist loadgroup
+	$(PY) -m tools.gate tests/interop -n 2 --dist loadgroup
 
 bench: $(VENV)/.ready
 	$(PY) -m benchmarks
@@ -37,7 +36,8 @@ sim: $(VENV)/.ready
 	$(PY) -m pytest tests/simulation -q --rota-seed $(SEED)
 
 docs: $(VENV)/.ready
-	$(PY) -m tools.docs
+	$(PY) -m rota.protocol.registry > docs/APIS.md
+	$(PY) -m rota.coordinator.group.states > docs/GROUP_STATES.md
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -53,8 +53,9 @@ def confluent(bootstrap: str, topic: str, group: str) -> None:
     while not stopping:
         seen: dict[int, list[int]] = {}
         for message in consumer.consume(BATCH_RECORDS, timeout=PAUSE_S):
-            if message.error() is None:
-                seen.setdefault(message.partition(), []).append(message.offset())
+            partition, offset = message.partition(), message.offset()
+            if message.error() is None and partition is not None and offset is not None:
+                seen.setdefault(partition, []).append(offset)
         if seen:
             consumer.commit(asynchronous=False)
             say("read", spans=spans(seen))
