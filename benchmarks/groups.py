@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.wire import Wire
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from rota.protocol.messages.join_group import JoinGroupRequestProtocol, JoinGroupRequest, JoinGroupResponse
+from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 
 JOIN_VERSION, SYNC_VERSION = 5, 3

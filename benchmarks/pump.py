@@ -106,8 +106,11 @@ def pump(address: str, lanes: Sequence[Lane], inflight: int, seconds: float) -> 
     for conn in conns.values():
         conn.socket.close()
     latencies.sort()
-    pick = lambda share: latencies[min(len(latencies) - 1, int(len(latencies) * share))] * 1000  # noqa: E731
-    return Pumped(len(latencies), took, pick(0.5), pick(0.99))
+    return Pumped(len(latencies), took, _share_ms(latencies, 0.5), _share_ms(latencies, 0.99))
+
+
+def _share_ms(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000
 
 
 def _ceiling() -> None:

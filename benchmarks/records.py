@@ -9,6 +9,7 @@ import os
 import time
 import timeit
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 from rich.console import Console
@@ -52,8 +53,8 @@ def ours(table: Table) -> None:
     table.add_row("check a batch of 139 bytes", us(lambda: check_batch(few, 0, few_header)))
     for codec in Codec:
         packed = write_batch(RECORDS, codec=codec)
-        table.add_row(f"{codec.name}: write a record", us(lambda codec=codec: write_batch(RECORDS, codec=codec), COUNT))
-        table.add_row(f"{codec.name}: read a record", us(lambda packed=packed: read_records(packed), COUNT))
+        table.add_row(f"{codec.name}: write a record", us(partial(write_batch, RECORDS, codec=codec), COUNT))
+        table.add_row(f"{codec.name}: read a record", us(partial(read_records, packed), COUNT))
 
 
 def others(table: Table) -> None:
@@ -75,7 +76,7 @@ def others(table: Table) -> None:
             checksum = module.crc32c if name == "crc32c" else module.value
             for size in CHECKSUM_SIZES_BYTES:
                 body = os.urandom(size)
-                table.add_row(f"{name}: {size} bytes", us(lambda c=checksum, b=body: c(b)))
+                table.add_row(f"{name}: {size} bytes", us(partial(checksum, body)))
 
 
 def main() -> None:

@@ -19,8 +19,11 @@ def test_every_law_names_a_test_that_is_there() -> None:
     assert named
     for file, function in named:
         source = (ROOT / file).read_text()
-        assert not function or re.search(rf"(def|class) {function}\b|^{function} = ", source, re.M), (file, function)
-    for row in re.findall(r"^\| ([A-Z]\d+) \|.*$", text, re.M):
+        assert not function or re.search(rf"(def|class) {function}\b|^{function} = ", source, re.MULTILINE), (
+            file,
+            function,
+        )
+    for row in re.findall(r"^\| ([A-Z]\d+) \|.*$", text, re.MULTILINE):
         assert NAMED_TEST.search(next(line for line in text.splitlines() if line.startswith(f"| {row} |"))), row
 
 

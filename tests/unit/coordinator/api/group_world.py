@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.unit.coordinator.api.data_world import World
+
 from rota.coordinator.api.find_coordinator import find_coordinator
 from rota.coordinator.api.join_group import join_group
 from rota.coordinator.api.node import Call, Node
@@ -16,14 +18,13 @@ from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.server.parked import Parked
 from rota.coordinator.shard.coordinator import Coordinator
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
-from rota.protocol.messages.join_group import JoinGroupRequestProtocol, JoinGroupRequest, JoinGroupResponse
+from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.unit.coordinator.api.data_world import World
 
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\0\0\0\0"  # consumer protocol v0, topic "t"
 

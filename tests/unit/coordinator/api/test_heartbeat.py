@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from tests.unit.coordinator.api.group_world import GroupWorld
+
 from rota.coordinator.api.heartbeat import heartbeat
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.heartbeat import HeartbeatRequest
-from tests.unit.coordinator.api.group_world import GroupWorld
 
 
 def beat(world: GroupWorld, member_id: str, generation: int = 1, instance: str | None = None, group: str = "g") -> int:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.coordinator.api.group_world import GroupWorld, join_request
 
 from rota.coordinator.api.join_group import join_group
 from rota.coordinator.server.parked import Parked
 from rota.protocol.errors import ErrorCode
-from tests.unit.coordinator.api.group_world import GroupWorld, join_request
 
 
 @pytest.mark.parametrize("version", range(4))

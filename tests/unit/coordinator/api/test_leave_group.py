@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.leave_group import leave_group
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.unit.coordinator.api.group_world import GroupWorld
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.sync_group import sync_group
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sync_group import SyncGroupRequest
-from tests.unit.coordinator.api.group_world import GroupWorld
 
 
 def request(member_id: str, generation: int = 1, **more: str) -> SyncGroupRequest:
@@ -48,3 +48,8 @@ def test_a_stranger_is_unknown_with_and_without_a_group() -> None:
 def test_an_empty_group_id_is_refused() -> None:
     answer = GroupWorld().open().ask(sync_group, SyncGroupRequest(group_id="", generation_id=1, member_id="m"), 3)
     assert answer.error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def test_a_missing_protocol_is_told_before_a_missing_group_id() -> None:
+    nameless = SyncGroupRequest(group_id="", generation_id=1, member_id="m")
+    assert GroupWorld().open().ask(sync_group, nameless, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
