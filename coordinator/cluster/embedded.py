@@ -23,7 +23,7 @@ from rota.coordinator.cluster.store import (
     StoreFailed,
     Watch,
 )
-from rota.coordinator.cluster.tree import Changed, Counted, Fact, Gone, Made, Tree
+from rota.coordinator.cluster.tree import Changed, Counted, Fact, Gone, Made, Numbered, Tree
 
 JOURNAL_BYTES_MAX = 16 << 20  # beyond it an open journal is rewritten as a snapshot, when that at least halves it
 FACTS_PER_NODE_MAX = 2  # with more of them the journal is rewritten when it is opened
@@ -74,6 +74,10 @@ class EmbeddedStore:
     async def commit(self, ops: Sequence[Op]) -> None:
         self._commit(ops)
 
+    @property
+    def last_change(self) -> int:
+        return self._tree.last_change
+
     async def close(self) -> None:
         """Closing twice is allowed. A journal that cannot be written any more is closed all the same."""
         if self._closed:
@@ -99,7 +103,9 @@ class EmbeddedStore:
 
     def _record(self, facts: list[Fact]) -> None:
         """Durable first, then true, then told."""
-        if self._journal is not None and facts:
+        if not facts:
+            return
+        if self._journal is not None:
             self._journal.append(_payload(facts))
         told = self._tree.apply(facts)
         if self._journal is not None and self._journal.size_bytes > self._compact_at:
@@ -153,6 +159,8 @@ def _row(fact: Fact) -> list[object]:
             return ["gone", path]
         case Counted(path, made):
             return ["counted", path, made]
+        case Numbered(path, number):
+            return ["numbered", path, number]
 
 
 def _decode(payload: bytes) -> list[Fact]:
@@ -169,4 +177,6 @@ def _fact(kind: str, path: str, *rest: object) -> Fact:
             return Gone(path)
         case "counted", (int(made),):
             return Counted(path, made)
+        case "numbered", (int(number),):
+            return Numbered(path, number)
     raise ValueError(f"unknown fact {kind!r}")

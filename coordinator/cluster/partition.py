@@ -13,7 +13,7 @@ from typing import NewType
 
 import structlog
 
-from rota.coordinator.log.contract import Appended, Log, StorageFailed
+from rota.coordinator.log.contract import Appended, Log, Pair, StorageFailed
 from rota.protocol.errors import ErrorCode
 
 log = structlog.get_logger("rota.partition")
@@ -67,10 +67,10 @@ class Partition:
         self._wake()
         return appended
 
-    def append_trusted(self, batches: bytes | memoryview, now_ms: int) -> Appended:
-        """Batches that the broker itself has just built. Raises StorageFailed (offline from now on)."""
+    def append_pairs(self, pairs: list[Pair], now_ms: int) -> Appended:
+        """The broker's own records, as one batch. Raises StorageFailed (offline from now on)."""
         try:
-            appended = self.log.append_trusted(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
+            appended = self.log.append_pairs(pairs, leader_epoch=self.leader_epoch, now_ms=now_ms)
         except StorageFailed as error:
             self.fail(str(error))
             raise

@@ -143,5 +143,9 @@ class Store(Protocol):
     async def commit(self, ops: Sequence[Op]) -> None:
         """All of them, in order, or none (ZooKeeper's multi). Raises the first operation's error."""
 
+    @property
+    def last_change(self) -> int:
+        """Number of the last change that this session knows of (ZooKeeper's zxid); it only grows."""
+
     async def close(self) -> None:
         """Ends the session: its ephemeral nodes go."""

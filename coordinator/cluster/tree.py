@@ -72,7 +72,15 @@ class Counted:
     made: int
 
 
-Fact = Made | Changed | Gone | Counted
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The number of the last change, at the end of a snapshot: its entries are fewer than the changes were."""
+
+    path: str
+    number: int
+
+
+Fact = Made | Changed | Gone | Counted | Numbered
 
 
 def parent_of(path: str) -> str:
@@ -95,11 +103,12 @@ def check_path(path: str) -> None:
 
 
 class Tree:
-    """Nodes by path, and the watches on them."""
+    """Nodes by path, and the watches on them. `last_change` counts what was applied."""
 
-    __slots__ = ("_child_watches", "_node_watches", "nodes")
+    __slots__ = ("_child_watches", "_node_watches", "last_change", "nodes")
 
     def __init__(self) -> None:
+        self.last_change = 0
         self.nodes: dict[str, Node] = {"/": Node()}
         self._node_watches: dict[str, dict[Watch, None]] = {}
         self._child_watches: dict[str, dict[Watch, None]] = {}
@@ -137,6 +146,7 @@ class Tree:
     def apply(self, facts: Iterable[Fact]) -> list[tuple[Watch, WatchEvent]]:
         """Make them true; returns the watches that go off, in order, already forgotten."""
         told: list[tuple[Watch, WatchEvent]] = []
+        self.last_change += 1
         for fact in facts:
             told += self._apply(fact)
         return told
@@ -156,6 +166,7 @@ class Tree:
         root = self.nodes["/"]
         if root.version:
             yield Changed("/", root.data, root.version)
+        yield Numbered("/", self.last_change)
 
     def _apply(self, fact: Fact) -> list[tuple[Watch, WatchEvent]]:
         match fact:
@@ -176,6 +187,9 @@ class Tree:
                 return [*gone, *self._children_told(parent_of(path))]
             case Counted(path, made):
                 self.nodes[path].made = made
+                return []
+            case Numbered(_, number):
+                self.last_change = number
                 return []
 
     def _nodes_told(self, path: str, what: Happened) -> list[tuple[Watch, WatchEvent]]:

@@ -108,6 +108,15 @@ async def test_a_commit_is_all_or_nothing(store: Store) -> None:
     assert await store.children("/a/b") == []
 
 
+async def test_changes_are_numbered_and_reads_are_not(store: Store) -> None:
+    before = store.last_change
+    await store.create("/a")
+    made = store.last_change
+    await store.get("/a")
+    await store.commit([Check("/a", 0)])
+    assert before < made == store.last_change
+
+
 async def test_numbers_of_sequential_nodes_only_grow(store: Store) -> None:
     await store.create("/q")
     first = await store.create("/q/n-", sequential=True)
@@ -261,7 +270,7 @@ class Conversation(RuleBasedStateMachine):
         self.journal = self.folder / "metadata"
         self.store = EmbeddedStore(self.journal)
         self.model = Model()
-        self.heard: list[WatchEvent] = []
+        self.last_change = 0
 
     @initialize()
     def some_nodes(self) -> None:
@@ -316,6 +325,8 @@ class Conversation(RuleBasedStateMachine):
 
     @invariant()
     def they_agree(self) -> None:
+        assert self.store.last_change >= self.last_change
+        self.last_change = self.store.last_change
         seen = {}
         todo = ["/"]
         while todo:
