@@ -14,6 +14,8 @@ from typing import Protocol
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import Codec
 
+Pair = tuple[bytes | None, bytes | None]  # key and value of a record; a value of None is a tombstone
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
@@ -111,6 +113,12 @@ class Log(Protocol):
 
     def append_trusted(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
         """As `append` for batches that the broker itself has just built: no checks beyond their header."""
+
+    def append_pairs(self, pairs: list[Pair], *, leader_epoch: int, now_ms: int) -> Appended:
+        """Write the broker's own records, at least one, as one batch: (key, value), all of the time `now_ms`.
+
+        Raises StorageFailed.
+        """
 
     def read(self, offset: int, bytes_max: int, *, until: int | None = None) -> bytes:
         """Batches from the one that holds `offset`, about `bytes_max` bytes; the last batch may be cut short.

@@ -53,6 +53,7 @@ class Segment:
         "_recent_positions",
         "_since_entry_bytes",
         "_times",
+        "_unsaved",
         "active",
         "base_offset",
         "created_ms",
@@ -80,6 +81,7 @@ class Segment:
         self._largest: tuple[int, int] | None = None
         self._first_timestamp: int | None = None
         self._since_entry_bytes = 0
+        self._unsaved = False
         self._forget_recent()
 
     def __repr__(self) -> str:
@@ -133,6 +135,7 @@ class Segment:
         if self._offsets is None:
             self._load()
         start = self.store.size_bytes
+        self._unsaved = True
         self.store.append(data)
         for position, header in batches:
             self.note(start + position, header)
@@ -187,6 +190,8 @@ class Segment:
             if position + BATCH_HEADER_BYTES > start + len(data):
                 start, data = position, self.store.read(position, WALK_BYTES)
             header = read_header(data, position - start)
+            if position + header.size_bytes > self.size_bytes:
+                raise CorruptBatch(f"the batch at {position} is cut short")
             yield position, header
             position += header.size_bytes
 
@@ -198,9 +203,9 @@ class Segment:
             if at + BATCH_HEADER_BYTES > len(data):
                 start, at, data = position, 0, self.store.read(position, SCAN_BYTES)
             header = read_header(data, at)
+            if position + header.size_bytes > self.size_bytes:
+                raise CorruptBatch(f"the batch at {position} is cut short")
             if at + header.size_bytes > len(data):
-                if position + header.size_bytes > self.size_bytes:
-                    raise CorruptBatch(f"the batch at {position} is cut short")
                 start, at, data = position, 0, self.store.read(position, max(SCAN_BYTES, header.size_bytes))
             yield position, header, data[at : at + header.size_bytes]
             position += header.size_bytes
@@ -210,7 +215,7 @@ class Segment:
         position, cut = self.position_of(offset), offset
         if position < self.size_bytes:
             cut = min(offset, next(self.walk(position))[1].base_offset)
-        self.active = True
+        self.active = self._unsaved = True
         times, offsets = self.times, self.offsets
         self.store.truncate(position)
         offsets.truncate(offset)
@@ -225,11 +230,10 @@ class Segment:
 
     def seal(self) -> None:
         """The next segment takes over: the largest timestamp gets its entry, the indexes are saved and let go."""
-        offsets, times = self.offsets, self.times
-        times.append(*self.largest)
         self.active = False
-        if self.indexes is not None:
-            self.indexes.save(self, offsets, times)
+        if self._unsaved:
+            self.times.append(*self.largest)
+            self._save()
         self._forget_recent()
         self.release()
         self.store.seal()
@@ -259,6 +263,7 @@ class Segment:
     def forget(self) -> None:
         """Empty indexes, as before the first batch."""
         self._offsets, self._times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
+        self._unsaved = True
         self._largest, self._first_timestamp = (NO_TIMESTAMP, self.base_offset), None
         self._since_entry_bytes, self.next_offset = 0, self.base_offset
         self._forget_recent()
@@ -280,9 +285,14 @@ class Segment:
         next_offset = self.next_offset
         self.rebuild()
         self.next_offset = max(next_offset, self.next_offset)
-        if self.indexes is not None and not self.active and self._offsets is not None and self._times is not None:
-            self._times.append(*self.largest)
-            self.indexes.save(self, self._offsets, self._times)
+        if not self.active:
+            self.times.append(*self.largest)
+            self._save()
+
+    def _save(self) -> None:
+        if self.indexes is not None:
+            self.indexes.save(self, self.offsets, self.times)
+        self._unsaved = False
 
     def _find_largest(self) -> tuple[int, int]:
         if self._times is None and self.indexes is not None and self.size_bytes:

@@ -14,7 +14,7 @@ from typing import Final
 
 from rota.coordinator.log.admission import Batches, admit, admit_sequences
 from rota.coordinator.log.compaction import Compaction, cleanable
-from rota.coordinator.log.contract import Appended, LogConfig, OffsetOutOfRange, StorageFailed, TimedOffset
+from rota.coordinator.log.contract import Appended, LogConfig, OffsetOutOfRange, Pair, StorageFailed, TimedOffset
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.media import Media
 from rota.coordinator.log.producers import Producers
@@ -22,9 +22,11 @@ from rota.coordinator.log.recovery import restore_producers
 from rota.coordinator.log.retention import expired_count
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.snapshots import write_snapshot
+from rota.coordinator.log.store import Buffer
 from rota.coordinator.log.times import first_since, newest
 from rota.protocol.records.batch import LOG_APPEND_TIME_BIT, headers, read_header, stamp, stamp_append_time
 from rota.protocol.records.errors import CorruptBatch
+from rota.protocol.records.record import write_pairs
 
 PRODUCER_CHECK_MS: Final = 600_000
 
@@ -119,6 +121,12 @@ class SegmentedLog:
         header = read_header(data)
         found = [(0, header)] if header.size_bytes == len(data) else list(headers(data))
         return self._write(data, found, leader_epoch, now_ms)
+
+    def append_pairs(self, pairs: list[Pair], *, leader_epoch: int, now_ms: int) -> Appended:
+        data = write_pairs(pairs, now_ms, base_offset=self._end, leader_epoch=leader_epoch)
+        if self.config.log_append_time:
+            return self.append_trusted(data, leader_epoch=leader_epoch, now_ms=now_ms)
+        return self._place(data, [(0, read_header(data))], leader_epoch, now_ms)
 
     def read(self, offset: int, bytes_max: int, *, until: int | None = None) -> bytes:
         end = self._end if until is None else min(until, self._end)
@@ -258,7 +266,7 @@ class SegmentedLog:
             self._recovery_point = max(self._recovery_point, end)
 
     def _write(self, data: bytearray, found: Batches, leader_epoch: int, now_ms: int) -> Appended:
-        first = offset = self._end
+        offset = self._end
         append_time_ms = now_ms if self.config.log_append_time else -1
         for position, header in found:
             stamp(data, position, base_offset=offset, leader_epoch=leader_epoch)
@@ -268,16 +276,23 @@ class SegmentedLog:
                 header.max_timestamp = append_time_ms
                 header.attributes |= LOG_APPEND_TIME_BIT
             offset += header.last_offset_delta + 1
-        if self._is_full(len(data), offset - 1, found, now_ms):
+        return self._place(data, found, leader_epoch, now_ms, append_time_ms)
+
+    def _place(
+        self, data: Buffer, found: Batches, leader_epoch: int, now_ms: int, append_time_ms: int = -1
+    ) -> Appended:
+        """Write batches that have their offsets and their epoch."""
+        first, end = self._end, found[-1][1].next_offset
+        if self._is_full(len(data), end - 1, found, now_ms):
             self._roll(now_ms)
         self._active.append(data, found)
         for _, header in found:
             if header.producer_id >= 0:
                 self.producers.record(header)
-        self._end = offset
+        self._end = end
         if leader_epoch != self.epochs.latest and self.epochs.assign(leader_epoch, first):
             self._media.save_epochs(self.epochs)
-        return Appended(first, offset - 1, append_time_ms)
+        return Appended(first, end - 1, append_time_ms)
 
     def _read(self, offset: int, bytes_max: int, end: int) -> bytes:
         at = bisect_right(self._bases, offset) - 1
@@ -291,14 +306,14 @@ class SegmentedLog:
         return b""
 
     def _is_full(self, size_bytes: int, last_offset: int, found: Batches, now_ms: int) -> bool:
-        active = self._active
-        if not active.size_bytes:
+        active, held_bytes = self._active, self._active.size_bytes
+        if not held_bytes:
             return False
-        if active.size_bytes + size_bytes > self.config.segment_bytes or not active.fits(last_offset):
+        if held_bytes + size_bytes > self.config.segment_bytes or not active.fits(last_offset):
             return True
         first_ms = active.first_timestamp
         if first_ms >= 0:
-            return max(header.max_timestamp for _, header in found) - first_ms > self.config.segment_ms
+            return max([header.max_timestamp for _, header in found]) - first_ms > self.config.segment_ms
         return active.created_ms >= 0 and now_ms - active.created_ms > self.config.segment_ms
 
     def _roll(self, now_ms: int) -> None:
