@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -9,6 +10,7 @@ def main() -> None:
     """Run the command that the process was given."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["serve"]:
+        gc.disable()  # until the broker has settled: imports make little litter and many objects
         from rota.coordinator.admin.options import quick
 
         options = quick(arguments[1:])

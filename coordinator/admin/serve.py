@@ -23,6 +23,7 @@ from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.observe.logs import configure, get_logger
 
 EXIT_CANNOT_START = 2
+SETTLE_S = 1.0  # after the first answers, which need not wait for it
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -65,8 +66,7 @@ async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int
         return cannot_start(str(why))
     except OSError as why:
         return cannot_start(_explain(why, config))
-    gc.collect()
-    gc.freeze()  # what a start makes stays: the collector need not look at it again
+    asyncio.get_running_loop().call_later(SETTLE_S, settle)
     log.info("listening", host=host, port=port)
     tell_ready(ready_fd, host, port)
     await told.wait()
@@ -74,6 +74,13 @@ async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int
     await broker.stop()
     log.info("stopped")
     return 0
+
+
+def settle() -> None:
+    """What a start makes stays: the collector takes the litter once and need not look at the rest again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def tell_ready(ready_fd: int | None, host: str, port: int) -> None:

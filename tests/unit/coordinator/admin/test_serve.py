@@ -131,3 +131,17 @@ def test_an_ipv6_host_is_told_in_brackets_and_a_closed_descriptor_stops_nobody(t
 def test_the_exit_code_of_a_start_that_fails_is_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert cannot_start("because") == 2
     assert capsys.readouterr().err == "rota: because\n"
+
+
+SETTLES = """
+import gc
+from rota.coordinator.admin.serve import settle
+gc.disable()
+settle()
+print(gc.isenabled(), gc.get_freeze_count() > 1000)
+"""
+
+
+def test_after_a_start_the_collector_has_what_is_there_behind_it() -> None:
+    done = subprocess.run([sys.executable, "-c", SETTLES], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
