@@ -10,7 +10,7 @@ from typing import Final
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.cluster.partition import Partition
 from rota.coordinator.cluster.topic import INTERNAL
-from rota.coordinator.log.contract import OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.server.places import Places
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_records import (
@@ -52,8 +52,6 @@ def _delete(places: Places, name: str, one: DeleteRecordsPartition) -> DeleteRec
         if upto > partition.log_start_offset:
             partition.log.delete_before(upto)
         start = partition.log_start_offset
-    except OffsetOutOfRange:
-        return _refused(one, ErrorCode.OFFSET_OUT_OF_RANGE)
     except StorageFailed as failure:
         partition.fail(str(failure))
         return _refused(one, ErrorCode.KAFKA_STORAGE_ERROR)

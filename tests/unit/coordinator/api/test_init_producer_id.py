@@ -8,6 +8,7 @@ import pytest
 from tests.unit.coordinator.api.data_world import World, answered
 
 from rota.coordinator.api.init_producer_id import init_producer_id
+from rota.coordinator.cluster import eager
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -60,3 +61,11 @@ def test_the_timeout_of_no_transaction_does_not_matter(timeout_ms: int) -> None:
 def test_refusals(how: dict[str, Any], code: ErrorCode) -> None:
     response = ask(World(), **how)
     assert (response.error_code, response.producer_id, response.producer_epoch) == (code, -1, -1)
+
+
+def test_without_the_metadata_store_a_producer_is_told_to_ask_again() -> None:
+    world = World()
+    eager.now(world.node.topics.store.close())
+    response = ask(world)
+    assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert ErrorCode.of(response.error_code).retriable
