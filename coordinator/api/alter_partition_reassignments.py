@@ -1,0 +1,59 @@
+"""AlterPartitionReassignments, key 45, versions 0-1.
+
+v0 flexible (KIP-455) · v1 may forbid another replication factor (KIP-860)
+
+There is one broker, so a partition can be moved only to where it is: that is done at once. Nothing is ever under way
+that could be cancelled.
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.cluster import placement
+from rota.coordinator.cluster.topic import Refusal
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopic,
+    ReassignableTopicResponse,
+)
+
+
+def alter_partition_reassignments(
+    node: Node, call: Call, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    """Each partition is answered for itself."""
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        responses=tuple(_topic(node, asked) for asked in request.topics),
+    )
+
+
+def _topic(node: Node, asked: ReassignableTopic) -> ReassignableTopicResponse:
+    responses = tuple(_partition(node, asked.name, partition) for partition in asked.partitions)
+    return ReassignableTopicResponse(name=asked.name, partitions=responses)
+
+
+def _partition(node: Node, name: str, asked: ReassignablePartition) -> ReassignablePartitionResponse:
+    refusal = _refuse(node, name, asked)
+    return ReassignablePartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=ErrorCode.NONE if refusal is None else refusal.code,
+        error_message=None if refusal is None else refusal.message,
+    )
+
+
+def _refuse(node: Node, name: str, asked: ReassignablePartition) -> Refusal | None:
+    topic = node.topics.get(name)
+    if topic is None:
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    index = asked.partition_index
+    if not 0 <= index < len(topic.partitions):
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+    if asked.replicas is None:
+        return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name}-{index} is not being reassigned.")
+    placed = placement.manual(node.topics.brokers, index, [(index, asked.replicas)])
+    return placed if isinstance(placed, Refusal) else None

@@ -1,0 +1,47 @@
+"""AlterReplicaLogDirs, key 34, versions 1-2.
+
+v1 a replica in another directory of its broker (KIP-113) · v2 flexible
+
+All partitions live in the first of `log.dirs`: they can be moved only to where they are.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rota.coordinator.api.node import Call, Node
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+
+def alter_replica_log_dirs(node: Node, call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    """Each partition is answered for itself; of one that is named twice the last mention counts, as in Kafka."""
+    here = os.path.abspath(node.config.log_dirs[0])
+    wanted = {
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for (name, index), path in wanted.items():
+        code = _outcome(node, name, index, path == here)
+        results.setdefault(name, []).append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+    return AlterReplicaLogDirsResponse(
+        results=tuple(
+            AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(partitions))
+            for name, partitions in results.items()
+        )
+    )
+
+
+def _outcome(node: Node, name: str, index: int, is_here: bool) -> ErrorCode:
+    if not is_here:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    partition = node.partitions.get(name, index)
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.error

@@ -1,0 +1,60 @@
+"""DescribeQuorum, key 55, versions 0-2.
+
+v0 flexible (KIP-595) · v1 when a replica last fetched and was in step (KIP-836) · v2 messages, addresses (KIP-853)
+
+The metadata of a single broker is kept by that broker: a quorum of one, always in step with itself. Offsets are the
+numbers of the metadata store's changes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.coordinator.api.node import Call, Node
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages import describe_quorum as wire
+
+METADATA: Final = "__cluster_metadata"
+LISTENER: Final = "PLAINTEXT"
+
+
+def describe_quorum(node: Node, call: Call, request: wire.DescribeQuorumRequest) -> wire.DescribeQuorumResponse:
+    """The one voter, and how far it is."""
+    listener = wire.Listener(name=LISTENER, host=call.reached_host, port=call.reached_port)
+    me = wire.Node(node_id=node.config.node_id, listeners=(listener,))
+    knows_me = any(topic.topic_name == METADATA for topic in request.topics)
+    topics = tuple(
+        wire.TopicData(
+            topic_name=topic.topic_name,
+            partitions=tuple(_partition(node, topic.topic_name, asked.partition_index) for asked in topic.partitions),
+        )
+        for topic in request.topics
+    )
+    return wire.DescribeQuorumResponse(error_message="", topics=topics, nodes=(me,) if knows_me else ())
+
+
+def _partition(node: Node, name: str, index: int) -> wire.PartitionData:
+    if (name, index) != (METADATA, 0):
+        return wire.PartitionData(
+            partition_index=index,
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message="This server does not host this topic-partition.",
+            leader_id=0,
+            leader_epoch=0,
+            high_watermark=0,
+        )
+    end, now_ms = node.topics.store.last_change, node.now_ms()
+    me = wire.ReplicaState(
+        replica_id=node.config.node_id,
+        log_end_offset=end,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    return wire.PartitionData(
+        partition_index=index,
+        error_message="",
+        leader_id=node.config.node_id,
+        leader_epoch=1,  # the controller's epoch in the metadata store
+        high_watermark=end,
+        current_voters=(me,),
+    )

@@ -1,0 +1,75 @@
+"""ElectLeaders, key 43, versions 0-2.
+
+v1 unclean elections (KIP-460) · v2 flexible
+
+A partition whose preferred replica leads, or for an unclean election one that has a leader, needs no election. With one
+replica nothing else can be, but for a partition whose log failed: nobody can lead that one until the broker restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rota.coordinator.api.metadata import offline_replicas
+from rota.coordinator.api.node import Call, Node
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
+
+PREFERRED: Final = 0
+UNCLEAN: Final = 1
+
+
+def elect_leaders(node: Node, call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Each partition that was named is answered for itself; of all, only those where something is wrong."""
+    code = ErrorCode.NONE if request.election_type in (PREFERRED, UNCLEAN) else ErrorCode.INVALID_REQUEST
+    if request.topic_partitions is None:
+        return ElectLeadersResponse(error_code=code, replica_election_results=tuple(_everywhere(node, request)))
+    results = tuple(_topic(node, request, asked) for asked in request.topic_partitions)
+    return ElectLeadersResponse(error_code=code, replica_election_results=results)
+
+
+def _everywhere(node: Node, request: ElectLeadersRequest) -> list[ReplicaElectionResult]:
+    found = []
+    for topic in node.topics:
+        asked = TopicPartitions(topic=topic.name, partitions=tuple(range(len(topic.partitions))))
+        result = _topic(node, request, asked)
+        wrong = [one for one in result.partition_result if one.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+        if wrong:
+            found.append(ReplicaElectionResult(topic=topic.name, partition_result=tuple(wrong)))
+    return found
+
+
+def _topic(node: Node, request: ElectLeadersRequest, asked: TopicPartitions) -> ReplicaElectionResult:
+    results = [_partition(node, request.election_type, asked.topic, index) for index in _once(asked.partitions)]
+    return ReplicaElectionResult(topic=asked.topic, partition_result=tuple(results))
+
+
+def _once(indexes: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys(indexes))
+
+
+def _partition(node: Node, election: int, name: str, index: int) -> PartitionResult:
+    code, why = _outcome(node, election, name, index)
+    return PartitionResult(partition_id=index, error_code=code, error_message=why)
+
+
+def _outcome(node: Node, election: int, name: str, index: int) -> tuple[ErrorCode, str]:
+    if election not in (PREFERRED, UNCLEAN):
+        return ErrorCode.INVALID_REQUEST, f"Unknown election type {election}"
+    topic = node.topics.get(name)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
+    if not 0 <= index < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}"
+    if not offline_replicas(node, topic, topic.partitions[index]):
+        return ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+    if election == PREFERRED:
+        return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
+    return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.data_world import World
+
+from rota.coordinator.api.alter_partition_reassignments import alter_partition_reassignments
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World({"node.id": "0"})
+    world.topic("t", 2)
+    return world
+
+
+def ask(world: World, name: str, index: int, replicas: tuple[int, ...] | None) -> tuple[int, str | None]:
+    partition = ReassignablePartition(partition_index=index, replicas=replicas)
+    topic = ReassignableTopic(name=name, partitions=(partition,))
+    request = AlterPartitionReassignmentsRequest(topics=(topic,), allow_replication_factor_change=False)
+    reply = world.serve(alter_partition_reassignments, request, 1)
+    assert (reply.error_code, reply.allow_replication_factor_change) == (0, False)
+    ((one,),) = (response.partitions for response in reply.responses)
+    assert (reply.responses[0].name, one.partition_index) == (name, index)
+    return one.error_code, one.error_message
+
+
+def test_a_partition_may_stay_where_it_is(world: World) -> None:
+    assert ask(world, "t", 1, (0,)) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "replicas", "code"),
+    [
+        ("t", 0, (5,), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 0, (0, 5), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 0, (0, 0), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 0, (), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ("t", 0, None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
+        ("t", 2, (0,), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", -1, (0,), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("nope", 0, (0,), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_what_is_refused(
+    world: World, name: str, index: int, replicas: tuple[int, ...] | None, code: ErrorCode
+) -> None:
+    refused, why = ask(world, name, index, replicas)
+    assert refused == code
+    assert why

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.coordinator.api.data_world import World
+
+from rota.coordinator.api.elect_leaders import PREFERRED, UNCLEAN, elect_leaders
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+
+Results = list[tuple[str, int, int, str | None]]
+
+
+def ask(
+    world: World, *asked: tuple[str, tuple[int, ...]], election: int = PREFERRED, everywhere: bool = False
+) -> Results:
+    named = tuple(TopicPartitions(topic=name, partitions=indexes) for name, indexes in asked)
+    request = ElectLeadersRequest(election_type=election, topic_partitions=None if everywhere else named)
+    reply = world.serve(elect_leaders, request, 2)
+    assert reply.error_code == (0 if election in (PREFERRED, UNCLEAN) else ErrorCode.INVALID_REQUEST)
+    return [
+        (topic.topic, one.partition_id, one.error_code, one.error_message)
+        for topic in reply.replica_election_results
+        for one in topic.partition_result
+    ]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.topic("t", 2)
+    return world
+
+
+@pytest.mark.parametrize("election", [PREFERRED, UNCLEAN])
+def test_a_partition_with_its_leader_needs_no_election(world: World, election: int) -> None:
+    why = "Leader election not needed for topic partition."
+    assert ask(world, ("t", (0, 1, 1)), election=election) == [
+        ("t", 0, ErrorCode.ELECTION_NOT_NEEDED, why),
+        ("t", 1, ErrorCode.ELECTION_NOT_NEEDED, why),
+    ]
+    assert ask(world, everywhere=True) == []
+
+
+def test_what_is_not_there(world: World) -> None:
+    assert ask(world, ("t", (7, -1)), ("nope", (0,))) == [
+        ("t", 7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such partition as t-7"),
+        ("t", -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such partition as t--1"),
+        ("nope", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such topic as nope"),
+    ]
+
+
+def test_an_unknown_kind_of_election(world: World) -> None:
+    assert ask(world, ("t", (0,)), election=2) == [("t", 0, ErrorCode.INVALID_REQUEST, "Unknown election type 2")]
+
+
+@pytest.mark.parametrize(
+    ("election", "code"),
+    [(PREFERRED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE), (UNCLEAN, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)],
+)
+def test_nobody_can_lead_a_partition_whose_disk_failed(world: World, election: int, code: ErrorCode) -> None:
+    with capture_logs():
+        world.partition("t", 1).fail("disk")
+    assert [result[:3] for result in ask(world, everywhere=True, election=election)] == [("t", 1, code)]
+    assert [result[2] for result in ask(world, ("t", (0, 1)), election=election)] == [
+        ErrorCode.ELECTION_NOT_NEEDED,
+        code,
+    ]
