@@ -1,9 +1,9 @@
 """What one fetch reads, and in which order: the limits of KIP-74, the fences of KIP-320.
 
 Laws
-    K1  Partitions are read in the order of the request until the answer is full.
-    K2  The first batch of the first partition that has any comes whole, however large; no other exceeds the limits.
-    K3  A consumer with another leader epoch than ours, or with records that we never had, gets no records.
+    F8  Partitions are read in the order of the request until the answer is full.
+    F9  The first batch of the first partition that has any comes whole, however large; no other exceeds the limits.
+    F10 A consumer with another leader epoch than ours, or with records that we never had, gets no records.
 """
 
 from __future__ import annotations

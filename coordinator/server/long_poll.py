@@ -2,9 +2,9 @@
 
 Laws
     G4  It is answered exactly once: when enough bytes are there, when a partition fails, or at its deadline.
-    W1  While it waits it reads nothing: an append only adds the bytes by which the log grew.
-    W2  Once answered or abandoned it leaves nothing behind: no watch, no timer.
-    W3  The answer is made in a turn of its own, so that appends of one turn share it, and a producer never pays for it.
+    F5  While it waits it reads nothing: an append only adds the bytes by which the log grew.
+    F6  Once answered or abandoned it leaves nothing behind: no watch, no timer.
+    F7  The answer is made in a turn of its own, so that appends of one turn share it, and a producer never pays for it.
 """
 
 from __future__ import annotations
