@@ -1,0 +1,113 @@
+"""Kafka's command-line tools, as people use them against a broker."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.interop.conftest import Join
+from tests.interop.java_kit import needs_java, run_java
+from tests.interop.kit import create_topic, produce, unique
+from tests.interop.layouts import until_sizes
+
+pytestmark = needs_java
+GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+
+
+def tool(bootstrap: str, name: str, *arguments: str) -> str:
+    return run_java(name, "--bootstrap-server", bootstrap, *arguments)
+
+
+def rows(table: str) -> list[list[str]]:
+    return [line.split() for line in table.splitlines() if line.strip()]
+
+
+def test_topics_are_created_described_extended_and_deleted(bootstrap: str) -> None:
+    topic = unique("tool")
+    tool(bootstrap, TOPICS, "--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=60000")
+    tool(bootstrap, TOPICS, "--alter", "--topic", topic, "--partitions", "3")
+    told = tool(bootstrap, TOPICS, "--describe", "--topic", topic)
+    assert "PartitionCount: 3" in told
+    assert "retention.ms=60000" in told
+    assert len(re.findall(r"Leader: 0\s+Replicas: 0\s+Isr: 0", told)) == 3
+    tool(bootstrap, TOPICS, "--delete", "--topic", topic)
+    assert topic not in tool(bootstrap, TOPICS, "--list").split()
+
+
+def test_configs_are_altered_and_described(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    configs = "kafka.admin.ConfigCommand"
+    about = ["--entity-type", "topics", "--entity-name", topic]
+    tool(bootstrap, configs, "--alter", *about, "--add-config", "retention.ms=12345,cleanup.policy=compact")
+    told = tool(bootstrap, configs, "--describe", *about)
+    assert "retention.ms=12345" in told
+    assert "cleanup.policy=compact" in told
+    assert "DYNAMIC_TOPIC_CONFIG:retention.ms=12345" in told
+
+
+def test_the_lag_of_a_group_with_members(bootstrap: str, join: Join, group: str) -> None:
+    topic = create_topic(bootstrap, 2)
+    produce(bootstrap, topic, [b"x"] * 20)
+    member = join("confluent-kafka", group=group, topics=[topic], client_id="reader")
+    until_sizes([member], 2)
+    member.commit(topic, 0, 4)
+    member.commit(topic, 1, 10)
+    lines = rows(tool(bootstrap, GROUPS, "--describe", "--group", group))
+    header = next(line for line in lines if "LAG" in line)
+    told = {line[header.index("PARTITION")]: line for line in lines if line[0] == group}
+    column = header.index
+    assert [told["0"][column(name)] for name in ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")] == ["4", "10", "6"]
+    assert [told["1"][column(name)] for name in ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")] == ["10", "10", "0"]
+    assert told["0"][column("CONSUMER-ID")].startswith("reader-")
+    assert told["0"][column("HOST")] == "/127.0.0.1"
+    state = tool(bootstrap, GROUPS, "--describe", "--group", group, "--state")
+    assert "Stable" in state
+    assert "range" in state
+
+
+def test_offsets_are_reset_deleted_and_the_group_goes(bootstrap: str, group: str) -> None:
+    topic = create_topic(bootstrap, 2)
+    produce(bootstrap, topic, [b"x"] * 20)
+    about = ["--group", group, "--topic", topic]
+    tool(bootstrap, GROUPS, "--reset-offsets", *about, "--to-latest", "--execute")
+    tool(bootstrap, GROUPS, "--reset-offsets", *about, "--shift-by", "-3", "--execute")
+    described = rows(tool(bootstrap, GROUPS, "--describe", "--group", group))
+    assert [line[3:6] for line in described if line[0] == group] == [["7", "10", "3"]] * 2
+    assert group in tool(bootstrap, GROUPS, "--list", "--state", "Empty")
+    assert "Successful" in tool(bootstrap, GROUPS, "--delete-offsets", "--group", group, "--topic", f"{topic}:0")
+    assert len([r for r in rows(tool(bootstrap, GROUPS, "--describe", "--group", group)) if r[0] == group]) == 1
+    assert "successful" in tool(bootstrap, GROUPS, "--delete", "--group", group)
+    assert group not in tool(bootstrap, GROUPS, "--list").split()
+
+
+def test_offsets_are_looked_up_and_records_deleted(bootstrap: str, tmp_path: Path) -> None:
+    topic = create_topic(bootstrap, 2)
+    produce(bootstrap, topic, [b"x"] * 10)
+    look_up = "org.apache.kafka.tools.GetOffsetShell"
+    assert tool(bootstrap, look_up, "--topic", topic).split() == [f"{topic}:0:5", f"{topic}:1:5"]
+    wanted = tmp_path / "delete.json"
+    wanted.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 3}]}))
+    deleted = tool(bootstrap, "org.apache.kafka.tools.DeleteRecordsCommand", "--offset-json-file", str(wanted))
+    assert "low_watermark: 3" in deleted
+    earliest = tool(bootstrap, look_up, "--topic", topic, "--time", "earliest").split()
+    assert earliest == [f"{topic}:0:3", f"{topic}:1:0"]
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_the_performance_tools_write_and_read(bootstrap: str, codec: str) -> None:
+    topic = create_topic(bootstrap, 4)
+    settings = [f"bootstrap.servers={bootstrap}", f"compression.type={codec}"]
+    amount = ["--topic", topic, "--num-records", "20000"]
+    written = run_java(
+        "org.apache.kafka.tools.ProducerPerformance", *amount, "--record-size", "100", "--throughput", "-1",
+        "--command-property", *settings,
+    )  # fmt: skip
+    assert "20000 records sent" in written
+    told = run_java(
+        "org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", bootstrap, *amount, "--hide-header",
+        "--timeout", "20000",
+    )  # fmt: skip
+    assert int(float(told.splitlines()[-1].split(", ")[4])) >= 20_000
