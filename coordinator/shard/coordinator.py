@@ -16,7 +16,7 @@ import structlog
 from rota.coordinator.group.effects import Note
 from rota.coordinator.group.events import Event, ExpireOffsets, TopicsGone
 from rota.coordinator.group.machine import Group, GroupConfig
-from rota.coordinator.log.contract import AppendRefused, StorageFailed
+from rota.coordinator.log.contract import Pair, StorageFailed
 from rota.coordinator.observe.timeline import Timelines
 from rota.coordinator.shard.records import Encoded
 from rota.coordinator.shard.replay import Readable, Replay
@@ -25,7 +25,6 @@ from rota.coordinator.shard.shard import Shard, ShardState
 from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.errors import CorruptBatch
-from rota.protocol.records.record import write_pairs
 
 log = structlog.get_logger("rota.coordinator")
 
@@ -41,8 +40,8 @@ class OffsetsPartition(Protocol):
     def log(self) -> Readable:
         """Its records. Raises StorageFailed while offline."""
 
-    def append_trusted(self, batches: bytes, now_ms: int) -> object:
-        """Write what the broker built itself. Raises StorageFailed."""
+    def append_pairs(self, pairs: list[Pair], now_ms: int) -> object:
+        """Write records of the broker's own as one batch. Raises StorageFailed."""
 
 
 class WhenDurable(Protocol):
@@ -200,10 +199,7 @@ class Coordinator:
     def append(self, shard: Shard, records: list[Encoded], then: Callable[[], None]) -> None:
         partition, now_ms = self._partition(shard.index), self.now_ms()
         for some in portions(records):
-            try:
-                partition.append_trusted(write_pairs(some, now_ms), now_ms)
-            except AppendRefused as cause:
-                raise StorageFailed(f"{OFFSETS_TOPIC}-{shard.index} refused a batch: {cause}") from cause
+            partition.append_pairs(some, now_ms)
         self._when_durable(partition, then, lambda cause: self.failed(shard, cause))
 
     def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:
@@ -228,10 +224,14 @@ class Coordinator:
 
 def portions(records: list[Encoded]) -> Iterator[list[Encoded]]:
     """The records in runs of at most about BATCH_RECORD_BYTES_MAX."""
+    sizes = [len(key or b"") + len(value or b"") for key, value in records]
+    if sum(sizes) <= BATCH_RECORD_BYTES_MAX:
+        yield records
+        return
     start, size = 0, 0
-    for i, (key, value) in enumerate(records):
-        size += len(key or b"") + len(value or b"")
+    for i, one in enumerate(sizes):
+        size += one
         if size > BATCH_RECORD_BYTES_MAX and i > start:
             yield records[start:i]
-            start, size = i, len(key or b"") + len(value or b"")
+            start, size = i, one
     yield records[start:]

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange
+from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, Pair
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import Codec, check_batch, headers
 from rota.protocol.records.fast import Record
@@ -73,6 +73,13 @@ class LogMachine(RuleBasedStateMachine):
         appended = self.world.log.append_trusted(write_batch(sent), leader_epoch=0, now_ms=NOW_MS)
         assert appended == Appended(self.finish, self.finish + len(sent) - 1)
         self._extend(sent)
+
+    @rule(records=contents)
+    def append_pairs(self, records: list[tuple[int, bytes, bytes | None]]) -> None:
+        pairs: list[Pair] = [(key, value) for _, key, value in records]
+        appended = self.world.log.append_pairs(pairs, leader_epoch=0, now_ms=NOW_MS)
+        assert appended == Appended(self.finish, self.finish + len(pairs) - 1)
+        self._extend([Record(0, NOW_MS, key, value) for key, value in pairs])
 
     @rule(good=contents, bad=contents, flip=st.integers(21, 80))
     def append_of_a_damaged_batch_changes_nothing(self, good: Any, bad: Any, flip: int) -> None:

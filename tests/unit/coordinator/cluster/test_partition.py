@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from structlog.testing import capture_logs
 
 from rota.coordinator.cluster.partition import Partition
-from rota.coordinator.log.contract import Appended, AppendRefused, OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.contract import Appended, AppendRefused, OffsetOutOfRange, Pair, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.record import Record, write_batch
@@ -28,7 +30,7 @@ class FullDisk(MemoryLog):
     def append(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
         raise StorageFailed("no space left on device")
 
-    def append_trusted(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
+    def append_pairs(self, pairs: list[Pair], *, leader_epoch: int, now_ms: int) -> Appended:
         raise StorageFailed("no space left on device")
 
     def read(self, offset: int, bytes_max: int, *, until: int | None = None) -> bytes:
@@ -38,7 +40,7 @@ class FullDisk(MemoryLog):
 def test_what_is_appended_can_be_read_up_to_the_high_watermark() -> None:
     one = partition()
     assert one.append(batch(b"first"), NOW_MS).base_offset == 0
-    assert one.append_trusted(batch(b"second"), NOW_MS).base_offset == 1
+    assert one.append_pairs([(b"k", b"second")], NOW_MS).base_offset == 1
     assert (one.log_start_offset, one.high_watermark) == (0, 2)
     assert b"first" in one.read(0, 1 << 20)
     assert b"first" not in one.read(1, 1 << 20)
@@ -61,7 +63,7 @@ def test_waiters_are_told_of_every_append_until_they_leave() -> None:
     one.append(batch(), NOW_MS)
     one.unwatch(first)
     one.unwatch(first)
-    one.append_trusted(batch(), NOW_MS)
+    one.append_pairs([(None, b"v")], NOW_MS)
     assert heard == ["first", "second", "second"]
 
 
@@ -88,12 +90,14 @@ def test_a_refused_batch_wakes_nobody_and_harms_nothing() -> None:
     assert one.error is ErrorCode.NONE
 
 
-@pytest.mark.parametrize("how", ["append", "append_trusted", "read"])
-def test_a_failed_disk_takes_it_offline_and_tells_who_waits(how: str) -> None:
+@pytest.mark.parametrize(
+    "use", [lambda one: one.append(batch(), NOW_MS), lambda one: one.append_pairs([], 0), lambda one: one.read(0, 1)]
+)
+def test_a_failed_disk_takes_it_offline_and_tells_who_waits(use: Callable[[Partition], object]) -> None:
     one, heard = Partition("t", bytes(16), 0, 0, FullDisk()), list[int]()
     one.watch(lambda: heard.append(1))
     with capture_logs() as said, pytest.raises(StorageFailed):
-        one.read(0, 1) if how == "read" else getattr(one, how)(batch(), NOW_MS)
+        use(one)
     assert one.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert heard == [1]
     assert [line["event"] for line in said] == ["Partition offline"]

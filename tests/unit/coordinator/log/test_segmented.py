@@ -26,9 +26,11 @@ def test_offsets_epoch_and_answer() -> None:
     assert log.append(values(3), leader_epoch=5, now_ms=9) == Appended(0, 2)
     assert log.append(values(1) + values(2), leader_epoch=6, now_ms=9) == Appended(3, 5)
     assert log.append_trusted(values(2), leader_epoch=6, now_ms=9) == Appended(6, 7)
+    assert log.append_pairs([(b"k", None)], leader_epoch=7, now_ms=9) == Appended(8, 8)
     found = [(header.base_offset, header.leader_epoch) for _, header in headers(log.read(0, 1 << 20))]
-    assert found == [(0, 5), (3, 6), (4, 6), (6, 6)]
-    assert (log.latest_epoch, log.epoch_end(5), log.epoch_end(6), log.epoch_end(7)) == (6, (5, 3), (6, 8), (-1, -1))
+    assert found == [(0, 5), (3, 6), (4, 6), (6, 6), (8, 7)]
+    ends = [log.epoch_end(epoch) for epoch in (5, 6, 7, 8)]
+    assert (log.latest_epoch, *ends) == (7, (5, 3), (6, 8), (7, 9), (-1, -1))
 
 
 def test_the_callers_bytes_are_left_alone() -> None:
@@ -44,6 +46,9 @@ def test_append_time() -> None:
     assert log.append(values(2, timestamp=77), leader_epoch=0, now_ms=1234) == Appended(0, 1, 1234)
     assert [record.timestamp for record in held(log)] == [1234, 1234]
     log.crash()
+    assert log.append_pairs([(b"k", b"v")], leader_epoch=0, now_ms=1500) == Appended(0, 0, 1500)
+    assert [record.timestamp for record in held(log)] == [1500]
+    log.crash()
     log.append(idempotent(0), leader_epoch=0, now_ms=2000)
     assert log.append(idempotent(0), leader_epoch=0, now_ms=3000) == Appended(0, 0, 2000, duplicate=True)
 
@@ -53,7 +58,7 @@ def test_a_duplicate_is_answered_with_its_first_offsets() -> None:
     log.append(values(5), leader_epoch=0, now_ms=0)
     log.append(idempotent(0, 3), leader_epoch=0, now_ms=0)
     log.append(values(5), leader_epoch=0, now_ms=0)
-    assert log.append(idempotent(0, 3), leader_epoch=0, now_ms=0) == Appended(5, 7, duplicate=True)
+    assert log.append(idempotent(0, 3), leader_epoch=0, now_ms=0) == Appended(5, 7, 1000, duplicate=True)
     assert log.log_end_offset == 13
 
 

@@ -11,7 +11,6 @@ from rota.coordinator.shard.coordinator import BATCH_RECORD_BYTES_MAX, portions
 from rota.coordinator.shard.shard import ShardState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.offsets_records import OffsetCommitKey, encode_key
-from rota.protocol.records.record import write_pairs
 
 
 def test_a_shard_that_is_not_led_here_is_not_ours(world: Any) -> None:
@@ -62,7 +61,7 @@ def test_a_record_that_nobody_can_read_takes_one_shard_down(world: Any, value: b
     world.turn()
     broken = world.partitions[(world.shard("g").index + 1) % 3]
     key = encode_key(OffsetCommitKey(group="other", topic="t", partition=0))
-    broken.append_trusted(write_pairs([(key, value)], 0), 0)
+    broken.append_pairs([(key, value)], 0)
     world.start()
     assert world.offset("g") == 3
     assert world.coordinator.shards[broken.index].state is ShardState.DOWN
