@@ -1,7 +1,7 @@
 """The settings of one broker: property strings in, typed attributes out.
 
 Laws
-    Every property that has an effect is one attribute: its name with `_` for `.`, its unit last as Kafka has it.
+    Every property that Rota knows by type is one attribute: its name with `_` for `.`, its unit last as Kafka has it.
     A configuration is right as a whole or refused; once built it does not change.
 """
 
@@ -174,4 +174,4 @@ def _warnings(properties: Mapping[str, str]) -> Iterator[str]:
         value = definition.parse(text)
         if definition.support is Support.REFUSED and value not in (definition.parse(definition.default), "", ()):
             raise ConfigRefused(name, f"Configuration {name} is not supported: {definition.doc}")
-        yield f"{name} has no effect: {definition.doc}"
+        yield f"{name} has no effect ({definition.doc})"

@@ -1,17 +1,18 @@
-"""The broker properties that Rota acts on: Apache Kafka 4.3's names and defaults, and Rota's own under `rota.`.
+"""The broker properties that Rota knows by type: Apache Kafka 4.3's names and defaults, and Rota's own under `rota.`.
 
 Where a default differs from Kafka's, the line says why. What Kafka knows beyond these is in other_properties.py.
 """
 
 from __future__ import annotations
 
-from rota.coordinator.config.definition import LONG_MAX, Definition, Type, Update, by_name
+from rota.coordinator.config.definition import LONG_MAX, Definition, Support, Type, Update, by_name
 
 _NO_LIMIT = str(LONG_MAX)
 _NO_COUNT = "2147483647"
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _D, _T, _ANY = Definition, Type, Update.CLUSTER_WIDE
 _EACH = Update.PER_BROKER
+_IDLE = Support.NO_EFFECT  # typed and kept for the day when there are other brokers, or a cleaner of its own
 
 _IDENTITY = (
     # Kafka has no default for node.id; a lone broker needs none.
@@ -44,7 +45,14 @@ _GROUPS = (
     _D("offsets.retention.minutes", _T.INT, "10080", "How long an empty group's offsets are kept, in minutes.", 1),
     _D("offsets.retention.check.interval.ms", _T.LONG, "600000", "Time between looks for old offsets, in ms.", 1),
     _D("offset.metadata.max.bytes", _T.INT, "4096", "Largest text that a commit may carry, in bytes."),
-    _D("offsets.commit.timeout.ms", _T.INT, "5000", "How long a commit may wait to be durable, in ms.", 1),
+    _D(
+        "offsets.commit.timeout.ms",
+        _T.INT,
+        "5000",
+        "How long a commit may wait to be durable, in ms.",
+        1,
+        support=_IDLE,
+    ),
 )
 
 _TOPICS = (
@@ -52,8 +60,23 @@ _TOPICS = (
     _D("default.replication.factor", _T.INT, "1", "Replicas of a topic that nobody gave a number."),
     _D("auto.create.topics.enable", _T.BOOLEAN, "true", "Create a topic when a client asks for its metadata."),
     _D("delete.topic.enable", _T.BOOLEAN, "true", "Let clients delete topics."),
-    _D("min.insync.replicas", _T.INT, "1", "Replicas that must have a record before acks=all.", 1, update=_ANY),
-    _D("unclean.leader.election.enable", _T.BOOLEAN, "false", "Let a replica that lags behind lead.", update=_ANY),
+    _D(
+        "min.insync.replicas",
+        _T.INT,
+        "1",
+        "Replicas that must have a record before acks=all.",
+        1,
+        update=_ANY,
+        support=_IDLE,
+    ),
+    _D(
+        "unclean.leader.election.enable",
+        _T.BOOLEAN,
+        "false",
+        "Let a replica that lags behind lead.",
+        update=_ANY,
+        support=_IDLE,
+    ),
     _D("message.max.bytes", _T.INT, "1048588", "Largest batch that is accepted, in bytes.", 0, update=_ANY),
     _D("compression.type", _T.STRING, "producer", "Codec that batches are kept in.", choices=_CODECS, update=_ANY),
     _D("compression.gzip.level", _T.INT, "-1", "Level of gzip on the broker.", 1, 9, also=-1, update=_ANY),
@@ -86,12 +109,28 @@ _LOG = (
     _D("log.flush.interval.ms", _T.LONG, None, "Time after which a log is synced, in ms.", update=_ANY),
     _D("log.flush.scheduler.interval.ms", _T.LONG, _NO_LIMIT, "Time between looks for logs to sync, in ms."),
     _D("log.index.interval.bytes", _T.INT, "4096", "Bytes of log between two index entries.", 0, update=_ANY),
-    _D("log.cleaner.enable", _T.BOOLEAN, "true", "Compact the logs whose policy says so."),
-    _D("log.cleaner.backoff.ms", _T.LONG, "15000", "Rest of the cleaner when nothing is due, in ms.", 0, update=_ANY),
+    _D("log.cleaner.enable", _T.BOOLEAN, "true", "Compact the logs whose policy says so.", support=_IDLE),
+    _D(
+        "log.cleaner.backoff.ms",
+        _T.LONG,
+        "15000",
+        "Rest of the cleaner when nothing is due, in ms.",
+        0,
+        update=_ANY,
+        support=_IDLE,
+    ),
     _D("log.cleaner.delete.retention.ms", _T.LONG, "86400000", "Age at which tombstones go, in ms.", 0, update=_ANY),
     _D("log.cleaner.min.cleanable.ratio", _T.DOUBLE, "0.5", "Uncompacted share that is due.", 0, 1, update=_ANY),
     _D("log.cleaner.min.compaction.lag.ms", _T.LONG, "0", "Age below which none is compacted, in ms.", 0, update=_ANY),
-    _D("log.cleaner.max.compaction.lag.ms", _T.LONG, _NO_LIMIT, "Age at which all is due, in ms.", 1, update=_ANY),
+    _D(
+        "log.cleaner.max.compaction.lag.ms",
+        _T.LONG,
+        _NO_LIMIT,
+        "Age at which all is due, in ms.",
+        1,
+        update=_ANY,
+        support=_IDLE,
+    ),
     _D(
         "log.message.timestamp.type",
         _T.STRING,
@@ -121,9 +160,15 @@ _SERVER = (
     _D("fetch.max.bytes", _T.INT, "57671680", "Largest answer to one Fetch, in bytes.", 1024),
     _D("max.incremental.fetch.session.cache.slots", _T.INT, "1000", "Fetch sessions that are remembered.", 0),
     _D("max.request.partition.size.limit", _T.INT, "2000", "Most partitions in one DescribeTopicPartitions answer.", 1),
-    _D("request.timeout.ms", _T.INT, "30000", "How long one broker waits for another, in ms."),
-    _D("controlled.shutdown.enable", _T.BOOLEAN, "true", "Hand leadership over before stopping."),
-    _D("replica.lag.time.max.ms", _T.LONG, "30000", "Lag at which a replica leaves the in-sync ones, in ms."),
+    _D("request.timeout.ms", _T.INT, "30000", "How long one broker waits for another, in ms.", support=_IDLE),
+    _D("controlled.shutdown.enable", _T.BOOLEAN, "true", "Hand leadership over before stopping.", support=_IDLE),
+    _D(
+        "replica.lag.time.max.ms",
+        _T.LONG,
+        "30000",
+        "Lag at which a replica leaves the in-sync ones, in ms.",
+        support=_IDLE,
+    ),
 )
 
 _ROTA = (
@@ -134,4 +179,4 @@ _ROTA = (
 )
 
 USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_ROTA))
-"""Every property that has an effect, by name."""
+"""Every property that is an attribute of BrokerConfig, by name; a few are kept and have no effect yet."""
