@@ -44,7 +44,10 @@ class LogConfig:
 
 @dataclass(slots=True)  # not frozen: one is made for each append, and a frozen one takes three times as long
 class Appended:
-    """Where a batch went. `append_time_ms` is -1 unless the log stamps its own time (LogAppendTime)."""
+    """Where a batch went. `append_time_ms` is -1 unless the log stamps its own time (LogAppendTime).
+
+    A duplicate has the largest timestamp of the batch that is there, whoever stamped it, as in Kafka.
+    """
 
     base_offset: int
     last_offset: int

@@ -112,8 +112,7 @@ class SegmentedLog:
         found = admit(batches, self.config)
         sent = admit_sequences(found, self.producers)
         if sent is not None:
-            time_ms = sent.timestamp if self.config.log_append_time else -1
-            return Appended(sent.first_offset, sent.last_offset, time_ms, duplicate=True)
+            return Appended(sent.first_offset, sent.last_offset, sent.timestamp, duplicate=True)
         return self._write(bytearray(batches), found, leader_epoch, now_ms)
 
     def append_trusted(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:

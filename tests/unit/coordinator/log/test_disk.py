@@ -47,7 +47,7 @@ def test_idempotent_producers_survive(tmp_path: Path, clean: bool) -> None:
     for sequence in range(20):
         log.append(idempotent(sequence), leader_epoch=0, now_ms=0)
     again = reopened(log, clean=clean)
-    assert again.append(idempotent(19), leader_epoch=0, now_ms=0) == Appended(19, 19, duplicate=True)
+    assert again.append(idempotent(19), leader_epoch=0, now_ms=0) == Appended(19, 19, 1000, duplicate=True)
     with pytest.raises(AppendRefused):
         again.append(idempotent(21), leader_epoch=0, now_ms=0)
     assert again.append(idempotent(20), leader_epoch=0, now_ms=0) == Appended(20, 20)
