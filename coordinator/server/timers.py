@@ -67,12 +67,18 @@ class TimerHeap:
         """The calls whose time has come, first one first; each is forgotten as it is given."""
         ripe = []
         while self._heap and self._heap[0][0] <= now_ms:
-            ripe.append(heappop(self._heap))  # first all, then one by one: what a call sets for now waits its turn
-        for entry in ripe:
+            entry = heappop(self._heap)
+            _, _, key, armed = entry
+            if self._lives(entry) and armed.at_ms > armed.queued_ms:  # moved later since
+                armed.queued_ms = armed.at_ms
+                self._push(key, armed)
+            else:
+                ripe.append(entry)
+        for entry in ripe:  # first all, then one by one: what a call sets for now waits its turn
             _, _, key, armed = entry
             if not self._lives(entry):
                 continue
-            if armed.at_ms > now_ms:
+            if armed.at_ms > now_ms:  # moved later by one of these calls
                 armed.queued_ms = armed.at_ms
                 self._push(key, armed)
                 continue

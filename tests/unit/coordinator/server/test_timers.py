@@ -178,3 +178,13 @@ def test_after_a_stop_nothing_is_called() -> None:
     clock.timers.at("a", 2000, lambda: None)
     clock.timers.stop()
     assert (clock.loop.asleep(), len(clock.timers)) == ([], 0)
+
+
+def test_a_timer_that_was_moved_takes_its_new_place_in_the_order() -> None:
+    heap, called = TimerHeap(), list[str]()
+    heap.at("a", 0, lambda: called.append("a"))
+    heap.at("a", 1, lambda: called.append("a"))
+    heap.at("b", 0, lambda: called.append("b"))
+    for call in heap.due(1):
+        call()
+    assert called == ["b", "a"]
