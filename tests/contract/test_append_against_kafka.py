@@ -41,7 +41,8 @@ class Kafka:
     """One partition of the peer, produced to by hand."""
 
     def __init__(self, topic: str, config: dict[str, str]) -> None:
-        from confluent_kafka.admin import AdminClient, NewTopic
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
 
         admin = AdminClient({"bootstrap.servers": PEER})
         admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(30)
@@ -117,6 +118,13 @@ class Producers:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_batch_gets_the_same_answer(policy: str, seed: int) -> None:
     kafka = Kafka(f"rota-append-{time.time_ns()}", {"cleanup.policy": policy})
+    try:
+        answer_alike(kafka, policy, seed)
+    finally:
+        kafka.socket.close()
+
+
+def answer_alike(kafka: Kafka, policy: str, seed: int) -> None:
     log = MemoryLog(LogConfig(compact=policy == "compact"))
     now_ms = int(time.time() * 1000)
     producers = Producers(random.Random(seed), now_ms)
