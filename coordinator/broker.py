@@ -129,6 +129,8 @@ class Broker:
         )
         await self.topics.load()
         self.storage.identify(self.topics.cluster_id)
+        if not self.storage.was_clean:
+            await self.topics.lead_again()
         self.partitions = Partitions(
             self.topics,
             self.storage.open_log,

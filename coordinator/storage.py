@@ -30,6 +30,11 @@ class Disk:
         """Whose folder it is, as `meta.properties` says."""
         return self._opened.cluster_id
 
+    @property
+    def was_clean(self) -> bool:
+        """Whether the broker before stopped in order, so that no log lost its tail."""
+        return self._opened.was_clean
+
     def identify(self, cluster_id: str) -> None:
         """Note in `meta.properties` whose folder it is. Raises StorageFailed: of another cluster."""
         self._opened.identify(cluster_id)
@@ -68,6 +73,7 @@ class Memory:
 
     store_path: Path | None = None
     cluster_id: str | None = None
+    was_clean = True
 
     def identify(self, cluster_id: str) -> None:
         """Nothing to note."""

@@ -82,6 +82,23 @@ class Topics:
         for name in await self.store.children(znodes.TOPICS):
             self._remember(await self._read(name))
 
+    async def lead_again(self) -> None:
+        """After a crash: a new leader epoch for each partition that this broker leads. Raises StoreFailed.
+
+        The tail of a log may be lost then, and its offsets be given again. A client that read the lost records asks
+        where their epoch ended (KIP-320), and learns that the log was cut.
+        """
+        for topic in self:
+            states = tuple(self._next_epoch(state) for state in topic.partitions)
+            changed = [after for before, after in zip(topic.partitions, states, strict=True) if after != before]
+            await self.store.commit(
+                [Set(znodes.state_path(topic.name, state.index), znodes.state_node(state)) for state in changed]
+            )
+            self._remember(replace(topic, partitions=states))
+
+    def _next_epoch(self, state: PartitionState) -> PartitionState:
+        return replace(state, leader_epoch=state.leader_epoch + 1) if state.leader == self.broker_id else state
+
     def plan(
         self,
         name: str,

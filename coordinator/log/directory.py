@@ -92,6 +92,11 @@ class LogDirectory:
             self._unlock()
             raise
 
+    @property
+    def was_clean(self) -> bool:
+        """Whether the broker that ran on it before stopped in order; a new directory did not."""
+        return self._was_clean
+
     def __repr__(self) -> str:
         return f"<LogDirectory {self.path} {len(self._logs)} logs open>"
 

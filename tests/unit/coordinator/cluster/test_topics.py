@@ -162,6 +162,23 @@ def test_a_plan_changes_nothing(topics: Topics) -> None:
     assert len(made(topics.get("t") or Refusal(ErrorCode.NONE, "")).partitions) == 2
 
 
+def test_after_a_crash_a_leader_has_a_new_epoch() -> None:
+    store = EmbeddedStore()
+    topics = topics_on(store, brokers=(1, 2))
+    now(topics.create("t", assignment=[(0, [1, 2]), (1, [2, 1]), (2, [1, 2])]))
+    now(topics.create("u"))
+    heard: list[Change] = []
+    topics.on_change(heard.append)
+    now(topics.lead_again())
+    now(topics.lead_again())
+    assert heard == []
+    for image in (topics, topics_on(store)):
+        topic = image.get("t")
+        assert topic is not None
+        assert [state.leader_epoch for state in topic.partitions] == [2, 0, 2]
+        assert image.by_id(topic.topic_id) == topic
+
+
 def test_the_store_has_it_under_the_paths_of_the_kafka_world(topics: Topics) -> None:
     now(topics.create("t", 2, configs={"retention.ms": "5"}))
     assert now(topics.store.children("/brokers/topics/t/partitions")) == ["0", "1"]
