@@ -107,7 +107,7 @@ class _Writing:
             check_times(records, config, now_ms)
             appended = partition.append(recoded(records, config.codec, config.codec_level), now_ms)
             answer = _written(partition, appended, records)
-            if self._acks:
+            if partition.log.config.flush_messages is not None:
                 self._await(partition, answer)
             return answer
         except AppendRefused as refusal:
@@ -116,8 +116,7 @@ class _Writing:
             return _refused(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _await(self, partition: Partition, answer: PartitionProduceResponse) -> None:
-        if partition.log.config.flush_messages is None:
-            return
+        """Flushed whoever asked: with acks=0 nobody waits for it but the consumers."""
 
         def failed(error: StorageFailed) -> None:
             answer.error_code, answer.base_offset = ErrorCode.KAFKA_STORAGE_ERROR, NOT_WRITTEN

@@ -54,8 +54,11 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        """What consumers may read up to. One replica: the log's end."""
-        return self.log.log_end_offset
+        """What consumers may read up to: the log's end or, where flushing is asked for, what is on the medium (O1)."""
+        log = self.log
+        if log.config.flush_messages is None:
+            return log.log_end_offset
+        return log.log_end_offset - log.unflushed_messages
 
     def append(self, batches: bytes | memoryview, now_ms: int) -> Appended:
         """A producer's batches. Raises AppendRefused (nothing written) or StorageFailed (offline from now on)."""
@@ -95,6 +98,10 @@ class Partition:
     def unwatch(self, waiter: Waiter) -> None:
         """Forgetting twice is allowed: a waiter may be told that the partition goes while it leaves by itself."""
         self._waiters.pop(waiter, None)
+
+    def flushed(self) -> None:
+        """More of it is on the medium: who waits may read on."""
+        self._wake()
 
     def fail(self, reason: str) -> None:
         """Take it offline and say why in the log. The first reason stays."""

@@ -110,6 +110,8 @@ class Partitions:
         reason = ""
         try:
             log = self._open_log(topic, state.index, config)
+            if config.flush_messages is not None:
+                log.flush()  # what a crash has left was acknowledged; it must not be less readable than before
         except StorageFailed as error:
             reason = str(error)
         partition = Partition(topic.name, topic.topic_id, state.index, state.leader_epoch, log)

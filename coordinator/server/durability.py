@@ -82,6 +82,7 @@ class Durability:
                 if log is None:
                     raise StorageFailed(f"{partition.topic}-{partition.index} is offline: {partition.offline}")
                 await loop.run_in_executor(self._executor, log.flush)
+                partition.flushed()
             except StorageFailed as cause:
                 error = cause
                 partition.fail(str(cause))

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from rota.coordinator.cluster.partition import Partition
-from rota.coordinator.log.contract import Appended, AppendRefused, OffsetOutOfRange, Pair, StorageFailed
+from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, Pair, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.record import Record, write_batch
@@ -47,6 +47,19 @@ def test_what_is_appended_can_be_read_up_to_the_high_watermark() -> None:
     assert one.read(2, 1 << 20) == b""
     with pytest.raises(OffsetOutOfRange):
         one.read(3, 1)
+
+
+def test_with_flushing_asked_for_nothing_is_read_before_it_is_on_the_medium() -> None:
+    one = Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)))
+    heard: list[int] = []
+    one.watch(lambda: heard.append(one.high_watermark))
+    one.append(batch(), NOW_MS)
+    assert (one.high_watermark, one.log.log_end_offset) == (0, 1)
+    assert one.read(0, 1 << 20) == b""
+    one.log.flush()
+    one.flushed()
+    assert one.read(0, 1 << 20) != b""
+    assert heard == [0, 1]
 
 
 def test_the_leader_epoch_is_in_what_is_kept() -> None:
