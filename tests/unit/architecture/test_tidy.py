@@ -12,7 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[3]
 MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
 PACKAGES = ("protocol", "coordinator", "client", "spark_connector")
-PURE = ("protocol", "coordinator/group", "coordinator/shard")
+PURE = (
+    "protocol",
+    "coordinator/group",
+    "coordinator/shard",
+    *(f"coordinator/cluster/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
+)
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "structlog", "time", "uvloop"}
 # the shell of the shards narrates to the log; all it decides is in pure files beside it
 IMPURE_ALLOWED = {("coordinator/shard/coordinator.py", "structlog")}
