@@ -80,7 +80,9 @@ async def test_a_peer_that_never_reads_is_idle_even_with_requests_under_way(serv
     peer.ask(2, "later")
     await world.until(lambda: 1 in world.parked)
     world.answer(1)
-    await world.until(lambda: world.connections.sweep(0, 1) == 0 and bool(world.asked.count(-1)))
+    (connection,) = world.connections._here
+    await world.until(lambda: bool(connection._brakes & CHOKED))
+    assert world.connections.sweep(0, 1) == 0
     assert BIG_BYTES * world.asked.count(-1) > 1000
     await world.until(lambda: world.connections.sweep(1000, 1000) == 1)
 
