@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from rota.coordinator.api.node import Call, HangUp
@@ -49,7 +50,8 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes = self._slot_bytes = 0
         self._room_bytes = 0  # of the large frame that is coming in
         self._brakes = 0
-        self._paused = self._resuming = self._flushing = self._waits = False
+        self._paused = self._resuming = self._waits = False
+        self._leaving = False  # somebody will send what is answered, at the end of this turn at the latest
         self._transport: asyncio.Transport | None = None
         self.peer = self.local = ("", 0)
         self.listener = listener
@@ -104,7 +106,7 @@ class Connection(asyncio.Protocol):
 
     def _work(self, frames: list[bytes]) -> None:
         """Serve the frames as far as we may; the rest waits its turn. Replies of one call leave in one write."""
-        done = 0
+        done, self._leaving = 0, True
         try:
             for frame in frames:
                 if done == TURN_REQUESTS_MAX:
@@ -120,7 +122,7 @@ class Connection(asyncio.Protocol):
         except Exception as why:  # noqa: BLE001  # our own mistake in one API: this connection ends, the broker goes on
             self._owner.broken(self, why)
             self.end("our own mistake, logged above")
-        self._flush()
+        self._leave()
         if done < len(frames):
             self._put_off(frames[done:], first=True)
             self._resume_soon()
@@ -138,11 +140,12 @@ class Connection(asyncio.Protocol):
         request, _ = decode(frame, at)
         reply = serve(self._owner.node, call, request)
         if isinstance(reply, Parked) or self._slots:
-            self._queue(Slot(known, correlation_id, len(frame), self._answered), reply)
+            self._queue(Slot(known, correlation_id, len(frame)), reply)
         elif reply is None:
             pass
         elif bulky:
-            self._send(framed(known, correlation_id, reply))
+            pieces = framed(known, correlation_id, reply)
+            self._send(pieces, sum(map(len, pieces)))
         else:
             body = encode(reply)
             size = len(body)
@@ -180,7 +183,7 @@ class Connection(asyncio.Protocol):
             self._answered(slot, reply)
             return
         slot.parked = reply
-        reply.then(slot.answered)
+        reply.then(partial(self._answered, slot))
         if slot.pieces is None:
             if reply.mutes:
                 self._brakes |= MUTED
@@ -199,43 +202,42 @@ class Connection(asyncio.Protocol):
             self._owner.broken(self, why)
             self._transport.abort()
             return
-        if slot is self._slots[0]:
-            self._leave()
-        else:
-            slot.size += size
-            self._slot_bytes += size
-            self._owner.intake.hold(size)
+        self._slot_bytes += size
+        self._owner.intake.hold(size)
+        if not self._leaving and slot is self._slots[0]:
+            self._leaving = True  # replies that become known in one turn leave in one write
+            self._owner.soon(self._leave)
         if parked is not None and parked.mutes:
             self._release(MUTED)
 
     def _leave(self) -> None:
         """Send the replies that nothing is before any more."""
+        self._leaving = False
         slots, gone_bytes = self._slots, 0
-        while slots and slots[0].pieces is not None:
+        while slots and (pieces := slots[0].pieces) is not None:
             slot = slots.popleft()
             gone_bytes += slot.size
-            assert slot.pieces is not None
-            self._send(slot.pieces)
+            self._send(pieces, slot.reply_bytes)
+        self._flush()
+        if not gone_bytes:
+            return
         self._slot_bytes -= gone_bytes
         self._owner.intake.release(gone_bytes)
         if self._brakes & ENDING and not slots:
             self._close()
-            return
-        if self._out and not self._flushing:
-            self._flushing = True  # replies that become known in one turn leave in one write
-            self._owner.soon(self._flush_turn)
-        if self._brakes & FULL and len(slots) * 2 <= self._owner.requests_max:
+        elif self._brakes & FULL and self._has_room():
             self._release(FULL)
 
-    def _send(self, pieces: list[Piece]) -> None:
+    def _has_room(self) -> bool:
+        """Half of what may be under way: a bound that is met again at once would cost two calls a request."""
+        few = len(self._slots) * 2 <= self._owner.requests_max
+        return few and (not self._slots or self._slot_bytes * 2 <= self._owner.connection_bytes_max)
+
+    def _send(self, pieces: list[Piece], size: int) -> None:
         self._out += pieces
-        self._out_bytes += sum(map(len, pieces))
+        self._out_bytes += size
         if self._out_bytes > WRITE_CHUNK_BYTES:
             self._flush()
-
-    def _flush_turn(self) -> None:
-        self._flushing = False
-        self._flush()
 
     def _flush(self) -> None:
         if not self._out:

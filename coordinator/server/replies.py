@@ -6,7 +6,6 @@ A reply that is larger than WRITE_CHUNK_BYTES keeps its record batches as views,
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Any
 
 from rota.coordinator.server.dispatch import Known
@@ -24,27 +23,32 @@ class Slot:
     `size` is what the slot makes us keep: the request, then the reply while others are before it.
     """
 
-    __slots__ = ("correlation_id", "known", "parked", "pieces", "size", "told")
+    __slots__ = ("correlation_id", "known", "parked", "pieces", "reply_bytes", "size")
 
-    def __init__(self, known: Known, correlation_id: int, size: int, told: Callable[[Slot, Any], None]) -> None:
-        self.known, self.correlation_id, self.size, self.told = known, correlation_id, size, told
+    def __init__(self, known: Known, correlation_id: int, size: int) -> None:
+        self.known, self.correlation_id, self.size = known, correlation_id, size
         self.parked: Parked[Any] | None = None
         self.pieces: list[Piece] | None = None
-
-    def answered(self, value: Any) -> None:
-        """Whoever parked the request has its reply."""
-        self.told(self, value)
+        self.reply_bytes = 0
 
     def fill(self, value: Any) -> int:
         """Put the bytes of the reply in; how many they are."""
-        self.pieces = [] if value is None else framed(self.known, self.correlation_id, value)
-        return sum(map(len, self.pieces))
+        self.pieces = pieces = [] if value is None else framed(self.known, self.correlation_id, value)
+        self.reply_bytes = size = sum(map(len, pieces))
+        self.size += size
+        return size
 
 
 def framed(known: Known, correlation_id: int, value: Any) -> list[Piece]:
     """A response with its length and header."""
-    pieces: list[Piece] = known.parts(value) if known.bulky else [known.encode(value)]
-    size = sum(map(len, pieces))
+    if known.bulky:
+        pieces = known.parts(value)
+        return [_lead(known, correlation_id, sum(map(len, pieces))), *pieces]
+    body = known.encode(value)
+    return [_lead(known, correlation_id, len(body)) + body]
+
+
+def _lead(known: Known, correlation_id: int, size: int) -> bytes:
     if known.tagged:
-        return [pack_lead_tagged(size + 5, correlation_id, 0), *pieces]
-    return [pack_lead(size + 4, correlation_id), *pieces]
+        return pack_lead_tagged(size + 5, correlation_id, 0)
+    return pack_lead(size + 4, correlation_id)

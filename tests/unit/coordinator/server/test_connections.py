@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.server.conftest import BIG_BYTES, LIST_GROUPS, Serve, request
 
+from rota.coordinator.server.connection import CHOKED
 from rota.coordinator.server.connections import SWEEP_MS_MAX, SWEEP_MS_MIN, sweep_interval_ms
 
 

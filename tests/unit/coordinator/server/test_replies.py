@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from rota.coordinator.server.dispatch import Dispatcher, Known, Route
 from rota.coordinator.server.replies import Slot, framed
@@ -33,11 +32,10 @@ def test_record_batches_are_not_copied() -> None:
 
 
 def test_a_slot_knows_how_large_its_reply_is() -> None:
-    told: list[tuple[Slot, Any]] = []
-    slot = Slot(known(0), 7, 30, lambda slot, value: told.append((slot, value)))
+    slot = Slot(known(0), 7, 30)
     assert slot.pieces is None
-    slot.answered("value")
-    assert told == [(slot, "value")]
     assert slot.fill(HeartbeatResponse(error_code=0)) == 10
-    assert slot.fill(None) == 0
-    assert slot.pieces == []
+    assert (slot.size, slot.reply_bytes) == (40, 10)
+    silent = Slot(known(0), 7, 30)
+    assert silent.fill(None) == 0
+    assert (silent.size, silent.pieces) == (30, [])
