@@ -2,8 +2,8 @@
 
 Laws
     L1   An acknowledged record stays at its offset; the high watermark only grows.
-    P1   A storage failure takes this partition offline, with its reason, and harms no other.
-    P2   Whoever waits is told after every append, and when the partition goes offline or away.
+    A1   A storage failure takes this partition offline, with its reason, and harms no other.
+    A2   Whoever waits is told after every append, and when the partition goes offline or away.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The partitions that live on this broker: a log for each, opened, closed and removed as the topics change.
 
 Laws
-    P1  A storage failure takes one partition offline, with its reason in the log, and harms no other.
-    P3  A deleted topic's records never appear under a later topic of the same name.
-    P4  Upkeep does at most a slice of work per call, so that nobody waits for it.
+    A1  A storage failure takes one partition offline, with its reason in the log, and harms no other.
+    A3  A deleted topic's records never appear under a later topic of the same name.
+    A4  Upkeep does at most a slice of work per call, so that nobody waits for it.
 """
 
 from __future__ import annotations

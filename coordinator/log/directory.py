@@ -11,7 +11,7 @@
 Laws
     Two brokers never run on one directory.
     A folder is deleted only under a `-delete` name, so that a half deleted log is never opened.
-    A log whose topic id is not the one asked for is another topic's: it is deleted, never shown (P3).
+    A log whose topic id is not the one asked for is another topic's: it is deleted, never shown (A3).
 """
 
 from __future__ import annotations
