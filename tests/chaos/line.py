@@ -44,7 +44,11 @@ class Line:
         return answer
 
     async def ask(self, request: Any, version: int) -> Any:
-        return await asyncio.wait_for(self.send(request, version), ANSWER_S_MAX)
+        """The answer. Raises ConnectionError when the connection broke before it."""
+        answer = await asyncio.wait_for(self.send(request, version), ANSWER_S_MAX)
+        if answer is None:
+            raise ConnectionError("cut")
+        return answer
 
     async def close(self) -> None:
         self._writer.close()

@@ -33,6 +33,13 @@ async def open_line(address: str) -> Line:
     return line
 
 
+async def with_topic(address: str) -> None:
+    """Have the topic "t"."""
+    line = await open_line(address)
+    await create_topic(line, partitions=4)
+    await line.close()
+
+
 async def create_topic(line: Line, name: str = "t", partitions: int = 3) -> bytes:
     """Its id."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
