@@ -12,30 +12,38 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages import describe_quorum as wire
+from rota.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
+from rota.protocol.messages.describe_quorum import Node as Voter
 
 METADATA: Final = "__cluster_metadata"
 LISTENER: Final = "PLAINTEXT"
 
 
-def describe_quorum(node: Node, call: Call, request: wire.DescribeQuorumRequest) -> wire.DescribeQuorumResponse:
+def describe_quorum(node: Node, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """The one voter, and how far it is."""
-    listener = wire.Listener(name=LISTENER, host=call.reached_host, port=call.reached_port)
-    me = wire.Node(node_id=node.config.node_id, listeners=(listener,))
+    listener = Listener(name=LISTENER, host=call.reached_host, port=call.reached_port)
+    me = Voter(node_id=node.config.node_id, listeners=(listener,))
     knows_me = any(topic.topic_name == METADATA for topic in request.topics)
     topics = tuple(
-        wire.TopicData(
+        TopicData(
             topic_name=topic.topic_name,
             partitions=tuple(_partition(node, topic.topic_name, asked.partition_index) for asked in topic.partitions),
         )
         for topic in request.topics
     )
-    return wire.DescribeQuorumResponse(error_message="", topics=topics, nodes=(me,) if knows_me else ())
+    return DescribeQuorumResponse(error_message="", topics=topics, nodes=(me,) if knows_me else ())
 
 
-def _partition(node: Node, name: str, index: int) -> wire.PartitionData:
+def _partition(node: Node, name: str, index: int) -> PartitionData:
     if (name, index) != (METADATA, 0):
-        return wire.PartitionData(
+        return PartitionData(
             partition_index=index,
             error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             error_message="This server does not host this topic-partition.",
@@ -44,13 +52,13 @@ def _partition(node: Node, name: str, index: int) -> wire.PartitionData:
             high_watermark=0,
         )
     end, now_ms = node.topics.store.last_change, node.now_ms()
-    me = wire.ReplicaState(
+    me = ReplicaState(
         replica_id=node.config.node_id,
         log_end_offset=end,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,
     )
-    return wire.PartitionData(
+    return PartitionData(
         partition_index=index,
         error_message="",
         leader_id=node.config.node_id,
