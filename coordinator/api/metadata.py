@@ -4,8 +4,8 @@ v1 no topics and all topics told apart, controller · v2 cluster id · v4 may fo
 v7 leader epochs (KIP-320) · v8 authorized operations (KIP-430) · v9 flexible · v10 topic ids (KIP-516)
 v11 no cluster operations any more · v12 topics by id · v13 an error for the whole request
 
-A missing topic is created when the request and auto.create.topics.enable allow it, and is in the same answer: Kafka
-answers UNKNOWN_TOPIC_OR_PARTITION once and has the client ask again.
+A missing topic is created when the request and auto.create.topics.enable allow it. As in Kafka this answer still calls
+it unknown, and the client asks again: kafka-go asks so whether a topic it deleted is gone.
 """
 
 from __future__ import annotations
@@ -83,17 +83,15 @@ def _to_create(node: Node, request: MetadataRequest, names: list[str]) -> list[s
 async def _created(
     node: Node, call: Call, request: MetadataRequest, names: list[str], missing: list[str]
 ) -> MetadataResponse:
-    refused: dict[str, ErrorCode] = {}
-    for name in missing:
-        code = await _create(node, name)
-        if code is not ErrorCode.NONE:
-            refused[name] = code
-    return _answer(node, call, request, _by_names(node, names, refused))
+    told = {name: await _create(node, name) for name in missing}
+    return _answer(node, call, request, _by_names(node, names, told))
 
 
 async def _create(node: Node, name: str) -> ErrorCode:
+    """What the answer says of it: unknown when it exists from now on, else why it does not."""
     if name == CONSUMER_OFFSETS:
-        return ErrorCode.NONE if node.groups.found() else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        node.groups.found()
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if name in RESERVED:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     partitions, replication = auto_create_counts(node)
@@ -103,17 +101,17 @@ async def _create(node: Node, name: str) -> ErrorCode:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # clients ask again
     if isinstance(made, Refusal) and made.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
         return made.code
-    return ErrorCode.NONE
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 # ---- the answer
 
 
-def _by_names(node: Node, names: Iterable[str], refused: dict[str, ErrorCode]) -> list[MetadataResponseTopic]:
+def _by_names(node: Node, names: Iterable[str], told: dict[str, ErrorCode]) -> list[MetadataResponseTopic]:
     found = []
     for name in names:
-        topic = node.topics.get(name)
-        found.append(_missing(name, refused.get(name)) if topic is None else _topic(node, topic))
+        topic = None if name in told else node.topics.get(name)
+        found.append(_missing(name, told.get(name)) if topic is None else _topic(node, topic))
     return found
 
 

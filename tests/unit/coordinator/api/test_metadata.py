@@ -106,13 +106,17 @@ def test_unknown_and_wrong_names() -> None:
     assert world.node.topics.names() == ["t"]
 
 
-def test_a_missing_topic_is_created_and_in_the_same_answer() -> None:
+def test_a_missing_topic_is_created_and_shown_to_whom_asks_again() -> None:
     world = World({"num.partitions": "3"})
     world.topic("t")
     reply = ask(world, asked("new", "t", "a b"), 9, create=True)
-    assert codes(reply) == {"new": 0, "t": 0, "a b": ErrorCode.INVALID_TOPIC_EXCEPTION}
-    assert len(reply.topics[0].partitions) == 3
+    unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert codes(reply) == {"new": unknown, "t": 0, "a b": invalid}
+    assert reply.topics[0].partitions == ()
     assert world.partition("new", 2).high_watermark == 0
+    again = ask(world, asked("new"), 9, create=True)
+    assert codes(again) == {"new": 0}
+    assert len(again.topics[0].partitions) == 3
 
 
 def test_creation_needs_the_broker_too() -> None:
@@ -129,9 +133,10 @@ def test_a_creation_that_is_refused_says_why() -> None:
 
 def test_the_offsets_topic_is_created_as_its_own_kind() -> None:
     world = GroupWorld()
-    reply = ask(world, asked("__consumer_offsets", "__transaction_state"), 9, create=True)
-    assert codes(reply) == {"__consumer_offsets": 0, "__transaction_state": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    assert all(topic.is_internal for topic in reply.topics)
+    for code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE):
+        reply = ask(world, asked("__consumer_offsets", "__transaction_state"), 9, create=True)
+        assert codes(reply) == {"__consumer_offsets": code, "__transaction_state": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        assert all(topic.is_internal for topic in reply.topics)
     assert len(reply.topics[0].partitions) == 4
 
 
