@@ -1,0 +1,193 @@
+"""kill -9 in every phase of a rebalance: generations are not given twice, nobody stale gets in. G1-G4, R15."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.chaos.daemon import Daemon
+from tests.chaos.line import Line
+from tests.chaos.requests import open_line, with_topic
+from tests.simulation.member import Member, Trace
+
+from rota.protocol.errors import ErrorCode
+
+SETTLE_S_MAX = 15.0
+
+
+class Cast:
+    """Members and their connections; all of them lose theirs when the broker crashes."""
+
+    def __init__(self, daemon: Daemon, trace: Trace) -> None:
+        self.daemon, self.trace = daemon, trace
+        self.lines: dict[Member, Line] = {}
+
+    def member(self, name: str, **more: Any) -> Member:
+        return Member("g", self.trace, Random(name), **more)
+
+    async def line(self, member: Member) -> Line:
+        """Its own, opened anew when the last one broke."""
+        line = self.lines.get(member)
+        if line is None or line.is_cut:
+            if line is not None:
+                await line.close()
+            line = self.lines[member] = await open_line(self.daemon.address)
+        return line
+
+    async def tell(self, member: Member, request: Any, version: int) -> Any:
+        """Ask, and have the member hear the answer; None when the broker is gone."""
+        answer = await (await self.line(member)).send(request, version)
+        member.heard(request, answer, time.monotonic())
+        return answer
+
+    async def step(self, member: Member) -> Any:
+        return await self.tell(member, *member.next(time.monotonic()))
+
+    async def beat(self, member: Member) -> ErrorCode:
+        return ErrorCode((await self.tell(member, member.heartbeat(), 4)).error_code)
+
+    async def commit(self, member: Member, partition: int, generation: int) -> ErrorCode:
+        answer = await self.tell(member, member.commit_as(time.monotonic(), partition, generation), 8)
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+    async def settle(self, *members: Member) -> None:
+        """Until all are in, and own everything between them."""
+
+        def is_settled() -> bool:
+            inside = all(member.state == "inside" for member in members)
+            owned = sorted(partition for member in members for partition in member.owned)
+            return inside and owned == list(range(3)) and len({member.generation for member in members}) == 1
+
+        async with asyncio.timeout(SETTLE_S_MAX), asyncio.TaskGroup() as tasks:
+            for member in members:
+                tasks.create_task(self._until(member, is_settled))
+
+    async def _until(self, member: Member, is_settled: Any) -> None:
+        while not is_settled():
+            if member.state == "inside":
+                if await self.beat(member) is ErrorCode.NONE:
+                    await asyncio.sleep(0.005)
+            else:
+                await self.step(member)
+
+    async def close(self) -> None:
+        for member, line in self.lines.items():
+            member.claim(time.monotonic())
+            await line.close()
+
+
+@pytest.fixture
+async def cast(tmp_path: Path) -> Any:
+    async with AsyncExitStack() as stack:
+        daemon = await stack.enter_async_context(Daemon(tmp_path / "data"))
+        await with_topic(daemon.address)
+        cast = Cast(daemon, Trace())
+        stack.push_async_callback(cast.close)
+        yield cast
+    cast.trace.check()
+
+
+async def until_parked(cast: Cast, witness: Member) -> None:
+    """The next member's join has arrived when one that is in is told of the rebalance."""
+    request, version = witness.heartbeat(), 4
+    line = await cast.line(witness)
+    while (await line.ask(request, version)).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+        await asyncio.sleep(0.002)
+
+
+async def test_killed_while_joins_are_parked(cast: Cast) -> None:
+    first, second = cast.member("first"), cast.member("second")
+    await cast.settle(first)
+    await cast.step(second)  # is given its id
+    parked = asyncio.create_task(cast.step(second))
+    await until_parked(cast, first)
+    await cast.daemon.crash()
+    assert await parked is None
+    generation = first.generation
+    assert await cast.beat(first) is ErrorCode.NONE  # the rebalance is forgotten, its generation is not
+    assert await cast.commit(first, 0, generation) is ErrorCode.NONE
+    await cast.settle(first, second)
+    assert first.generation > generation
+    assert await cast.commit(first, 0, generation) is ErrorCode.ILLEGAL_GENERATION
+
+
+async def test_killed_between_join_and_sync(cast: Cast) -> None:
+    first, second = cast.member("first"), cast.member("second")
+    await cast.settle(first)
+    await cast.step(second)
+    parked = asyncio.create_task(cast.step(second))
+    await until_parked(cast, first)
+    before = first.generation
+    await cast.tell(first, first.join(), 9)
+    await parked
+    generation = second.generation
+    assert (first.state, second.state, generation) == ("joined", "joined", before + 1)
+    await cast.daemon.crash()
+    assert await cast.commit(first, 0, before) is ErrorCode.ILLEGAL_GENERATION
+    await cast.settle(first, second)
+    assert first.generation >= generation
+
+
+async def test_killed_while_a_sync_is_parked(cast: Cast) -> None:
+    first, second = cast.member("first"), cast.member("second")
+    await cast.settle(first)
+    await cast.step(second)
+    parked = asyncio.create_task(cast.step(second))
+    await until_parked(cast, first)
+    await cast.tell(first, first.join(), 9)
+    await parked
+    follower = second if first.members else first
+    waits = asyncio.create_task(cast.step(follower))
+    await asyncio.sleep(0.02)
+    await cast.daemon.crash()
+    assert await waits is None
+    await cast.settle(first, second)
+
+
+async def test_a_static_member_keeps_its_part(cast: Cast) -> None:
+    first, second = cast.member("first", instance="i-1"), cast.member("second", instance="i-2")
+    await cast.settle(first, second)
+    await cast.daemon.crash()
+    assert await cast.beat(first) is ErrorCode.NONE
+    first.claim(time.monotonic())
+    again = cast.member("again", instance="i-1")
+    await cast.step(again)
+    await cast.step(again)
+    assert (again.generation, again.owned) == (first.generation, first.owned)
+    assert again.member_id != first.member_id
+    line = await cast.line(first)
+    assert (await line.ask(first.heartbeat(), 4)).error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert await cast.beat(second) is ErrorCode.NONE
+    first.owned = ()
+    await cast.daemon.crash()
+    assert await cast.beat(again) is ErrorCode.NONE
+    assert (await (await cast.line(first)).ask(first.heartbeat(), 4)).error_code == ErrorCode.FENCED_INSTANCE_ID
+
+
+async def live(cast: Cast, member: Member, random: Random) -> None:
+    """Until the broker dies. Whoever left comes back as somebody else."""
+    line = await cast.line(member)
+    while not line.is_cut:
+        if member.state == "left":
+            member.member_id, member.state = "", "outside"
+        await cast.step(member)
+        await asyncio.sleep(random.random() / 100)
+
+
+async def test_members_come_and_go_while_brokers_die(seed: int, cast: Cast) -> None:
+    random = Random(seed)
+    members = [cast.member(f"{seed}-{at}", session_ms=1_500, instance="i" if at == 0 else None) for at in range(4)]
+    for _ in range(4):
+        async with asyncio.TaskGroup() as tasks:
+            for member in members:
+                tasks.create_task(live(cast, member, random))
+            await asyncio.sleep(0.05 + random.random() / 3)
+            cast.daemon.kill()
+        await cast.daemon.start()
+    await cast.settle(*members)
+    assert len(cast.trace.told) > len(members)
