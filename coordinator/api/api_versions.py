@@ -4,7 +4,8 @@ v1 throttle time · v3 flexible, client software, features (KIP-584) · v4 featu
 
 The list is `routes.SERVES`: only what works. Produce is advertised from 0, because librdkafka decides on compression by
 it (KAFKA-18659), though 0-2 are refused. No feature is finalised: group.version and transaction.version would promise
-KIP-848 and transactions. A version that we do not know is answered in version 0 with UNSUPPORTED_VERSION and the list.
+KIP-848 and transactions. Both are supported at level 0, which version 3 has no way to say. A version that we do not
+know is answered in version 0 with UNSUPPORTED_VERSION and the list.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from rota.protocol.registry import APIS
 
 KEY: Final = 18
 PRODUCE: Final = 0
 PRODUCE_ADVERTISED_FROM: Final = 0
+# name: (lowest, highest level). 0: groups of the classic protocol alone; no transactions
+FEATURES: Final = {"group.version": (0, 0), "transaction.version": (0, 0)}
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 
 
@@ -27,7 +30,7 @@ def api_versions(node: Node, call: Call, request: ApiVersionsRequest) -> ApiVers
     """What this broker speaks."""
     if call.version >= 3 and not _is_named(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=_served())
+    return ApiVersionsResponse(api_keys=_served(), supported_features=_features() if call.version >= 4 else ())
 
 
 def stranger(node: Node, call: Call) -> ApiVersionsResponse:
@@ -38,6 +41,13 @@ def stranger(node: Node, call: Call) -> ApiVersionsResponse:
 def _is_named(request: ApiVersionsRequest) -> bool:
     names = request.client_software_name, request.client_software_version
     return all(_SOFTWARE.fullmatch(name) for name in names)
+
+
+def _features() -> tuple[SupportedFeatureKey, ...]:
+    return tuple(
+        SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+        for name, (lowest, highest) in FEATURES.items()
+    )
 
 
 def _served() -> tuple[ApiVersion, ...]:

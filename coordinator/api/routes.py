@@ -48,7 +48,9 @@ SERVES: Final[dict[int, str]] = {
     46: "list_partition_reassignments",
     47: "offset_delete",
     55: "describe_quorum",
+    57: "update_features",
     60: "describe_cluster",
+    61: "describe_producers",
     74: "list_config_resources",
     75: "describe_topic_partitions",
 }

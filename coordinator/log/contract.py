@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rota.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from rota.coordinator.log.producers import Producers
 from rota.protocol.records.batch import Codec
 
 Pair = tuple[bytes | None, bytes | None]  # key and value of a record; a value of None is a tombstone
@@ -90,6 +93,10 @@ class Log(Protocol):
     """One partition's records. Synchronous: a write goes to the page cache, a read comes from it."""
 
     config: LogConfig
+
+    @property
+    def producers(self) -> Producers:
+        """The idempotent producers that wrote here, as far as the log remembers them."""
 
     @property
     def log_start_offset(self) -> int:

@@ -1,0 +1,66 @@
+"""DescribeProducers, key 61, version 0.
+
+v0 flexible from the start (KIP-664)
+
+A transaction is never under way here: its start offset and its coordinator's epoch are -1.
+"""
+
+from __future__ import annotations
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.cluster.topic_names import wrong_with
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.producers import Producer
+from rota.coordinator.server.places import Places
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+
+def describe_producers(node: Node, call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """The idempotent producers that each partition's log remembers."""
+    places = Places(node.topics, node.partitions)
+    return DescribeProducersResponse(
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(_partition(places, topic.name, index) for index in topic.partition_indexes),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _partition(places: Places, name: str, index: int) -> PartitionResponse:
+    partition = places.find((name, index))
+    if partition is None:
+        code, why = _missing(places, name, index)
+        return PartitionResponse(partition_index=index, error_code=code, error_message=why)
+    try:
+        producers = partition.log.producers.all()
+    except StorageFailed:
+        return PartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    return PartitionResponse(partition_index=index, active_producers=tuple(map(_state, producers)))
+
+
+def _missing(places: Places, name: str, index: int) -> tuple[ErrorCode, str | None]:
+    why = wrong_with(name)
+    if why is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}"
+    return places.missing((name, index)), None
+
+
+def _state(producer: Producer) -> ProducerState:
+    return ProducerState(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        last_sequence=producer.last_sequence,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=producer.transaction_first_offset,
+    )
