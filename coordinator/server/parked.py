@@ -7,7 +7,7 @@ Law
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class Parked(Generic[T]):
         """The same reply in another shape (a body of the group machine as a wire message)."""
         shaped: Parked[U] = Parked(mutes=self.mutes)
         shaped._abandoned = self.abandon
-        self.then(lambda value: shaped.answer(shape(value)))
+        self.then(lambda value: shaped.answer(shaped_or_mistake(shape, value)))
         return shaped
 
     def on_abandon(self, call: Callable[[], None]) -> None:
@@ -64,3 +64,11 @@ class Parked(Generic[T]):
 
 
 U = TypeVar("U")
+
+
+def shaped_or_mistake(shape: Callable[[T], U], value: T) -> U:
+    """A mistake in `shape` travels as the reply: who sends it ends that connection, and who answered is not harmed."""
+    try:
+        return shape(value)
+    except Exception as mistake:  # noqa: BLE001  # told where it is sent
+        return cast(U, mistake)

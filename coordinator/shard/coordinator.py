@@ -212,6 +212,11 @@ class Coordinator:
         self.timelines.add(group_id, self.now_ms(), note)
         log.info(note.event, **note.fields)
 
+    def broken(self, shard: Shard, mistake: Exception) -> None:
+        log.error("Shard made a mistake; its groups are loaded again", shard=shard.index, exc_info=mistake)
+        shard.abandon(ErrorCode.NOT_COORDINATOR)
+        self.lead([shard.index])
+
     def failed(self, shard: Shard, cause: Exception) -> None:
         """P1. Only this shard is down; it is loaded again and again, and told of once for each cause."""
         if self._told_down.get(shard.index) != str(cause):

@@ -5,6 +5,7 @@ Laws
     G4  Every parked request is answered exactly once, whatever becomes of the shard.
     Records of one loop turn go to the log as one write; the replies that wait for it leave together.
     A failed append throws the shard away: what was decided but not written never happened. There is no undo.
+    So does a mistake of ours in a step: what half a step left behind is worth nothing.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ class Shell(Protocol):
     def failed(self, shard: Shard, cause: StorageFailed) -> None:
         """The shard lost its log and everything it held: load it again."""
 
+    def broken(self, shard: Shard, mistake: Exception) -> None:
+        """Our own mistake in a step: throw the shard away and load it again."""
+
 
 class Shard:
     """The owner of some groups. Synchronous: nothing awaits between reading and writing state; there are no locks."""
@@ -88,7 +92,7 @@ class Shard:
         """Step one request; the Parked is answered already when nothing had to be waited for."""
         parked: Parked[Any] = Parked(mutes=mutes)
         self._waiting[token] = (parked, refusal)
-        self.perform(group, group.step(event, self._shell.now_ms()))
+        self.tell(group, event)
         return parked
 
     def commit(
@@ -114,8 +118,11 @@ class Shard:
         return self.when_settled(shape(_NONE), shape)
 
     def tell(self, group: Group, event: Event) -> None:
-        """Step an event that nobody waits for."""
-        self.perform(group, group.step(event, self._shell.now_ms()))
+        """Step an event. Our own mistake in it stops the shard, which is then what its log says."""
+        try:
+            self.perform(group, group.step(event, self._shell.now_ms()))
+        except Exception as mistake:  # noqa: BLE001  # whatever it is: half a step must not stay
+            self._shell.broken(self, mistake)
 
     @property
     def settled(self) -> bool:

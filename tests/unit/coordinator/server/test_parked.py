@@ -57,3 +57,14 @@ def test_after_the_answer_nobody_goes_away_any_more() -> None:
     parked.answer(7)
     parked.abandon()
     assert gone == []
+
+
+def test_a_mistake_in_a_shape_harms_nobody_who_answers() -> None:
+    parked: Parked[int] = Parked()
+
+    def mistaken(value: int) -> str:
+        raise RuntimeError("no shape")
+
+    shaped = parked.map(mistaken)
+    parked.answer(7)
+    assert isinstance(shaped.value, RuntimeError)

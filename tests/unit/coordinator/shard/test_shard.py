@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from structlog.testing import capture_logs
+
+from rota.coordinator.group.machine import Group
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.shard.shard import ShardState
 from rota.protocol.errors import ErrorCode
@@ -104,3 +108,27 @@ def test_a_timer_of_a_group_that_is_gone_rings_for_nobody(world: Any) -> None:
 def test_a_vacant_group_is_not_kept(world: Any) -> None:
     assert world.join("g", "unknown-member").value.error is ErrorCode.UNKNOWN_MEMBER_ID
     assert "g" not in world.shard("g").groups
+
+
+def test_our_own_mistake_in_a_step_stops_the_shard_which_is_then_what_its_log_says(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.commit("g", 1)
+    world.turn()
+    joined = world.member("g")
+    waiting = world.join("g", "", "m-2")
+    shard = world.shard("g")
+
+    def mistaken(self: Group, event: object, now_ms: int) -> list[object]:
+        raise RuntimeError("a step that nobody wrote a test for")
+
+    with monkeypatch.context() as patch, capture_logs() as told:
+        patch.setattr(Group, "step", mistaken)
+        answer = world.leave("g", joined.member_id)
+    assert answer.value.error is ErrorCode.NOT_COORDINATOR
+    assert waiting.value.error is ErrorCode.NOT_COORDINATOR
+    assert any("mistake" in line["event"] and line["shard"] == shard.index for line in told)
+    world.turn()
+    assert shard.state is ShardState.READY
+    assert world.offset("g") == 1
+    assert world.shard("g").groups["g"].generation == joined.generation
