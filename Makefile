@@ -38,6 +38,7 @@ sim: $(VENV)/.ready
 docs: $(VENV)/.ready
 	$(PY) -m rota.protocol.registry > docs/APIS.md
 	$(PY) -m rota.coordinator.group.states > docs/GROUP_STATES.md
+	$(PY) -m rota.coordinator.config.page > docs/SETTINGS.md
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -191,7 +191,7 @@ class Broker:
         return partition
 
     def _found_offsets_topic(self) -> bool:
-        """Create it unless it is there. A lone broker keeps one copy, whatever offsets.topic.replication.factor says."""
+        """Create it unless it is there. A lone broker keeps one copy, whatever the replication factor says."""
         if CONSUMER_OFFSETS in self.topics:
             return True
         live = len(self.topics.brokers)
