@@ -1,6 +1,7 @@
 """DescribeQuorum, key 55, versions 0-2.
 
-v0 flexible (KIP-595) · v1 when a replica last fetched and was in step (KIP-836) · v2 messages, addresses, directory ids (KIP-853)
+v0 flexible (KIP-595) · v1 when a replica last fetched and was in step (KIP-836)
+v2 messages, addresses, directory ids (KIP-853)
 """
 
 from __future__ import annotations
