@@ -11,6 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.chaos.line import Line
+
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+
 START_S_MAX = 20.0
 STOP_S_MAX = 20.0
 # sessions outlive every test, so that nobody is removed for its silence
@@ -26,6 +31,7 @@ class Daemon:
         self.settings = SETTINGS | {name.replace("_", "."): value for name, value in settings.items()}
         self.address = ""
         self.process: subprocess.Popen[bytes] | None = None
+        self._lines: list[Line] = []
 
     @property
     def command(self) -> list[str]:
@@ -50,12 +56,23 @@ class Daemon:
             error.add_note(self.log.read_text(errors="replace")[-4000:])
         if self.process is not None:
             self.kill()
+        for line in self._lines:
+            await line.close()
 
     async def start(self) -> None:
         """Returns when it answers."""
-        line = await asyncio.wait_for(asyncio.to_thread(_line, self._spawn()), START_S_MAX)
-        assert line, f"the broker did not start: {self.log.read_text(errors='replace')[-4000:]}"
-        self.address = line
+        self.address = await asyncio.wait_for(asyncio.to_thread(_line, self._spawn()), START_S_MAX)
+        if not self.address:
+            self.kill()
+            raise AssertionError(f"the broker did not start: {self.log.read_text(errors='replace')[-4000:]}")
+
+    async def line(self) -> Line:
+        """A connection, and groups that answer: the coordinator is there, its shards are loaded."""
+        line = await Line.open(self.address)
+        self._lines.append(line)
+        found = await line.ask(FindCoordinatorRequest(key="g"), 2)
+        assert found.error_code == ErrorCode.NONE
+        return line
 
     def _spawn(self) -> int:
         """The descriptor on which it will say where it listens."""

@@ -9,7 +9,6 @@ from tests.chaos.line import Line
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -23,21 +22,6 @@ from rota.protocol.records.record import Record, read_records, write_batch
 
 NOW_MS = 1_700_000_000_000
 FETCH_BYTES_MAX = 64 << 20
-
-
-async def open_line(address: str) -> Line:
-    """A connection, and groups that answer: the coordinator is there, its shards are loaded."""
-    line = await Line.open(address)
-    found = await line.ask(FindCoordinatorRequest(key="g"), 2)
-    assert found.error_code == ErrorCode.NONE
-    return line
-
-
-async def with_topic(address: str) -> None:
-    """Have the topic "t"."""
-    line = await open_line(address)
-    await create_topic(line, partitions=4)
-    await line.close()
 
 
 async def create_topic(line: Line, name: str = "t", partitions: int = 3) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.chaos.daemon import Daemon
 from tests.chaos.line import Line
-from tests.chaos.requests import commit, committed, open_line, with_topic
+from tests.chaos.requests import commit, committed, create_topic
 from tests.simulation.history import Op
 from tests.simulation.member import Trace
 
@@ -62,9 +62,9 @@ async def test_acknowledged_commits_survive(seed: int, flush: str | None, tmp_pa
     settings = {} if flush is None else {"log_flush_interval_messages": flush}
     writers = [Writer(f"g{at % 2}", at) for at in range(LINES)]
     async with Daemon(tmp_path / "data", **settings) as daemon:
-        await with_topic(daemon.address)
+        await create_topic(await daemon.line(), partitions=4)
         for _ in range(3):
-            lines = [await open_line(daemon.address) for _ in writers]
+            lines = [await daemon.line() for _ in writers]
             begun = sum(writer.acknowledged for writer in writers)
             async with asyncio.TaskGroup() as tasks:
                 for writer, line in zip(writers, lines, strict=True):
@@ -72,12 +72,10 @@ async def test_acknowledged_commits_survive(seed: int, flush: str | None, tmp_pa
                 await until(writers, begun + random.randrange(1, 500))
                 await asyncio.sleep(random.random() / 100)
                 await daemon.crash()
-            line = await open_line(daemon.address)
+            line = await daemon.line()
             for writer in writers:
                 await writer.check(line)
             assert await committed(line, "g0", LINES) == (-1, "")
-            for each in [*lines, line]:
-                await each.close()
 
 
 class Client:
@@ -116,19 +114,16 @@ async def test_fetches_linearise_with_commits_across_crashes(seed: int, tmp_path
     random, trace = Random(seed), Trace()
     clients = [Client(Random(f"{seed}-{at}"), trace) for at in range(LINES)]
     async with Daemon(tmp_path / "data") as daemon:
-        await with_topic(daemon.address)
+        await create_topic(await daemon.line(), partitions=4)
         for _ in range(3):
-            lines = [await open_line(daemon.address) for _ in clients]
+            lines = [await daemon.line() for _ in clients]
             async with asyncio.TaskGroup() as tasks:
                 for client, line in zip(clients, lines, strict=True):
                     tasks.create_task(client.work(line))
                 await asyncio.sleep(0.02 + random.random() / 10)
                 await daemon.crash()
-            for line in lines:
-                await line.close()
-        line = await open_line(daemon.address)
+        line = await daemon.line()
         for partition in range(3):
             await clients[0]._read(line, partition)
-        await line.close()
     assert len(trace.ops) == 3
     trace.check()

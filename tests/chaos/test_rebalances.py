@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from tests.chaos.daemon import Daemon
 from tests.chaos.line import Line
-from tests.chaos.requests import open_line, with_topic
+from tests.chaos.requests import create_topic
 from tests.simulation.member import Member, Trace
 
 from rota.protocol.errors import ErrorCode
@@ -34,9 +33,7 @@ class Cast:
         """Its own, opened anew when the last one broke."""
         line = self.lines.get(member)
         if line is None or line.is_cut:
-            if line is not None:
-                await line.close()
-            line = self.lines[member] = await open_line(self.daemon.address)
+            line = self.lines[member] = await self.daemon.line()
         return line
 
     async def tell(self, member: Member, request: Any, version: int) -> Any:
@@ -75,20 +72,18 @@ class Cast:
             else:
                 await self.step(member)
 
-    async def close(self) -> None:
-        for member, line in self.lines.items():
+    def end(self) -> None:
+        for member in self.lines:
             member.claim(time.monotonic())
-            await line.close()
 
 
 @pytest.fixture
 async def cast(tmp_path: Path) -> Any:
-    async with AsyncExitStack() as stack:
-        daemon = await stack.enter_async_context(Daemon(tmp_path / "data"))
-        await with_topic(daemon.address)
+    async with Daemon(tmp_path / "data") as daemon:
+        await create_topic(await daemon.line(), partitions=4)
         cast = Cast(daemon, Trace())
-        stack.push_async_callback(cast.close)
         yield cast
+        cast.end()
     cast.trace.check()
 
 
