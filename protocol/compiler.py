@@ -16,6 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import construct as c
+
+from rota.protocol.constructs import Shape
 from rota.protocol.reading import Reader
 from rota.protocol.source import Source
 from rota.protocol.wire import layout
@@ -50,13 +53,18 @@ def codec(message: type[M], version: int) -> Codec[M]:
     return found
 
 
-def field_writer(message: type, version: int, lead: bytes = b"") -> Callable[..., bytes]:
+def field_writer(
+    message: type, version: int, lead: bytes = b"", only: tuple[str, ...] | None = None
+) -> Callable[..., bytes]:
     """`pack(*fields)`: `lead` and then what `encode` gives for a message of these fields, without making one.
 
-    The fields are those of that version in the order of their declaration, the tagged ones last. Made anew each time.
+    The fields are those of that version in the order of their declaration, the tagged ones last; or `only` some that
+    stand side by side, so that what changes seldom need not be written again. Made anew each time.
     """
-    emitted = Source()
-    Writer(emitted).fields(layout(message, version), lead)
+    node, emitted = layout(message, version), Source()
+    if only is not None:
+        node = Shape(c.Struct(*(part for part in node.subcon.subcons if part.name in only)), message)
+    Writer(emitted).fields(node, lead)
     return emitted.functions(f"<fields of {message.__name__} v{version}>")["pack"]
 
 

@@ -115,6 +115,15 @@ def encode_value(value: Value, version: int) -> bytes:
 
 
 @cache
+def offset_key_writers() -> tuple[Callable[[str, str], bytes], Callable[[int], bytes]]:
+    """`encode_key` of an OffsetCommitKey in two steps: of the group and the topic, and then of the partition."""
+    return (
+        field_writer(OffsetCommitKey, _OFFSET_TYPE, _PREFIX.pack(_OFFSET_TYPE), only=("group", "topic")),
+        field_writer(OffsetCommitKey, _OFFSET_TYPE, only=("partition",)),
+    )
+
+
+@cache
 def offset_writer(version: int) -> Callable[..., bytes]:
     """`encode_value` of an OffsetCommitValue from its fields by position, in the order that the version has them."""
     return field_writer(OffsetCommitValue, version, _PREFIX.pack(version))

@@ -37,7 +37,8 @@ class Writer:
 
     def fields(self, node: Shape, lead: bytes) -> None:
         """Emit `pack`: as `encode` behind the bytes `lead`, of the fields themselves by position."""
-        self._piece(repr(lead))
+        if lead:
+            self._piece(repr(lead))
         self.function("pack", node, "join(o)", value="", of=", ".join(_names(node)))
 
     def function(
@@ -54,8 +55,8 @@ class Writer:
             source.line(1, f"return {result}")
         else:
             self._pack()
-            source.line(1, f"return join(({', '.join(self._pending)},))" if self._pending else "return b''")
-            self._pending.clear()
+            pieces, self._pending = self._pending or ["b''"], []
+            source.line(1, f"return join(({', '.join(pieces)}))" if len(pieces) > 1 else f"return {pieces[0]}")
 
     def _pack(self) -> None:
         """Close the run of fixed fields: one `pack` for all of them."""

@@ -7,6 +7,7 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue, Record
@@ -16,18 +17,38 @@ from rota.protocol.wire import UUID_ZERO
 
 Encoded = tuple[bytes | None, bytes | None]  # key and value; a None value is a tombstone
 NO_EXPIRY = -1
-REMEMBERED_KEYS_MAX = 65_536  # whoever commits an offset commits it again
+REMEMBERED_KEYS_MAX = 65_536  # whoever commits offsets of a topic does it again
 
 
 def encode(record: Record) -> Encoded:
     """One record as Kafka writes it: offsets as value v4 (v1 with an expiry), groups as value v3."""
     if type(record) is OffsetRecord:
-        offset = record.value
-        key = _offset_key(record.group_id, record.topic, record.partition)
-        return key, None if offset is None else _offset_value(offset)
+        return encode_offsets((record,))[0]
     assert type(record) is GroupRecord
     value = record.value
     return wire.encode_key(wire.GroupMetadataKey(group=record.group_id)), None if value is None else _group_value(value)
+
+
+def encode_offsets(records: Iterable[OffsetRecord]) -> list[Encoded]:
+    """Offsets, which come by the dozen and mostly of one topic."""
+    last = wire.offset_key_writers()[1]
+    write = wire.offset_writer(wire.OFFSET_VERSION)
+    encoded: list[Encoded] = []
+    lead, group_id, topic = b"", None, None
+    for record in records:
+        if record.topic is not topic or record.group_id is not group_id:
+            group_id, topic = record.group_id, record.topic
+            lead = _key_lead(group_id, topic)
+        value = record.value
+        if value is None:
+            raw = None
+        elif value.expire_ms is None:
+            raw = write(value.offset, value.leader_epoch, value.metadata, value.commit_ms, value.topic_id or UUID_ZERO)
+        else:
+            dated = wire.offset_writer(wire.OFFSET_WITH_EXPIRY_VERSION)
+            raw = dated(value.offset, value.metadata, value.commit_ms, value.expire_ms)
+        encoded.append((lead + last(record.partition), raw))
+    return encoded
 
 
 def decode(key: bytes, value: bytes) -> Record | None:
@@ -42,16 +63,8 @@ def decode(key: bytes, value: bytes) -> Record | None:
 
 
 @lru_cache(REMEMBERED_KEYS_MAX)
-def _offset_key(group_id: str, topic: str, partition: int) -> bytes:
-    return wire.encode_key(wire.OffsetCommitKey(group=group_id, topic=topic, partition=partition))
-
-
-def _offset_value(value: OffsetValue) -> bytes:
-    if value.expire_ms is None:
-        write = wire.offset_writer(wire.OFFSET_VERSION)
-        return write(value.offset, value.leader_epoch, value.metadata, value.commit_ms, value.topic_id or UUID_ZERO)
-    write = wire.offset_writer(wire.OFFSET_WITH_EXPIRY_VERSION)
-    return write(value.offset, value.metadata, value.commit_ms, value.expire_ms)
+def _key_lead(group_id: str, topic: str) -> bytes:
+    return wire.offset_key_writers()[0](group_id, topic)
 
 
 def _group_value(value: GroupValue) -> bytes:

@@ -21,7 +21,7 @@ from rota.coordinator.group.events import Commit, Event, Expired, InstanceId, Me
 from rota.coordinator.group.machine import Group
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.server.parked import Parked
-from rota.coordinator.shard.records import Encoded, encode
+from rota.coordinator.shard.records import Encoded, encode, encode_offsets
 from rota.protocol.errors import ErrorCode
 
 _NONE = ErrorCode.NONE
@@ -113,7 +113,7 @@ class Shard:
             self.submit(group, event, event.token, shape)
             return shape(code)
         if records:
-            self._record(map(encode, records))
+            self._record(encode_offsets(records))
             self.groups.setdefault(group.group_id, group)
         return self.when_settled(shape(_NONE), shape)
 

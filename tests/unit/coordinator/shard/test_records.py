@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue
 from rota.coordinator.group.events import InstanceId, MemberId
-from rota.coordinator.shard.records import decode, encode
+from rota.coordinator.shard.records import decode, encode, encode_offsets
+from rota.protocol.offsets_records import OffsetCommitKey, encode_key
 
 text = st.text(max_size=20)
 int32, int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
@@ -82,3 +83,10 @@ def test_a_removed_key_is_a_tombstone() -> None:
 
 def test_a_key_of_another_kind_is_nothing_to_us() -> None:
     assert decode((3).to_bytes(2, "big") + b"\x00\x01g", b"\x00\x00") is None
+
+
+@given(st.lists(st.builds(OffsetRecord, text, text, int32, st.none() | offsets), max_size=6))
+def test_offsets_by_the_dozen_are_as_one_by_one(records: list[OffsetRecord]) -> None:
+    assert encode_offsets(records) == [encode(record) for record in records]
+    for record, (key, _) in zip(records, encode_offsets(records), strict=True):
+        assert key == encode_key(OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition))
