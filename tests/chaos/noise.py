@@ -10,9 +10,16 @@ from typing import Any
 
 import construct as c
 
+from rota.coordinator.api.routes import SERVES
 from rota.protocol.compiler import codec
 from rota.protocol.constructs import UUID, UUID_BYTES, List, Maybe, RecordSet, Shape, Tags, Text
-from rota.protocol.consumer_protocol import Assignment, Subscription, TopicPartition, encode_assignment, encode_subscription
+from rota.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
 from rota.protocol.header import request_header
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.record import Record, write_batch
@@ -27,7 +34,7 @@ WORDS = [
 ]
 NUMBERS = [-2, -1, -1, 0, 0, 0, 1, 1, 2, 3, 5, 100, 6_000, 10_000]
 STRING_BYTES_MAX = 0x7FFF
-ADVERTISED = [(api.key, version) for api in APIS.values() for version in api.request.VERSIONS]
+SERVED = [(key, version) for key in SERVES for version in APIS[key].versions]
 
 
 class Noise:
@@ -40,7 +47,7 @@ class Noise:
 
     def frame(self) -> bytes:
         """One request, without its length."""
-        key, version = self.random.choice(ADVERTISED)
+        key, version = self.random.choice(SERVED)
         body = codec(APIS[key].request, version).encode(self.value(layout(APIS[key].request, version)))
         return request_header(key, version, self.random.getrandbits(31), self.text()) + body
 
@@ -121,7 +128,8 @@ class Noise:
             case 1:
                 return encode_subscription(Subscription(topics=topics))
             case 2:
-                return encode_assignment(dict.fromkeys(topics, (0, 1)))
+                parts = tuple(TopicPartition(topic=topic, partitions=(0, 1)) for topic in topics)
+                return encode_assignment(Assignment(assigned_partitions=parts))
             case _:
                 return b""
 
