@@ -4,7 +4,8 @@ v1 sources and synonyms (KIP-226) · v3 types and documentation (KIP-569) · v4 
 
 Topics and this broker: every config with its value, source and default. The empty broker name stands for the defaults
 of all brokers, which can only be set dynamically, and Rota's are not: it has none. Broker loggers, client metrics and
-groups have no configs here.
+groups have no configs here. A broker that was given no `advertised.listeners` advertises to each client the address
+that this client used, and says so here too: it is no default but where it was started.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.cluster.topic import Refusal
 from rota.coordinator.cluster.topic_names import refuse_name
 from rota.coordinator.cluster.topics import unknown_topic
-from rota.coordinator.config.describe import Described, describe_broker, describe_topic
+from rota.coordinator.config.definition import Source
+from rota.coordinator.config.describe import Described, Synonym, describe_broker, describe_topic
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -25,15 +27,18 @@ from rota.protocol.messages.describe_configs import (
 )
 
 TOPIC, BROKER = 2, 4  # resource types of KIP-133
+ADVERTISED = "advertised.listeners"
 
 
 def describe_configs(node: Node, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Each resource is answered for itself."""
-    return DescribeConfigsResponse(results=tuple(_result(node, request, one) for one in request.resources))
+    return DescribeConfigsResponse(results=tuple(_result(node, call, request, one) for one in request.resources))
 
 
-def _result(node: Node, request: DescribeConfigsRequest, asked: DescribeConfigsResource) -> DescribeConfigsResult:
-    found = _describe(node, asked)
+def _result(
+    node: Node, call: Call, request: DescribeConfigsRequest, asked: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    found = _describe(node, call, asked)
     if isinstance(found, Refusal):
         return DescribeConfigsResult(
             error_code=found.code,
@@ -50,11 +55,11 @@ def _result(node: Node, request: DescribeConfigsRequest, asked: DescribeConfigsR
     )
 
 
-def _describe(node: Node, asked: DescribeConfigsResource) -> list[Described] | Refusal:
+def _describe(node: Node, call: Call, asked: DescribeConfigsResource) -> list[Described] | Refusal:
     if asked.resource_type == TOPIC:
         return _describe_topic(node, asked.resource_name)
     if asked.resource_type == BROKER:
-        return _describe_broker(node, asked.resource_name)
+        return _describe_broker(node, call, asked.resource_name)
     return Refusal(ErrorCode.INVALID_REQUEST, f"Resources of type {asked.resource_type} have no configs here.")
 
 
@@ -66,11 +71,22 @@ def _describe_topic(node: Node, name: str) -> list[Described] | Refusal:
     return unknown_topic() if topic is None else describe_topic(topic.configs, node.config)
 
 
-def _describe_broker(node: Node, name: str) -> list[Described] | Refusal:
+def _describe_broker(node: Node, call: Call, name: str) -> list[Described] | Refusal:
     if not name:
         return []
     refusal = refuse_broker(node, name, "expected {} or empty string")
-    return describe_broker(node.config) if refusal is None else refusal
+    if refusal is not None:
+        return refusal
+    return [_advertised(node, call, one) if one.name == ADVERTISED else one for one in describe_broker(node.config)]
+
+
+def _advertised(node: Node, call: Call, one: Described) -> Described:
+    if node.config.advertises:
+        return one
+    address = f"[{call.reached_host}]" if ":" in call.reached_host else call.reached_host
+    value = f"PLAINTEXT://{address}:{call.reached_port}"
+    synonym = Synonym(ADVERTISED, value, Source.STATIC_BROKER)
+    return one._replace(value=value, source=Source.STATIC_BROKER, synonyms=(synonym, *one.synonyms))
 
 
 def refuse_broker(node: Node, name: str, expected: str = "expected {}") -> Refusal | None:

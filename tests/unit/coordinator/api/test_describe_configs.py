@@ -90,3 +90,12 @@ def test_what_is_refused(world: World, kind: int, name: str, code: ErrorCode) ->
     result = ask(world, kind, name)
     assert (result.error_code, result.configs) == (code, ())
     assert result.error_message
+
+
+def test_what_is_advertised_is_what_the_client_reached_unless_it_was_configured(world: World) -> None:
+    key = ("advertised.listeners",)
+    (reached,) = ask(world, BROKER, "3", key).configs
+    assert (reached.value, reached.config_source, reached.read_only) == ("PLAINTEXT://127.0.0.1:9092", 4, True)
+    told = World({"node.id": "3", "advertised.listeners": "PLAINTEXT://kafka.example:9094"})
+    (configured,) = ask(told, BROKER, "3", key).configs
+    assert (configured.value, configured.config_source) == ("PLAINTEXT://kafka.example:9094", 4)
