@@ -7,6 +7,7 @@ import struct
 
 import pytest
 from structlog.testing import capture_logs
+from tests.unit.coordinator.litter import no_litter
 from tests.unit.coordinator.server.conftest import API_VERSIONS, HEARTBEAT, LIST_GROUPS, Serve, World, framed, request
 
 from rota.coordinator.server.connection import TURN_REQUESTS_MAX
@@ -370,3 +371,17 @@ def codec_padding(size: int) -> bytes:
     plain = b"\4now" + struct.pack(">i", 1) + b"\2m\0"
     length = bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14])
     return plain + b"\1\x09" + length + bytes(size)
+
+
+async def test_requests_leave_no_litter(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    with no_litter():
+        for generation in range(0, 30, 3):
+            peer.ask(generation, "later")
+            peer.ask(generation + 1, "mute")
+            await world.until(lambda number=generation: number + 1 in world.parked)
+            peer.ask(generation + 2)
+            world.answer(generation + 1)
+            world.answer(generation)
+            assert [await peer.told() for _ in range(3)] == [generation, generation + 1, generation + 2]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.unit.coordinator.litter import no_litter
 
 from rota.coordinator.group.machine import Group
 from rota.coordinator.log.contract import StorageFailed
@@ -132,3 +133,15 @@ def test_our_own_mistake_in_a_step_stops_the_shard_which_is_then_what_its_log_sa
     assert shard.state is ShardState.READY
     assert world.offset("g") == 1
     assert world.shard("g").groups["g"].generation == joined.generation
+
+
+def test_requests_leave_no_litter(world: Any) -> None:
+    with no_litter():
+        for number in range(10):
+            commit = world.commit(f"simple-{number}", number)
+            world.turn()
+            joined = world.member(f"group-{number}")
+            world.leave(f"group-{number}", joined.member_id)
+            world.turn()
+            assert commit.answered
+        del commit, joined

@@ -1,0 +1,28 @@
+"""Watches for objects of ours that only the garbage collector could take: the broker lets it look seldom."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def no_litter() -> Iterator[None]:
+    """What happens inside must leave no cycles of objects and functions of ours."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        found = [repr(one) for one in gc.garbage if _is_ours(one)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not found
+
+
+def _is_ours(one: object) -> bool:
+    return str(getattr(one, "__module__", "")).startswith("rota.")
