@@ -16,6 +16,7 @@ import pytest
 from rota.coordinator.log.contract import AppendRefused, LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.protocol.compiler import codec
+from rota.protocol.errors import ErrorCode
 from rota.protocol.header import read_response_header, request_header
 from rota.protocol.messages.produce import (
     PartitionProduceData,
@@ -37,6 +38,9 @@ pytestmark = [
 ]
 
 
+PATIENCE_S = 20.0
+
+
 class Kafka:
     """One partition of the peer, produced to by hand."""
 
@@ -51,6 +55,13 @@ class Kafka:
         self.socket = socket.create_connection((host, int(port)))
 
     def append(self, batch: bytes) -> Answer:
+        """A topic that was just created is not known everywhere at once: nothing was written, and it is asked again."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (answer := self._append(batch))[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            assert time.monotonic() < deadline, f"{self.topic} never appeared"
+        return answer
+
+    def _append(self, batch: bytes) -> Answer:
         data = TopicProduceData(name=self.topic, partition_data=(PartitionProduceData(index=0, records=batch),))
         request = ProduceRequest(acks=1, timeout_ms=5000, topic_data=(data,))
         frame = request_header(0, VERSION, 7, "test") + codec(ProduceRequest, VERSION).encode(request)
