@@ -1,0 +1,109 @@
+"""The clients of a simulated world: members behind connections that are slow, break, and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.member import Ask, Member
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+WIRE_MS_MAX = 30
+THINK_MS_MAX = 1_000
+PATIENCE_MS = 25_000  # more than a rebalance takes
+HANG_UP = 0.02  # of the requests are not waited for
+DIE_EVERY_MS = 20_000
+AWAY_MS_MAX = 4_000
+
+
+class Loner(Member):
+    """Commits and reads without being a member of anything."""
+
+    def next(self, now: float) -> Ask:
+        if self.random.random() < 0.3:
+            return self.fetch(now), 7
+        return self.commit_as(now, self.random.randrange(3), -1), 8
+
+    def heard(self, request: Any, answer: Any | None, now: float) -> None:
+        super().heard(request, answer, now)
+        self.state = "outside"
+
+
+class Client:
+    """One connection at a time, one request at a time."""
+
+    def __init__(self, name: str, world: World, make: Callable[[], Member]) -> None:
+        self.name, self.world, self._make = name, world, make
+        self.member = make()
+        self._number = 0  # of the request under way: whatever belongs to an earlier one is too late
+        self._asked: Any = None
+        self._over = False
+
+    def begin(self) -> None:
+        self.world.at(self.world.soon(DIE_EVERY_MS), self.die)
+        self._send(self._number)
+
+    def _send(self, number: int) -> None:
+        if number != self._number or self._over:
+            return
+        world = self.world
+        if self.member.state == "left":
+            self.member = self._make()
+        request, version = self.member.next(world.now_ms)
+        self._asked = request
+        world.say(f"{self.name} asks {request}")
+        heard = partial(self._answered, number, world.life)
+        world.at(world.soon(WIRE_MS_MAX), partial(self._arrive, world.life, request, version, heard))
+        patience_ms = world.soon(100) if world.random.random() < HANG_UP else PATIENCE_MS
+        world.at(patience_ms, partial(self._lose_patience, number))
+
+    def _arrive(self, life: int, request: Any, version: int, heard: Callable[[Any], None]) -> None:
+        """What was sent arrives even if the sender hung up; a crash of the broker loses it."""
+        if life == self.world.life:
+            self.world.arrive(request, version, self.name, heard)
+
+    def _answered(self, number: int, life: int, body: Any) -> None:
+        self.world.at(self.world.soon(WIRE_MS_MAX), partial(self._hear, number, life, body))
+
+    def _hear(self, number: int, life: int, body: Any) -> None:
+        if number != self._number or life != self.world.life:
+            return
+        self.world.say(f"{self.name} hears {body}")
+        asked, self._asked = self._asked, None
+        self.member.heard(asked, body, self.world.now_ms)
+        self._next_request(self.world.soon(THINK_MS_MAX))
+
+    def _next_request(self, wait_ms: int) -> None:
+        self._number += 1
+        self.world.at(wait_ms, partial(self._send, self._number))
+
+    def _lose_patience(self, number: int) -> None:
+        if number == self._number:
+            self.cut()
+
+    def cut(self) -> None:
+        """The connection is gone; it comes back with the next request."""
+        if self._over:
+            return
+        if self._asked is not None:
+            asked, self._asked = self._asked, None
+            self.member.heard(asked, None, self.world.now_ms)
+        self._next_request(self.world.soon(500))
+
+    def die(self) -> None:
+        """A process that is killed: nobody hears of it, and after a while there is another in its place."""
+        if self._over:
+            return
+        self.world.say(f"{self.name} dies")
+        self.member.claim(self.world.now_ms)
+        self.member, self._asked = self._make(), None
+        self._next_request(self.world.soon(AWAY_MS_MAX))
+        self.world.at(self.world.soon(DIE_EVERY_MS), self.die)
+
+    def end(self) -> None:
+        self._over = True
+        self._number += 1
+        self.member.claim(self.world.now_ms)

@@ -1,0 +1,26 @@
+"""`--rota-seed N` tells the story of one seed; without it some dozens are checked, and those that once failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SEEDS_FILE = Path(__file__).with_name("seeds.txt")
+SEEDS = 40
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rota-seed", type=int, default=None, help="the one seed to play, with all that happens in it")
+
+
+def failed_seeds() -> list[int]:
+    lines = (line.split("#")[0].strip() for line in SEEDS_FILE.read_text().splitlines())
+    return [int(line) for line in lines if line]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        given = metafunc.config.getoption("--rota-seed", default=None)
+        seeds = [*range(1, SEEDS + 1), *failed_seeds()] if given is None else [given]
+        metafunc.parametrize("seed", list(dict.fromkeys(seeds)), ids=lambda seed: f"seed={seed}")

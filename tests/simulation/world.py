@@ -1,0 +1,270 @@
+"""A coordinator and its clients in a world where only the seed decides: time, delays, crashes, what clients do.
+
+The coordinator, its shards, groups, timers and logs are the real ones, behind the real API functions; there is no
+socket, no thread and no clock. A minute of it passes in some milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from heapq import heappop, heappush
+from importlib import import_module
+from itertools import count
+from random import Random
+from typing import Any
+
+from tests.simulation.clients import Client, Loner
+from tests.simulation.member import Member, Trace
+from tests.unit.coordinator.api.data_world import World as Parts
+
+from rota.coordinator.cluster.partition import Partition
+from rota.coordinator.cluster.topic import CONSUMER_OFFSETS
+from rota.coordinator.group.config import GroupConfig
+from rota.coordinator.group.machine import Group
+from rota.coordinator.group.states import GroupState
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.server.parked import Parked
+from rota.coordinator.server.timers import TimerHeap
+from rota.coordinator.shard.coordinator import Coordinator
+from rota.coordinator.shard.replay import Replay
+from rota.coordinator.shard.shard import ShardState
+from rota.protocol.registry import APIS, snake_case
+
+SHARDS = 2
+STORY_MS = 60_000
+RETENTION_MS = 20_000
+EXPIRE_EVERY_MS = 5_000
+SEGMENT_BYTES = 4_096
+WAIT_MS_MAX = 310_000  # a new member is kept for five minutes until its generation begins
+AFTERWARDS_MS = 400_000
+EVERYTHING_BYTES = 1 << 40
+
+Say = Callable[[str], None]
+
+
+def silent(line: str) -> None:
+    pass
+
+
+class World(Parts):
+    """`play` tells the whole story of a seed and checks the laws."""
+
+    def __init__(self, seed: int, say: Say = silent) -> None:
+        self.random, self._say = Random(seed), say
+        super().__init__({"offsets.topic.num.partitions": str(SHARDS)})
+        self.topic("t", 3)
+        self.topic(CONSUMER_OFFSETS, SHARDS, cleanup_policy="compact")
+        for log in map(self.log, range(SHARDS)):
+            log.config = replace(log.config, segment_bytes=SEGMENT_BYTES)
+        self.flushes = self.random.random() < 0.5  # else the page cache is trusted, which a killed process leaves alone
+        self.crashes = self.random.choice((0.0, 0.001, 0.005))  # at a turn of the loop
+        self.delay_ms = self.random.choice((0, 500, 3_000))  # group.initial.rebalance.delay.ms
+        self.trace = Trace()
+        self.life = 0
+        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self._places, self._tokens = count(), count()
+        self.clients = self._cast()
+        self._begin()
+
+    def _cast(self) -> list[Client]:
+        """Three members that come and go, a static one, two that commit without a group."""
+
+        def member(**more: Any) -> Callable[[], Member]:
+            return lambda: Member("g", self.trace, self.random, **more)
+
+        makers = [member(), member(), member(session_ms=10_000), member(instance="i")]
+        makers += 2 * [lambda: Loner("loners", self.trace, self.random)]
+        return [Client(f"c{at}", self, make) for at, make in enumerate(makers)]
+
+    # ---- time
+
+    def say(self, line: str) -> None:
+        self._say(f"{self.now_ms - self.started_ms:>7} {line}")
+
+    def at(self, wait_ms: float, call: Callable[[], None]) -> None:
+        heappush(self._agenda, (self.now_ms + round(wait_ms), next(self._places), call))
+
+    def soon(self, wait_ms: int) -> int:
+        """A wait of up to that long."""
+        return self.random.randrange(wait_ms) + 1
+
+    def run(self, for_ms: int) -> None:
+        until_ms = self.now_ms + for_ms
+        while True:
+            ringing_ms = self.timers.next_ms()
+            times = [until_ms, *([] if ringing_ms is None else [ringing_ms]), *(one[0] for one in self._agenda[:1])]
+            self.now_ms = max(self.now_ms, min(times))
+            if self.now_ms >= until_ms:
+                return
+            for call in self.timers.due(self.now_ms):
+                call()
+                self._turn()
+            while self._agenda and self._agenda[0][0] <= self.now_ms:
+                heappop(self._agenda)[2]()
+                self._turn()
+
+    def _turn(self) -> None:
+        """The end of a turn of the loop, before any step of which the broker may crash."""
+        while self._soon:
+            if self.random.random() < self.crashes:
+                self.crash()
+            else:
+                self._soon.pop(0)()
+
+    # ---- the broker
+
+    def log(self, index: int) -> MemoryLog:
+        log = self.partition(CONSUMER_OFFSETS, index).log
+        assert isinstance(log, MemoryLog)
+        return log
+
+    def _begin(self) -> None:
+        self.life += 1
+        self.started_ms = getattr(self, "started_ms", self.now_ms)
+        self.timers = TimerHeap()
+        self._soon: list[Callable[[], None]] = []
+        self._undurable: dict[Partition, list[Callable[[], None]]] = {}
+        self.pending: dict[int, tuple[Any, int]] = {}
+        soon = self._soon
+        self.node.groups = Coordinator(
+            shards=SHARDS,
+            config=GroupConfig(initial_rebalance_delay_ms=self.delay_ms),
+            partition=partial(self.partition, CONSUMER_OFFSETS),
+            when_durable=self._when_durable,
+            alarms=self.timers,
+            clock=lambda: self.now_ms,
+            soon=soon.append,
+            found=lambda: True,
+        )
+        self.node.groups.lead(range(SHARDS))
+
+    def crash(self) -> None:
+        """The process is gone with all that is soft; of what was not flushed some may have reached the medium."""
+        for index in range(SHARDS):
+            self.partition(CONSUMER_OFFSETS, index).offline = None
+            kept_bytes = self.random.choice((0, self.random.randrange(500), EVERYTHING_BYTES))
+            self.log(index).crash(kept_bytes if self.flushes else EVERYTHING_BYTES)
+        self.say("crash")
+        self._begin()
+        for client in self.clients:
+            client.cut()
+
+    def _when_durable(
+        self, partition: Partition, call: Callable[[], None], failed: Callable[[StorageFailed], None]
+    ) -> None:
+        if not self.flushes:
+            call()
+            return
+        if partition not in self._undurable:
+            self.at(self.soon(20), partial(self._flush, partition, self.life))
+        self._undurable.setdefault(partition, []).append(call)
+
+    def _flush(self, partition: Partition, life: int) -> None:
+        if life == self.life and partition in self._undurable and partition.offline is None:
+            partition.log.flush()
+            for call in self._undurable.pop(partition):
+                call()
+
+    def outage(self) -> None:
+        """A disk that is away for a while: its shard loses what was not written, and is loaded again."""
+        partition = self.partition(CONSUMER_OFFSETS, self.random.randrange(SHARDS))
+        partition.offline = "the disk is away"
+        self._undurable.pop(partition, None)
+        self.say(f"{partition} is away")
+        self.node.groups.failed(self.node.groups.shards[partition.index], StorageFailed("the disk is away"))
+        self.at(self.soon(3_000), partial(setattr, partition, "offline", None))
+
+    def arrive(self, request: Any, version: int, client_id: str, heard: Callable[[Any], None]) -> None:
+        """A request has come; `heard` gets the answer, unless a crash comes first."""
+        token, life = next(self._tokens), self.life
+        self.pending[token] = request, self.now_ms
+        name = snake_case(APIS[request.KEY].name)
+        reply = self.serve(getattr(import_module(f"rota.coordinator.api.{name}"), name), request, version, client_id)
+
+        def answered(body: Any) -> None:
+            assert life == self.life, "an answer from a broker that is dead"
+            del self.pending[token]
+            heard(body)
+
+        if isinstance(reply, Parked):
+            reply.then(answered)
+        else:
+            answered(reply)
+
+    # ---- upkeep
+
+    def expire(self) -> None:
+        """O3. Offsets of a group that is not Empty stay; whatever goes is a commit of nothing."""
+        groups = {group.group_id: group for _, group in self.node.groups.groups()}
+        before = {name: (group.state, dict(group.offsets)) for name, group in groups.items()}
+        if "g" in groups and not groups["g"].offsets:
+            return  # it would end, and its generations begin again
+        self.node.groups.expire_offsets(RETENTION_MS)
+        for name, (state, offsets) in before.items():
+            gone = offsets.keys() - groups[name].offsets.keys()
+            assert not gone or state is GroupState.EMPTY, f"{name} lost {gone} while {state.value}"
+            for _, partition in gone:
+                self.trace.began("commit", name, partition, -1, self.now_ms)
+                self.say(f"the offset of {name}-{partition} expires")
+
+    def compact(self) -> None:
+        for index in range(SHARDS):
+            if self.partition(CONSUMER_OFFSETS, index).offline is None:
+                self.log(index).compact(self.now_ms, force=True)
+
+    def every(self, period_ms: int, call: Callable[[], None]) -> None:
+        def ring() -> None:
+            call()
+            self.at(period_ms, ring)
+
+        self.at(period_ms, ring)
+
+    # ---- the story
+
+    def play(self) -> None:
+        for client in self.clients:
+            self.at(self.soon(2_000), client.begin)
+        self.every(EXPIRE_EVERY_MS, self.expire)
+        self.every(7_000, self.compact)
+        self.every(1_000, self.check_waiting)
+        if self.random.random() < 0.5:
+            self.every(13_000, self.outage)
+        self.run(STORY_MS)
+        self._end()
+
+    def _end(self) -> None:
+        """Everybody falls silent; whoever waits is answered in time (G4), and the log tells the same story (G5)."""
+        self.crashes = 0.0
+        for client in self.clients:
+            client.end()
+        self.run(AFTERWARDS_MS)
+        assert not self.pending, f"never answered: {self.pending}"
+        self.check_replay()
+        self.compact()
+        self.check_replay()
+        self.trace.check()
+
+    def check_waiting(self) -> None:
+        late = [request for request, since_ms in self.pending.values() if self.now_ms - since_ms > WAIT_MS_MAX]
+        assert not late, f"not answered in time: {late}"
+
+    def check_replay(self) -> None:
+        """G5."""
+        for shard in self.node.groups.shards:
+            assert shard.state is ShardState.READY
+            groups = dict[str, Group]()
+            replay = Replay(self.log(shard.index))
+            while not replay.advance():
+                pass
+            for record in replay.records():
+                groups.setdefault(record.group_id, Group(record.group_id, self.node.groups.config)).replay(record)
+            assert _hard(groups) == _hard(shard.groups)
+
+
+def _hard(groups: dict[str, Group]) -> dict[str, Any]:
+    """What outlives a crash. A group of which nothing does may be known or not."""
+    hard = {name: (group.hard, group.generation, group.offsets) for name, group in groups.items()}
+    return {name: value for name, value in hard.items() if value[0] is not None or value[2]}
