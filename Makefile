@@ -27,7 +27,7 @@ types: $(VENV)/.ready
 
 # the differential test and the strangers' suites against a live Apache Kafka
 interop: $(VENV)/.ready
-	$(PY) -m tools.gate tests/interop -n 2 --dist loadgroup
+	ROTA_STRANGERS=all ROTA_SEEDS="2 3 4 0" $(PY) -m tools.gate tests/interop -n 2 --dist loadgroup
 
 bench: $(VENV)/.ready
 	$(PY) -m benchmarks
