@@ -11,8 +11,16 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from kafka.errors import NoOffsetForPartitionError, OffsetMetadataTooLargeError
 from tests.interop.clients import CLIENTS
 from tests.interop.conftest import Join
+from tests.interop.differential.wire import Wire
 from tests.interop.kit import PATIENCE_S, create_topic, produce_to, until
 from tests.interop.layouts import until_sizes
+
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 
 EVERY_CLIENT = pytest.mark.parametrize("client", CLIENTS)
 TEN = [b"%d" % number for number in range(10)]
@@ -142,6 +150,36 @@ def test_a_stranger_may_not_commit_into_a_living_group(bootstrap: str, join: Joi
         assert found.offset == 5
     finally:
         stranger.close()
+
+
+def test_a_commit_of_a_stale_generation_or_by_a_stranger_is_refused(bootstrap: str, join: Join, group: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    member = join("kafka-python", group=group, topics=[topic])
+    until_sizes([member], 1)
+    member.commit(topic, 0, 3)
+    now = member.ask(lambda consumer: consumer.group_metadata())
+    wire = Wire(bootstrap, "stale")
+
+    def commit(member_id: str, generation: int) -> int:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=99)
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            topics=(OffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
+        )
+        code: int = wire.ask(request, 8).topics[0].partitions[0].error_code
+        return code
+
+    try:
+        assert commit(now.member_id, now.generation_id - 1) == ErrorCode.ILLEGAL_GENERATION
+        assert commit(now.member_id, now.generation_id + 1) == ErrorCode.ILLEGAL_GENERATION
+        assert commit("somebody-else", now.generation_id) == ErrorCode.UNKNOWN_MEMBER_ID
+        assert member.committed(topic, 0) == 3
+        assert commit(now.member_id, now.generation_id) == ErrorCode.NONE
+        assert member.committed(topic, 0) == 99
+    finally:
+        wire.close()
 
 
 def test_offsets_live_in_a_compacted_topic_of_fifty_partitions(

@@ -44,3 +44,22 @@ SARAMA: dict[str, str] = {
     "TestFuncTxnProduceMultiTxn": TRANSACTIONS,
     "TestFuncTxnAbortedProduce": TRANSACTIONS,
 }
+
+
+def table() -> str:
+    """The section of docs/SKIPPED.md, as Markdown. `python -m tests.interop.strangers.left_out` prints it."""
+    lines = [
+        "## Strangers' tests that do not run",
+        "",
+        "All other integration tests of kafka-python and functional tests of sarama pass (tests/interop/strangers).",
+        "",
+    ]
+    for suite, tests in (("kafka-python", KAFKA_PYTHON), ("sarama", SARAMA)):
+        for reason in dict.fromkeys(tests.values()):
+            names = ", ".join(f"`{name}`" for name, why in tests.items() if why == reason)
+            lines.append(f"- {suite}, {reason}: {names}")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")
