@@ -71,8 +71,8 @@ class Trace:
     def check(self) -> None:
         """The laws that hold whatever happened."""
         assert not self.stale  # G3
-        assert not double_owners(self.claims)  # G1
-        assert not disputed_generations(map(self._named, self.told))  # G2
+        assert double_owners(self.claims) == []  # G1
+        assert disputed_generations(map(self._named, self.told)) == []  # G2
         for place, ops in self.ops.items():
             assert is_linearizable(ops), (place, ops)  # O1, O2
 
