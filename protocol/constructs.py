@@ -6,6 +6,7 @@ tests hold the two equal. Nothing else in the project parses with them.
 Laws
     W1  A length is checked against what is left of the frame before anything is allocated for it.
     W2  Garbage raises DecodeError (here: a ConstructError, which `layout(...)` users see), and nothing else.
+    W4  A text that was read can be written again, in any version: it has TEXT_BYTES_MAX bytes of UTF-8 at most.
 """
 
 # mypy: disable-error-code="misc"
@@ -13,6 +14,7 @@ Laws
 
 from __future__ import annotations
 
+from codecs import register_error
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
@@ -22,10 +24,25 @@ ELEMENTS_MAX: Final = 1_000_000  # of all arrays of one message together
 TAGS_MAX: Final = 10_000  # tagged fields in one place
 VARINT_BYTES_MAX: Final = 5
 UUID_BYTES: Final = 16
+TEXT_BYTES_MAX: Final = 0x7FFF  # what a length of two bytes can say; Kafka refuses more where lengths are varints, too
+GARBLED_BYTES_MAX: Final = TEXT_BYTES_MAX // 3  # of a text that is not UTF-8: what replaces a byte has three
+GARBLED: Final = "rota.garbled"  # the error handler for such texts
 
 
 class DecodeError(ValueError):
     """The bytes are not a message of this API and version."""
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """U+FFFD for what is not UTF-8. Called once for each text: the rest of it is decoded here."""
+    assert isinstance(error, UnicodeDecodeError)
+    raw = error.object
+    if len(raw) > GARBLED_BYTES_MAX:
+        raise DecodeError("a long text that is not UTF-8")
+    return raw[error.start :].decode("utf-8", "replace"), len(raw)
+
+
+register_error(GARBLED, _replaced)
 
 
 class UVarInt(c.Construct):
@@ -97,13 +114,15 @@ class RecordSet(Sized):
 
 
 class Text(Sized):
-    """UTF-8. Bytes that are not are replaced by U+FFFD, as Java does, so that what we answer can be encoded again."""
+    """UTF-8 (W4). Bytes that are not are replaced by U+FFFD, as Java does; a long text of them is refused."""
 
     def _raw(self, obj: str) -> bytes:
         return obj.encode()
 
     def _parse_body(self, length: int, stream: Any, context: Any, path: str) -> str:
-        return str(c.stream_read(stream, length, path).decode("utf-8", "replace"))
+        if length > TEXT_BYTES_MAX:
+            raise c.RangeError("a text that no other version could carry", path=path)
+        return str(c.stream_read(stream, length, path).decode("utf-8", GARBLED))
 
 
 class List(Sized):

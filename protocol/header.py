@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rota.protocol.compiler import codec
-from rota.protocol.constructs import DecodeError
+from rota.protocol.constructs import GARBLED, DecodeError
 from rota.protocol.registry import APIS
 from rota.protocol.varint import read_uvarint, skip_tags
 from rota.protocol.wire import NEVER
@@ -49,7 +49,7 @@ def read_request_header(frame: bytes) -> tuple[RequestHeader, int]:
         client = ""
         if size > 0:
             end += size
-            client = frame[10:end].decode("utf-8", "replace")
+            client = frame[10:end].decode("utf-8", GARBLED)
         if version >= _FLEXIBLE_FROM.get(key, NEVER):
             count, end = read_uvarint(frame, end)
             if count:

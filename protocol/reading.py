@@ -12,11 +12,24 @@ from dataclasses import fields
 
 import construct as c
 
-from rota.protocol.constructs import UUID, UUID_BYTES, UVARINT, List, Maybe, Octets, RecordSet, Shape, Sized, Tags, Text
+from rota.protocol.constructs import (
+    GARBLED,
+    UUID,
+    UUID_BYTES,
+    UVARINT,
+    List,
+    Maybe,
+    Octets,
+    RecordSet,
+    Shape,
+    Sized,
+    Tags,
+    Text,
+)
 from rota.protocol.source import Source, fixed_code, packer
 
 _BODIES = {
-    Text: "b[{}:q].decode('utf-8', 'replace')",
+    Text: "b[{}:q].decode('utf-8', '" + GARBLED + "')",
     Octets: "b[{}:q]",
     RecordSet: "view(b)[{}:q]",
 }
@@ -74,13 +87,13 @@ class Reader:
         if node.prefix is not UVARINT:
             self._run.append(("n", str(fixed_code(node.prefix))))
             self._flush(depth)
-        elif self._run:
+            return
+        if self._run:
             self._run.append(("n", "B"))
             self._flush(depth, back=1)
-            line(depth, "if n > 127: n, p = read_uvarint(b, p); p -= 1")
         else:
             line(depth, "n = b[p]")
-            line(depth, "if n > 127: n, p = read_uvarint(b, p); p -= 1")
+        line(depth, f"if n > 127: n, p = {'text_size' if isinstance(node, Text) else 'read_uvarint'}(b, p); p -= 1")
 
     def _null(self, node: Sized, local: str, depth: int) -> int:
         """Reads null, or refuses it; returns the depth at which the value itself is read."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import construct as c
 
 from rota.protocol.constructs import ELEMENTS_MAX, TAGS_MAX, UUID, DecodeError
-from rota.protocol.varint import SMALL, read_tag, read_uvarint, skip_tags, tag_section, uvarint
+from rota.protocol.varint import SMALL, read_tag, read_uvarint, skip_tags, tag_section, text_size, uvarint
 
 RECORDS_COPIED_BYTES_MAX: Final = 1024  # smaller record sets are cheaper to copy than to send by themselves
 
@@ -28,6 +28,7 @@ _NAMES: Final[dict[str, Any]] = {
     "read_uvarint": read_uvarint,
     "skip_tags": skip_tags,
     "tag_section": tag_section,
+    "text_size": text_size,
     "unpack_from": struct.unpack_from,
     "uvarint": uvarint,
     "view": memoryview,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.protocol.constructs import TAGS_MAX, VARINT_BYTES_MAX, DecodeError
+from rota.protocol.constructs import TAGS_MAX, TEXT_BYTES_MAX, VARINT_BYTES_MAX, DecodeError
 
 SMALL: Final = tuple(bytes([n]) for n in range(128))  # the varints of one byte
 
@@ -29,6 +29,14 @@ def read_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position
     raise DecodeError("varint longer than five bytes")
+
+
+def text_size(buffer: bytes, position: int) -> tuple[int, int]:
+    """(one more than its bytes, end). Raises as read_uvarint, and DecodeError for more than TEXT_BYTES_MAX."""
+    size, position = read_uvarint(buffer, position)
+    if size > TEXT_BYTES_MAX + 1:
+        raise DecodeError("text longer than any version can carry")
+    return size, position
 
 
 def read_tag(buffer: bytes, position: int) -> tuple[int, int, int]:

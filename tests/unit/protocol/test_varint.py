@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.protocol.constructs import TAGS_MAX, UVARINT, DecodeError
-from rota.protocol.varint import SMALL, read_tag, read_uvarint, skip_tags, tag_section, uvarint
+from rota.protocol.constructs import TAGS_MAX, TEXT_BYTES_MAX, UVARINT, DecodeError
+from rota.protocol.varint import SMALL, read_tag, read_uvarint, skip_tags, tag_section, text_size, uvarint
 
 
 @settings(deadline=None)
@@ -25,6 +25,12 @@ def test_a_sixth_byte_is_refused_and_the_end_noticed() -> None:
         read_uvarint(b"\xff\xff\xff\xff\xff\x01", 0)
     with pytest.raises(IndexError):
         read_uvarint(b"\xff\xff", 0)
+
+
+def test_a_text_is_as_long_as_two_bytes_can_say() -> None:
+    assert text_size(uvarint(TEXT_BYTES_MAX + 1), 0) == (TEXT_BYTES_MAX + 1, 3)
+    with pytest.raises(DecodeError):
+        text_size(uvarint(TEXT_BYTES_MAX + 2), 0)
 
 
 def test_tags_are_written_in_the_order_given_and_none_is_left_out() -> None:

@@ -153,6 +153,21 @@ def test_text_that_is_not_utf8_is_replaced_as_kafka_does() -> None:
     assert found.late == "a\N{REPLACEMENT CHARACTER}b"
 
 
+def test_a_text_that_was_read_can_be_written_again_in_any_version() -> None:
+    def raw(size: int, version: int) -> bytes:
+        request = HeartbeatRequest(group_id="g" * size, generation_id=1, member_id="")
+        return codec(HeartbeatRequest, version).encode(request)
+
+    read, _ = codec(HeartbeatRequest, 4).decode(raw(0x7FFF, 4))
+    assert codec(HeartbeatRequest, 3).encode(read)
+    with pytest.raises(DecodeError):
+        codec(HeartbeatRequest, 4).decode(raw(0x8000, 4))
+    garbled, _ = codec(HeartbeatRequest, 3).decode(raw(10_922, 3).replace(b"g", b"\xff"))
+    assert codec(HeartbeatRequest, 3).encode(garbled)
+    with pytest.raises(DecodeError):
+        codec(HeartbeatRequest, 3).decode(raw(10_923, 3).replace(b"g", b"\xff"))
+
+
 def test_a_declared_message_is_a_dataclass_in_all_that_shows() -> None:
     one = Inner(name="x", rank=2)
     assert one == Inner(name="x", rank=2)
