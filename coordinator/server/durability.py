@@ -10,6 +10,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -30,18 +31,21 @@ class Durability:
     def __init__(self, executor: Executor | None = None) -> None:
         self._executor = executor
         self._waiting: _Waiting = {}
+        self._untold: Counter[Partition] = Counter()  # calls that wait, up to the moment in which they are made
         self._flight: asyncio.Task[None] | None = None
 
     def when_durable(self, partition: Partition, call: Call, failed: Failed | None = None) -> None:
         """Have `call` told once all that was appended to `partition` so far is durable.
 
-        At once when the partition's config leaves flushing to the system (`flush_messages` None), as Kafka does.
+        At once when the partition's config leaves flushing to the system (`flush_messages` None), as Kafka does, unless
+        others still wait, from a time when it did not (D4).
         On failure the partition goes offline and `failed` is told instead. Raises StorageFailed when it is offline.
         """
-        if partition.log.config.flush_messages is None:
+        if partition.log.config.flush_messages is None and partition not in self._untold:
             call()
             return
         self._join(partition).append((call, failed))
+        self._untold[partition] += 1
 
     def flush_soon(self, partition: Partition) -> None:
         """Have `partition` flushed with the next group, whatever its config says of replies. Nobody is told."""
@@ -86,19 +90,18 @@ class Durability:
             except StorageFailed as cause:
                 error = cause
                 partition.fail(str(cause))
-            _tell(loop, group[partition], error)
+            for call, failed in group[partition]:  # each in a turn of its own, so that a mistake in one harms no other
+                loop.call_soon(self._tell, partition, call, failed, error)
+
+    def _tell(self, partition: Partition, call: Call, failed: Failed | None, error: StorageFailed | None) -> None:
+        self._untold[partition] -= 1
+        if not self._untold[partition]:
+            del self._untold[partition]
+        if error is None:
+            call()
+        elif failed is not None:
+            failed(error)
 
 
 def _log_of(partition: Partition) -> Log | None:
     return None if partition.offline is not None else partition.log
-
-
-def _tell(
-    loop: asyncio.AbstractEventLoop, waiting: list[tuple[Call, Failed | None]], error: StorageFailed | None
-) -> None:
-    """Each in a call of its own, so that a mistake in one harms no other."""
-    for call, failed in waiting:
-        if error is None:
-            loop.call_soon(call)
-        elif failed is not None:
-            loop.call_soon(failed, error)

@@ -62,6 +62,22 @@ async def test_the_call_comes_after_the_flush() -> None:
     assert calls == ["done"]
 
 
+async def test_who_need_not_wait_any_more_does_not_overtake_who_waits() -> None:
+    gate, calls, one = Gate(), list[str](), partition()
+    durability = Durability(gate)
+    durability.when_durable(one, lambda: calls.append("first"))
+    await turns()
+    one.log.config = LogConfig()  # flushing was left to the system meanwhile
+    durability.when_durable(one, lambda: calls.append("second"))
+    gate.open()
+    await turns()
+    gate.open()
+    await turns()
+    durability.when_durable(one, lambda: calls.append("third"))
+    assert calls == ["first", "second", "third"]
+    assert gate.waiting == []
+
+
 async def test_appends_of_one_turn_share_a_flush_and_later_ones_wait_for_the_next() -> None:
     gate, calls, one = Gate(), list[int](), partition()
     durability = Durability(gate)
