@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from tests.interop import clients
 from tests.interop.clients import CLIENTS
@@ -56,6 +58,35 @@ def test_r4_sticky_is_balanced_first_and_sticky_second(
     until_sizes(members, 5, 5)
     assert first <= members[0].partitions
     assert second <= members[1].partitions
+
+
+class RangeThenSticky(StickyPartitionAssignor):  # type: ignore[misc]
+    """The range layout while a group grows, and sticky when a member is gone."""
+
+    _members_max = 0
+
+    def assign(self, cluster: Any, members: Any) -> Any:
+        if len(members) < self._members_max:
+            return super().assign(cluster, members)
+        self._members_max = len(members)
+        return RangePartitionAssignor.assign(cluster, members)
+
+
+def test_r4_sticky_when_the_third_member_of_the_range_layout_dies(
+    bootstrap: str, join: Join, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(clients.KAFKA_PYTHON_ASSIGNORS, "range-then-sticky", RangeThenSticky)
+    topic = create_topic(bootstrap, 10)
+    members = []
+    for number in range(3):
+        name, assignors = f"member-{number}", ["range-then-sticky"]
+        members.append(join("kafka-python", group=group, topics=[topic], client_id=name, assignors=assignors))
+        until(lambda: sum(map(len, layout(members))) == 10 and all(layout(members)), f"{len(members)} members")
+    until_layout(members, {0, 1, 2, 3}, {4, 5, 6}, {7, 8, 9})
+    members.pop().close()
+    until_sizes(members, 5, 5)
+    assert members[0].partitions >= {0, 1, 2, 3}
+    assert members[1].partitions >= {4, 5, 6}
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
