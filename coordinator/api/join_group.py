@@ -6,6 +6,7 @@ v7 protocol type in the answer · v8 reason (KIP-800) · v9 skip assignment (KIP
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import uuid4
 
 from rota.coordinator.api.node import Call, Node
@@ -15,6 +16,8 @@ from rota.coordinator.server.parked import Parked
 from rota.coordinator.shard.shard import Shard
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+
+PREFIX_CHARS_MAX: Final = 4_096  # of a member id: with the rest of it, what the offsets topic can hold (32,767 bytes)
 
 
 def join_group(node: Node, call: Call, request: JoinGroupRequest) -> JoinGroupResponse | Parked[JoinGroupResponse]:
@@ -45,7 +48,7 @@ def _event(shard: Shard, call: Call, request: JoinGroupRequest) -> Join:
         token=shard.token(),
         member_id=MemberId(request.member_id),
         instance_id=None if instance_id is None else InstanceId(instance_id),
-        fresh_id=MemberId(request.member_id or f"{instance_id or call.client_id}-{uuid4()}"),
+        fresh_id=MemberId(request.member_id or f"{(instance_id or call.client_id)[:PREFIX_CHARS_MAX]}-{uuid4()}"),
         client_id=call.client_id,
         client_host=call.client_host,
         session_ms=request.session_timeout_ms,

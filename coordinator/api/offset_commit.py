@@ -29,6 +29,7 @@ from rota.protocol.messages.offset_commit import (
 
 NONE = ErrorCode.NONE
 TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
+INT64_MAX: Final = (1 << 63) - 1
 REMEMBERED_ANSWERS_MAX: Final = 4_096  # whoever commits some partitions commits the same ones again
 REMEMBERED_PARTITIONS_MAX: Final = 128
 Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the request, partition index)
@@ -67,7 +68,7 @@ def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refu
     """What may be committed; the rest goes to `refused`."""
     now_ms, group_id, version = node.now_ms(), request.group_id, call.version
     retention_ms = request.retention_time_ms if version <= 4 else -1
-    expire_ms = now_ms + retention_ms if retention_ms >= 0 else None
+    expire_ms = min(now_ms + retention_ms, INT64_MAX) if retention_ms >= 0 else None
     metadata_bytes_max = node.config.offset_metadata_max_bytes
     records: list[OffsetRecord] = []
     for place, asked in enumerate(request.topics):
@@ -100,7 +101,7 @@ def _answer(request: OffsetCommitRequest, refused: Refused, code: ErrorCode) -> 
 
 def _topic(place: int, asked: OffsetCommitRequestTopic, refused: Refused, code: ErrorCode) -> OffsetCommitResponseTopic:
     indexes = tuple([one.partition_index for one in asked.partitions])
-    if not refused and len(indexes) <= REMEMBERED_PARTITIONS_MAX:
+    if not refused and 0 < len(indexes) <= REMEMBERED_PARTITIONS_MAX:  # a topic that is there: its name is short
         return _remembered(asked.name, asked.topic_id, indexes, code)
     return OffsetCommitResponseTopic(
         name=asked.name,

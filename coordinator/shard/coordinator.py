@@ -30,6 +30,7 @@ log = structlog.get_logger("rota.coordinator")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # more records than this go out as several batches
+WORLDS_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # others are our own mistakes
 RELOAD_AFTER_MS: Final = 1_000  # a failed disk is asked again at this pace
 
 
@@ -149,7 +150,7 @@ class Coordinator:
             try:
                 if replay.advance():
                     self._begin(self.shards[index], replay)
-            except (StorageFailed, CorruptBatch, DecodeError) as cause:
+            except Exception as cause:  # noqa: BLE001  # whatever it is: no other shard may wait for this one's log
                 self.failed(self.shards[index], cause)
             break
         return not self._loading
@@ -173,7 +174,8 @@ class Coordinator:
     def tell_all(self, event: Event) -> None:
         """Step every group: offsets expire, topics go."""
         for shard, group in list(self.groups()):
-            shard.tell(group, event)
+            if shard.groups.get(group.group_id) is group:  # its shard did not stop meanwhile
+                shard.tell(group, event)
 
     def expire_offsets(self, retention_ms: int) -> None:
         """The periodic sweep (offsets.retention.check.interval.ms)."""
@@ -221,7 +223,9 @@ class Coordinator:
         """P1. Only this shard is down; it is loaded again and again, and told of once for each cause."""
         if self._told_down.get(shard.index) != str(cause):
             self._told_down[shard.index] = str(cause)
-            log.error("Shard lost its log; its groups are loaded again", shard=shard.index, cause=str(cause))
+            mistake = None if isinstance(cause, WORLDS_FAILURES) else cause
+            told = "Shard lost its log; its groups are loaded again"
+            log.error(told, shard=shard.index, cause=str(cause), exc_info=mistake)
         self._loading.pop(shard.index, None)
         shard.abandon(ErrorCode.NOT_COORDINATOR)
         self._alarms.at(("reload", shard.index), self.now_ms() + RELOAD_AFTER_MS, lambda: self.lead([shard.index]))

@@ -18,6 +18,7 @@ from rota.protocol.wire import UUID_ZERO
 Encoded = tuple[bytes | None, bytes | None]  # key and value; a None value is a tombstone
 NO_EXPIRY = -1
 REMEMBERED_KEYS_MAX = 65_536  # whoever commits offsets of a topic does it again
+REMEMBERED_CHARS_MAX = 256  # of a group id; longer ones are strangers' work and not kept
 
 
 def encode(record: Record) -> Encoded:
@@ -38,7 +39,7 @@ def encode_offsets(records: Iterable[OffsetRecord]) -> list[Encoded]:
     for record in records:
         if record.topic is not topic or record.group_id is not group_id:
             group_id, topic = record.group_id, record.topic
-            lead = _key_lead(group_id, topic)
+            lead = (_remembered_lead if len(group_id) <= REMEMBERED_CHARS_MAX else _key_lead)(group_id, topic)
         value = record.value
         if value is None:
             raw = None
@@ -62,9 +63,11 @@ def decode(key: bytes, value: bytes) -> Record | None:
             return None
 
 
-@lru_cache(REMEMBERED_KEYS_MAX)
 def _key_lead(group_id: str, topic: str) -> bytes:
     return wire.offset_key_writers()[0](group_id, topic)
+
+
+_remembered_lead = lru_cache(REMEMBERED_KEYS_MAX)(_key_lead)
 
 
 def _group_value(value: GroupValue) -> bytes:

@@ -12,6 +12,7 @@ from typing import Final
 
 SHARDS_DEFAULT: Final = 50
 REMEMBERED_GROUPS_MAX: Final = 65_536
+REMEMBERED_CHARS_MAX: Final = 256  # a longer id is hashed each time: what strangers send must not fill the memory
 
 
 def java_hash(text: str) -> int:
@@ -23,8 +24,14 @@ def java_hash(text: str) -> int:
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value
 
 
-@lru_cache(REMEMBERED_GROUPS_MAX)
 def shard_of(group_id: str, count: int = SHARDS_DEFAULT) -> int:
     """The partition of `__consumer_offsets` that holds this group."""
+    return _remembered(group_id, count) if len(group_id) <= REMEMBERED_CHARS_MAX else _shard_of(group_id, count)
+
+
+def _shard_of(group_id: str, count: int) -> int:
     value = java_hash(group_id)
     return 0 if value == -0x8000_0000 else abs(value) % count
+
+
+_remembered = lru_cache(REMEMBERED_GROUPS_MAX)(_shard_of)

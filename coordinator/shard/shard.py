@@ -113,7 +113,11 @@ class Shard:
             self.submit(group, event, event.token, shape)
             return shape(code)
         if records:
-            self._record(encode_offsets(records))
+            try:
+                self._record(encode_offsets(records))
+            except Exception as mistake:  # noqa: BLE001  # as in tell: the group has the offsets already
+                self._shell.broken(self, mistake)
+                return shape(ErrorCode.NOT_COORDINATOR)
             self.groups.setdefault(group.group_id, group)
         return self.when_settled(shape(_NONE), shape)
 
@@ -190,6 +194,8 @@ class Shard:
             self._shell.append(self, records, lambda: self._landed(flight, term))
         except StorageFailed as cause:
             self._shell.failed(self, cause)
+        except Exception as mistake:  # noqa: BLE001  # other shards are to be flushed in this turn, too
+            self._shell.broken(self, mistake)
 
     def _landed(self, flight: Held, term: int) -> None:
         if term != self._term:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, join_request
 
-from rota.coordinator.api.join_group import join_group
+from rota.coordinator.api.join_group import PREFIX_CHARS_MAX, join_group
 from rota.coordinator.server.parked import Parked
 from rota.protocol.errors import ErrorCode
 
@@ -33,6 +33,12 @@ def test_a_static_member_is_named_after_its_instance() -> None:
     answer = GroupWorld().open().ask(join_group, join_request(group_instance_id="rack-7"), 5)
     assert answer.error_code == 0
     assert answer.member_id.startswith("rack-7-")
+
+
+def test_a_member_id_has_an_end_however_long_the_instances_is() -> None:
+    answer = GroupWorld().open().ask(join_group, join_request(group_instance_id="x" * 32_767), 5)
+    assert answer.error_code == 0
+    assert len(answer.member_id) == PREFIX_CHARS_MAX + 37
 
 
 @pytest.mark.parametrize("session_ms", [0, 5_999, 1_800_001])

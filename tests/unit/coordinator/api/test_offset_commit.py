@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
 
-from rota.coordinator.api.offset_commit import offset_commit
+from rota.coordinator.api.offset_commit import _remembered, offset_commit
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
@@ -100,3 +100,15 @@ def test_a_retention_time_of_old_clients_is_kept_with_the_offset() -> None:
     (value,) = shard.groups["g"].offsets.values()
     assert value.expire_ms is not None
     assert 0 < value.expire_ms - world.now_ms <= 1_000
+
+
+def test_a_retention_time_without_end_is_taken() -> None:
+    world = GroupWorld().open()
+    assert codes(world.ask(offset_commit, commit_request(7, retention_time_ms=(1 << 63) - 1), 3)) == [[0]]
+
+
+def test_topics_of_which_no_partition_is_named_are_not_remembered() -> None:
+    kept = _remembered.cache_info().currsize
+    asked = OffsetCommitRequestTopic(name="x" * 30_000, partitions=())
+    GroupWorld().open().ask(offset_commit, commit_request(7, topics=(asked,)), 8)
+    assert _remembered.cache_info().currsize == kept

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from rota.coordinator.cluster.partition import Partition
 from rota.coordinator.group.effects import Note
+from rota.coordinator.group.machine import Group
 from rota.coordinator.shard.coordinator import BATCH_RECORD_BYTES_MAX, portions
 from rota.coordinator.shard.shard import ShardState
 from rota.protocol.errors import ErrorCode
@@ -66,6 +68,60 @@ def test_a_record_that_nobody_can_read_takes_one_shard_down(world: Any, value: b
     assert world.offset("g") == 3
     assert world.coordinator.shards[broken.index].state is ShardState.DOWN
     assert not world.coordinator.shards[broken.index].groups
+
+
+def test_our_own_mistake_with_a_log_takes_one_shard_down(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.commit("g", 3)
+    world.turn()
+    with monkeypatch.context() as patch:
+        patch.setattr(Group, "replay", _mistaken)
+        world.start()
+    assert world.coordinator.ready("g") is ErrorCode.NOT_COORDINATOR
+    assert [shard.state for shard in world.coordinator.shards].count(ShardState.READY) == 2
+    world.after(1_000)
+    assert world.offset("g") == 3
+
+
+def test_our_own_mistake_in_a_write_holds_up_no_other_shard(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = next(str(n) for n in range(9) if world.shard(str(n)) is not world.shard("g"))
+    broken = world.partitions[world.shard("g").index]
+    first, second = world.commit("g", 3), world.commit(other, 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(Partition, "append_pairs", _mistaken_at(broken))
+        world.turn()
+    assert (first.value, second.value) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NONE)
+    assert (world.offset("g"), world.offset(other)) == (None, 4)
+
+
+def test_a_group_whose_shard_stopped_is_not_told_any_more(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = [name for name in map(str, range(30)) if world.shard(name) is world.shard("g")]
+    for name in groups:
+        world.commit(name, 3)
+    world.turn()
+    with monkeypatch.context() as patch:
+        patch.setattr(Group, "step", _mistaken)
+        world.coordinator.topics_gone(["topic"])
+    assert not _loading(world).groups
+    world.turn()
+    assert [world.offset(name) for name in groups] == [3] * len(groups)
+
+
+def _loading(world: Any) -> Any:
+    (one,) = [shard for shard in world.coordinator.shards if shard.state is ShardState.CATCHING_UP]
+    return one
+
+
+def _mistaken(*args: object) -> Any:
+    raise RuntimeError("nobody wrote a test for this")
+
+
+def _mistaken_at(broken: Partition) -> Any:
+    append = Partition.append_pairs
+
+    def appended(self: Partition, pairs: Any, now_ms: int) -> Any:
+        return _mistaken() if self is broken else append(self, pairs, now_ms)
+
+    return appended
 
 
 def test_resigning_answers_all_who_wait(world: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.shard.routing import java_hash, shard_of
+from rota.coordinator.shard.routing import _remembered, java_hash, shard_of
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,12 @@ from rota.coordinator.shard.routing import java_hash, shard_of
 )
 def test_the_shard_of_a_group_is_kafkas(group_id: str, shard: int) -> None:
     assert shard_of(group_id) == shard
+
+
+def test_a_long_group_id_is_hashed_and_not_kept() -> None:
+    kept = _remembered.cache_info().currsize
+    assert shard_of("g" * 30_000) == abs(java_hash("g" * 30_000)) % 50
+    assert _remembered.cache_info().currsize == kept
 
 
 def test_the_smallest_number_has_no_absolute_value_in_java() -> None:

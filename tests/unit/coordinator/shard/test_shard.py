@@ -8,6 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.litter import no_litter
 
+from rota.coordinator.group.effects import OffsetRecord, OffsetValue
+from rota.coordinator.group.events import MemberId
 from rota.coordinator.group.machine import Group
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.shard.shard import ShardState
@@ -133,6 +135,16 @@ def test_our_own_mistake_in_a_step_stops_the_shard_which_is_then_what_its_log_sa
     assert shard.state is ShardState.READY
     assert world.offset("g") == 1
     assert world.shard("g").groups["g"].generation == joined.generation
+
+
+def test_offsets_that_cannot_be_encoded_stop_the_shard(world: Any) -> None:
+    shard, group = world.shard("g"), world.coordinator.group(world.shard("g"), "g")
+    record = OffsetRecord("g", "topic", 0, OffsetValue(1 << 63, -1, "", 0))
+    answer = shard.commit(group, MemberId(""), None, -1, [record], lambda code: code)
+    assert answer is ErrorCode.NOT_COORDINATOR
+    world.turn()
+    assert shard.state is ShardState.READY
+    assert world.offset("g") is None
 
 
 def test_requests_leave_no_litter(world: Any) -> None:
