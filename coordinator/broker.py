@@ -47,6 +47,7 @@ log = structlog.get_logger("rota.broker")
 
 LOAD_BEFORE_LISTENING_S: Final = 0.15  # groups that come back this fast are never seen loading
 MINUTE_MS: Final = 60_000
+SEGMENT_BYTES_MIN: Final = 1 << 20  # of segment.bytes; offsets.topic.segment.bytes may say less
 
 
 class Clock:
@@ -201,7 +202,7 @@ class Broker:
         configs = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
-            "segment.bytes": str(self.config.offsets_topic_segment_bytes),
+            "segment.bytes": str(max(self.config.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN)),
         }
         created = eager.now(
             self.topics.create(

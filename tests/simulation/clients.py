@@ -44,7 +44,7 @@ class Client:
 
     def begin(self) -> None:
         self.world.at(self.world.soon(DIE_EVERY_MS), self.die)
-        self._send(self._number)
+        self._next_request(1)
 
     def _send(self, number: int) -> None:
         if number != self._number or self._over:

@@ -64,6 +64,9 @@ class Trace:
     def joined(self, group: str, instance: str | None, answer: Any) -> None:
         if instance is not None:
             self.instances[answer.member_id] = instance
+        for one in answer.members:
+            if one.group_instance_id is not None:
+                self.instances[one.member_id] = one.group_instance_id
         members = frozenset(one.member_id for one in answer.members) or None
         self.told.append(Told(group, answer.generation_id, answer.member_id, answer.leader, members))
         self.newest[group] = max(self.newest.get(group, 0), answer.generation_id)

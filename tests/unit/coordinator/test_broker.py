@@ -1,0 +1,240 @@
+"""One broker from start to stop: what comes back after a restart, what a start refuses, and in which words."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from tests.chaos.line import Line
+from tests.chaos.requests import batch, commit, committed, create_topic, produce, produced, producer_id, records_of
+
+from rota.coordinator.admin.serve import EXIT_CANNOT_START
+from rota.coordinator.broker import SEGMENT_BYTES_MIN, Broker, group_config
+from rota.coordinator.cluster.store import StoreFailed
+from rota.coordinator.cluster.topic import CONSUMER_OFFSETS
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.server.listener import CannotListen
+from rota.coordinator.shard.shard import ShardState
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+from rota.protocol.messages.metadata import MetadataRequest
+
+COMMITS = 2_500
+NOTE = "n" * 2_000  # so that segments fill
+
+Config = Callable[..., BrokerConfig]
+Connect = Callable[[Broker], Awaitable[Line]]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    def made(**settings: str) -> BrokerConfig:
+        """Names of settings with underscores for dots."""
+        basics = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "data")}
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        return BrokerConfig(basics | {"offsets.topic.num.partitions": "4", "rota.drain.timeout.ms": "1000"} | named)
+
+    return made
+
+
+@pytest.fixture
+async def connect() -> AsyncIterator[Connect]:
+    lines: list[Line] = []
+
+    async def opened(broker: Broker) -> Line:
+        host, port = broker.address
+        lines.append(await Line.open(f"{host}:{port}"))
+        assert (await lines[-1].ask(FindCoordinatorRequest(key="g"), 2)).error_code == ErrorCode.NONE
+        return lines[-1]
+
+    yield opened
+    for line in lines:
+        await line.close()
+
+
+async def metadata(line: Line) -> Any:
+    return await line.ask(MetadataRequest(topics=None), 10)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
+# ---- a life
+
+
+async def test_in_memory_it_serves_and_forgets(config: Config, connect: Connect, tmp_path: Path) -> None:
+    for _ in range(2):
+        async with Broker(config(), memory=True) as broker:
+            line = await connect(broker)
+            assert await committed(line, "g", 0) == (-1, "")
+            await create_topic(line)
+            assert produced(await line.ask(produce(0, batch(b"a")), 9)) == (ErrorCode.NONE, 0)
+            await line.ask(commit("g", 0, 5), 8)
+            assert await committed(line, "g", 0) == (5, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_on_disk_everything_comes_back(config: Config, connect: Connect) -> None:
+    async with Broker(config()) as broker:
+        line = await connect(broker)
+        topic_id = await create_topic(line)
+        await line.ask(produce(0, batch(b"a", b"b")), 9)
+        await line.ask(commit("g", 0, 5, "note"), 8)
+        first, before = await producer_id(line), await metadata(line)
+    async with Broker(config()) as broker:
+        line = await connect(broker)
+        after = await metadata(line)
+        assert after.cluster_id == before.cluster_id != ""
+        assert after.topics == before.topics
+        assert topic_id in {topic.topic_id for topic in after.topics}
+        assert list((await records_of(line, 0)).values()) == [b"a", b"b"]
+        assert await committed(line, "g", 0) == (5, "note")
+        assert await producer_id(line) > first
+
+
+async def test_it_stops_while_clients_are_connected(config: Config, connect: Connect) -> None:
+    async with Broker(config()) as broker:
+        line = await connect(broker)
+    assert await line.send(FindCoordinatorRequest(key="g"), 2) is None
+
+
+async def test_the_groups_are_told_of_the_settings(config: Config) -> None:
+    told = group_config(config(group_max_size="7", offsets_retention_minutes="2", group_min_session_timeout_ms="1"))
+    assert (told.group_size_max, told.offsets_retention_ms, told.session_min_ms) == (7, 120_000, 1)
+
+
+# ---- the offsets topic
+
+
+async def test_a_lone_broker_keeps_one_copy_of_the_offsets_and_says_so_once(config: Config, connect: Connect) -> None:
+    with structlog.testing.capture_logs() as logs:
+        async with Broker(config(offsets_topic_replication_factor="3"), memory=True) as broker:
+            for _ in range(2):
+                await connect(broker)
+            topic = broker.topics.get(CONSUMER_OFFSETS)
+            assert topic is not None
+            assert [state.replicas for state in topic.partitions] == [(broker.config.node_id,)] * 4
+    assert [one["configured"] for one in logs if one["event"].startswith("Offsets topic gets fewer")] == [3]
+
+
+async def test_an_offsets_partition_that_cannot_be_opened_harms_no_other(
+    config: Config, connect: Connect, tmp_path: Path
+) -> None:
+    async with Broker(config()) as broker:
+        line = await connect(broker)
+        await create_topic(line)
+        await line.ask(commit("g", 0, 5), 8)
+        home = broker.groups.ready("g")
+    assert not isinstance(home, ErrorCode)
+    folder = tmp_path / "data" / f"{CONSUMER_OFFSETS}-{(home.index + 1) % 4}"
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    folder.write_text("no folder")
+    async with Broker(config()) as broker:
+        assert broker.groups.shards[(home.index + 1) % 4].state is ShardState.DOWN
+        line = await connect(broker)
+        assert await committed(line, "g", 0) == (5, "")
+
+
+async def test_many_commits_are_compacted_and_come_back_at_once(config: Config, connect: Connect) -> None:
+    settings = {"offsets_topic_num_partitions": "1", "offsets_topic_segment_bytes": "1"}  # one that no topic may have
+    async with Broker(config(**settings)) as broker:
+        line = await connect(broker)
+        await create_topic(line)
+        for begin in range(1, COMMITS, 100):
+            some = range(begin, begin + 100)
+            await asyncio.gather(*(line.send(commit(f"g{at % 10}", at % 3, at, NOTE), 8) for at in some))
+        offsets = {(f"g{at}", part): await committed(line, f"g{at}", part) for at in range(10) for part in range(3)}
+        log = broker.partitions.get(CONSUMER_OFFSETS, 0).log  # type: ignore[union-attr]
+        end, before_bytes = log.log_end_offset, log.size_bytes
+        assert before_bytes > 4 * SEGMENT_BYTES_MIN
+        await until(lambda: log.size_bytes < 2 * SEGMENT_BYTES_MIN)
+        assert {place: await committed(line, *place) for place in offsets} == offsets
+    with structlog.testing.capture_logs() as logs:
+        async with Broker(config(**settings)) as broker:
+            line = await connect(broker)
+            assert {place: await committed(line, *place) for place in offsets} == offsets
+            log = broker.partitions.get(CONSUMER_OFFSETS, 0).log  # type: ignore[union-attr]
+            assert (log.log_end_offset, len(broker.groups.shards[0].groups)) == (end, 10)
+    (loaded,) = [one for one in logs if one["event"] == "Loaded shard"]
+    assert loaded["records"] < end // 2, "it reads what compaction left"
+
+
+# ---- what a start refuses
+
+
+async def test_a_folder_in_use_is_left_to_its_broker(config: Config, connect: Connect) -> None:
+    async with Broker(config()) as broker:
+        with pytest.raises(StorageFailed, match="another broker runs on"):
+            await Broker(config()).start()
+        await connect(broker)
+
+
+async def test_a_folder_of_another_node_is_refused(config: Config) -> None:
+    async with Broker(config()):
+        pass
+    with pytest.raises(StorageFailed, match="belongs to node"):
+        await Broker(config(node_id="77")).start()
+
+
+async def test_an_address_in_use_is_told_and_the_folder_is_free_again(config: Config) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(CannotListen, match=address):
+            await Broker(config(listeners=f"PLAINTEXT://{address}")).start()
+    async with Broker(config()):
+        pass
+
+
+async def test_a_damaged_journal_is_told_and_left_as_it_is(config: Config, connect: Connect, tmp_path: Path) -> None:
+    async with Broker(config()) as broker:
+        line = await connect(broker)
+        await create_topic(line)
+    journal = tmp_path / "data" / "metadata.journal"
+    data = bytearray(journal.read_bytes())
+    data[20] ^= 1
+    journal.write_bytes(data)
+    with pytest.raises(StoreFailed, match="damaged at byte 0"):
+        await Broker(config()).start()
+    assert journal.read_bytes() == data
+
+
+# ---- the same on the command line
+
+
+async def serve(data: Path) -> tuple[int | None, str]:
+    """Exit code and stderr of a start that fails."""
+    command = ["-m", "rota.coordinator", "serve", "--data", str(data), "--listen", "127.0.0.1:0"]
+    process = await asyncio.create_subprocess_exec(sys.executable, *command, stderr=asyncio.subprocess.PIPE)
+    _, said = await process.communicate()
+    return process.returncode, said.decode()
+
+
+async def test_the_command_line_tells_of_a_folder_in_use(config: Config, tmp_path: Path) -> None:
+    async with Broker(config()):
+        code, said = await serve(tmp_path / "data")
+    assert code == EXIT_CANNOT_START
+    assert said.count("\n") == 1
+    assert said.startswith("rota: another broker runs on ")
+
+
+async def test_the_command_line_tells_of_a_damaged_journal(config: Config, tmp_path: Path) -> None:
+    async with Broker(config()):
+        pass
+    journal = tmp_path / "data" / "metadata.journal"
+    journal.write_bytes(b"\0\0\0\1" + journal.read_bytes()[4:] * 2)
+    code, said = await serve(tmp_path / "data")
+    assert code == EXIT_CANNOT_START
+    assert said.count("\n") == 1
+    assert "metadata.journal is damaged at byte" in said
