@@ -140,13 +140,19 @@ def heartbeat(dice: Random, circle: Circle, slot: Slot) -> Built:
 
 def leave(dice: Random, circle: Circle, slot: Slot) -> Built:
     chosen = version(dice, LeaveGroupRequest.VERSIONS, since=3)
+    member_id, who = identity(dice, circle, slot), instance(dice, circle, slot)
+    for other in circle.slots:
+        # a member that waits for its assignment while somebody has it leave is never answered by Kafka
+        if other.parked and other.sent.KEY == SyncGroupRequest.KEY:
+            member_id = "nobody" if member_id == other.member_id else member_id
+            who = "no-instance" if who is not None and who == other.instance else who
     if chosen < 3:
-        return LeaveGroupRequest(group_id=group(dice, circle), member_id=identity(dice, circle, slot)), chosen
-    leavers = [MemberIdentity(member_id=identity(dice, circle, slot), group_instance_id=instance(dice, circle, slot))]
+        return LeaveGroupRequest(group_id=group(dice, circle), member_id=member_id), chosen
+    leavers = [MemberIdentity(member_id=member_id, group_instance_id=who)]
     if dice.random() < 0.2:
         leavers.append(MemberIdentity(member_id="nobody"))
-    if dice.random() < 0.2:
-        leavers.append(MemberIdentity(member_id="", group_instance_id=instance(dice, circle, slot)))
+    if dice.random() < 0.2 and who is not None:
+        leavers.append(MemberIdentity(member_id="", group_instance_id=who))
     if chosen >= 5:
         leavers[0].reason = "because"
     return LeaveGroupRequest(group_id=group(dice, circle), members=tuple(leavers)), chosen
