@@ -17,10 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from rota.coordinator.api.node import Call, HangUp
-from rota.coordinator.server.dispatch import Known, UnknownApi, read_head, skip_tags
+from rota.coordinator.server.dispatch import VERSIONS_KNOWN_MAX, Known, UnknownApi, read_head, skip_tags
 from rota.coordinator.server.frames import Framer
 from rota.coordinator.server.parked import Parked
 from rota.coordinator.server.replies import Piece, Slot, framed, pack_lead, pack_lead_tagged
+from rota.protocol.constructs import GARBLED
 from rota.protocol.wire import DecodeError
 
 if TYPE_CHECKING:
@@ -117,8 +118,6 @@ class Connection(asyncio.Protocol):
                     break
         except (DecodeError, UnknownApi, HangUp) as why:
             self.end(str(why))
-        except (IndexError, struct.error):
-            self.end("a frame shorter than its header")
         except Exception as why:  # noqa: BLE001  # our own mistake in one API: this connection ends, the broker goes on
             self._owner.broken(self, why)
             self.end("our own mistake, logged above")
@@ -129,14 +128,17 @@ class Connection(asyncio.Protocol):
 
     def _serve(self, frame: bytes) -> None:
         """The hot path: no call of ours beyond decode, serve and encode."""
-        api, correlation_id, named = read_head(frame)
-        at = 10 + named if named > 0 else 10
-        if frame[8:at] != self._client:
-            self._rename(frame[8:at], named)
-        known, call = self._bound.get(api) or self._bind(api)
-        decode, encode, serve, flexible, tagged, bulky, _, _, _ = known
-        if flexible:
-            at = skip_tags(frame, at) if frame[at] else at + 1
+        try:
+            api, correlation_id, named = read_head(frame)
+            at = 10 + named if named > 0 else 10
+            if frame[8:at] != self._client:
+                self._rename(frame[8:at], named)
+            known, call = self._bound.get(api) or self._bind(api)
+            decode, encode, serve, flexible, tagged, bulky, _, _, _ = known
+            if flexible:
+                at = skip_tags(frame, at) if frame[at] else at + 1
+        except (IndexError, struct.error):
+            raise DecodeError("a frame shorter than its header") from None
         request, _ = decode(frame, at)
         reply = serve(self._owner.node, call, request)
         if isinstance(reply, Parked) or self._slots:
@@ -168,8 +170,10 @@ class Connection(asyncio.Protocol):
         """A version that this client asks for the first time. Raises UnknownApi."""
         known = self._owner.known(api)
         host, port = self._owner.told_address(self)
-        client_id = (self._client or b"")[2:].decode("utf-8", "replace")
+        client_id = (self._client or b"")[2:].decode("utf-8", GARBLED)
         call = Call(known.version, client_id, f"/{self.peer[0]}", host, port, self.id)
+        if len(self._bound) >= VERSIONS_KNOWN_MAX:
+            self._bound.clear()
         bound = self._bound[api] = (known, call)
         return bound
 
@@ -179,17 +183,16 @@ class Connection(asyncio.Protocol):
         self._slots.append(slot)
         self._slot_bytes += slot.size
         self._owner.intake.hold(slot.size)
-        if not isinstance(reply, Parked):
-            self._answered(slot, reply)
-            return
-        slot.parked = reply
-        reply.then(partial(self._answered, slot))
-        if slot.pieces is None:
-            if reply.mutes:
+        if isinstance(reply, Parked):
+            slot.parked = reply
+            reply.then(partial(self._answered, slot))
+            if reply.mutes and slot.pieces is None:
                 self._brakes |= MUTED
-            if len(self._slots) >= self._owner.requests_max or self._slot_bytes >= self._owner.connection_bytes_max:
-                self._brakes |= FULL
-                self._set_reading()
+        else:
+            self._answered(slot, reply)
+        if len(self._slots) >= self._owner.requests_max or self._slot_bytes >= self._owner.connection_bytes_max:
+            self._brakes |= FULL
+            self._set_reading()
 
     def _answered(self, slot: Slot, value: Any) -> None:
         """A reply is known. Called from anywhere, at any time: it serves no other request before the next turn."""

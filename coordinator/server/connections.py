@@ -58,7 +58,9 @@ class Connections:
         self._here.add(connection)
         host = connection.peer[0]
         self._per_host[host] += 1
-        if len(self._here) > self._count_max:
+        if self._on_empty is not None:  # it knocked while the door was being closed
+            connection.finish()
+        elif len(self._here) > self._count_max:
             connection.end(f"max.connections ({self._count_max}) are here already")
         elif self._per_host[host] > (allowed := self._host_overrides.get(host, self._per_host_max)):
             connection.end(f"{allowed} connections of {host} are here already")

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rota.coordinator.api.node import Call, Node
+from rota.protocol import varint
 from rota.protocol.compiler import codec
-from rota.protocol.wire import TAGS_MAX, DecodeError
+from rota.protocol.varint import read_uvarint
 
 FETCH, API_VERSIONS = 1, 18
-HEADER_BYTES_MIN = 10
+VERSIONS_KNOWN_MAX = 1_024  # more than there are; some APIs answer versions that there are not
 
 read_head = struct.Struct(">Iih").unpack_from  # (key << 16 | version, correlation id, bytes of the client id)
 
@@ -68,6 +69,8 @@ class Dispatcher:
         """Raises UnknownApi."""
         found = self._known.get(api)
         if found is None:
+            if len(self._known) >= VERSIONS_KNOWN_MAX:
+                self._known.clear()
             found = self._known[api] = self._learn(api >> 16, api & 0xFFFF)
         return found
 
@@ -112,24 +115,5 @@ def _to_stranger(route: Route, stranger: Callable[[Node, Call], Any]) -> Known:
 
 def skip_tags(frame: bytes, at: int) -> int:
     """The position behind the tagged fields of a request header. Raises DecodeError, IndexError."""
-    count, at = _uvarint(frame, at)
-    if count > TAGS_MAX:
-        raise DecodeError(f"{count} tagged fields in a header")
-    for _ in range(count):
-        _, at = _uvarint(frame, at)
-        size, at = _uvarint(frame, at)
-        at += size
-        if at > len(frame):
-            raise DecodeError("a tagged field longer than its frame")
-    return at
-
-
-def _uvarint(frame: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        byte = frame[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise DecodeError("a varint longer than five bytes")
+    count, at = read_uvarint(frame, at)
+    return varint.skip_tags(frame, at, count)

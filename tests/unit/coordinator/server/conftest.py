@@ -1,7 +1,7 @@
 """A real server on a free port of the loopback, on both event loops, and a peer that speaks raw bytes.
 
 The only API is Heartbeat. Its group id says what becomes of the request: `now`, `later` and `mute` (parked), `never`
-(no reply), `boom` (our own mistake), `big` (a megabyte of reply). The reply carries the request's generation.
+(no reply), `boom` and `slip` (our own mistakes), `big` (a megabyte of reply). The reply carries its generation.
 """
 
 from __future__ import annotations
@@ -125,6 +125,8 @@ class World:
                 return None
             case "boom":
                 raise RuntimeError("nobody foresaw this")
+            case "slip":
+                raise IndexError("nobody foresaw this either")
             case "at once":
                 parked: Parked[HeartbeatResponse] = Parked(mutes=True)
                 parked.answer(response)

@@ -8,9 +8,19 @@ import struct
 import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.litter import no_litter
-from tests.unit.coordinator.server.conftest import API_VERSIONS, HEARTBEAT, LIST_GROUPS, Serve, World, framed, request
+from tests.unit.coordinator.server.conftest import (
+    API_VERSIONS,
+    BIG_BYTES,
+    HEARTBEAT,
+    LIST_GROUPS,
+    Serve,
+    World,
+    framed,
+    request,
+)
 
 from rota.coordinator.server.connection import TURN_REQUESTS_MAX
+from rota.coordinator.server.dispatch import VERSIONS_KNOWN_MAX
 from rota.protocol.compiler import codec
 from rota.protocol.messages.api_versions import ApiVersionsResponse
 
@@ -229,17 +239,20 @@ async def test_garbage_behind_a_muting_request_waits_its_turn(serve: Serve) -> N
     assert await peer.ended()
 
 
-async def test_our_own_mistake_ends_one_connection_with_a_traceback_in_the_log(serve: Serve) -> None:
+@pytest.mark.parametrize(("what", "kind"), [("boom", RuntimeError), ("slip", IndexError)])
+async def test_our_own_mistake_ends_one_connection_with_a_traceback_in_the_log(
+    serve: Serve, what: str, kind: type[Exception]
+) -> None:
     world = await serve()
     good, bad = await world.peer(), await world.peer()
     with capture_logs() as logs:
         bad.ask(1)
-        bad.ask(2, "boom")
+        bad.ask(2, what)
         bad.ask(3)
         assert await bad.told() == 1
         assert await bad.ended()
     assert [entry["event"] for entry in logs] == ["request failed", "connection closed"]
-    assert isinstance(logs[0]["exc_info"], RuntimeError)
+    assert isinstance(logs[0]["exc_info"], kind)
     assert world.asked == [1, 2]
     good.ask(4)
     assert await good.told() == 4
@@ -332,6 +345,31 @@ async def test_bytes_under_way_are_bounded(serve: Serve) -> None:
     assert world.asked == [1]
     world.answer(1)
     assert [await peer.told(), await peer.told()] == [1, 2]
+
+
+async def test_replies_behind_one_that_is_not_known_are_bounded(serve: Serve) -> None:
+    world = await serve(rota_connection_inflight_bytes_max=str(4 * BIG_BYTES))
+    peer = await world.peer()
+    peer.ask(1, "later")
+    for correlation_id in range(2, 52):
+        peer.send(request(LIST_GROUPS, 5, correlation_id, b"\1\1\0"))
+    await world.until(lambda: 1 in world.parked)
+    await _settled(world)
+    assert world.connections.intake.held_bytes < 6 * BIG_BYTES
+    world.answer(1)
+    assert await peer.told() == 1
+    assert [(await peer.frame())[:4] for _ in range(2, 52)] == [one.to_bytes(4, "big") for one in range(2, 52)]
+
+
+async def test_versions_that_there_are_not_fill_no_table(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    for version in range(5, 3_000):
+        peer.send(framed(struct.pack(">hhih", API_VERSIONS, version, version, -1)))
+    for version in range(5, 3_000):
+        assert (await peer.frame())[:4] == version.to_bytes(4, "big")
+    (connection,) = world.connections._here
+    assert len(connection._bound) <= VERSIONS_KNOWN_MAX
 
 
 async def test_a_muted_connection_reads_only_a_little_ahead(serve: Serve) -> None:
