@@ -9,9 +9,14 @@ Law
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any, TextIO
 
 if "rich" in sys.modules:
@@ -58,33 +63,57 @@ def configure(form: str = "auto", level: str = "info", stream: TextIO | None = N
     number = logging.getLevelNamesMapping()[level.upper()]
     last = _for_people(to.isatty()) if people else _for_machines()
     structlog.configure(
-        processors=[structlog.contextvars.merge_contextvars, *_common(people), *last],
+        processors=last,
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *names: Sink(to),
         cache_logger_on_first_use=forever,
     )
-    _route_stdlib(Sink(to), number, [*_common(people), *last])
-
-
-def _common(people: bool) -> list[Callable[..., Any]]:
-    stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S.%f" if people else "iso", utc=not people, key="time")
-    return [structlog.processors.add_log_level, stamp, structlog.processors.StackInfoRenderer()]
+    _route_stdlib(Sink(to), number, last)
 
 
 def _for_people(colours: bool) -> list[Callable[..., Any]]:
     return [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False, key="time"),
         structlog.dev.ConsoleRenderer(
             colors=colours,
             timestamp_key="time",
             exception_formatter=structlog.dev.plain_traceback,
             pad_event_to=24,
             sort_keys=False,
-        )
+        ),
     ]
 
 
 def _for_machines() -> list[Callable[..., Any]]:
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+    return [_as_json]
+
+
+def _as_json(logger: Any, level: str, event: Event) -> str:
+    """All of structlog's usual steps in one, in a fraction of their time: a rebalance tells lines of each member."""
+    if event.get("exc_info"):
+        structlog.processors.format_exc_info(logger, level, event)
+    fields = [f"{_quoted(name)}: {_plain(value)}" for name, value in event.items()]
+    return f'{{{", ".join(fields)}, "level": "{level}", "time": "{_now()}"}}'
+
+
+def _plain(value: Any) -> str:
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if kind is int:
+        return str(value)
+    return "null" if value is None else json.dumps(value, default=str)
+
+
+def _now() -> str:
+    seconds, micros = divmod(time.time_ns() // 1000, 1_000_000)
+    return f"{_second(seconds)}.{micros:06d}Z"
+
+
+@lru_cache(1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class _FromStdlib(logging.Handler):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -97,3 +98,14 @@ def test_a_stream_that_is_gone_stops_nobody() -> None:
     closed = io.StringIO()
     closed.close()
     Sink(closed).msg("x")
+
+
+def test_every_kind_of_value_makes_a_line_that_machines_read() -> None:
+    stream = io.StringIO()
+    configure("json", "info", stream)
+    fields = {"text": 'a "quoted"\nline é', "none": None, "flag": True, "number": -7, "ratio": 0.5, "many": ["a", b"b"]}
+    get_logger().info("x", **fields, code=logging.Formatter)
+    event = json.loads(stream.getvalue())
+    assert {name: event[name] for name in fields} == fields | {"many": ["a", "b'b'"]}
+    assert "Formatter" in event["code"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", event["time"])
