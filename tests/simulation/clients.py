@@ -17,6 +17,9 @@ PATIENCE_MS = 25_000  # more than a rebalance takes
 HANG_UP = 0.02  # of the requests are not waited for
 DIE_EVERY_MS = 20_000
 AWAY_MS_MAX = 4_000
+STILL_ARRIVES = 0.7  # of the answers that were sent before the connection broke
+SLEEPS = 0.3  # instead of dying: it comes back and does not know that it was removed
+ASLEEP_MS_MAX = 15_000
 
 
 class Loner(Member):
@@ -40,6 +43,7 @@ class Client:
         self.member = make()
         self._number = 0  # of the request under way: whatever belongs to an earlier one is too late
         self._asked: Any = None
+        self._coming: Any = None  # an answer on its way: it may arrive though the broker that sent it is dead
         self._over = False
 
     def begin(self) -> None:
@@ -66,15 +70,20 @@ class Client:
             self.world.arrive(request, version, self.name, heard)
 
     def _answered(self, number: int, life: int, body: Any) -> None:
+        if number == self._number:
+            self._coming = body
         self.world.at(self.world.soon(WIRE_MS_MAX), partial(self._hear, number, life, body))
 
     def _hear(self, number: int, life: int, body: Any) -> None:
         if number != self._number or life != self.world.life:
             return
         self.world.say(f"{self.name} hears {body}")
-        asked, self._asked = self._asked, None
-        self.member.heard(asked, body, self.world.now_ms)
+        self._take(body)
         self._next_request(self.world.soon(THINK_MS_MAX))
+
+    def _take(self, body: Any | None) -> None:
+        asked, self._asked, self._coming = self._asked, None, None
+        self.member.heard(asked, body, self.world.now_ms)
 
     def _next_request(self, wait_ms: int) -> None:
         self._number += 1
@@ -89,18 +98,22 @@ class Client:
         if self._over:
             return
         if self._asked is not None:
-            asked, self._asked = self._asked, None
-            self.member.heard(asked, None, self.world.now_ms)
+            self._take(self._coming if self.world.random.random() < STILL_ARRIVES else None)
         self._next_request(self.world.soon(500))
 
     def die(self) -> None:
         """A process that is killed: nobody hears of it, and after a while there is another in its place."""
         if self._over:
             return
-        self.world.say(f"{self.name} dies")
-        self.member.claim(self.world.now_ms)
-        self.member, self._asked = self._make(), None
-        self._next_request(self.world.soon(AWAY_MS_MAX))
+        if self.world.random.random() < SLEEPS:
+            self.world.say(f"{self.name} falls asleep")
+            self.cut()
+            self._next_request(self.world.soon(ASLEEP_MS_MAX))
+        else:
+            self.world.say(f"{self.name} dies")
+            self.member.claim(self.world.now_ms)
+            self.member, self._asked, self._coming = self._make(), None, None
+            self._next_request(self.world.soon(AWAY_MS_MAX))
         self.world.at(self.world.soon(DIE_EVERY_MS), self.die)
 
     def end(self) -> None:

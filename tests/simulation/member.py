@@ -155,6 +155,8 @@ class Member:
         drawn = self.random.random()
         if drawn < self.leaves and self.instance is None:
             return LeaveGroupRequest(group_id=self.group, members=(MemberIdentity(member_id=self.member_id),))
+        if drawn < 0.08 and self.generation > 1:
+            return self.commit_as(now, self.random.randrange(self.partitions), self.generation - 1)  # G3
         if drawn < 0.5 and self.owned:
             return self.commit(now)
         if drawn < 0.6:
