@@ -95,7 +95,7 @@ def join(dice: Random, circle: Circle, slot: Slot) -> Built:
     if dice.random() < 0.12:
         member_id, who = harmless(dice, circle, slot, named=chosen >= 5), instance(dice, circle, slot)
     request = JoinGroupRequest(
-        group_id=group(dice, circle),
+        group_id=circle.group_id if dice.random() < 0.985 else "",
         session_timeout_ms=SESSION_MS if dice.random() < 0.97 else dice.choice([500, 1_800_001]),
         rebalance_timeout_ms=REBALANCE_MS,
         member_id=member_id,
