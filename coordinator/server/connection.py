@@ -121,7 +121,9 @@ class Connection(asyncio.Protocol):
         except Exception as why:  # noqa: BLE001  # our own mistake in one API: this connection ends, the broker goes on
             self._owner.broken(self, why)
             self.end("our own mistake, logged above")
-        self._leave()
+        self._leaving = False
+        if self._out or (self._slots and self._slots[0].pieces is not None):
+            self._leave()
         if done < len(frames):
             self._put_off(frames[done:], first=True)
             self._resume_soon()
@@ -141,6 +143,8 @@ class Connection(asyncio.Protocol):
             raise DecodeError("a frame shorter than its header") from None
         request, _ = decode(frame, at)
         reply = serve(self._owner.node, call, request)
+        if reply.__class__ is Parked and reply.answered and not self._slots:
+            reply = reply.value  # it did not have to wait
         if isinstance(reply, Parked) or self._slots:
             self._queue(Slot(known, correlation_id, len(frame)), reply)
         elif reply is None:

@@ -7,7 +7,7 @@ Law
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -19,20 +19,23 @@ class Parked(Generic[T]):
     record to become durable (OffsetCommit, Produce) does not, so that pipelined commits share a write.
     """
 
-    __slots__ = ("_abandoned", "_then", "answered", "mutes", "value")
+    __slots__ = ("_abandoned", "_shape", "_then", "answered", "mutes", "value")
 
     def __init__(self, *, mutes: bool = False) -> None:
         self.mutes = mutes
         self.answered = False
         self.value: T | None = None
         self._then: Callable[[T], None] | None = None
+        self._shape: Callable[[Any], T] | None = None  # from what is given to what is told
         self._abandoned: Callable[[], None] | None = None
 
     def answer(self, value: T) -> None:
         """Give the reply. A second answer is our own mistake."""
         assert not self.answered, "a request was answered twice"
+        if self._shape is not None:
+            value = shaped_or_mistake(self._shape, value)
         self.answered, self.value = True, value
-        self._abandoned = None
+        self._abandoned = self._shape = None
         if self._then is not None:
             then, self._then = self._then, None
             then(value)
@@ -46,10 +49,14 @@ class Parked(Generic[T]):
             self._then = call
 
     def map(self, shape: Callable[[T], U]) -> Parked[U]:
-        """The same reply in another shape (a body of the group machine as a wire message)."""
-        shaped: Parked[U] = Parked(mutes=self.mutes)
-        shaped._abandoned = self.abandon
-        self.then(lambda value: shaped.answer(shaped_or_mistake(shape, value)))
+        """Tell the reply in another shape (a body of the group machine as a wire message); once, before `then`."""
+        assert self._shape is None, "a reply has one shape"
+        assert self._then is None, "it may have been told already"
+        shaped = cast("Parked[U]", self)
+        if self.answered:
+            shaped.value = shaped_or_mistake(shape, cast(T, self.value))
+        else:
+            shaped._shape = shape
         return shaped
 
     def on_abandon(self, call: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from functools import partial
 from itertools import count
 from typing import Any, Protocol, TypeVar, assert_never
 
@@ -148,16 +149,17 @@ class Shard:
         leaving: Held = []
         for effect in effects:
             match effect:
-                case Reply(token, body, when_durable):
-                    parked, refusal = self._waiting.pop(token)
-                    waits_for = self._flights[-1] if when_durable and self._flights else leaving
-                    waits_for.append((parked, body, refusal))
-                case Append(record):
-                    self._record((encode(record),))
-                case Arm(key, at_ms):
-                    self._shell.arm((group.group_id, key), at_ms, lambda key=key: self._ring(group, key))  # type: ignore[misc]
-                case Disarm(key):
-                    self._shell.disarm((group.group_id, key))
+                case Reply():
+                    parked, refusal = self._waiting.pop(effect.token)
+                    waits_for = self._flights[-1] if effect.when_durable and self._flights else leaving
+                    waits_for.append((parked, effect.body, refusal))
+                case Append():
+                    self._record((encode(effect.record),))
+                case Arm():
+                    key = effect.key
+                    self._shell.arm((group.group_id, key), effect.at_ms, partial(self._ring, group, key))
+                case Disarm():
+                    self._shell.disarm((group.group_id, effect.key))
                 case Note():
                     self._shell.narrate(group.group_id, effect)
                 case _:

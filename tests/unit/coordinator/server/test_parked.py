@@ -37,7 +37,15 @@ def test_a_mapped_reply_is_the_same_reply_in_another_shape() -> None:
     assert shaped.mutes
     parked.answer(7)
     assert shaped.value == "7"
-    assert parked.map(lambda value: value + 1).value == 8
+    there: Parked[int] = Parked()
+    there.answer(7)
+    assert there.map(str).value == "7"
+
+
+def test_a_reply_has_one_shape() -> None:
+    parked: Parked[int] = Parked()
+    with pytest.raises(AssertionError, match="one shape"):
+        parked.map(str).map(str)
 
 
 def test_going_away_is_told_once_also_through_a_map() -> None:
