@@ -60,7 +60,7 @@ class World(Parts):
         for log in map(self.log, range(SHARDS)):
             log.config = replace(log.config, segment_bytes=SEGMENT_BYTES)
         self.flushes = self.random.random() < 0.5  # else the page cache is trusted, which a killed process leaves alone
-        self.crashes = self.random.choice((0.0, 0.005, 0.03))  # at a turn of the loop
+        self.crashes = self.random.choice((0.0, 0.01, 0.05))  # at a turn of the loop
         self.delay_ms = self.random.choice((0, 500, 3_000))  # group.initial.rebalance.delay.ms
         self.trace = Trace()
         self.life = 0
