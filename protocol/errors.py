@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+MESSAGE_CHARS_MAX: Final = 8_000  # with four bytes each still less than a length of two bytes can say
+
 
 class ErrorCode(IntEnum):
     """A Kafka error code; an int16 on the wire."""
@@ -343,3 +345,8 @@ _RETRIABLE: Final = frozenset(
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
     }
 )
+
+
+def message(text: str) -> str:
+    """A text for an answer's error message. It may hold what the client sent, which can be as long as a text can be."""
+    return text if len(text) <= MESSAGE_CHARS_MAX else text[: MESSAGE_CHARS_MAX - 1] + "…"

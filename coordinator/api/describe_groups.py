@@ -10,7 +10,7 @@ from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.describe import Description
-from rota.protocol.errors import ErrorCode
+from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -52,7 +52,7 @@ def _unknown(call: Call, group_id: str, operations: int) -> DescribedGroup:
     return DescribedGroup(
         group_id=group_id,
         error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
-        error_message=f"Group {group_id} not found." if missing else None,
+        error_message=message(f"Group {group_id} not found.") if missing else None,
         group_state="Dead",
         protocol_type="",
         protocol_data="",

@@ -12,7 +12,7 @@ from rota.coordinator.cluster.topic_names import wrong_with
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.producers import Producer
 from rota.coordinator.server.places import Places
-from rota.protocol.errors import ErrorCode
+from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -51,7 +51,7 @@ def _partition(places: Places, name: str, index: int) -> PartitionResponse:
 def _missing(places: Places, name: str, index: int) -> tuple[ErrorCode, str | None]:
     why = wrong_with(name)
     if why is not None:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}"
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, message(f"Topic name is invalid: {why}")
     return places.missing((name, index)), None
 
 

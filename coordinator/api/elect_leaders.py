@@ -13,7 +13,7 @@ from typing import Final
 
 from rota.coordinator.api.metadata import offline_replicas
 from rota.coordinator.api.node import Call, Node
-from rota.protocol.errors import ErrorCode
+from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -57,7 +57,7 @@ def _once(indexes: Sequence[int]) -> list[int]:
 
 def _partition(node: Node, election: int, name: str, index: int) -> PartitionResult:
     code, why = _outcome(node, election, name, index)
-    return PartitionResult(partition_id=index, error_code=code, error_message=why)
+    return PartitionResult(partition_id=index, error_code=code, error_message=message(why))
 
 
 def _outcome(node: Node, election: int, name: str, index: int) -> tuple[ErrorCode, str]:

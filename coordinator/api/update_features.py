@@ -11,7 +11,7 @@ from typing import Final
 
 from rota.coordinator.api.api_versions import FEATURES
 from rota.coordinator.api.node import Call, Node
-from rota.protocol.errors import ErrorCode
+from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -29,7 +29,9 @@ def update_features(node: Node, call: Call, request: UpdateFeaturesRequest) -> U
         if why is not None:
             return UpdateFeaturesResponse(
                 error_code=ErrorCode.INVALID_UPDATE_VERSION,
-                error_message=f"The update failed for all features since the following feature had an error: {why}",
+                error_message=message(
+                    f"The update failed for all features since the following feature had an error: {why}"
+                ),
             )
     results = tuple(
         UpdatableFeatureResult(feature=update.feature, error_message=ErrorCode.NONE.name)

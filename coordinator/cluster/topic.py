@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rota.protocol.errors import ErrorCode
+from rota.protocol.errors import ErrorCode, message
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
@@ -49,3 +49,6 @@ class Refusal:
 
     code: ErrorCode
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", message(self.message))

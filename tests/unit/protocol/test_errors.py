@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.protocol.errors import ErrorCode
+from rota.protocol.errors import MESSAGE_CHARS_MAX, ErrorCode, message
 
 KAFKA_RETRIABLE = {
     *(2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89, 100, 103, 106),
@@ -33,3 +33,8 @@ def test_names_that_clients_see() -> None:
 def test_a_code_of_the_future_is_an_unknown_server_error() -> None:
     assert ErrorCode.of(16) is ErrorCode.NOT_COORDINATOR
     assert ErrorCode.of(9999) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_message_has_an_end() -> None:
+    assert message("x" * MESSAGE_CHARS_MAX) == "x" * MESSAGE_CHARS_MAX
+    assert len(message("\U0001f600" * 40_000).encode()) <= 0x7FFF

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from rota.coordinator.cluster.topic import CONSUMER_OFFSETS, PartitionState, Topic
+from rota.coordinator.cluster.topic import CONSUMER_OFFSETS, PartitionState, Refusal, Topic
+from rota.protocol.errors import MESSAGE_CHARS_MAX, ErrorCode
 
 
 def topic(name: str) -> Topic:
@@ -16,3 +17,7 @@ def test_topics_of_the_system_are_internal() -> None:
 
 def test_the_replication_factor_counts_replicas_and_not_the_isr() -> None:
     assert topic("t").replication_factor == 2
+
+
+def test_a_refusal_fits_every_answer() -> None:
+    assert len(Refusal(ErrorCode.INVALID_CONFIG, "x" * 100_000).message) == MESSAGE_CHARS_MAX

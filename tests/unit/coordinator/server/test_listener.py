@@ -6,10 +6,9 @@ import asyncio
 import socket
 
 import pytest
-from tests.unit.coordinator.server.conftest import Peer, Serve
+from tests.unit.coordinator.server.conftest import Serve
 
 from rota.coordinator.config.listeners import Endpoint, endpoint
-from rota.coordinator.server.connection import Connection
 from rota.coordinator.server.listener import CannotListen, open_sockets
 
 
@@ -86,14 +85,9 @@ async def test_a_stop_lets_requests_under_way_finish_and_begins_none(serve: Serv
 
 async def test_who_knocks_while_the_door_is_being_closed_is_turned_away(serve: Serve) -> None:
     world = await serve()
-    await world.listener.stop(0)
-    inside, outside = socket.socketpair()
-    await asyncio.get_running_loop().create_connection(lambda: Connection(world.connections), sock=inside)
-    late = Peer(*await asyncio.open_connection(sock=outside))
+    world.connections.finish(lambda: None)
+    late = await world.peer()
     assert await late.ended()
-    await late.close()
-    for one in (inside, outside):  # uvloop leaves them open
-        one.close()
 
 
 async def test_who_is_left_after_the_drain_time_is_cut_off(serve: Serve) -> None:
