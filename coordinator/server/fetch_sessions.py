@@ -24,6 +24,7 @@ EPOCH_MAX: Final = 0x7FFF_FFFF
 SESSION_ID_MAX: Final = 0x7FFF_FFFF
 SESSIONS_MAX: Final = 1000  # max.incremental.fetch.session.cache.slots
 SESSION_PARTITIONS_MAX: Final = 100_000
+CACHED_PARTITIONS_MAX: Final = 1_000_000  # of all sessions together: some 300 MB
 IDLE_EVICTION_MS: Final = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS
 NEVER_TOLD: Final = -1
 
@@ -212,10 +213,16 @@ def _draw_id() -> int:
 class FetchSessions:
     """The sessions of one broker, least recently used first. `slots_max` 0 switches sessions off."""
 
-    def __init__(self, slots_max: int = SESSIONS_MAX, draw_id: Callable[[], int] = _draw_id) -> None:
-        self._slots_max, self._draw_id = slots_max, draw_id
+    def __init__(
+        self,
+        slots_max: int = SESSIONS_MAX,
+        draw_id: Callable[[], int] = _draw_id,
+        partitions_max: int = CACHED_PARTITIONS_MAX,
+    ) -> None:
+        self._slots_max, self._draw_id, self._partitions_max = slots_max, draw_id, partitions_max
         self._sessions: dict[int, FetchSession] = {}
         self.evictions = 0
+        self.cached_partitions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -223,7 +230,7 @@ class FetchSessions:
     def open(self, asked: Asked, now_ms: int) -> FetchContext:
         """How to treat a request. Errors (FETCH_SESSION_ID_NOT_FOUND and its kin) are in the context."""
         if asked.epoch in (FULL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(asked.session_id, None)
+            self._end(asked.session_id)
             return Sessionless(asked.wants) if asked.epoch == FINAL_EPOCH else Full(self, asked)
         session = self._sessions.get(asked.session_id)
         if session is None:
@@ -242,23 +249,35 @@ class FetchSessions:
         while session_id in self._sessions:
             session_id = self._draw_id()
         self._sessions[session_id] = FetchSession(session_id, by_id, now_ms, now_ms, 1, partitions)
+        self.cached_partitions += len(partitions)
         return session_id
 
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.cached_partitions -= len(session.partitions)
+
     def _go_on(self, session: FetchSession, asked: Asked, now_ms: int) -> FetchContext:
+        self._end(session.session_id)
         session.update(asked)
-        del self._sessions[session.session_id]
         if not session.partitions:
             return Sessionless(asked.wants)
-        if len(session.partitions) > SESSION_PARTITIONS_MAX:
+        size = len(session.partitions)
+        if size > SESSION_PARTITIONS_MAX or self.cached_partitions + size > self._partitions_max:
             return Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)  # the consumer comes back in full
         self._sessions[session.session_id] = session
+        self.cached_partitions += len(session.partitions)
         session.used_ms = now_ms
         session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
         return Incremental(session)
 
+    def _has_room(self, size_partitions: int) -> bool:
+        few = self.cached_partitions + size_partitions <= self._partitions_max
+        return few and len(self._sessions) < self._slots_max
+
     def _make_room(self, size_partitions: int, now_ms: int) -> bool:
         """Evict, if need be, a session long unused, or an old one that is smaller than the new one."""
-        if len(self._sessions) < self._slots_max:
+        if self._has_room(size_partitions):
             return True
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
@@ -269,6 +288,6 @@ class FetchSessions:
             if smallest is None or len(smallest.partitions) >= size_partitions:
                 return False
             oldest = smallest
-        del self._sessions[oldest.session_id]
+        self._end(oldest.session_id)
         self.evictions += 1
-        return True
+        return self._has_room(size_partitions)

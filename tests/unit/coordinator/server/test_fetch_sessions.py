@@ -230,3 +230,21 @@ def test_a_session_cannot_grow_without_end() -> None:
     assert consumer.next(many).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(consumer.sessions) == 0
     assert consumer.full(*many).session_id == 0
+
+
+def test_all_sessions_together_are_bounded_and_the_old_ones_go() -> None:
+    sessions = FetchSessions(draw_id=count(7).__next__, partitions_max=6)
+    hoarders = [Consumer(sessions), Consumer(sessions)]
+    for one in hoarders:
+        assert one.full(A, B, C).session_id
+    late = Consumer(sessions)
+    assert late.full(A).session_id == 0
+    assert hoarders[0].next({("u", 1): Want(0, 1)}).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert late.full(A, B, C).session_id
+    late.now_ms = IDLE_EVICTION_MS + 1
+    assert hoarders[0].full(A).session_id == 0
+    assert late.full(C).session_id
+    assert sessions.cached_partitions == 4
+    for one in (late, hoarders[1]):
+        one.ask({}, session_id=one.session_id, epoch=FINAL_EPOCH)
+    assert (len(sessions), sessions.cached_partitions) == (1, 3)
