@@ -111,7 +111,10 @@ class Reader:
         self._source.line(depth, "q = p + n")
         self._source.line(depth, "if q > e: raise DecodeError('field longer than its frame')")
         start = "p + 1" if node.flexible else "p"
-        self._source.line(depth, f"{local} = {_BODIES[type(node)].format(start)}; p = q")
+        some = (
+            f" if n > {int(node.flexible)} else ''" if isinstance(node, Text) else ""
+        )  # most texts that may be empty are
+        self._source.line(depth, f"{local} = {_BODIES[type(node)].format(start)}{some}; p = q")
 
     def _list(self, node: List, local: str, depth: int) -> None:
         line = self._source.line

@@ -181,15 +181,19 @@ class Writer:
         self._piece(f"tag_section(({', '.join(pairs)},)) if {' or '.join(conditions)} else b'\\x00'")
 
     def _only_tag(self, one: Tagged, owner: str) -> bool:
-        """One tagged field of a fixed size: all that stands before its value is known now."""
-        try:
-            size = one.subcon.sizeof()
-        except c.SizeofError:
+        """One tagged field of a fixed size: packed with what stands before it."""
+        code = fixed_code(one.subcon)
+        if code is None:
             return False
         value = _field(owner, one.name)
-        lead = self._source.literal(uvarint(1) + uvarint(one.tag) + uvarint(size))
-        raw = value if one.subcon is UUID else f"{self._source.bind('t', _value_writer(one.subcon))}({value})"
-        self._piece(f"{lead} + {raw} if {_is_written(one, value, self._source)} else b'\\x00'")
+        lead = uvarint(1) + uvarint(one.tag) + uvarint(packer(code).size)
+        before, self._run = self._run, []
+        self._run = [*before, (self._source.literal(lead), f"{len(lead)}s"), (value, code)]
+        self._pack()
+        self._run = [*before, ("0", "B")]
+        self._pack()
+        without, written = self._pending.pop(), self._pending.pop()
+        self._piece(f"{written} if {_is_written(one, value, self._source)} else {without}")
         return True
 
 
