@@ -127,3 +127,23 @@ async def test_fetches_linearise_with_commits_across_crashes(seed: int, tmp_path
             await clients[0]._read(line, partition)
     assert len(trace.ops) == 3
     trace.check()
+
+
+async def test_commits_survive_compaction_and_crashes(seed: int, tmp_path: Path) -> None:
+    """Killed while the offsets topic is compacted, or shortly before, or after."""
+    random, note = Random(seed), "n" * 3_000
+    last: dict[int, int] = {}
+    async with Daemon(tmp_path / "data", offsets_topic_num_partitions="1", offsets_topic_segment_bytes="1") as daemon:
+        await create_topic(await daemon.line(), partitions=4)
+        for life in range(3):
+            line = await daemon.line()
+            for begin in range(life * 10_000 + 1, life * 10_000 + 1_200, 100):
+                answers = {at: line.send(commit("g", at % 4, at, note), 8) for at in range(begin, begin + 100)}
+                for at, answer in answers.items():
+                    assert (await answer).topics[0].partitions[0].error_code == ErrorCode.NONE
+                    last[at % 4] = at
+            await asyncio.sleep(random.random() * 1.5)  # upkeep looks every second
+            await daemon.crash()
+            line = await daemon.line()
+            for partition, offset in last.items():
+                assert await committed(line, "g", partition) == (offset, note)
