@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
         self._slots: deque[Slot] = deque()
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = self._slot_bytes = 0
-        self._room_bytes = 0  # of the large frame that is coming in
+        self._room_bytes = 0  # that are here of an unfinished large frame
         self._brakes = 0
         self._paused = self._resuming = self._waits = False
         self._leaving = False  # somebody will send what is answered, at the end of this turn at the latest
@@ -75,8 +75,8 @@ class Connection(asyncio.Protocol):
         self._owner.went(self)
         slots, self._slots = self._slots, deque()
         self._backlog.clear()
-        self._owner.intake.forget(self)
-        self._owner.intake.release(self._slot_bytes + self._backlog_bytes + (0 if self._waits else self._room_bytes))
+        self._owner.intake.release(self._slot_bytes + self._backlog_bytes + self._room_bytes)
+        self._owner.intake.done(self)
         self._slot_bytes = self._backlog_bytes = self._room_bytes = 0
         for slot in slots:
             if slot.parked is not None:
@@ -90,8 +90,8 @@ class Connection(asyncio.Protocol):
             self._put_off(frames)
         elif frames:
             self._work(frames)
-        if framer.large != self._room_bytes:
-            self._ask_room(framer.large)
+        if framer.large or self._room_bytes:
+            self._gather(framer.buffered if framer.large else 0)
         if framer.refused is not None and not self._backlog:
             self.end(framer.refused)
 
@@ -297,14 +297,16 @@ class Connection(asyncio.Protocol):
         if self._framer.refused is not None and not self._backlog:
             self.end(self._framer.refused)
 
-    def _ask_room(self, size: int) -> None:
-        """A large frame begins or has come in whole."""
-        if self._room_bytes:
-            self._owner.intake.release(self._room_bytes)
-        self._room_bytes = size
-        if size and self._transport is not None:
-            self._waits = not self._owner.intake.admit(self, size)
+    def _gather(self, size: int) -> None:
+        """So much of a large frame is here; 0 when it is whole."""
+        intake, before, self._room_bytes = self._owner.intake, self._room_bytes, size
+        if size:
+            intake.hold(size - before)
+            self._waits = not intake.goes_on(self)
             self._set_reading()
+        else:
+            intake.release(before)
+            intake.done(self)
 
     def admitted(self) -> None:
         """There is room for the large frame."""

@@ -1,8 +1,9 @@
 """How much of what peers sent is kept in memory at one time, over all connections. Pure.
 
 Laws
-    Requests under way and unfinished large frames stay below the limit, or there is only one of them.
-    Whoever has room goes on; whoever waits gets it in the order of asking; small frames never wait for large ones.
+    Only bytes that came count: a peer that announces a large frame and sends nothing takes nobody's room.
+    Above the limit one unfinished large frame at a time is read on; the others wait, small frames never do.
+    Whoever waits goes on as soon as there is room, or in the order of asking when it is its turn to be the one.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Protocol
 
 
 class Asker(Protocol):
-    """Who asks for room."""
+    """Whose large frame is coming in."""
 
     def admitted(self) -> None:
-        """There is room now, and it is taken for you."""
+        """Read on."""
 
 
 class Intake:
@@ -24,33 +25,35 @@ class Intake:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.held_bytes = 0
-        self._waiting: deque[tuple[Asker, int]] = deque()
+        self._one: Asker | None = None  # reads on above the limit, so that something is finished
+        self._waiting: deque[Asker] = deque()
 
-    def admit(self, who: Asker, size: int) -> bool:
-        """Take room for a large frame; False means wait for `who.admitted()`, which takes it."""
-        if not self._waiting and self._fits(size):
-            self.held_bytes += size
+    def goes_on(self, who: Asker) -> bool:
+        """May `who` read more of its large frame? False means wait for `who.admitted()`. Told `done` in the end."""
+        if self.held_bytes <= self.bytes_max or self._one is who:
             return True
-        self._waiting.append((who, size))
+        if self._one is None:
+            self._one = who
+            return True
+        self._waiting.append(who)
         return False
 
     def hold(self, size: int) -> None:
-        """Count what is here already."""
+        """Count what came."""
         self.held_bytes += size
 
     def release(self, size: int) -> None:
         """Give room back, and to those who wait for it."""
         self.held_bytes -= size
         assert self.held_bytes >= 0, "more room was given back than taken"
-        while self._waiting and self._fits(self._waiting[0][1]):
-            who, wanted = self._waiting.popleft()
-            self.held_bytes += wanted
-            who.admitted()
+        while self._waiting and self.held_bytes <= self.bytes_max:
+            self._waiting.popleft().admitted()
 
-    def forget(self, who: Asker) -> None:
-        """`who` is gone and waits no more."""
-        self._waiting = deque(entry for entry in self._waiting if entry[0] is not who)
-        self.release(0)
-
-    def _fits(self, size: int) -> bool:
-        return self.held_bytes == 0 or self.held_bytes + size <= self.bytes_max
+    def done(self, who: Asker) -> None:
+        """Its large frame is whole, or `who` is gone."""
+        if who in self._waiting:
+            self._waiting.remove(who)
+        if self._one is who:
+            self._one = self._waiting.popleft() if self._waiting else None
+            if self._one is not None:
+                self._one.admitted()

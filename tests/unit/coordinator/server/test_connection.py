@@ -385,29 +385,39 @@ async def test_a_muted_connection_reads_only_a_little_ahead(serve: Serve) -> Non
     assert [await peer.told() for _ in range(59_999)] == list(range(1, 60_000))
 
 
-async def test_a_large_frame_waits_for_room_and_small_ones_do_not(serve: Serve) -> None:
+async def test_frames_that_are_announced_and_do_not_come_take_nobodys_room(serve: Serve) -> None:
     world = await serve(rota_inflight_bytes_max="300000")
+    for _ in range(10):
+        (await world.peer()).send(struct.pack(">i", 90_000_000) + b"x")
+    await world.until(lambda: len(world.connections) == 10)
+    good = await world.peer()
+    good.send(request(HEARTBEAT, 4, 1, codec_padding(200_000)))
+    assert await good.told() == 1
+
+
+async def test_a_large_frame_waits_for_room_and_small_ones_do_not(serve: Serve) -> None:
+    world = await serve(rota_inflight_bytes_max="100000")
     first, second = await world.peer(), await world.peer()
-    large = request(HEARTBEAT, 4, 1, codec_padding(200_000))
+    large = request(HEARTBEAT, 4, 1, codec_padding(2_000_000))
     first.send(large[:-1])
-    await world.until(lambda: world.connections.intake.held_bytes > 200_000)
-    second.send(large[:150_000])
+    await world.until(lambda: world.connections.intake.held_bytes > 2_000_000)
+    second.send(large[:-1])
     await _settled(world)
     held = world.connections.intake.held_bytes
-    assert held < 300_000, "the second large frame took room that is not there"
+    assert held < 3_500_000, "the second large frame was read on"
     third = await world.peer()
     third.ask(3)
     assert await third.told() == 3
     first.send(large[-1:])
     assert await first.told() == 1
-    second.send(large[150_000:])
+    second.send(large[-1:])
     assert await second.told() == 1
 
 
 def codec_padding(size: int) -> bytes:
     """A Heartbeat v4 with an unknown tagged field of that many bytes."""
     plain = b"\4now" + struct.pack(">i", 1) + b"\2m\0"
-    length = bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14])
+    length = bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14 & 0x7F | 0x80, size >> 21])
     return plain + b"\1\x09" + length + bytes(size)
 
 

@@ -17,35 +17,40 @@ class Asker:
         self.rooms += 1
 
 
-def test_room_is_given_until_it_is_full_and_then_in_order() -> None:
-    intake, first, second, third = Intake(100), Asker(), Asker(), Asker()
-    assert intake.admit(first, 60)
-    assert not intake.admit(second, 60)
-    assert not intake.admit(third, 10), "who comes later does not overtake"
-    intake.release(60)
-    assert (second.rooms, third.rooms, intake.held_bytes) == (1, 1, 70)
-
-
-def test_one_that_is_larger_than_all_room_goes_alone() -> None:
-    intake, huge, small = Intake(100), Asker(), Asker()
-    assert intake.admit(huge, 1000)
-    assert not intake.admit(small, 1)
-    intake.release(1000)
-    assert small.rooms == 1
-
-
-def test_what_is_here_already_counts() -> None:
+def test_below_the_limit_everybody_goes_on() -> None:
     intake = Intake(100)
-    intake.hold(90)
-    assert not intake.admit(Asker(), 20)
+    for who in (Asker(), Asker()):
+        intake.hold(50)
+        assert intake.goes_on(who)
+
+
+def test_above_the_limit_one_goes_on_and_the_others_in_their_order() -> None:
+    intake, first, second, third = Intake(100), Asker(), Asker(), Asker()
+    intake.hold(150)
+    assert [intake.goes_on(who) for who in (first, second, third, first)] == [True, False, False, True]
+    intake.done(first)
+    assert (second.rooms, third.rooms) == (1, 0)
+    assert intake.goes_on(second)
+    intake.done(second)
+    assert third.rooms == 1
+
+
+def test_whoever_waits_goes_on_when_there_is_room() -> None:
+    intake, first, second, third = Intake(100), Asker(), Asker(), Asker()
+    intake.hold(150)
+    assert [intake.goes_on(who) for who in (first, second, third)] == [True, False, False]
+    intake.release(49)
+    assert (second.rooms, third.rooms) == (0, 0)
+    intake.release(1)
+    assert (second.rooms, third.rooms) == (1, 1)
 
 
 def test_whoever_goes_waits_no_more() -> None:
-    intake, gone, stays = Intake(100), Asker(), Asker()
-    intake.hold(50)
-    assert not intake.admit(gone, 90)
-    assert not intake.admit(stays, 40)
-    intake.forget(gone)
+    intake, first, gone, stays = Intake(100), Asker(), Asker(), Asker()
+    intake.hold(150)
+    assert [intake.goes_on(who) for who in (first, gone, stays)] == [True, False, False]
+    intake.done(gone)
+    intake.done(first)
     assert (gone.rooms, stays.rooms) == (0, 1)
 
 
@@ -54,21 +59,35 @@ def test_giving_back_too_much_is_our_own_mistake() -> None:
         Intake(100).release(1)
 
 
+class Frame(Asker):
+    """A large frame of which one part after the other comes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.left, self.here, self.waits = size, 0, False
+
+    def admitted(self) -> None:
+        self.waits = False
+
+
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, 150)), max_size=60))
-def test_never_above_the_limit_but_for_a_lone_one_and_nobody_waits_for_ever(steps: list[tuple[bool, int]]) -> None:
-    intake, inside, waiting = Intake(100), list[int](), list[tuple[Asker, int]]()
-    for ask, size in steps:
-        if ask:
-            who = Asker()
-            if intake.admit(who, size):
-                inside.append(size)
-            else:
-                waiting.append((who, size))
-        elif inside:
-            intake.release(inside.pop(0))
-        inside += [size for who, size in waiting if who.rooms]
-        waiting = [(who, size) for who, size in waiting if not who.rooms]
-        assert intake.held_bytes == sum(inside)
-        assert intake.held_bytes <= 100 or len(inside) == 1
-        assert not waiting or inside
+@given(st.lists(st.integers(1, 150), min_size=1, max_size=12), st.data())
+def test_every_frame_gets_in_and_above_the_limit_only_one_at_a_time(sizes: list[int], data: st.DataObject) -> None:
+    intake, frames = Intake(100), [Frame(size) for size in sizes]
+    while frames:
+        reading = [frame for frame in frames if not frame.waits]
+        assert reading, "all wait for one another"
+        above = intake.held_bytes > 100
+        frame = data.draw(st.sampled_from(reading))
+        part = min(frame.left, 10)
+        frame.left, frame.here = frame.left - part, frame.here + part
+        intake.hold(part)
+        if frame.left:
+            frame.waits = not intake.goes_on(frame)
+            assert not (above and not frame.waits) or intake._one is frame
+        else:
+            frames.remove(frame)
+            intake.release(frame.here)
+            intake.done(frame)
+        assert intake.held_bytes <= 100 + 150 + 10 * len(sizes)
+    assert intake.held_bytes == 0
