@@ -5,6 +5,8 @@ Names, ids and numbers are drawn from small pools as often as not, so that reque
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import fields, is_dataclass
 from random import Random
 from typing import Any
 
@@ -20,7 +22,7 @@ from rota.protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from rota.protocol.header import request_header
+from rota.protocol.header import read_response_header, request_header
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.record import Record, write_batch
 from rota.protocol.registry import APIS
@@ -32,28 +34,69 @@ WORDS = [
     *("cleanup.policy", "segment.bytes", "flush.messages", "max.message.bytes", "compression.type", "gzip", "zstd"),
     *("é\U0001f600", "a\nb\x1b[31m\x00", "x" * 300, "__consumer_offsets", "__admin_client"),
 ]
+# fields for which a wild value ends the request before anything of interest happens
+LIKELY: dict[str, list[Any]] = {
+    "group_id": ["g-1", "g-2"],
+    "protocol_type": ["consumer"],
+    "session_timeout_ms": [6_000],
+    "rebalance_timeout_ms": [50],
+    "max_wait_ms": [0, 20],
+    "timeout_ms": [1_000],
+    "replication_factor": [1, -1],
+    "num_partitions": [1, 2, -1],
+    "acks": [-1, 1],
+    "transactional_id": [None],
+    "replica_id": [-1],
+}
+LEARNED = ("member_id", "generation_id", "topic_id", "session_id", "session_epoch", "producer_id", "leader_epoch")
+LEARNED_MAX = 8
 NUMBERS = [-2, -1, -1, 0, 0, 0, 1, 1, 2, 3, 5, 100, 6_000, 10_000]
 STRING_BYTES_MAX = 0x7FFF
 SERVED = [(key, version) for key in SERVES for version in APIS[key].versions]
 
 
 class Noise:
-    """All of it follows from `seed`. `words` and `ids` grow with what answers told."""
+    """All of it follows from `seed`, and from the ids that answers told (`learn`)."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, spared: bytes = b"") -> None:
+        """`spared` is the id of a topic that is left alone."""
+        self.spared = spared
         self.random = Random(seed)
-        self.words = list(WORDS)
-        self.ids = [bytes(UUID_BYTES), b"\xff" * UUID_BYTES]
+        self._last = 0
+        self._asked: dict[int, tuple[int, int]] = {}  # the API and version of each correlation id
+        self._learned: dict[str, deque[Any]] = {name: deque(maxlen=LEARNED_MAX) for name in LEARNED}
 
     def frame(self) -> bytes:
         """One request, without its length."""
         key, version = self.random.choice(SERVED)
         body = codec(APIS[key].request, version).encode(self.value(layout(APIS[key].request, version)))
-        return request_header(key, version, self.random.getrandbits(31), self.text()) + body
+        self._last = correlation = self.random.getrandbits(31)  # spoiled ones are nobody else's
+        self._asked[correlation] = key, version
+        return request_header(key, version, correlation, self.text()) + body
+
+    def learn(self, frame: bytes) -> None:
+        """Law P1: an answer is what its version says, to the last byte. Its ids are used from here on."""
+        correlation = int.from_bytes(frame[:4], "big")
+        if correlation in self._asked:  # the others come of spoiled requests
+            key, version = self._asked[correlation]
+            _, begin = read_response_header(frame, key, version)
+            answer, end = codec(APIS[key].response, version).decode(frame, begin)
+            assert end == len(frame), f"bytes behind the answer of API {key}"
+            self._remember(answer)
+
+    def _remember(self, value: Any) -> None:
+        for one in fields(value):
+            inner = getattr(value, one.name)
+            if one.name in self._learned and inner != self.spared:
+                self._learned[one.name].append(inner)
+            for item in inner if isinstance(inner, tuple) else (inner,):
+                if is_dataclass(item):
+                    self._remember(item)
 
     def garbage(self) -> bytes:
         """Bytes for the socket that are no request, or most of one, or more than one."""
         random, raw = self.random, self.frame()
+        del self._asked[self._last]
         match random.randrange(6):
             case 0:
                 return random.randbytes(random.randrange(200))
@@ -74,6 +117,11 @@ class Noise:
     # ---- values
 
     def value(self, node: Any, name: str = "") -> Any:
+        if isinstance(node, Text) or fixed_code(node) is not None:
+            known = LIKELY.get(name) or self._learned.get(name)
+            if known and self.random.random() < 0.8:
+                found = self.random.choice(known)
+                return "" if found is None and not node.nullable else found
         if isinstance(node, Shape):
             return self._instance(node)
         if isinstance(node, Maybe):
@@ -92,7 +140,8 @@ class Noise:
         if node is c.Flag:
             return self.random.random() < 0.5
         if node is UUID:
-            return self.random.choice(self.ids)
+            known = self._learned["topic_id"] if self.random.random() < 0.8 else None
+            return self.random.choice(known or [bytes(UUID_BYTES), b"\xff" * UUID_BYTES])
         code = fixed_code(node)
         return self.octets() if code is None else self._number(str(code), 8 * node.sizeof())
 
@@ -118,7 +167,7 @@ class Noise:
             return "y" * self.random.choice([STRING_BYTES_MAX, STRING_BYTES_MAX - 40])
         if dice < 0.1:
             return "".join(chr(self.random.choice([0, 10, 65, 0x7F, 0xE9, 0x1F600])) for _ in range(5))
-        return self.random.choice(self.words)
+        return self.random.choice(WORDS)
 
     def octets(self) -> bytes:
         topics = tuple(self.random.sample(["t-1", "t-2", "a", ""], self.random.randrange(3)))
