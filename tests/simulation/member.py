@@ -47,7 +47,7 @@ class Trace:
     ops: dict[tuple[str, int], list[Op]] = field(default_factory=lambda: defaultdict(list))
     claims: list[Claim] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
-    instances: dict[str, str] = field(default_factory=dict)  # member id -> instance id
+    instances: set[str] = field(default_factory=set)  # of static members
     newest: dict[str, int] = field(default_factory=dict)  # the largest generation that anybody was told of
     stale: list[str] = field(default_factory=list)  # G3: what should have been refused
     offsets: count[int] = field(default_factory=lambda: count(1))
@@ -63,10 +63,8 @@ class Trace:
 
     def joined(self, group: str, instance: str | None, answer: Any) -> None:
         if instance is not None:
-            self.instances[answer.member_id] = instance
-        for one in answer.members:
-            if one.group_instance_id is not None:
-                self.instances[one.member_id] = one.group_instance_id
+            self.instances.add(instance)
+        self.instances |= {one.group_instance_id for one in answer.members} - {None}
         members = frozenset(one.member_id for one in answer.members) or None
         self.told.append(Told(group, answer.generation_id, answer.member_id, answer.leader, members))
         self.newest[group] = max(self.newest.get(group, 0), answer.generation_id)
@@ -81,10 +79,12 @@ class Trace:
 
     def _named(self, one: Told) -> Told:
         """A static member is the same one under each of its ids."""
-        names = self.instances
-        members = None if one.members is None else frozenset(names.get(each, each) for each in one.members)
-        member, leader = names.get(one.member, one.member), names.get(one.leader, one.leader)
-        return Told(one.group, one.generation, member, leader, members)
+        members = None if one.members is None else frozenset(map(self._name, one.members))
+        return Told(one.group, one.generation, self._name(one.member), self._name(one.leader), members)
+
+    def _name(self, member_id: str) -> str:
+        """Ids are given to clients that die before they hear them; a static member's begins with its instance id."""
+        return next((each for each in self.instances if member_id.startswith(f"{each}-")), member_id)
 
 
 class Member:

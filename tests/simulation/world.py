@@ -206,7 +206,7 @@ class World(Parts):
         for name, (state, offsets) in before.items():
             gone = offsets.keys() - groups[name].offsets.keys()
             assert not gone or state is GroupState.EMPTY, f"{name} lost {gone} while {state.value}"
-            for _, partition in gone:
+            for _, partition in sorted(gone):
                 self.trace.began("commit", name, partition, -1, self.now_ms)
                 self.say(f"the offset of {name}-{partition} expires")
 
