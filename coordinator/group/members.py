@@ -112,7 +112,7 @@ class Members:
         self.by_instance: dict[InstanceId, MemberId] = {}
         self.pending: dict[MemberId, None] = {}  # an ordered set
         self.unsynced: dict[MemberId, None] = {}  # told their generation, not yet heard with SyncGroup
-        self.supporters: Counter[str] = Counter()
+        self.supporters: dict[str, int] = {}
         self.awaiting_join = 0
         self.leader: MemberId | None = None
 
@@ -198,11 +198,14 @@ class Members:
 
     def supports(self, protocols: tuple[Proto, ...]) -> bool:
         """Is there one of these assignors that every member knows?"""
-        return any(self.supporters[proto.name] == len(self.by_id) for proto in protocols)
+        supporters, all_members = self.supporters, len(self.by_id)
+        return any(supporters.get(proto.name, 0) == all_members for proto in protocols)
 
     def select_protocol(self) -> str:
         """The assignor with the most votes among those that all know; a tie goes to the one voted for first."""
         candidates = {name for name, count in self.supporters.items() if count == len(self.by_id)}
+        if len(candidates) == 1:  # as nearly always: nobody need be asked
+            return candidates.pop()
         return Counter(member.vote(candidates) for member in self).most_common(1)[0][0]
 
     def elect_leader(self) -> bool:
@@ -227,4 +230,8 @@ class Members:
 
     def _count(self, member: Member, one: int) -> None:
         for name in {proto.name for proto in member.protocols}:
-            self.supporters[name] += one
+            count = self.supporters.get(name, 0) + one
+            if count:
+                self.supporters[name] = count
+            else:
+                del self.supporters[name]  # members may rejoin with ever new names

@@ -129,3 +129,11 @@ def test_the_rebalance_timeout_is_the_largest() -> None:
     for n, ms in enumerate([5, 9, 7]):
         some.add(member_of(join(1, rebalance_ms=ms), MemberId(f"m{n}")))
     assert some.rebalance_ms == 9
+
+
+def test_assignors_that_nobody_knows_any_more_are_forgotten() -> None:
+    some = members(a="range", b="range")
+    for number in range(10):
+        some.update(some.by_id[A], join(1, protocols=protos("range", f"new-{number}")))
+    some.remove(B)
+    assert some.supporters == {"range": 1, "new-9": 1}
