@@ -60,6 +60,7 @@ class Group:
         "config",
         "generation",
         "group_id",
+        "had_offsets",
         "hard",
         "initial",
         "members",
@@ -78,6 +79,7 @@ class Group:
         self.generation = 0
         self.offsets: dict[tuple[str, int], OffsetValue] = {}
         # soft: a crash may take it
+        self.had_offsets = False  # some were dropped; as in Kafka that alone does not end the group
         self.state = GroupState.EMPTY
         self.state_ms = -1  # when that state began
         self.protocol_type = ""
@@ -152,12 +154,13 @@ class Group:
         """Take one record in. Each is the whole truth for its key; a value of None takes that key away."""
         if type(record) is OffsetRecord:
             if record.value is None:
-                self.offsets.pop((record.topic, record.partition), None)
+                self.had_offsets |= self.offsets.pop((record.topic, record.partition), None) is not None
             else:
                 self.offsets[record.topic, record.partition] = record.value
             return
         assert type(record) is GroupRecord
         self.hard = record.value
+        self.had_offsets &= record.value is not None
         self.generation = 0 if record.value is None else record.value.generation
 
     def record(self, record: GroupRecord | OffsetRecord, turn: Turn) -> None:
@@ -216,7 +219,8 @@ class Group:
         """Nothing to remember: the shell may drop the object."""
         if self.state is GroupState.DEAD:
             return True
-        return self.state is GroupState.EMPTY and self.hard is None and not self.offsets and not self.members.pending
+        is_known = self.hard is not None or self.offsets or self.had_offsets or self.members.pending
+        return self.state is GroupState.EMPTY and not is_known
 
     @property
     def leader_or_none(self) -> MemberId:

@@ -25,7 +25,16 @@ from tests.unit.coordinator.group.script import (
 
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import OffsetRecord, OffsetsDropped, OffsetValue
-from rota.coordinator.group.events import Commit, DropOffsets, MemberId, OffsetToCommit, Proto, Token
+from rota.coordinator.group.events import (
+    Commit,
+    DropOffsets,
+    ExpireOffsets,
+    MemberId,
+    OffsetToCommit,
+    Proto,
+    Token,
+    TopicsGone,
+)
 from rota.coordinator.group.states import GroupState
 from rota.protocol.errors import ErrorCode
 
@@ -150,7 +159,19 @@ def dropped(*answers: tuple[str, ErrorCode]) -> OffsetsDropped:
 def test_offsets_of_an_empty_group_are_dropped() -> None:
     script = Script().does(commit(1))
     assert script >> drop(2, "t", "u") << forgotten() << reply(2, dropped(("t", OK), ("u", OK)))
-    assert script.group.is_vacant
+    assert not script.group.offsets
+
+
+def test_a_simple_group_outlives_its_last_offset_until_the_next_look() -> None:
+    for ends in (drop(2, "t"), TopicsGone(frozenset({"t"}))):
+        script = Script().does(commit(1)).does(ends)
+        assert not script.group.is_vacant
+        assert script.group.hard is None
+        assert script.does(ExpireOffsets(10**9)).group.is_vacant
+
+
+def test_what_never_was_leaves_nothing() -> None:
+    assert Script().does(TopicsGone(frozenset({"t"}))).group.is_vacant
 
 
 def test_offsets_of_a_subscribed_topic_are_not() -> None:
