@@ -1,7 +1,8 @@
 """What happened to each group, in order: the answer to "why did it rebalance?".
 
 Law
-    Bounded: so many lines a group, so many groups; the group that was quiet longest is forgotten first.
+    Bounded: so many lines a group, so many groups, so many lines in all, each text so long; the group that was quiet
+    longest is forgotten first.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from rota.coordinator.group.effects import Note
 
 LINES_PER_GROUP_MAX: Final = 256
 GROUPS_MAX: Final = 10_000
+LINES_MAX: Final = 200_000
+TEXT_CHARS_MAX: Final = 512  # of one field: ids and reasons are the clients' own, and may be a hundred times as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +32,36 @@ class Timelines:
 
     def __init__(self) -> None:
         self._lines: OrderedDict[str, deque[Line]] = OrderedDict()
+        self._count = 0
 
     def add(self, group_id: str, at_ms: int, note: Note) -> None:
         """Remember one line."""
         lines = self._lines.get(group_id)
         if lines is None:
             lines = self._lines[group_id] = deque(maxlen=LINES_PER_GROUP_MAX)
-            if len(self._lines) > GROUPS_MAX:
-                self._lines.popitem(last=False)
         else:
             self._lines.move_to_end(group_id)
+        self._count -= len(lines)
         lines.append(Line(at_ms, note))
+        self._count += len(lines)
+        if len(self._lines) > GROUPS_MAX or self._count > LINES_MAX:
+            self._count -= len(self._lines.popitem(last=False)[1])
+
+    def __len__(self) -> int:
+        """Lines of all groups."""
+        return self._count
 
     def of(self, group_id: str) -> tuple[Line, ...]:
         """The group's lines, oldest first; empty for an unknown group."""
         return tuple(self._lines.get(group_id, ()))
+
+
+def brief(note: Note) -> Note:
+    """The same with texts of TEXT_CHARS_MAX at most."""
+    if not any(isinstance(value, str) and len(value) > TEXT_CHARS_MAX for value in note.fields.values()):
+        return note
+    return Note(note.event, {name: _brief(value) for name, value in note.fields.items()})
+
+
+def _brief(value: object) -> object:
+    return value[: TEXT_CHARS_MAX - 1] + "…" if isinstance(value, str) and len(value) > TEXT_CHARS_MAX else value

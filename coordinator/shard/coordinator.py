@@ -17,7 +17,7 @@ from rota.coordinator.group.effects import Note
 from rota.coordinator.group.events import Event, ExpireOffsets, TopicsGone
 from rota.coordinator.group.machine import Group, GroupConfig
 from rota.coordinator.log.contract import Pair, StorageFailed
-from rota.coordinator.observe.timeline import Timelines
+from rota.coordinator.observe.timeline import Timelines, brief
 from rota.coordinator.shard.records import Encoded
 from rota.coordinator.shard.replay import Readable, Replay
 from rota.coordinator.shard.routing import shard_of
@@ -211,6 +211,7 @@ class Coordinator:
         self._alarms.cancel(key)
 
     def narrate(self, group_id: str, note: Note) -> None:
+        note = brief(note)
         self.timelines.add(group_id, self.now_ms(), note)
         log.info(note.event, **note.fields)
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from rota.coordinator.group.effects import Note
-from rota.coordinator.observe.timeline import GROUPS_MAX, LINES_PER_GROUP_MAX, Timelines
+from rota.coordinator.observe.timeline import (
+    GROUPS_MAX,
+    LINES_MAX,
+    LINES_PER_GROUP_MAX,
+    TEXT_CHARS_MAX,
+    Timelines,
+    brief,
+)
 
 
 def test_lines_come_back_in_order() -> None:
@@ -32,3 +39,22 @@ def test_the_group_that_was_quiet_longest_is_forgotten_first() -> None:
     assert timelines.of("1") == ()
     assert len(timelines.of("0")) == 2
     assert len(timelines.of("new")) == 1
+
+
+def test_all_lines_together_are_bounded() -> None:
+    timelines = Timelines()
+    groups = LINES_MAX // LINES_PER_GROUP_MAX + 2
+    for number in range(groups):
+        for at_ms in range(LINES_PER_GROUP_MAX + 1):
+            timelines.add(str(number), at_ms, Note("Stabilized group"))
+    assert len(timelines) <= LINES_MAX
+    assert timelines.of("0") == ()
+    assert len(timelines.of(str(groups - 1))) == LINES_PER_GROUP_MAX
+
+
+def test_long_texts_are_cut() -> None:
+    note = Note("Stabilized group", {"reason": "x" * 30_000, "members": 3})
+    told = brief(note).fields
+    assert (len(str(told["reason"])), told["members"]) == (TEXT_CHARS_MAX, 3)
+    short = Note("Stabilized group", {"reason": "a new member"})
+    assert brief(short) is short
