@@ -28,6 +28,7 @@ class Owner:
         self.ids: set[bytes] = set()
         self.id: bytes | None = None  # of the topic that is there; None: it is not
         self.in_doubt = False
+        self.changes = 0
 
     async def work(self, line: Line) -> None:
         """Until the connection breaks."""
@@ -42,6 +43,7 @@ class Owner:
             return
         assert answer.topics[0].error_code == ErrorCode.NONE
         self.id, self.in_doubt = bytes(answer.topics[0].topic_id), False
+        self.changes += 1
         assert self.id not in self.ids, "a topic id was given twice"
         self.ids.add(self.id)
         told = await line.send(produce(0, batch(self.id), self.name), 9)
@@ -53,6 +55,7 @@ class Owner:
         if answer is not None:
             assert answer.responses[0].error_code == ErrorCode.NONE
             self.id, self.in_doubt = None, False
+            self.changes += 1
 
     async def check(self, line: Line, found: dict[str, tuple[bytes, int]]) -> None:
         """What is there is taken from here on for what was promised."""
@@ -85,11 +88,12 @@ async def test_topics_come_and_go_while_brokers_die(seed: int, tmp_path: Path) -
             async with asyncio.TaskGroup() as tasks:
                 for owner, line in zip(owners, lines, strict=True):
                     tasks.create_task(owner.work(line))
-                await asyncio.sleep(0.02 + random.random() / 10)
+                wanted = sum(owner.changes for owner in owners) + random.randrange(2, 12)
+                while sum(owner.changes for owner in owners) < wanted:
+                    await asyncio.sleep(0.001)
                 await daemon.crash()
             line = await daemon.line()
             found = await topics(line)
             assert found["stays"] == stays
             for owner in owners:
                 await owner.check(line, found)
-    assert sum(len(owner.ids) for owner in owners) > len(owners)
