@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import types
 from collections.abc import Coroutine, Generator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from rota.coordinator.server.parked import Parked
 
@@ -27,8 +27,8 @@ def _resume(coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
 def start(coroutine: Coroutine[Any, Any, T], *, mutes: bool = True) -> Parked[T]:
     """The place where its result appears; already there when it did not have to wait.
 
-    What it raises before its first wait is raised here; what it raises later goes to the loop's exception handler,
-    so a coroutine that answers a request turns what it expects into an answer itself.
+    What it raises before its first wait is raised here; what it raises later is the reply, which ends a connection, so
+    a coroutine that answers a request turns what it expects into an answer itself.
     """
     parked: Parked[T] = Parked(mutes=mutes)
     try:
@@ -41,7 +41,11 @@ def start(coroutine: Coroutine[Any, Any, T], *, mutes: bool = True) -> Parked[T]
         if waits_for is not None:
             waits_for._asyncio_future_blocking = False  # it was meant for the task that did not exist yet
             await asyncio.wait([waits_for])
-        parked.answer(await _resume(coroutine))
+        try:
+            result = await _resume(coroutine)
+        except Exception as mistake:  # noqa: BLE001  # it travels as the reply: who sends it ends that connection
+            result = cast(T, mistake)
+        parked.answer(result)
 
     task = asyncio.get_running_loop().create_task(finish())
     _RUNNING.add(task)

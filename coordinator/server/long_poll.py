@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.server.parked import Parked, shaped_or_mistake
 
 if TYPE_CHECKING:
     from rota.coordinator.cluster.partition import Partition, Waiter
@@ -88,7 +88,7 @@ class LongPoll(Generic[T]):
     def _finish(self) -> None:
         if self._watched is not None:
             self._leave()
-            self.parked.answer(self._answer())
+            self.parked.answer(shaped_or_mistake(lambda _: self._answer(), None))
 
     def _leave(self) -> None:
         watched, self._watched = self._watched, None

@@ -32,7 +32,9 @@ class Slot:
         self.reply_bytes = 0
 
     def fill(self, value: Any) -> int:
-        """Put the bytes of the reply in; how many they are."""
+        """Put the bytes of the reply in; how many they are. Raises what a mistake of ours raised in its place."""
+        if isinstance(value, Exception):
+            raise value
         self.pieces = pieces = [] if value is None else framed(self.known, self.correlation_id, value)
         self.reply_bytes = size = sum(map(len, pieces))
         self.size += size

@@ -80,3 +80,15 @@ async def test_now_refuses_what_waits() -> None:
     wait = asyncio.get_running_loop().create_future()
     with pytest.raises(RuntimeError, match="had to wait"):
         now(later(wait))
+
+
+async def test_a_mistake_after_the_wait_is_the_reply() -> None:
+    async def careless(wait: asyncio.Future[int]) -> int:
+        return 1 // await wait
+
+    wait = asyncio.get_running_loop().create_future()
+    parked = start(careless(wait))
+    wait.set_result(0)
+    while not parked.answered:
+        await asyncio.sleep(0)
+    assert isinstance(parked.value, ZeroDivisionError)

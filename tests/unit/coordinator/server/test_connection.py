@@ -269,6 +269,17 @@ async def test_a_reply_that_cannot_be_written_ends_one_connection(serve: Serve) 
     assert logs[0]["event"] == "request failed"
 
 
+async def test_a_mistake_that_travels_as_a_reply_is_the_one_that_is_told(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "later")
+    await world.until(lambda: 1 in world.parked)
+    with capture_logs() as logs:
+        world.parked.pop(1).answer(ZeroDivisionError())  # type: ignore[arg-type]
+        assert await peer.ended()
+    assert isinstance(logs[0]["exc_info"], ZeroDivisionError)
+
+
 async def test_a_peer_that_does_not_read_is_served_no_further(serve: Serve) -> None:
     """Each reply is a megabyte; after the socket's buffers and our own mark nothing more is asked of the API."""
     world = await serve(rota_connection_write_buffer_bytes_max="100000")

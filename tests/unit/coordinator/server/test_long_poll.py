@@ -101,3 +101,14 @@ async def test_a_peer_that_goes_leaves_nothing_behind(world: World) -> None:
 
 async def test_the_connection_is_held_back_meanwhile(world: World) -> None:
     assert poll(world, 1).parked.mutes
+
+
+async def test_a_mistake_in_the_answer_is_told_to_whoever_sends_it(world: World) -> None:
+    def mistaken() -> int:
+        raise RuntimeError("nobody wrote a test for this")
+
+    waiting = LongPoll(world.node.timers, world.now_ms + 500, 1, [(world.partition(), 0, 1)], mistaken).parked
+    world.append(b"a")
+    await asyncio.sleep(0)
+    assert isinstance(waiting.value, RuntimeError)
+    assert left_nothing(world)
