@@ -63,10 +63,15 @@ def test_confluent_configs(admin: AdminClient, bootstrap: str) -> None:
         ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.APPEND)
     )
     admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
-    told = admin.describe_configs([resource])[resource].result(PATIENCE_S)
-    assert (told["retention.ms"].value, told["retention.ms"].is_default) == ("1234", False)
-    assert told["cleanup.policy"].value == "delete,compact"
-    assert (told["segment.bytes"].value, told["segment.bytes"].is_default) == ("1073741824", True)
+
+    def told() -> dict[str, ConfigEntry]:
+        found: dict[str, ConfigEntry] = admin.describe_configs([resource])[resource].result(PATIENCE_S)
+        return found
+
+    # Kafka's brokers learn of it a moment later
+    until(lambda: (told()["retention.ms"].value, told()["retention.ms"].is_default) == ("1234", False), "the new value")
+    assert told()["cleanup.policy"].value == "delete,compact"
+    assert (told()["segment.bytes"].value, told()["segment.bytes"].is_default) == ("1073741824", True)
     wrong = ConfigResource(ResourceType.TOPIC, resource.name)
     wrong.add_incremental_config(ConfigEntry("retention.ms", "soon", incremental_operation=AlterConfigOpType.SET))
     assert refusal(admin.incremental_alter_configs([wrong])[wrong]) == "INVALID_CONFIG"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree
@@ -45,16 +47,19 @@ def source() -> Path:
         (unpacked / "test" / "service.py").write_text(SERVICE)
         (unpacked / "test" / "__init__.py").touch()
         settle(unpacked, folder)
+        shutil.rmtree(part, ignore_errors=True)
     if not (folder / "test" / "integration").is_dir():
         raise Unavailable(f"no integration tests in {folder}")
     return folder
 
 
-def run(bootstrap: str, folder: Path) -> dict[str, str]:
-    """Run all but KAFKA_PYTHON's; for each test "passed", "skipped: why" or "failed: why"."""
-    report = folder.parent / f"report-{os.getpid()}.xml"
+def run(bootstrap: str, folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
+    """Run all but KAFKA_PYTHON's, or `only` some; for each test "passed", "skipped: why" or "failed: why"."""
+    report = folder.parent / "kafka-python-report.xml"
     ignored = [f"--ignore=test/integration/{name}" for name in OTHER_SET_UPS]
-    left_out = ["-k", " and ".join(f"not {name}" for name in KAFKA_PYTHON)]
+    wanted = " or ".join(name.partition("[")[0] for name in only) or " and ".join(
+        f"not {name}" for name in KAFKA_PYTHON
+    )
     plugins = [
         "-p",
         "no:cacheprovider",
@@ -68,10 +73,10 @@ def run(bootstrap: str, folder: Path) -> dict[str, str]:
         "no:hypothesispytest",
     ]
     limits = ["--timeout=60", "--timeout-method=signal", f"--junitxml={report}"]
-    command = [sys.executable, "-m", "pytest", "-q", *plugins, *limits, *ignored, *left_out, "test/integration"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, *limits, *ignored, "-k", wanted, "test/integration"]
     given = {"KAFKA_URI": f"kafka://{bootstrap}", "KAFKA_VERSION": "4.3", "KAFKA_ROOT": str(folder)}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    with (folder.parent / f"output-{os.getpid()}.txt").open("wb") as output:
+    with (folder.parent / "kafka-python-output.txt").open("wb") as output:
         subprocess.run(
             command, cwd=folder, env={**kept, **given}, stdout=output, stderr=output, check=False, timeout=SUITE_S_MAX
         )

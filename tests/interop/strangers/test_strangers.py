@@ -7,6 +7,7 @@ Sarama's are built with Go and run with ROTA_STRANGERS=all (`make interop`).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 from tests.interop.strangers import kafka_python, sarama
@@ -22,7 +23,7 @@ def test_kafka_pythons_integration_tests(bootstrap: str) -> None:
     except Unavailable as why:
         pytest.skip(str(why))
     outcomes = kafka_python.run(bootstrap, folder)
-    assert wrong(outcomes) == {}
+    assert_passed(outcomes, lambda names: kafka_python.run(bootstrap, folder, names))
     assert len(outcomes) >= 52
 
 
@@ -34,8 +35,16 @@ def test_saramas_functional_tests(bootstrap: str) -> None:
     except Unavailable as why:
         pytest.skip(str(why))
     outcomes = sarama.run(bootstrap, folder)
-    assert wrong(outcomes) == {}
+    assert_passed(outcomes, lambda names: sarama.run(bootstrap, folder, names))
     assert len(outcomes) >= 38
+
+
+def assert_passed(outcomes: dict[str, str], again: Callable[[list[str]], dict[str, str]]) -> None:
+    """What failed gets a second chance by itself: these tests race with each other, against Apache Kafka as well."""
+    names = list(wrong(outcomes))
+    if names:
+        print(f"a second chance for {wrong(outcomes)}")
+        assert wrong(again(names)) == {}
 
 
 def wrong(outcomes: dict[str, str]) -> dict[str, str]:
