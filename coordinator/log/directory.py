@@ -71,6 +71,9 @@ class LogDirectory:
         self._clean_logs: set[TopicPartition] = set()
         self._files, self._loaded = OpenFiles(), LoadedIndexes()
         self._lock_fd, self._writing = -1, threading.Lock()
+        self._noting = threading.Lock()  # between a thread that notes a log and the loop that deletes it
+            threading.Lock()
+        )  # what a thread notes of a log that the loop changes; never held while it writes
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock()
@@ -151,16 +154,17 @@ class LogDirectory:
         May run in another thread. Raises StorageFailed.
         `high_watermarks`: default is the end of each log, which is what one replica has.
         """
-        logs = list(self._logs.items())
-        for key, log in logs:
+        for key, log in list(self._logs.items()):
             log.flush_rolled()
-            self._note(key, log)
-        if high_watermarks is None:
-            high_watermarks = {key: log.log_end_offset for key, log in logs}
-        self.high_watermarks.update(high_watermarks)
+            with self._noting:
+                if self._logs.get(key) is log:
+                    self._note(key, log)
+                    if high_watermarks is None:
+                        self.high_watermarks[key] = log.log_end_offset
+        self.high_watermarks.update(high_watermarks or {})
         self._write(RECOVERY_POINT_FILE, self._recovery_points)
-        self._write(LOG_START_FILE, _moved(self._starts))
-        self._write(CLEANER_FILE, _moved(self._cleaned))
+        self._write(LOG_START_FILE, self._starts, but_zero=True)
+        self._write(CLEANER_FILE, self._cleaned, but_zero=True)
         self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
 
     def remove_deleted(self) -> int:
@@ -195,8 +199,9 @@ class LogDirectory:
 
     def start_moved(self, log: DiskLog) -> None:
         """Written at once: a record that was deleted on request must not come back."""
-        self._starts[self._key(log)] = log.log_start_offset
-        self._write(LOG_START_FILE, _moved(self._starts))
+        with self._noting:
+            self._starts[self._key(log)] = log.log_start_offset
+        self._write(LOG_START_FILE, self._starts, but_zero=True)
 
     def closed(self, log: DiskLog) -> None:
         key = self._key(log)
@@ -207,8 +212,9 @@ class LogDirectory:
 
     def destroyed(self, log: DiskLog) -> None:
         key = self._key(log)
-        self._logs.pop(key, None)
-        self._forget(key)
+        with self._noting:
+            self._logs.pop(key, None)
+            self._forget(key)
         self._set_aside(log.path)
 
     def _close_logs(self) -> None:
@@ -287,10 +293,11 @@ class LogDirectory:
         except (FileNotFoundError, BadCheckpoint):
             return {}
 
-    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """The lock is for the file beside: the loop and a thread may write the same checkpoint."""
+    def _write(self, name: str, offsets: dict[TopicPartition, int], *, but_zero: bool = False) -> None:
+        """The loop and a thread may write the same checkpoint: the later one writes what is true then."""
         with self._writing:
-            self._write_file(name, write_checkpoint(offsets.copy()).encode(), sync=True)
+            now = {key: offset for key, offset in offsets.copy().items() if offset > 0 or not but_zero}
+            self._write_file(name, write_checkpoint(now).encode(), sync=True)
 
     def _write_file(self, name: str, data: bytes, *, sync: bool) -> None:
         try:
@@ -299,10 +306,6 @@ class LogDirectory:
                 sync_path(self.path)
         except OSError as error:
             raise StorageFailed(f"cannot write {self.path / name}: {error}") from error
-
-
-def _moved(offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-    return {partition: offset for partition, offset in offsets.copy().items() if offset > 0}
 
 
 def new_id() -> str:

@@ -131,6 +131,20 @@ def test_a_deleted_log_goes_in_two_steps(tmp_path: Path) -> None:
     directory.close()
 
 
+def test_a_log_deleted_while_checkpoints_are_written_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 10)
+    log.delete_before(7)
+    monkeypatch.setattr(DiskLog, "flush_rolled", DiskLog.destroy)  # the loop does so while a thread flushes
+    directory.checkpoint()
+    directory.abandon()
+    again = opened(tmp_path).open_log("t", 0, CONFIG)
+    assert (again.log_start_offset, again.log_end_offset) == (0, 0)
+
+
 def test_a_new_log_has_nothing_of_an_old_one_of_its_name(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     log = directory.open_log("t", 0, CONFIG, topic_id=b"1" * 16)
