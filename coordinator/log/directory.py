@@ -72,8 +72,6 @@ class LogDirectory:
         self._files, self._loaded = OpenFiles(), LoadedIndexes()
         self._lock_fd, self._writing = -1, threading.Lock()
         self._noting = threading.Lock()  # between a thread that notes a log and the loop that deletes it
-            threading.Lock()
-        )  # what a thread notes of a log that the loop changes; never held while it writes
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock()
