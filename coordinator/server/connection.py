@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
         request, _ = decode(frame, at)
         reply = serve(self._owner.node, call, request)
         if reply.__class__ is Parked and reply.answered and not self._slots:
-            reply = reply.value  # it did not have to wait
+            reply = reply.told()  # it did not have to wait
         if isinstance(reply, Parked) or self._slots:
             self._queue(Slot(known, correlation_id, len(frame)), reply)
         elif reply is None:

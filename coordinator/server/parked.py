@@ -48,6 +48,12 @@ class Parked(Generic[T]):
         else:
             self._then = call
 
+    def told(self) -> T | None:
+        """The reply that is there. Raises what a mistake in its shape raised."""
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
+
     def map(self, shape: Callable[[T], U]) -> Parked[U]:
         """Tell the reply in another shape (a body of the group machine as a wire message); once, before `then`."""
         assert self._shape is None, "a reply has one shape"

@@ -76,3 +76,11 @@ def test_a_mistake_in_a_shape_harms_nobody_who_answers() -> None:
     shaped = parked.map(mistaken)
     parked.answer(7)
     assert isinstance(shaped.value, RuntimeError)
+
+
+def test_a_reply_that_is_there_is_told_and_so_is_a_mistake_in_it() -> None:
+    parked: Parked[int] = Parked()
+    parked.answer(7)
+    assert parked.told() == 7
+    with pytest.raises(ZeroDivisionError):
+        parked.map(lambda value: value / 0).told()
