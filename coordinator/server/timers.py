@@ -114,12 +114,15 @@ class Timers:
         self._heap = TimerHeap()
         self._handle: Handle | None = None
         self._wakes_ms: int | None = None
+        self._stopped = False
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def at(self, key: Hashable, at_ms: int, call: Then) -> None:
         """Have `call` called at `at_ms`; a key that is set already is moved."""
+        if self._stopped:
+            return
         self._heap.at(key, at_ms, call)
         if self._wakes_ms is None or at_ms < self._wakes_ms:
             self._sleep()
@@ -129,7 +132,8 @@ class Timers:
         self._heap.cancel(key)
 
     def stop(self) -> None:
-        """Nothing is called any more."""
+        """Nothing is called any more, whatever is set from now on."""
+        self._stopped = True
         if self._handle is not None:
             self._handle.cancel()
         self._handle = self._wakes_ms = None

@@ -178,6 +178,8 @@ def test_after_a_stop_nothing_is_called() -> None:
     clock.timers.at("a", 2000, lambda: None)
     clock.timers.stop()
     assert (clock.loop.asleep(), len(clock.timers)) == ([], 0)
+    clock.timers.at("b", 3000, lambda: None)  # a shard whose log was closed under it, and that would be loaded again
+    assert (clock.loop.asleep(), len(clock.timers)) == ([], 0)
 
 
 def test_a_timer_that_was_moved_takes_its_new_place_in_the_order() -> None:
