@@ -1,7 +1,8 @@
 """`rota serve`: one broker from start to stop.
 
 Exit codes: 0 after a graceful stop, 2 when it cannot start (one line says why and what to do), 128 + the signal's
-number when a second signal cuts the stop short, 1 for our own mistakes.
+number when a second signal cuts the stop short, 1 when the stop could not put everything on the medium, and for our
+own mistakes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.observe.logs import configure, get_logger
 
 EXIT_CANNOT_START = 2
+EXIT_NOT_IN_ORDER = 1
 # A request leaves nothing behind that only the collector could take (tests hold that), so a look every 700 objects
 # would walk the replies that wait for their write again and again, a sixth of a commit's time, and find nothing.
 GC_THRESHOLDS = 100_000, 50, 100
@@ -74,7 +76,11 @@ async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int
     tell_ready(ready_fd, host, port)
     await told.wait()
     log.info("stopping", drain_ms=config.rota_drain_timeout_ms)
-    await broker.stop()
+    try:
+        await broker.stop()
+    except (StorageFailed, StoreFailed) as why:
+        log.error("stopped, but not in order: the next start recovers", reason=str(why))
+        return EXIT_NOT_IN_ORDER
     log.info("stopped")
     return 0
 

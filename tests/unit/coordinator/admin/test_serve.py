@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import structlog
 
 from rota.coordinator.admin.options import ServeOptions
-from rota.coordinator.admin.serve import EXIT_CANNOT_START, cannot_start, run, serve, tell_ready
+from rota.coordinator.admin.serve import EXIT_CANNOT_START, EXIT_NOT_IN_ORDER, cannot_start, run, serve, tell_ready
 from rota.coordinator.cluster.store import StoreFailed
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
@@ -44,6 +45,20 @@ async def test_it_tells_when_it_is_ready_and_stops_on_a_signal(number: signal.Si
     os.kill(os.getpid(), number)
     assert await served == 0
     assert broker.stopped
+
+
+async def test_a_stop_that_cannot_write_is_told_and_is_no_success() -> None:
+    class Full(Broker):
+        async def stop(self) -> None:
+            raise StorageFailed("no space left on device")
+
+    reads, writes = os.pipe()
+    with structlog.testing.capture_logs() as logs:
+        served = asyncio.ensure_future(serve(Full(), BrokerConfig(), writes))
+        await asyncio.to_thread(_all_of, reads)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await served == EXIT_NOT_IN_ORDER
+    assert [one["reason"] for one in logs if one["log_level"] == "error"] == ["no space left on device"]
 
 
 def _all_of(descriptor: int) -> bytes:
