@@ -149,11 +149,16 @@ class LogDirectory:
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Flush what was rolled; write down how far recovery, deletion, compaction and replication have come.
 
-        May run in another thread. Raises StorageFailed.
+        May run in another thread. One log that fails keeps no other from being noted. Raises the first StorageFailed.
         `high_watermarks`: default is the end of each log, which is what one replica has.
         """
+        failed: StorageFailed | None = None
         for key, log in list(self._logs.items()):
-            log.flush_rolled()
+            try:
+                log.flush_rolled()
+            except StorageFailed as error:
+                failed = failed or error
+                continue
             with self._noting:
                 if self._logs.get(key) is log:
                     self._note(key, log)
@@ -164,6 +169,8 @@ class LogDirectory:
         self._write(LOG_START_FILE, self._starts, but_zero=True)
         self._write(CLEANER_FILE, self._cleaned, but_zero=True)
         self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
+        if failed is not None:
+            raise failed
 
     def remove_deleted(self) -> int:
         """Remove the folders of deleted logs; returns how many. May run in another thread. Raises StorageFailed."""

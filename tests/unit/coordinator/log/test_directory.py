@@ -145,6 +145,25 @@ def test_a_log_deleted_while_checkpoints_are_written_leaves_nothing_behind(
     assert (again.log_start_offset, again.log_end_offset) == (0, 0)
 
 
+def test_one_log_that_cannot_be_flushed_keeps_no_other_from_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = opened(tmp_path)
+    broken, well = (directory.open_log("t", partition, CONFIG) for partition in range(2))
+    fill(well, 10)
+    well.flush()
+
+    def flush_rolled(log: DiskLog) -> None:
+        if log is broken:
+            raise StorageFailed("the disk is gone")
+
+    monkeypatch.setattr(DiskLog, "flush_rolled", flush_rolled)
+    with pytest.raises(StorageFailed, match="the disk is gone"):
+        directory.checkpoint()
+    assert "t 1 10" in (tmp_path / "recovery-point-offset-checkpoint").read_text()
+    directory.abandon()
+
+
 def test_a_new_log_has_nothing_of_an_old_one_of_its_name(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     log = directory.open_log("t", 0, CONFIG, topic_id=b"1" * 16)
