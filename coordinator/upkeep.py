@@ -1,7 +1,7 @@
 """What comes round again and again, so that a broker may run for years: retention, compaction, flushes, checkpoints.
 
 Laws
-    P4  Nobody waits for upkeep: on the loop it takes a slice of a few milliseconds, and what blocks goes to a thread.
+    A4  Nobody waits for upkeep: on the loop it takes a slice of a few milliseconds, and what blocks goes to a thread.
     U1  What was appended to a topic with flush.ms is on its way to the medium at most flush.ms and one round later.
     U2  Upkeep that fails is told in the log and tried again in the next round; the broker goes on.
 """

@@ -221,7 +221,7 @@ class Coordinator:
         self.lead([shard.index])
 
     def failed(self, shard: Shard, cause: Exception) -> None:
-        """P1. Only this shard is down; it is loaded again and again, and told of once for each cause."""
+        """A1. Only this shard is down; it is loaded again and again, and told of once for each cause."""
         if self._told_down.get(shard.index) != str(cause):
             self._told_down[shard.index] = str(cause)
             mistake = None if isinstance(cause, WORLDS_FAILURES) else cause

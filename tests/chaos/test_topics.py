@@ -1,4 +1,4 @@
-"""kill -9 while topics come and go: what was acknowledged holds, and the rest is whole or not there. T1, T2, P3."""
+"""kill -9 while topics come and go: what was acknowledged holds, and the rest is whole or not there. T1, T2, A3."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ async def test_a_torn_journal_loses_its_last_change_and_no_other(seed: int, tmp_
         line = await daemon.line()
         assert await records_of(line, 0, "first") == {0: b"first"}
         await create_topic(line, "second", 1)
-        assert await records_of(line, 0, "second") == {}, "P3"
+        assert await records_of(line, 0, "second") == {}, "A3"
 
 
 async def test_index_files_that_are_gone_are_made_anew(tmp_path: Path) -> None:
