@@ -3,6 +3,7 @@
 Laws
     A key has one time; setting it again moves it. Moving a timer later touches no heap.
     A call happens once, never before its time, in the order of times; one that fails harms no other.
+    After the loop stood still, peers are heard before timers ring: what they sent meanwhile may move them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 STALE_ENTRIES_MIN = 64  # below this, cancelled entries are not worth a clean-up
+STANDSTILL_MS = 2_000  # whoever wakes so late was held up by something that took the loop for itself
+HEARING_MS = 100  # for what peers sent meanwhile
 SLEEP_MS_MAX = 3_600_000  # a timer further away is looked at again: the wall clock may have moved
 
 Then = Callable[[], None]
@@ -114,7 +117,7 @@ class Timers:
         self._heap = TimerHeap()
         self._handle: Handle | None = None
         self._wakes_ms: int | None = None
-        self._stopped = False
+        self._stopped = self._hears = False
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -149,6 +152,14 @@ class Timers:
                 self._running_loop().call_exception_handler({"message": "a timer failed", "exception": why})
         self._sleep()
 
+    def _woken(self) -> None:
+        late_ms = 0 if self._wakes_ms is None else self._now_ms() - self._wakes_ms
+        self._hears = late_ms > STANDSTILL_MS and not self._hears
+        if self._hears:
+            self._handle = self._running_loop().call_later(HEARING_MS / 1000, self._woken)
+        else:
+            self.fire()
+
     def _sleep(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
@@ -156,7 +167,7 @@ class Timers:
         self._wakes_ms = self._heap.next_ms()
         if self._wakes_ms is not None:
             delay_ms = min(max(self._wakes_ms - self._now_ms(), 0), SLEEP_MS_MAX)
-            self._handle = self._running_loop().call_later(delay_ms / 1000, self.fire)
+            self._handle = self._running_loop().call_later(delay_ms / 1000, self._woken)
 
     def _running_loop(self) -> Loop:
         if self._loop is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.coordinator.server.timers import SLEEP_MS_MAX, STALE_ENTRIES_MIN, TimerHeap, Timers
+from rota.coordinator.server.timers import HEARING_MS, SLEEP_MS_MAX, STALE_ENTRIES_MIN, TimerHeap, Timers
 
 KEYS = st.sampled_from("abcd")
 STEPS = st.lists(
@@ -190,3 +190,28 @@ def test_a_timer_that_was_moved_takes_its_new_place_in_the_order() -> None:
     for call in heap.due(1):
         call()
     assert called == ["b", "a"]
+
+
+def test_after_a_standstill_peers_are_heard_first() -> None:
+    clock, called = Clock(), list[str]()
+    clock.timers.at("session", 2000, lambda: called.append("gone"))
+    (sleep,) = clock.loop.asleep()
+    clock.now_ms = 10_000
+    sleep.ring()
+    (sleep,) = clock.loop.asleep()
+    assert (called, sleep.delay) == ([], HEARING_MS / 1000)
+    clock.timers.at("session", 12_000, lambda: called.append("gone"))  # a heartbeat had come in time
+    sleep.ring()
+    assert called == []
+    (sleep,) = clock.loop.asleep()
+    assert sleep.delay == 2.0
+
+
+def test_after_a_standstill_who_was_not_heard_of_is_gone() -> None:
+    clock, called = Clock(), list[str]()
+    clock.timers.at("session", 2000, lambda: called.append("gone"))
+    clock.now_ms = 10_000
+    for _ in range(2):
+        (sleep,) = clock.loop.asleep()
+        sleep.ring()
+    assert called == ["gone"]
