@@ -12,10 +12,11 @@ from typing import Any
 from zlib import crc32
 
 from tests.interop.differential.wire import Wire
-from tests.interop.kit import unique
+from tests.interop.kit import unique, until
 
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 from rota.protocol.wire import UUID_ZERO
 
 Line = dict[str, Any]
@@ -126,6 +127,9 @@ def tell(bootstrap: str) -> Iterator[Line]:
     from tests.interop.data_apis.chapters import CHAPTERS
 
     told = Told(bootstrap)
+    # a Kafka that has just started has no block of producer ids yet
+    first_id = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    until(lambda: told.wire.ask(first_id, 4).error_code == ErrorCode.NONE, "a producer id")
     try:
         for name, chapter in CHAPTERS.items():
             for line in chapter(told):
