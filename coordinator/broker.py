@@ -38,6 +38,7 @@ from rota.coordinator.server.connections import Connections
 from rota.coordinator.server.durability import Durability
 from rota.coordinator.server.fetch_sessions import FetchSessions
 from rota.coordinator.server.listener import Listener
+from rota.coordinator.server.soon import Soon
 from rota.coordinator.server.timers import Timers
 from rota.coordinator.shard.coordinator import Coordinator
 from rota.coordinator.storage import Disk, Memory
@@ -140,6 +141,8 @@ class Broker:
         )
         self.partitions.open()
         self.upkeep = Upkeep(self.partitions, self.storage, self.durability, self.timers, self.now_ms)
+        loop = asyncio.get_running_loop()
+        self.soon = Soon(loop.call_soon, loop.call_exception_handler)
         self.groups = self._coordinator()
         self.topics.on_change(self._changed)
         if CONSUMER_OFFSETS in self.topics:
@@ -150,7 +153,6 @@ class Broker:
         await claim_controller(self.store, self.config.node_id, now_ms=self.now_ms())
 
     def _coordinator(self) -> Coordinator:
-        loop = asyncio.get_running_loop()
         return Coordinator(
             shards=self._shards(),
             config=group_config(self.config),
@@ -158,7 +160,7 @@ class Broker:
             when_durable=self.durability.when_durable,
             alarms=self.timers,
             clock=self.now_ms,
-            soon=loop.call_soon,
+            soon=self.soon,
             found=self._found_offsets_topic,
         )
 
@@ -174,7 +176,7 @@ class Broker:
             durability=self.durability,
             now_ms=self.now_ms,
         )
-        return Connections(node, routes(), asyncio.get_running_loop().call_soon)
+        return Connections(node, routes(), self.soon)
 
     def _log_config(self, topic: Topic) -> LogConfig:
         return TopicConfig(topic.configs, self.config).log_config()

@@ -27,7 +27,7 @@ log = structlog.get_logger("rota.server")
 
 
 class Connections:
-    """What the connections of one broker share. `soon` is the loop's call_soon."""
+    """What the connections of one broker share. `soon` has a call made at the end of this turn of the loop."""
 
     def __init__(self, node: Node, routes: Mapping[int, Route], soon: Callable[[Callable[[], None]], Any]) -> None:
         config = node.config
