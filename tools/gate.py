@@ -11,14 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
-from benchmarks.wire import Wire
-
-from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tools.peer import broker, jars
-
-READY_S = 30.0
 
 # program, what is not tested without it
 WANTED = {
@@ -51,23 +45,10 @@ def beside_kafka(arguments: list[str]) -> int:
     libs = jars.fetch()
     address = broker.start()
     try:
-        until_it_gives_producer_ids(address)
         told = {"ROTA_PEER": address, "ROTA_PEER_DATA": str(jars.home() / "data"), "ROTA_KAFKA_LIBS": str(libs)}
         return pytest(arguments, told)
     finally:
         broker.stop()
-
-
-def until_it_gives_producer_ids(address: str) -> None:
-    """Kafka listens before all of it is loaded (COORDINATOR_LOAD_IN_PROGRESS). Raises TimeoutError."""
-    deadline = time.monotonic() + READY_S
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
-    wire = Wire(address)
-    while wire.ask(request, 0, InitProducerIdResponse).error_code:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"Kafka at {address} gave no producer id within {READY_S} s")
-        time.sleep(0.1)
-    wire.close()
 
 
 def pytest(arguments: list[str], told: dict[str, str]) -> int:
