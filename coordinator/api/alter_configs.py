@@ -3,7 +3,8 @@
 v1 throttle time only · v2 flexible
 
 Replaces all configs of a topic: what is not named goes back to its default. A broker's settings come from its file and
-do not change while it runs; asking for it is refused by name.
+do not change while it runs; asking for it is refused by name. Taking away what was set while it ran is nothing to do:
+Kafka's reassignment tool ends with that.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ async def _alter(
     topic = _topic(node, asked)
     if isinstance(topic, Refusal):
         return topic
+    if topic is None:
+        return None if altered(asked, {}) == {} else _refuse_dynamic(asked)
     configs = altered(asked, topic.configs)
     if isinstance(configs, Refusal):
         return configs
@@ -123,12 +126,13 @@ async def _settled(change: Awaitable[Topic | Refusal]) -> Refusal | None:
     return outcome if isinstance(outcome, Refusal) else None
 
 
-def _topic(node: Node, asked: Resource) -> Topic | Refusal:
+def _topic(node: Node, asked: Resource) -> Topic | Refusal | None:
+    """Whose configs these are; None when they are this broker's, or the defaults of all brokers."""
     names = Counter(config.name for config in asked.configs)
     if any(count > 1 for count in names.values()):
         return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     if asked.resource_type == BROKER:
-        return _refuse_broker(node, asked)
+        return refuse_broker(node, asked.resource_name) if asked.resource_name else None
     if asked.resource_type != TOPIC:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.resource_type}")
     if not asked.resource_name:
@@ -137,8 +141,6 @@ def _topic(node: Node, asked: Resource) -> Topic | Refusal:
     return node.topics.get(asked.resource_name) or refuse_name(asked.resource_name) or missing
 
 
-def _refuse_broker(node: Node, asked: Resource) -> Refusal:
-    refusal = refuse_broker(node, asked.resource_name) if asked.resource_name else None
+def _refuse_dynamic(asked: Resource) -> Refusal:
     names = ", ".join(config.name for config in asked.configs)
-    why = f"Cannot update these configs dynamically: [{names}]"
-    return refusal or Refusal(ErrorCode.INVALID_REQUEST, why)
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{names}]")

@@ -104,3 +104,14 @@ def test_a_broker_does_not_change_while_it_runs(world: World) -> None:
         ErrorCode.INVALID_REQUEST,
         "Cannot update these configs dynamically: [num.partitions]",
     )
+
+
+@pytest.mark.parametrize("name", ["3", ""])
+def test_what_no_broker_was_given_while_it_ran_can_be_taken_away(world: World, name: str) -> None:
+    throttle = "leader.replication.throttled.rate"
+    assert ask(world, (throttle, DELETE, None), ("num.partitions", DELETE, ""), kind=BROKER, name=name) == (0, None)
+    assert ask(world, kind=BROKER, name=name) == (0, None)
+    refused, why = ask(world, (throttle, DELETE, None), ("num.partitions", SET, "3"), kind=BROKER, name=name)
+    assert refused == ErrorCode.INVALID_REQUEST
+    assert why == f"Cannot update these configs dynamically: [{throttle}, num.partitions]"
+    assert ask(world, (throttle, DELETE, None), kind=BROKER, name="4")[0] == ErrorCode.INVALID_REQUEST
