@@ -32,6 +32,8 @@ def _refusal(node: Node, call: Call, request: SyncGroupRequest) -> Shard | Error
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
+    if sum(len(one.assignment) for one in request.assignments) > node.config.message_max_bytes:
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka when the group's record is too large to be written
     return node.groups.ready(request.group_id)
 
 

@@ -6,6 +6,7 @@ from tests.unit.coordinator.api.group_world import GroupWorld, join_request
 from rota.coordinator.api.join_group import PREFIX_CHARS_MAX, join_group
 from rota.coordinator.server.parked import Parked
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.join_group import JoinGroupRequestProtocol
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -64,3 +65,11 @@ def test_a_join_that_waits_for_others_mutes_its_connection() -> None:
     assert isinstance(waiting, Parked)
     assert waiting.mutes
     assert not waiting.answered
+
+
+def test_a_subscription_is_not_larger_than_a_message_may_be() -> None:
+    world = GroupWorld({"message.max.bytes": "1000"}).open()
+    fits = (JoinGroupRequestProtocol(name="range", metadata=bytes(1000)),)
+    assert world.ask(join_group, join_request(protocols=fits), 3).error_code == 0
+    halves = tuple(JoinGroupRequestProtocol(name=name, metadata=bytes(501)) for name in ("range", "sticky"))
+    assert world.ask(join_group, join_request("h", protocols=halves), 3).error_code == ErrorCode.UNKNOWN_SERVER_ERROR

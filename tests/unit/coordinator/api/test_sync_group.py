@@ -5,7 +5,7 @@ from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.sync_group import sync_group
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.sync_group import SyncGroupRequest
+from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 
 def request(member_id: str, generation: int = 1, **more: str) -> SyncGroupRequest:
@@ -53,3 +53,12 @@ def test_an_empty_group_id_is_refused() -> None:
 def test_a_missing_protocol_is_told_before_a_missing_group_id() -> None:
     nameless = SyncGroupRequest(group_id="", generation_id=1, member_id="m")
     assert GroupWorld().open().ask(sync_group, nameless, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_the_assignments_together_are_not_larger_than_a_message_may_be() -> None:
+    world = GroupWorld({"message.max.bytes": "1000"}).open()
+    member = world.member()
+    shares = tuple(SyncGroupRequestAssignment(member_id=name, assignment=bytes(501)) for name in ("a", "b"))
+    large = SyncGroupRequest(group_id="g", generation_id=1, member_id=member.member_id, assignments=shares)
+    assert world.ask(sync_group, large, 3).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.ask(sync_group, request(member.member_id), 3).assignment == b"all"
