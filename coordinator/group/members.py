@@ -48,7 +48,10 @@ class Member:
 
     def metadata(self, protocol: str | None) -> bytes:
         """Its subscription for that assignor; empty when it does not know it."""
-        return next((proto.metadata for proto in self.protocols if proto.name == protocol), b"")
+        for proto in self.protocols:
+            if proto.name == protocol:
+                return proto.metadata
+        return b""
 
     def vote(self, candidates: set[str]) -> str:
         return next(proto.name for proto in self.protocols if proto.name in candidates)
@@ -177,9 +180,10 @@ class Members:
 
     def update(self, member: Member, join: Join) -> None:
         """Take over what this JoinGroup says of a member."""
-        self._count(member, -1)
-        member.protocols = join.protocols
-        self._count(member, 1)
+        if member.protocols != join.protocols:
+            self._count(member, -1)
+            member.protocols = join.protocols
+            self._count(member, 1)
         member.rebalance_ms, member.session_ms = join.rebalance_ms, join.session_ms
 
     def park_join(self, member: Member, token: Token) -> Token | None:
