@@ -24,13 +24,14 @@ def main() -> None:
     words = asked.words
     settings.seconds = asked.seconds
     rows = [row for row in ROWS if not words or any(word in row.name for word in words)]
+    start_s = usual_start_s()  # before the JVM that warms up beside it
     with ExitStack() as stack:
         ours = stack.enter_context(rota())
         theirs = stack.enter_context(kafka()) if has_kafka() and not asked.rota_only else None
         if theirs is None:
             console.print("[yellow]Java or Maven is missing: no Apache Kafka beside Rota, no ratios[/]")
         table = Table("work", "unit", "Rota", "Apache Kafka", "ratio", "goal")
-        start_ms = usual_start_s() * 1000, None if theirs is None else theirs.started_s * 1000
+        start_ms = start_s * 1000, None if theirs is None else theirs.started_s * 1000
         add(table, "start to the first answered ApiVersions", "ms", *start_ms, False, 1 / 8)
         add(table, "memory, idle", "MB", ours.memory_mb(), weighed(theirs), False, 1 / 6)
         for row in rows:
