@@ -47,6 +47,7 @@ from rota.coordinator.upkeep import Upkeep
 log = structlog.get_logger("rota.broker")
 
 LOAD_BEFORE_LISTENING_S: Final = 0.15  # groups that come back this fast are never seen loading
+GATHER_MS_MIN: Final = 5  # of the initial rebalance delay: clients that start together make one generation
 MINUTE_MS: Final = 60_000
 SEGMENT_BYTES_MIN: Final = 1 << 20  # of segment.bytes; offsets.topic.segment.bytes may say less
 
@@ -242,10 +243,13 @@ class Broker:
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:
-    """What the groups are told of the broker's settings."""
+    """What the groups are told of the broker's settings.
+
+    Without an initial delay Kafka still gathers who comes within a few ms, as answers wait for the append linger.
+    """
     return GroupConfig(
         group_size_max=config.group_max_size,
-        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        initial_rebalance_delay_ms=max(config.group_initial_rebalance_delay_ms, GATHER_MS_MIN),
         session_min_ms=config.group_min_session_timeout_ms,
         session_max_ms=config.group_max_session_timeout_ms,
         offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,

@@ -108,7 +108,12 @@ async def test_it_stops_while_clients_are_connected(config: Config, connect: Con
     assert await line.send(FindCoordinatorRequest(key="g"), 2) is None
 
 
-async def test_the_groups_are_told_of_the_settings(config: Config) -> None:
+async def test_clients_that_start_together_are_gathered_even_without_an_initial_delay(config: Config) -> None:
+    for asked, told in (("0", 5), ("5", 5), ("6", 6)):
+        assert group_config(config(group_initial_rebalance_delay_ms=asked)).initial_rebalance_delay_ms == told
+
+
+def test_the_groups_are_told_of_the_settings(config: Config) -> None:
     told = group_config(config(group_max_size="7", offsets_retention_minutes="2", group_min_session_timeout_ms="1"))
     assert (told.group_size_max, told.offsets_retention_ms, told.session_min_ms) == (7, 120_000, 1)
 
