@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +24,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "/interop/" in str(item.path):
             item.add_marker("interop")
             item.add_marker(pytest.mark.filterwarnings(SOCKETS))
+
+
+@pytest.fixture(autouse=True)
+def litter_is_picked_up_here() -> Iterator[None]:
+    """So that a socket which a client left lying is found in the test that is told to overlook it, and in no other."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")
