@@ -39,6 +39,7 @@ pytestmark = [
 
 
 PATIENCE_S = 20.0
+NOT_YET = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE}
 
 
 class Kafka:
@@ -57,7 +58,7 @@ class Kafka:
     def append(self, batch: bytes) -> Answer:
         """A topic that was just created is not known everywhere at once: nothing was written, and it is asked again."""
         deadline = time.monotonic() + PATIENCE_S
-        while (answer := self._append(batch))[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        while (answer := self._append(batch))[0] in NOT_YET:
             assert time.monotonic() < deadline, f"{self.topic} never appeared"
         return answer
 
