@@ -1,0 +1,1 @@
+"""Topics, groups, offsets, configs and the cluster: described and changed."""

@@ -1,0 +1,1 @@
+"""Reading: positions, fetching, offsets, the high-level consumer, the low-level reader."""

@@ -1,0 +1,157 @@
+"""Everything that the client raises. One root, `KafkaError`; a class for each thing that a caller may want to handle.
+
+Laws
+    A message says what was wrong, what was expected and what to do, and names topic, partition, group and broker where
+    there are any.
+    `retriable` tells whether the same call may succeed when it is made again, with nothing changed by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rota.client.types import TopicPartition
+from rota.protocol.errors import ErrorCode
+
+
+class KafkaError(Exception):
+    """The root of all that the client raises on purpose."""
+
+    retriable: ClassVar[bool] = False
+
+
+class ConfigError(KafkaError, ValueError):
+    """A setting that is not known, not of its type, out of its range or at odds with another one."""
+
+
+class IllegalUse(KafkaError, RuntimeError):
+    """A call that does not fit the state of the object: closed, not subscribed, not assigned, both subscribed and
+    assigned."""
+
+
+class Unreachable(KafkaError, ConnectionError):
+    """No connection to a broker, or it broke before the answer came. What was asked may have been done or not."""
+
+    retriable = True
+
+
+class TimedOut(KafkaError, TimeoutError):
+    """No answer, or no success, within the time that a setting or the caller gave."""
+
+    retriable = True
+
+
+class Unsupported(KafkaError):
+    """The broker knows no version of an API that can say what was asked."""
+
+
+class BrokerError(KafkaError):
+    """A broker answered with an error code. `code` is the code; topic, partition, group, broker as far as known."""
+
+    def __init__(
+        self,
+        code: int,
+        what: str,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        group: str | None = None,
+        broker: str | None = None,
+        detail: str | None = None,
+        remedy: str = "",
+    ) -> None:
+        self.code = ErrorCode.of(code)
+        self.topic, self.partition, self.group, self.broker, self.detail = topic, partition, group, broker, detail
+        place = [f"{topic}-{partition}" if partition is not None else topic] if topic is not None else []
+        place += [f"group {group}"] if group is not None else []
+        place += [f"broker {broker}"] if broker is not None else []
+        said = detail or self.code.text
+        told = f"{what}{' (' + ', '.join(place) + ')' if place else ''}: {self.code.name} ({int(self.code)}): {said}"
+        super().__init__(f"{told} {remedy}".rstrip())
+
+    @property
+    def is_retriable(self) -> bool:
+        """What Kafka says of the code."""
+        return self.code.retriable
+
+
+class UnknownTopic(BrokerError):
+    """The topic or partition is not there, and did not appear in the time that was given."""
+
+
+class RebalancedError(KafkaError):
+    """The root of what a commit meets when the group has moved on."""
+
+
+class CommitFailed(RebalancedError):
+    """The member is no longer part of the group's generation: its partitions may belong to somebody else by now, who
+    starts at the last committed offsets. Records since then are delivered again. Poll on, the member joins again; when
+    it happens often, process fewer records between polls (`max_poll_records`) or raise `max_poll_interval_ms`."""
+
+    def __init__(self, message: str, partitions: Iterable[TopicPartition] = ()) -> None:
+        super().__init__(message)
+        self.partitions = tuple(partitions)
+
+
+class RebalanceInProgress(RebalancedError):
+    """The group is rebalancing and the member has not joined yet: poll, then commit again."""
+
+    retriable = True
+
+
+class FencedInstance(KafkaError):
+    """Another member with the same `group_instance_id` has joined: this one must stop."""
+
+
+class NoOffset(KafkaError):
+    """There is no position to start from and `auto_offset_reset` is `none`: seek, or choose another policy."""
+
+    def __init__(self, message: str, partitions: Iterable[TopicPartition]) -> None:
+        super().__init__(message)
+        self.partitions = tuple(partitions)
+
+
+class OffsetOutOfRange(NoOffset):
+    """The position is before the log's start or after its end and `auto_offset_reset` is `none`."""
+
+    def __init__(self, message: str, positions: dict[TopicPartition, int]) -> None:
+        super().__init__(message, positions)
+        self.positions = dict(positions)
+
+
+class LogTruncated(KafkaError):
+    """An unclean election took away records that had been read: what was read beyond `offsets` was replaced."""
+
+    def __init__(self, message: str, offsets: dict[TopicPartition, int]) -> None:
+        super().__init__(message)
+        self.offsets = dict(offsets)
+
+
+class CorruptRecords(KafkaError):
+    """A fetched batch whose bytes are wrong. `partition` and `offset` say where; seek past it to go on."""
+
+    def __init__(self, message: str, partition: TopicPartition, offset: int) -> None:
+        super().__init__(message)
+        self.partition, self.offset = partition, offset
+
+
+class AssignmentFailed(KafkaError):
+    """An assignor of this member could not assign, or the group has no assignor in common with it."""
+
+
+class DeliveryFailed(KafkaError):
+    """A record that was not written, or perhaps was (`maybe_written`) though nobody can tell. `cause` says why."""
+
+    def __init__(self, message: str, partition: TopicPartition, *, maybe_written: bool, cause: KafkaError) -> None:
+        super().__init__(message)
+        self.partition, self.maybe_written, self.cause = partition, maybe_written, cause
+        self.__cause__ = cause
+
+
+class RecordTooLarge(KafkaError, ValueError):
+    """A record of more than `max_request_size`, or of more than the whole `buffer_memory`."""
+
+
+class BufferFull(TimedOut):
+    """No room in `buffer_memory` within `max_block_ms`: the brokers take less than what is sent."""

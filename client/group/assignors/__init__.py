@@ -1,0 +1,1 @@
+"""Who gets which partition: range, round-robin, sticky, cooperative-sticky, or one of your own."""

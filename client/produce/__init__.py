@@ -1,0 +1,1 @@
+"""Writing: partitioners, gathering, sending, delivery."""
