@@ -6,7 +6,7 @@ SEED ?= 1
 
 .PHONY: demo test lint types interop bench sim docs clean
 
-$(VENV)/.ready: pyproject.toml setup.py constraints.txt protocol/records/fast.py
+$(VENV)/.ready: pyproject.toml setup.py constraints.txt protocol/records/fast.py protocol/records/consumed.py
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
@@ -25,9 +25,9 @@ types: $(VENV)/.ready
 	$(VENV)/bin/mypy src/rota tools benchmarks
 	$(VENV)/bin/lint-imports
 
-# the differential test and the strangers' suites against a live Apache Kafka
+# the differential test, the strangers' suites and the client's own tests, on Rota and on a live Apache Kafka
 interop: $(VENV)/.ready
-	ROTA_STRANGERS=all ROTA_SEEDS="2 3 4 0" $(PY) -m tools.gate tests/interop -n 2 --dist loadgroup
+	ROTA_STRANGERS=all ROTA_SEEDS="2 3 4 0" $(PY) -m tools.gate tests/interop tests/client -n 2 --dist loadgroup
 
 bench: $(VENV)/.ready
 	$(PY) -m benchmarks
