@@ -13,7 +13,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-COMPILED = ["src/rota/protocol/records/fast.py"]
+COMPILED = ["src/rota/protocol/records/fast.py", "src/rota/protocol/records/consumed.py"]
+LIBRARY = "rota.protocol.records.compiled"  # and __mypyc, which holds them all; each has a door of its own name
 WISH = os.environ.get("ROTA_COMPILE", "")
 
 
@@ -32,6 +33,11 @@ class AllOrNone(build_ext):
             self.extensions = []
             forget()
 
+    def copy_extensions_to_source(self) -> None:
+        """A library by another name, which an earlier version left, must not stay beside the new one."""
+        forget()
+        super().copy_extensions_to_source()
+
 
 def extensions() -> list[Extension]:
     if WISH == "0":
@@ -40,7 +46,7 @@ def extensions() -> list[Extension]:
     try:
         from mypyc.build import mypycify
 
-        made: list[Extension] = mypycify([*COMPILED, "--explicit-package-bases"])
+        made: list[Extension] = mypycify([*COMPILED, "--explicit-package-bases"], group_name=LIBRARY)
     except (SystemExit, Exception) as wrong:  # mypyc's way to say that it cannot
         if WISH == "1":
             raise
@@ -57,11 +63,12 @@ def extensions() -> list[Extension]:
 
 
 def forget() -> None:
-    """What an earlier build left in the source tree would go on shadowing the file."""
+    """What an earlier build left in the source tree would go on shadowing the files."""
     for name in COMPILED:
+        folder, stem = Path(name).parent, Path(name).stem
         for suffix in ("so", "pyd"):
-            for old in Path(name).parent.glob(f"{Path(name).stem}[._]*{suffix}"):
-                old.unlink()
+            for old in (*folder.glob(f"{stem}.*{suffix}"), *folder.glob(f"*__mypyc.*{suffix}")):
+                old.unlink(missing_ok=True)
 
 
 def mark() -> str:

@@ -6,9 +6,24 @@ Laws
 
 from __future__ import annotations
 
-from rota.protocol.records.fast import Headers, decode_records
+from typing import TYPE_CHECKING
+
+from rota.protocol.records.errors import CorruptBatch
+from rota.protocol.records.fast import (
+    HEADERS_PER_BATCH_MAX,
+    OFFSET_MAX,
+    Headers,
+    check_bounds,
+    content,
+    mypyc_attr,
+    place,
+)
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 
+@mypyc_attr(acyclic=True)  # as `Record`
 class ConsumerRecord:
     """One consumed record: where it lies, timestamp (ms since the epoch, -1 none), key, value (None: a tombstone),
     headers. `timestamp_type` 0: the producer's clock, 1: the broker's. `leader_epoch` -1 when not known.
@@ -88,10 +103,50 @@ def decode_consumed(
     topic: str,
     partition: int,
     leader_epoch: int,
+    first_offset: int = -OFFSET_MAX,
 ) -> list[ConsumerRecord]:
-    """As `decode_records`, with where the records lie."""
-    kind = 0 if append_time_ms is None else 1
-    return [
-        ConsumerRecord(topic, partition, one.offset, one.timestamp, kind, one.key, one.value, one.headers, leader_epoch)
-        for one in decode_records(data, start, end, count, base_offset, base_timestamp, append_time_ms)
-    ]
+    """As `decode_records`, with where the records lie; those below `first_offset` are checked and left out.
+
+    Raises CorruptBatch.
+    """
+    check_bounds(data, start, end, count, base_offset)
+    stamped = append_time_ms is not None
+    base_time = base_timestamp if append_time_ms is None else append_time_ms
+    try:
+        return _decode(
+            data, start, end, count, base_offset, base_time, stamped, topic, partition, leader_epoch, first_offset
+        )
+    except IndexError:
+        raise CorruptBatch("a record is cut short") from None
+
+
+def _decode(
+    data: bytes,
+    start: i64,
+    end: i64,
+    count: i64,
+    base_offset: i64,
+    base_time: i64,
+    stamped: bool,
+    topic: str,
+    partition: int,
+    leader_epoch: int,
+    first_offset: i64,
+) -> list[ConsumerRecord]:
+    """The loop of `decode_records` over again: a Record in between would take half of the time."""
+    records: list[ConsumerRecord] = []
+    kind = 1 if stamped else 0
+    headers_left: i64 = HEADERS_PER_BATCH_MAX
+    at = start
+    while count > 0:
+        count -= 1
+        stop, time, offset, at = place(data, at, end, base_offset, base_time, stamped)
+        key, value, headers = content(data, at, stop, headers_left)
+        at = stop
+        if headers:
+            headers_left -= len(headers)
+        if offset >= first_offset:
+            records.append(ConsumerRecord(topic, partition, offset, time, kind, key, value, headers, leader_epoch))
+    if at != end:
+        raise CorruptBatch(f"{end - at} bytes after the last record")
+    return records

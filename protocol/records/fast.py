@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 try:
-    from mypy_extensions import mypyc_attr
+    from mypy_extensions import mypyc_attr as mypyc_attr  # noqa: PLC0414 - for consumed.py too
 except ImportError:  # it speaks to the compiler alone
 
     def mypyc_attr(*attrs: str, **kwattrs: object) -> Any:  # type: ignore[misc]
@@ -80,18 +80,23 @@ def decode_records(
 
     `append_time_ms`: the timestamp of all of them in a LogAppendTime batch.
     """
-    if start < 0 or end > len(data) or count < 0 or count * RECORD_BYTES_MIN > end - start:
-        raise CorruptBatch(f"{count} records cannot be in {end - start} bytes")
-    if count > RECORDS_PER_BATCH_MAX:
-        raise CorruptBatch(f"{count} records, of {RECORDS_PER_BATCH_MAX} allowed in a batch")
-    if not -OFFSET_MAX <= base_offset <= OFFSET_MAX:
-        raise CorruptBatch(f"base offset {base_offset}")
+    check_bounds(data, start, end, count, base_offset)
     stamped = append_time_ms is not None
     base_time = base_timestamp if append_time_ms is None else append_time_ms
     try:
         return _decode(data, start, end, count, base_offset, base_time, stamped)
     except IndexError:
         raise CorruptBatch("a record is cut short") from None
+
+
+def check_bounds(data: bytes, start: int, end: int, count: int, base_offset: int) -> None:
+    """What can be said of so many records in data[start:end] before they are read. Raises CorruptBatch."""
+    if start < 0 or end > len(data) or count < 0 or count * RECORD_BYTES_MIN > end - start:
+        raise CorruptBatch(f"{count} records cannot be in {end - start} bytes")
+    if count > RECORDS_PER_BATCH_MAX:
+        raise CorruptBatch(f"{count} records, of {RECORDS_PER_BATCH_MAX} allowed in a batch")
+    if not -OFFSET_MAX <= base_offset <= OFFSET_MAX:
+        raise CorruptBatch(f"base offset {base_offset}")
 
 
 def _decode(
@@ -102,41 +107,46 @@ def _decode(
     at = start
     while count > 0:
         count -= 1
-        size: i64 = data[at]
-        at += 1
-        if size > 0x7F:
-            size, at = _varint_rest(data, at, size)
-        size = (size >> 1) ^ -(size & 1)
-        stop = at + size
-        if size < RECORD_BYTES_MIN - 1 or stop > end:
-            raise CorruptBatch(f"a record of {size} bytes, but {end - at} are there")
-
-        at += 1  # its attributes, which nobody uses
-        time: i64 = data[at]
-        at += 1
-        if time > 0x7F:
-            time, at = _varlong_rest(data, at, time)
-        else:
-            time = (time >> 1) ^ -(time & 1)
-        time = base_time if stamped else base_time + time
-        if time > FAR_TIME or time < -FAR_TIME:
-            time = _wrapped(time)
-
-        offset: i64 = data[at]
-        at += 1
-        if offset > 0x7F:
-            offset, at = _varint_rest(data, at, offset)
-        offset = base_offset + ((offset >> 1) ^ -(offset & 1))
-        record = _record(data, at, stop, offset, time, headers_left)
-        headers_left -= len(record.headers)
-        records.append(record)
+        stop, time, offset, at = place(data, at, end, base_offset, base_time, stamped)
+        key, value, headers = content(data, at, stop, headers_left)
+        headers_left -= len(headers)
+        records.append(Record(offset, time, key, value, headers))
         at = stop
     if at != end:
         raise CorruptBatch(f"{end - at} bytes after the last record")
     return records
 
 
-def _record(data: bytes, at: i64, stop: i64, offset: i64, time: i64, headers_max: i64) -> Record:
+def place(data: bytes, at: i64, end: i64, base_offset: i64, base_time: i64, stamped: bool) -> tuple[i64, i64, i64, i64]:
+    """The first half of the record at `at`: (position after the record, timestamp, offset, position of its key)."""
+    size: i64 = data[at]
+    at += 1
+    if size > 0x7F:
+        size, at = _varint_rest(data, at, size)
+    size = (size >> 1) ^ -(size & 1)
+    stop = at + size
+    if size < RECORD_BYTES_MIN - 1 or stop > end:
+        raise CorruptBatch(f"a record of {size} bytes, but {end - at} are there")
+
+    at += 1  # its attributes, which nobody uses
+    time: i64 = data[at]
+    at += 1
+    if time > 0x7F:
+        time, at = _varlong_rest(data, at, time)
+    else:
+        time = (time >> 1) ^ -(time & 1)
+    time = base_time if stamped else base_time + time
+    if time > FAR_TIME or time < -FAR_TIME:
+        time = _wrapped(time)
+
+    offset: i64 = data[at]
+    at += 1
+    if offset > 0x7F:
+        offset, at = _varint_rest(data, at, offset)
+    return stop, time, base_offset + ((offset >> 1) ^ -(offset & 1)), at
+
+
+def content(data: bytes, at: i64, stop: i64, headers_max: i64) -> tuple[bytes | None, bytes | None, Headers]:
     """Key, value, headers. A field that is longer than the record is seen at the end; slices stop with the data."""
     key: bytes | None = None
     size: i64 = data[at]
@@ -165,7 +175,7 @@ def _record(data: bytes, at: i64, stop: i64, offset: i64, time: i64, headers_max
         at += 1
     if at != stop:
         raise CorruptBatch("a record's fields are not as long as the record")
-    return Record(offset, time, key, value, headers)
+    return key, value, headers
 
 
 def _wrapped(number: int) -> int:

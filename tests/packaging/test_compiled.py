@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 RECORDS = Path("src/rota/protocol/records")
+COMPILED = ("fast.py", "consumed.py")
 SAYS = "from rota.protocol.records import COMPILED; print(COMPILED)"
 
 
@@ -49,9 +50,9 @@ def test_one_source_with_and_without_a_compiler(tree: Path) -> None:
     if shutil.which("cc") is not None:
         done = build(tree, ROTA_COMPILE="1")
         assert done.returncode == 0, done.stderr
-        assert len(compiled(tree)) == 2
+        assert len(compiled(tree)) == 1 + len(COMPILED)
         assert is_compiled(tree)
-        source = sha256((tree / RECORDS / "fast.py").read_bytes()).hexdigest().encode()
+        source = sha256(b"".join((tree / RECORDS / name).read_bytes() for name in COMPILED)).hexdigest().encode()
         assert [source in library.read_bytes() for library in compiled(tree)].count(True) == 1
 
     done = build(tree, ROTA_COMPILE="0")
@@ -59,7 +60,8 @@ def test_one_source_with_and_without_a_compiler(tree: Path) -> None:
     assert compiled(tree) == [], "what an earlier build left would shadow the file"
     assert not is_compiled(tree)
 
-    (tree / RECORDS / "fast.cpython-0-stale.so").touch()
+    for stale in ("fast.cpython-0-stale.so", "consumed.cpython-0-stale.so", "fast__mypyc.cpython-0-stale.so"):
+        (tree / RECORDS / stale).touch()
     shutil.rmtree(tree / "build", ignore_errors=True)
     done = build(tree, CC="/bin/false")
     assert done.returncode == 0, done.stderr

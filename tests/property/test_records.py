@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.protocol import records
+from rota.protocol.records import consumed as imported_consumed
 from rota.protocol.records import fast as imported
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec, read_header
 from rota.protocol.records.codecs import decompress
@@ -33,8 +36,8 @@ RECORDS = st.lists(st.builds(Record, st.integers(0, 2**40), TIME, BYTES, BYTES, 
 CODECS = st.sampled_from(Codec)
 
 
-def interpreted() -> ModuleType:
-    spec = spec_from_file_location("fast_interpreted", Path(records.__file__).with_name("fast.py"))
+def interpreted(name: str) -> ModuleType:
+    spec = spec_from_file_location(f"{name}_interpreted", Path(records.__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -42,7 +45,9 @@ def interpreted() -> ModuleType:
     return module
 
 
-VARIANTS = [imported, interpreted()]
+VARIANTS = [imported, interpreted("fast")]
+with patch.dict(sys.modules, {imported.__name__: VARIANTS[1]}):
+    CONSUMED = [imported_consumed, interpreted("consumed")]
 
 
 def buffered(fast: ModuleType, written: list[Record]) -> list[Any]:
@@ -130,6 +135,33 @@ def test_compiled_and_interpreted_read_the_same(
 def test_compiled_and_interpreted_read_garbage_the_same(raw: bytes, count: int) -> None:
     first, *others = [decoded(fast, raw, count, 0, 0) for fast in VARIANTS]
     assert all(other == first for other in others)
+
+
+def consumed(module: ModuleType, data: bytes, count: int, base_offset: int, base_time: int, first: int) -> Any:
+    def call() -> Any:
+        found = module.decode_consumed(data, 0, len(data), count, base_offset, base_time, None, "t", 3, 1, first)
+        assert {(one.topic, one.partition, one.leader_epoch, one.timestamp_type) for one in found} <= {("t", 3, 1, 0)}
+        return [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in found]
+
+    return outcome(call)
+
+
+@settings(deadline=None, max_examples=200)
+@given(RECORDS, st.integers(-(2**62), 2**62), INT64, st.data())
+def test_consumers_read_what_everybody_reads(
+    written: list[Record], base_offset: int, base_time: int, data: st.DataObject
+) -> None:
+    """Compiled and interpreted, whole batches and the rest of one, honest bytes and bent ones."""
+    raw = bytearray(imported.encode_records(written, base_time))
+    for _ in range(data.draw(st.integers(0, 2), label="bent bytes")):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    count = len(written) + data.draw(st.sampled_from([0, 0, 0, 1, -1]), label="miscounted")
+    skipped = data.draw(st.integers(0, len(written)), label="first offset")
+    expected = decoded(imported, bytes(raw), count, base_offset, base_time)
+    if isinstance(expected, list):
+        expected = [one for one in expected if one[0] >= base_offset + skipped]
+    for module in CONSUMED:
+        assert consumed(module, bytes(raw), count, base_offset, base_time, base_offset + skipped) == expected
 
 
 @settings(deadline=None)
