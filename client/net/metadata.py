@@ -7,9 +7,11 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from rota.client.types import PartitionInfo, TopicPartition
+from rota.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +69,61 @@ class Metadata:
         return found.id if found is not None and any(found.id) else None
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        raise NotImplementedError
+        """The name of a topic, by its id."""
+        return next((topic.name for topic in self.topics.values() if topic.id == topic_id), None)
+
+    def same(self, other: Metadata) -> bool:
+        """Whether both say the same, whenever they were told."""
+        return (self.cluster_id, self.controller, self.brokers, self.topics) == (
+            other.cluster_id,
+            other.controller,
+            other.brokers,
+            other.topics,
+        )
+
+
+def learned(known: Metadata, answer: MetadataResponse, at: float) -> Metadata:
+    """What is known after this answer. It stands for all topics that were asked for; others are forgotten."""
+    topics = {name: _topic(known.topics.get(name), name, topic) for name, topic in _named(known, answer)}
+    made = Metadata(
+        version=known.version,
+        at=at,
+        cluster_id=answer.cluster_id if answer.cluster_id is not None else known.cluster_id,
+        controller=answer.controller_id,
+        brokers={one.node_id: BrokerInfo(one.node_id, one.host, one.port, one.rack) for one in answer.brokers},
+        topics=topics,
+    )
+    return made if made.same(known) else replace(made, version=known.version + 1)
+
+
+def _named(known: Metadata, answer: MetadataResponse) -> Iterator[tuple[str, MetadataResponseTopic]]:
+    for topic in answer.topics:
+        name = topic.name if topic.name is not None else known.topic_name(topic.topic_id)
+        if name is not None:
+            yield name, topic
+
+
+def _topic(known: TopicInfo | None, name: str, told: MetadataResponseTopic) -> TopicInfo:
+    same = known is not None and (known.id == told.topic_id or not any(known.id) or not any(told.topic_id))
+    before = known.partitions if known is not None and same else {}
+    return TopicInfo(
+        name=name,
+        id=told.topic_id,
+        is_internal=told.is_internal,
+        partitions={one.partition_index: _newer(before.get(one.partition_index), name, one) for one in told.partitions},
+        error=told.error_code,
+    )
+
+
+def _newer(known: PartitionInfo | None, topic: str, told: MetadataResponsePartition) -> PartitionInfo:
+    if known is not None and -1 < told.leader_epoch < known.leader_epoch:
+        return known
+    return PartitionInfo(
+        topic,
+        told.partition_index,
+        told.leader_id,
+        told.leader_epoch,
+        tuple(told.replica_nodes),
+        tuple(told.isr_nodes),
+        tuple(told.offline_replicas),
+    )

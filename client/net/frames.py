@@ -1,0 +1,71 @@
+"""Bytes of a stream in, whole frames out: each is four bytes of length and that many bytes of answer. Pure.
+
+Laws
+    A length that no answer can have is refused before anything behind it is kept.
+    Every byte of a frame is copied at most once, when the frame is whole.
+    The frames do not depend on how the stream was cut into pieces.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LENGTH_BYTES: Final = 4
+FRAME_BYTES_MIN: Final = 4  # a correlation id
+FRAME_BYTES_MAX: Final = 1 << 30  # a fetch is bounded by fetch_max_bytes, but its first batch always comes whole
+_HINTS: Final = {b"HTTP": "an HTTP server", b"\x15\x03": "a TLS listener", b"SSH-": "an SSH server"}
+
+
+class FrameRefused(ValueError):
+    """What came cannot be an answer of Kafka's protocol."""
+
+
+class Frames:
+    """One direction of one connection."""
+
+    __slots__ = ("_bytes_max", "_chunks", "_head", "_missing")
+
+    def __init__(self, bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._head = b""  # a length that is not whole
+        self._chunks: list[bytes] = []  # of the frame that is not whole
+        self._missing = 0  # of it; 0 between two frames
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that `data` completes, in order, without their lengths. Raises FrameRefused."""
+        missing = self._missing
+        if not missing:
+            return self._cut(self._head + data if self._head else data, 0, [])
+        if len(data) < missing:
+            self._chunks.append(data)
+            self._missing = missing - len(data)
+            return []
+        self._chunks.append(data if len(data) == missing else data[:missing])
+        whole = b"".join(self._chunks)
+        self._chunks.clear()
+        self._missing = 0
+        return self._cut(data, missing, [whole])
+
+    def _cut(self, data: bytes, at: int, frames: list[bytes]) -> list[bytes]:
+        end = len(data)
+        while end - at >= LENGTH_BYTES:
+            size = int.from_bytes(data[at : at + LENGTH_BYTES], "big", signed=True)
+            if not FRAME_BYTES_MIN <= size <= self._bytes_max:
+                raise FrameRefused(_why(data[at : at + LENGTH_BYTES], size, self._bytes_max))
+            at += LENGTH_BYTES
+            if at + size > end:
+                self._head = b""
+                self._missing = size - (end - at)
+                if end > at:
+                    self._chunks.append(data[at:])
+                return frames
+            frames.append(data[at : at + size])
+            at += size
+        self._head = data[at:]
+        return frames
+
+
+def _why(head: bytes, size: int, bytes_max: int) -> str:
+    looks = next((what for begin, what in _HINTS.items() if head.startswith(begin)), None)
+    told = f"an answer of {size} bytes, where {FRAME_BYTES_MIN} to {bytes_max} are possible"
+    return f"{told}: it looks like {looks}" if looks else told

@@ -1,0 +1,48 @@
+"""Which version of an API is spoken with one broker. Pure.
+
+Laws
+    The version is the newest that the broker, this library and the caller know; without one, Unsupported says what each
+    of them knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from rota.client.errors import Unsupported
+from rota.protocol.messages.api_versions import ApiVersion
+from rota.protocol.registry import APIS
+
+VERSION_MAX: Final = (1 << 15) - 1
+
+
+def ranges(told: Iterable[ApiVersion]) -> dict[int, range]:
+    """API key -> versions, of an ApiVersions answer."""
+    return {one.api_key: range(one.min_version, one.max_version + 1) for one in told}
+
+
+def newest(broker: str, known: Mapping[int, range], key: int, low: int = 0, high: int | None = None) -> int:
+    """The version to ask this API in, from `low` to `high`. Raises Unsupported."""
+    ours, theirs = APIS[key].versions, known.get(key, range(0))
+    high = VERSION_MAX if high is None else high
+    if theirs:
+        best = min(ours[-1], theirs[-1], high)
+        if best >= max(ours[0], theirs[0], low):
+            return best
+    raise Unsupported(_why(broker, key, theirs, low, high))
+
+
+def _why(broker: str, key: int, theirs: range, low: int, high: int) -> str:
+    api = APIS[key]
+    if not theirs:
+        return f"broker {broker} does not serve {api.name}: this needs a newer broker"
+    ours = range(max(api.versions[0], low), min(api.versions[-1], high) + 1)
+    which = f"version {_told(ours)}" if ours else "a version that this library does not have"
+    newer = theirs[-1] < (ours[0] if ours else low)
+    remedy = "this needs a newer broker" if newer else "this needs an older broker or a newer rota"
+    return f"broker {broker} serves {api.name} in version {_told(theirs)}, and {which} is needed: {remedy}"
+
+
+def _told(versions: range) -> str:
+    return str(versions[0]) if len(versions) == 1 else f"{versions[0]}-{versions[-1]}"
