@@ -89,6 +89,6 @@ def test_the_garbage_collector_need_not_walk_records() -> None:
 
 
 def test_a_topic_is_one_string_for_all(consumed: ModuleType) -> None:
-    topic = bytes(b"orders").decode()
+    topic = b"orders".decode()
     found = consumed.decode_consumed(RAW, 0, len(RAW), 3, 10, 1000, None, topic, 7, 4)
     assert all(one.topic is topic for one in found)
