@@ -48,6 +48,11 @@ class Cluster:
         self._coordinators: dict[str, int] = {}
 
     @property
+    def config(self) -> ClientConfig:
+        """What the client was told."""
+        return self._config
+
+    @property
     def metadata(self) -> Metadata:
         """What is known now."""
         return self._news.metadata if self._news is not None else Metadata()
