@@ -17,6 +17,7 @@ PURE = (
     "coordinator/group",
     "coordinator/shard",
     *(f"coordinator/cluster/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
+    "client/group/assignors",
 )
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "structlog", "time", "uvloop"}
 # the shell of the shards narrates to the log; all it decides is in pure files beside it
