@@ -1,0 +1,365 @@
+"""Who leads and coordinates what in a cluster that is made of doors, and what each door says of it. Pure.
+
+One broker stands behind all doors. What it says of the cluster is rewritten into what N brokers would say; what a door
+is asked that another one leads or coordinates it refuses by itself.
+
+Laws
+    A door answers for what it leads now; leader epochs grow with every move and are the same in all that doors say.
+    What the broker behind is told never carries an epoch or a leader of the doors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.client.refusals import SHAPES, identity, partitions, refusal
+
+from rota.client.types import TopicPartition
+from rota.protocol.messages.describe_cluster import DescribeClusterBroker
+from rota.protocol.messages.fetch import LeaderIdAndEpoch as FetchLeader
+from rota.protocol.messages.fetch import NodeEndpoint as FetchEndpoint
+from rota.protocol.messages.metadata import MetadataResponseBroker
+from rota.protocol.messages.produce import LeaderIdAndEpoch as ProduceLeader
+from rota.protocol.messages.produce import NodeEndpoint as ProduceEndpoint
+from rota.protocol.registry import APIS
+
+NOT_LEADER, NOT_COORDINATOR, FENCED_EPOCH, UNKNOWN_EPOCH = 6, 16, 74, 75
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_FETCH = 0, 1, 2, 3, 9
+FIND_COORDINATOR, DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS, DELETE_GROUPS = 10, 15, 16, 18, 42
+OF_LEADERS = {0, 2, 21, 23}  # Fetch has sessions and is apart
+OF_ONE_GROUP = {8, 11, 12, 13, 14, 47}
+OF_GROUPS = {15: ("groups", "groups"), 42: ("groups_names", "results")}
+TELLS_LEADER_SINCE = {PRODUCE: 10, FETCH: 16}
+
+Named = dict[TopicPartition, int]  # partitions of a fetch, with the leader epoch that the client has
+
+
+@dataclass(slots=True)
+class View:
+    """Who does what; `moves` counts how often a partition went elsewhere."""
+
+    nodes: tuple[int, ...]
+    leaders: dict[TopicPartition, int] = field(default_factory=dict)
+    moves: dict[TopicPartition, int] = field(default_factory=dict)
+    coordinators: dict[str, int] = field(default_factory=dict)
+
+    def leader(self, partition: TopicPartition) -> int:
+        return self.leaders.get(partition, self.nodes[partition.partition % len(self.nodes)])
+
+    def coordinator(self, group: str) -> int:
+        return self.coordinators.get(group, self.nodes[-1])
+
+    def copy(self) -> View:
+        return View(self.nodes, dict(self.leaders), dict(self.moves), dict(self.coordinators))
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request under way behind a door: what goes on to the broker, and how its answer becomes the door's."""
+
+    request: Any  # None: the door answers by itself
+    answered: Callable[[Any], Any]
+
+
+class Table:
+    """What all doors know. `address(node)` tells where one listens."""
+
+    def __init__(self, nodes: tuple[int, ...], address: Callable[[int], tuple[str, int]]) -> None:
+        self.now = View(nodes)
+        self.told: dict[int, View] = {}  # what a door still says of the cluster though it is no longer so
+        self.controller = nodes[0]
+        self.hidden: set[int] = set()  # nodes that no metadata names
+        self.tells_leaders = True  # KIP-951
+        self._address = address
+        self._epochs: dict[TopicPartition, int] = {}  # the broker's
+        self._names: dict[bytes, str] = {}
+        self._sessions: dict[int, Named] = {}
+
+    # ---- changes
+
+    def lead(self, partition: TopicPartition, node: int) -> None:
+        """`node` leads from now on, in a new epoch."""
+        self.now.leaders[partition] = node
+        self.now.moves[partition] = self.now.moves.get(partition, 0) + 1
+
+    def coordinate(self, group: str, node: int) -> None:
+        self.now.coordinators[group] = node
+
+    def view(self, node: int) -> View:
+        """What this door says of the cluster."""
+        return self.told.get(node, self.now)
+
+    # ---- requests
+
+    def asked(self, node: int, request: Any, version: int) -> Asked:
+        """What a request becomes at this door."""
+        key = request.KEY
+        if key == FETCH:
+            return self._fetch(node, request, version)
+        if key in OF_LEADERS:
+            return self._of_leaders(node, request, version)
+        if key in OF_ONE_GROUP:
+            return self._of_one_group(node, request, version)
+        if key == OFFSET_FETCH:
+            return self._offset_fetch(node, request, version)
+        if key in OF_GROUPS:
+            return self._of_groups(node, request, version)
+        told = getattr(self, f"_said_{APIS[key].name}", None)
+        return Asked(request, (lambda answer: answer) if told is None else lambda answer: told(node, request, answer))
+
+    def epoch(self, partition: TopicPartition) -> int:
+        return self._epochs.get(partition, 0) + self.now.moves.get(partition, 0)
+
+    def name(self, topic: Any) -> str | None:
+        """The name of a topic in a message, also when it goes by its id."""
+        named = getattr(topic, "name", None) or getattr(topic, "topic", None)
+        return named or self._names.get(getattr(topic, "topic_id", b""))
+
+    def _wrong(self, node: int, partition: TopicPartition | None, epoch: int) -> int:
+        """Why this door does not answer for a partition; 0 when it does. The epoch is looked at first, as in Kafka."""
+        if partition is None:
+            return 0
+        if 0 <= epoch < self.epoch(partition):
+            return FENCED_EPOCH
+        if epoch > self.epoch(partition):
+            return UNKNOWN_EPOCH
+        return 0 if self.now.leader(partition) == node else NOT_LEADER
+
+    # ---- what leaders are asked
+
+    def _of_leaders(self, node: int, request: Any, version: int) -> Asked:
+        shape = SHAPES[request.KEY]
+        refused: dict[int, list[Any]] = {}
+        mine = []
+        for topic in getattr(request, shape.topics):
+            named, kept = self.name(topic), []
+            for one in getattr(topic, shape.partitions):
+                partition = None if named is None else TopicPartition(named, getattr(one, shape.index))
+                code = self._wrong(node, partition, getattr(one, "current_leader_epoch", -1))
+                if code:
+                    refused.setdefault(code, []).append(replace(topic, **{shape.partitions: (one,)}))
+                else:
+                    kept.append(replace(one, current_leader_epoch=-1) if hasattr(one, "current_leader_epoch") else one)
+            if kept:
+                mine.append(replace(topic, **{shape.partitions: tuple(kept)}))
+        refusals = [
+            refusal(replace(request, **{shape.topics: tuple(topics)}), version, code)
+            for code, topics in refused.items()
+        ]
+        forwarded = replace(request, **{shape.topics: tuple(mine)}) if mine or not refused else None
+
+        def answered(answer: Any) -> Any:
+            whole = [*([] if answer is None else [answer]), *refusals]
+            topics = [topic for part in whole for topic in getattr(part, shape.answer_topics)]
+            said = replace(whole[0], **{shape.answer_topics: _gathered(topics, shape.answer_partitions)})
+            return self._with_leaders(said, version)
+
+        return Asked(forwarded, answered)
+
+    def _fetch(self, node: int, request: Any, version: int) -> Asked:
+        named = self._session_of(request)
+        wrong = any(self._wrong(node, *one) for one in named.items())
+        topics = tuple(
+            replace(topic, partitions=tuple(replace(one, current_leader_epoch=-1) for one in topic.partitions))
+            for topic in request.topics
+        )
+        forwarded = replace(request, topics=topics, max_wait_ms=0 if wrong else request.max_wait_ms)
+
+        def answered(answer: Any) -> Any:
+            if answer.error_code == 0 and request.session_epoch == 0 and answer.session_id:
+                self._sessions[answer.session_id] = named
+            codes = {one: code for one, epoch in named.items() if (code := self._wrong(node, one, epoch))}
+            return self._with_leaders(self.spoiled(answer, codes, version), version)
+
+        return Asked(forwarded, answered)
+
+    def session(self, request: Any) -> tuple[TopicPartition, ...]:
+        """The partitions that a fetch is about, also those that only its session knows."""
+        return tuple(self._session_of(request))
+
+    def _session_of(self, request: Any) -> Named:
+        named = {one: at.current_leader_epoch for one, at in partitions(request, self.name) if one is not None}
+        if request.session_epoch <= 0:
+            return named
+        session = self._sessions.setdefault(request.session_id, {})
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                session.pop(TopicPartition(self.name(topic) or "", index), None)
+        session.update(named)
+        return session
+
+    def spoiled(self, answer: Any, codes: dict[TopicPartition, int], version: int) -> Any:
+        """A fetch's answer that says these codes of these partitions, and no records."""
+        if not codes:
+            return answer
+        shape, ids = SHAPES[FETCH], {name: one for one, name in self._names.items()}
+        topics = [
+            replace(topic, partitions=kept)
+            for topic in answer.responses
+            if (kept := tuple(o for o in topic.partitions if (self.name(topic), o.partition_index) not in codes))
+        ]
+        for one, code in codes.items():
+            named = {"topic_id": ids[one.topic]} if version >= 13 else {"topic": one.topic}
+            topics.append(shape.topic(**named, partitions=(shape.partition(one.partition, code),)))
+        return replace(answer, responses=_gathered(topics, "partitions"))
+
+    def _with_leaders(self, answer: Any, version: int) -> Any:
+        """KIP-951: beside NOT_LEADER_OR_FOLLOWER stands who leads."""
+        key = answer.KEY
+        if not self.tells_leaders or version < TELLS_LEADER_SINCE.get(key, version + 1):
+            return answer
+        kind, endpoint = (ProduceLeader, ProduceEndpoint) if key == PRODUCE else (FetchLeader, FetchEndpoint)
+        shape, told, topics = SHAPES[key], set[int](), []
+        for topic in answer.responses:
+            said = []
+            for one in getattr(topic, shape.answer_partitions):
+                index = one.index if key == PRODUCE else one.partition_index
+                at = TopicPartition(self.name(topic) or "", index)
+                if one.error_code in (NOT_LEADER, FENCED_EPOCH):
+                    told.add(self.now.leader(at))
+                    leader = kind(leader_id=self.now.leader(at), leader_epoch=self.epoch(at))
+                    said.append(replace(one, current_leader=leader))
+                else:
+                    said.append(one)
+            topics.append(replace(topic, **{shape.answer_partitions: tuple(said)}))
+        endpoints = tuple(endpoint(node_id=node, **self._at(node)) for node in sorted(told))
+        return replace(answer, responses=tuple(topics), node_endpoints=endpoints)
+
+    # ---- what coordinators are asked
+
+    def _of_one_group(self, node: int, request: Any, version: int) -> Asked:
+        if self.now.coordinator(request.group_id) == node:
+            return Asked(request, lambda answer: answer)
+        return Asked(None, lambda _: refusal(request, version, NOT_COORDINATOR))
+
+    def _offset_fetch(self, node: int, request: Any, version: int) -> Asked:
+        groups = [request.group_id] if version < 8 else [one.group_id for one in request.groups]
+        others = [one for one in groups if self.now.coordinator(one) != node]
+        if not others:
+            return Asked(request, lambda answer: answer)
+        if version < 8 or len(others) == len(groups):
+            return Asked(None, lambda _: refusal(request, version, NOT_COORDINATOR))
+        refused = refusal(
+            replace(request, groups=tuple(one for one in request.groups if one.group_id in others)),
+            version,
+            NOT_COORDINATOR,
+        )
+        mine = replace(request, groups=tuple(one for one in request.groups if one.group_id not in others))
+        return Asked(mine, lambda answer: replace(answer, groups=answer.groups + refused.groups))
+
+    def _of_groups(self, node: int, request: Any, version: int) -> Asked:
+        asked, said = OF_GROUPS[request.KEY]
+        groups = getattr(request, asked)
+        mine = tuple(one for one in groups if self.now.coordinator(one) == node)
+        others = tuple(one for one in groups if one not in mine)
+        if not others:
+            return Asked(request, lambda answer: answer)
+        refused = refusal(replace(request, **{asked: others}), version, NOT_COORDINATOR)
+        if not mine:
+            return Asked(None, lambda _: refused)
+        return Asked(
+            replace(request, **{asked: mine}),
+            lambda answer: replace(answer, **{said: getattr(answer, said) + getattr(refused, said)}),
+        )
+
+    # ---- what doors say of the cluster
+
+    def _at(self, node: int) -> dict[str, Any]:
+        host, port = self._address(node)
+        return {"host": host, "port": port}
+
+    def _listed(self) -> list[int]:
+        return [node for node in self.now.nodes if node not in self.hidden]
+
+    def _said_Metadata(self, node: int, request: Any, answer: Any) -> Any:
+        self.learn(answer)
+        view = self.view(node)
+        topics = tuple(
+            replace(
+                topic,
+                partitions=tuple(
+                    self._partition(view, TopicPartition(topic.name, p.partition_index), p) for p in parts
+                ),
+            )
+            for topic in answer.topics
+            for parts in [topic.partitions]
+        )
+        brokers = tuple(MetadataResponseBroker(node_id=one, **self._at(one)) for one in self._listed())
+        return replace(answer, brokers=brokers, controller_id=self.controller, topics=topics)
+
+    def learn(self, answer: Any) -> None:
+        """Ids and leader epochs as the broker has them."""
+        for topic in answer.topics:
+            if topic.name is not None and any(topic.topic_id):
+                self._names[topic.topic_id] = topic.name
+            for one in topic.partitions:
+                self._epochs[TopicPartition(topic.name, one.partition_index)] = max(one.leader_epoch, 0)
+
+    def _partition(self, view: View, at: TopicPartition, one: Any) -> Any:
+        if one.leader_id < 0:
+            return one
+        nodes = view.nodes
+        epoch = -1 if one.leader_epoch < 0 else one.leader_epoch + view.moves.get(at, 0)
+        return replace(one, leader_id=view.leader(at), leader_epoch=epoch, replica_nodes=nodes, isr_nodes=nodes)
+
+    def _said_DescribeTopicPartitions(self, node: int, request: Any, answer: Any) -> Any:
+        view = self.view(node)
+        return replace(
+            answer,
+            topics=tuple(
+                replace(
+                    topic,
+                    partitions=tuple(
+                        self._partition(view, TopicPartition(topic.name, p.partition_index), p)
+                        for p in topic.partitions
+                    ),
+                )
+                for topic in answer.topics
+            ),
+        )
+
+    def _said_DescribeCluster(self, node: int, request: Any, answer: Any) -> Any:
+        brokers = tuple(DescribeClusterBroker(broker_id=one, **self._at(one)) for one in self._listed())
+        return replace(answer, brokers=brokers, controller_id=self.controller)
+
+    def _said_FindCoordinator(self, node: int, request: Any, answer: Any) -> Any:
+        if request.key_type != 0:
+            return answer
+        view = self.view(node)
+        if request.key and not answer.error_code:
+            there = view.coordinator(request.key)
+            return replace(answer, node_id=there, **self._at(there))
+        said = tuple(
+            one
+            if one.error_code
+            else replace(one, node_id=view.coordinator(one.key), **self._at(view.coordinator(one.key)))
+            for one in answer.coordinators
+        )
+        return replace(answer, coordinators=said)
+
+    def _said_ListGroups(self, node: int, request: Any, answer: Any) -> Any:
+        mine = tuple(one for one in answer.groups if self.now.coordinator(one.group_id) == node)
+        return replace(answer, groups=mine)
+
+    def _said_ApiVersions(self, node: int, request: Any, answer: Any) -> Any:
+        """Only what the doors can read."""
+        known = tuple(
+            replace(one, max_version=min(one.max_version, APIS[one.api_key].versions[-1]))
+            for one in answer.api_keys
+            if one.api_key in APIS
+        )
+        return replace(answer, api_keys=known)
+
+
+def _gathered(topics: list[Any], inner: str) -> tuple[Any, ...]:
+    """One entry for each topic, with all its partitions."""
+    found: dict[Any, Any] = {}
+    for topic in topics:
+        key = tuple(sorted(identity(topic).items()))
+        before = found.get(key)
+        found[key] = (
+            topic if before is None else replace(before, **{inner: getattr(before, inner) + getattr(topic, inner)})
+        )
+    return tuple(found.values())
