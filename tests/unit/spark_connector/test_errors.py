@@ -1,0 +1,16 @@
+"""What the connector raises names what was wrong."""
+
+from __future__ import annotations
+
+from rota.spark_connector.errors import DataLost, OptionError
+
+
+def test_an_option_is_named_with_what_is_right() -> None:
+    refused = OptionError("subscribe", "", "topics, separated by commas")
+    assert str(refused) == "option subscribe is ''; it must be topics, separated by commas"
+    assert refused.option == "subscribe"
+
+
+def test_an_option_error_is_a_value_error_and_lost_data_is_none() -> None:
+    assert issubclass(OptionError, ValueError)
+    assert not issubclass(DataLost, ValueError)

@@ -1,0 +1,138 @@
+"""Filters narrow ranges, and never by a record that they let through."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
+)
+
+from rota.spark_connector.filters import narrowed
+from rota.spark_connector.offsets import OffsetRange
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+WHOLE = OffsetRange("orders", 1, 100, 200)
+
+
+def cut(*filters: Filter) -> tuple[int, int]:
+    found = narrowed(filters)[0].cut(WHOLE)
+    return found.start, found.end
+
+
+@pytest.mark.parametrize(
+    ("one", "kept"),
+    [
+        (EqualTo(("offset",), 150), (150, 151)),
+        (EqualNullSafe(("offset",), 150), (150, 151)),
+        (GreaterThan(("offset",), 150), (151, 200)),
+        (GreaterThanOrEqual(("offset",), 150), (150, 200)),
+        (LessThan(("offset",), 150), (100, 150)),
+        (LessThanOrEqual(("offset",), 150), (100, 151)),
+        (LessThan(("offset",), 50), (100, 100)),
+        (GreaterThan(("offset",), 500), (200, 200)),
+        (EqualTo(("partition",), 1), (100, 200)),
+        (EqualTo(("partition",), 2), (200, 200)),
+        (In(("topic",), ("orders", "other")), (100, 200)),
+        (Not(In(("topic",), ("orders", "other"))), (200, 200)),
+        (StringStartsWith(("topic",), "ord"), (100, 200)),
+        (StringEndsWith(("topic",), "x"), (200, 200)),
+        (StringContains(("topic",), "rde"), (100, 200)),
+        (IsNotNull(("offset",)), (100, 200)),
+    ],
+    ids=repr,
+)
+def test_a_filter_that_the_ranges_keep_is_taken_from_spark(one: Filter, kept: tuple[int, int]) -> None:
+    assert cut(one) == kept
+    assert narrowed([one])[1] == []
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        EqualTo(("value",), b"x"),
+        IsNotNull(("key",)),
+        IsNull(("offset",)),
+        Not(EqualTo(("offset",), 5)),
+        EqualTo(("topic",), None),
+        In(("partition",), (1, None)),
+        EqualTo(("headers", "key"), "x"),
+        In(("offset",), ()),
+    ],
+    ids=repr,
+)
+def test_what_is_not_understood_is_left_to_spark(one: Filter) -> None:
+    assert narrowed([one])[1] == [one]
+    assert cut(one) == (100, 200)
+
+
+def test_offsets_in_a_list_narrow_but_stay_with_spark() -> None:
+    one = In(("offset",), (120, 110))
+    assert cut(one) == (110, 121)
+    assert narrowed([one])[1] == [one]
+
+
+def test_a_time_narrows_the_start_and_stays_with_spark() -> None:
+    filters = [GreaterThanOrEqual(("timestamp",), NOON), LessThan(("timestamp",), NOON + timedelta(hours=1))]
+    found, rest = narrowed(filters)
+    assert found.time_ms == int(NOON.timestamp() * 1000)
+    assert rest == filters
+
+
+NUMBERS = st.integers(0, 6)
+KINDS = st.sampled_from([EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual])
+ON_NUMBERS = st.builds(
+    lambda kind, column, value: kind((column,), value), KINDS, st.sampled_from(["partition", "offset"]), NUMBERS
+)
+LISTS = st.builds(
+    lambda column, values: In((column,), tuple(values)),
+    st.sampled_from(["partition", "offset"]),
+    st.lists(NUMBERS, min_size=1),
+)
+FILTERS = st.lists(st.one_of(ON_NUMBERS, LISTS, ON_NUMBERS.map(Not), LISTS.map(Not)), max_size=5)
+
+
+def passes(one: Filter, row: dict[str, Any]) -> bool:
+    if isinstance(one, Not):
+        return not passes(one.child, row)
+    value = row[one.attribute[0]]
+    match one:
+        case In():
+            return value in one.value
+        case GreaterThan():
+            return bool(value > one.value)
+        case GreaterThanOrEqual():
+            return bool(value >= one.value)
+        case LessThan():
+            return bool(value < one.value)
+        case LessThanOrEqual():
+            return bool(value <= one.value)
+    return bool(value == one.value)
+
+
+@given(FILTERS)
+def test_narrowing_and_what_spark_still_does_are_the_filters(filters: list[Filter]) -> None:
+    found, rest = narrowed(filters)
+    for partition in range(7):
+        kept = found.cut(OffsetRange("t", partition, 0, 7))
+        for offset in range(7):
+            row = {"partition": partition, "offset": offset}
+            read = kept.start <= offset < kept.end
+            assert (read and all(passes(one, row) for one in rest)) == all(passes(one, row) for one in filters)

@@ -1,0 +1,132 @@
+"""Options of a query: as Spark's Kafka source has them; what is wrong is refused with its name."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.client.types import TopicPartition
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.offsets import EARLIEST, LATEST
+from rota.spark_connector.options import batch_options, milliseconds, stream_options, write_options
+
+SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+BASE = {**SERVERS, "subscribe": "orders"}
+
+
+def test_a_batch_reads_everything_unless_told_otherwise() -> None:
+    told = batch_options(BASE)
+    assert told.topics.names == ("orders",)
+    assert (told.starting.everywhere, told.ending.everywhere) == (EARLIEST, LATEST)
+    assert told.fail_on_data_loss
+    assert not told.include_headers
+    assert told.client == {"bootstrap.servers": "127.0.0.1:9092"}
+
+
+def test_a_stream_starts_at_the_end_unless_told_otherwise() -> None:
+    assert stream_options(BASE).starting.everywhere == LATEST
+
+
+def test_names_have_any_case() -> None:
+    told = batch_options({"KAFKA.BOOTSTRAP.SERVERS": "h:1", "SubScribe": "a, b,a", "FAILONDATALOSS": "false"})
+    assert told.topics.names == ("a", "b")
+    assert not told.fail_on_data_loss
+
+
+def test_one_of_three_ways_names_the_topics() -> None:
+    assert batch_options({**SERVERS, "assign": '{"t":[1,0]}'}).topics.assigned == (
+        TopicPartition("t", 0),
+        TopicPartition("t", 1),
+    )
+    assert batch_options({**SERVERS, "subscribePattern": "o.*"}).topics.pattern == "o.*"
+
+
+def test_a_time_wins_over_offsets() -> None:
+    told = batch_options(
+        {
+            **BASE,
+            "startingTimestamp": "1000",
+            "startingOffsets": "earliest",
+            "endingOffsetsByTimestamp": '{"orders": {"0": 2000}}',
+            "endingOffsets": "latest",
+        }
+    )
+    assert told.starting.time_ms == 1000
+    assert told.ending.times == {TopicPartition("orders", 0): 2000}
+
+
+def test_a_stream_can_start_where_the_group_stands() -> None:
+    told = stream_options({**BASE, "group.id": "g", "startingOffsets": "group"})
+    assert told.starting.from_group
+    assert told.starting.everywhere == LATEST
+    assert told.group_id == "g"
+
+
+def test_limits_of_a_micro_batch() -> None:
+    told = stream_options(
+        {**BASE, "maxOffsetsPerTrigger": "100", "minOffsetsPerTrigger": "10", "maxTriggerDelay": "15m"}
+    )
+    assert (told.offsets_per_trigger_max, told.offsets_per_trigger_min, told.trigger_delay_max_ms) == (100, 10, 900_000)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (SERVERS, "subscribe"),
+        ({"subscribe": "t"}, "kafka.bootstrap.servers"),
+        ({**BASE, "assign": '{"t":[0]}'}, "assign, subscribe"),
+        ({**SERVERS, "subscribe": " , "}, "subscribe"),
+        ({**SERVERS, "subscribePattern": "("}, "subscribePattern"),
+        ({**BASE, "startingOfsets": "earliest"}, "startingOffsets"),
+        ({**BASE, "startingOffsets": "latest"}, "startingOffsets"),
+        ({**BASE, "startingOffsets": '{"orders": {"0": -1}}'}, "startingOffsets"),
+        ({**BASE, "startingOffsets": "soon"}, "startingOffsets"),
+        ({**BASE, "startingOffsets": "group"}, "group.id"),
+        ({**BASE, "endingOffsets": "earliest"}, "endingOffsets"),
+        ({**BASE, "endingOffsets": '{"orders": {"0": -2}}'}, "endingOffsets"),
+        ({**BASE, "startingTimestamp": "noon"}, "startingTimestamp"),
+        ({**BASE, "startingOffsetsByTimestampStrategy": "first"}, "startingOffsetsByTimestampStrategy"),
+        ({**BASE, "minPartitions": "0"}, "minPartitions"),
+        ({**BASE, "failOnDataLoss": "maybe"}, "failOnDataLoss"),
+        ({**BASE, "maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger"),
+        ({**BASE, "kafka.group.id": "g"}, "group.id"),
+        ({**BASE, "kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit"),
+        ({**BASE, "kafka.max.poll.record": "1"}, "max.poll.records"),
+        ({**SERVERS, "subscribe": "t", "kafka.bootstrap.servers": "nowhere"}, "bootstrap"),
+    ],
+)
+def test_what_a_batch_does_not_understand_is_refused_by_name(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        batch_options(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({**BASE, "endingOffsets": "latest"}, "endingOffsets"),
+        ({**BASE, "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "minOffsetsPerTrigger"),
+        ({**BASE, "maxTriggerDelay": "15 fortnights"}, "maxTriggerDelay"),
+    ],
+)
+def test_what_a_stream_does_not_understand_is_refused_by_name(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        stream_options(options)
+
+
+def test_a_sink_may_leave_the_topic_to_its_rows() -> None:
+    told = write_options({**SERVERS, "kafka.linger.ms": "20"})
+    assert told.topic is None
+    assert told.client["linger.ms"] == "20"
+    assert write_options({**SERVERS, "topic": "out", "includeHeaders": "true"}).include_headers
+
+
+@pytest.mark.parametrize("options", [{**SERVERS, "subscribe": "t"}, {**SERVERS, "kafka.acks": "some"}, {}])
+def test_what_a_sink_does_not_understand_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(OptionError):
+        write_options(options)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"), [("200", 200), ("200ms", 200), ("90s", 90_000), ("15m", 900_000), (" 2 H ", 7_200_000)]
+)
+def test_durations(text: str, ms: int) -> None:
+    assert milliseconds("maxTriggerDelay", text) == ms
