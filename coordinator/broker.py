@@ -46,7 +46,7 @@ from rota.coordinator.upkeep import Upkeep
 
 log = structlog.get_logger("rota.broker")
 
-LOAD_BEFORE_LISTENING_S: Final = 0.15  # groups that come back this fast are never seen loading
+LOAD_BEFORE_LISTENING_MS: Final = 150  # groups that come back this fast are never seen loading
 GATHER_MS_MIN: Final = 5  # of the initial rebalance delay: clients that start together make one generation
 MINUTE_MS: Final = 60_000
 SEGMENT_BYTES_MIN: Final = 1 << 20  # of segment.bytes; offsets.topic.segment.bytes may say less
@@ -66,10 +66,11 @@ class Clock:
 class Broker:
     """`async with Broker(config, memory=True) as broker: broker.address`. Or start and stop it by hand."""
 
-    def __init__(self, config: BrokerConfig, *, memory: bool = False) -> None:
+    def __init__(self, config: BrokerConfig, *, memory: bool = False, now_ms: Callable[[], int] | None = None) -> None:
+        """`now_ms` is the clock, in ms since the epoch; by default a Clock."""
         self.config = config
         self.address: tuple[str, int] = ("", 0)
-        self.now_ms = Clock().now_ms
+        self.now_ms = Clock().now_ms if now_ms is None else now_ms
         self.storage: Disk | Memory = (
             Memory() if memory else Disk(Path(config.log_dirs[0]), node_id=config.node_id, now_ms=self.now_ms)
         )
@@ -218,8 +219,8 @@ class Broker:
 
     def _lead_groups(self) -> None:
         self.groups.lead(range(len(self.groups.shards)))
-        deadline = time.monotonic() + LOAD_BEFORE_LISTENING_S
-        while not self.groups.load_slice() and time.monotonic() < deadline:
+        deadline_ms = self.now_ms() + LOAD_BEFORE_LISTENING_MS
+        while not self.groups.load_slice() and self.now_ms() < deadline_ms:
             pass
 
     def _changed(self, change: Change) -> None:

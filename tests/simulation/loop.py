@@ -1,0 +1,169 @@
+"""An event loop in which only the seed decides: time, the order of tasks, the network.
+
+asyncio's own `BaseEventLoop` with three parts replaced:
+    clock     `time()` is a number that jumps to the next timer when nobody can run
+    schedule  who is ready runs in an order drawn from the seed, one task's own steps in theirs
+    network   `create_connection` and `create_server` on links in memory (net.py)
+
+What would need a thread is done at once, in the loop. A minute passes in milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from asyncio import base_events, events
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from typing import Any, TypeVar
+from unittest import mock
+
+from tests.simulation.net import Network, Server
+
+T = TypeVar("T")
+EPOCH_S = 1_700_000_000.0  # what the clock on the wall says at the beginning
+TURNS_MAX = 3_000_000  # a world that is still busy after so many turns is livelocked
+
+
+class Deadlock(AssertionError):
+    """Everybody waits and no timer is set: nothing can happen any more."""
+
+
+class Livelock(AssertionError):
+    """Turn after turn and no end."""
+
+
+class _Jump:
+    """In the selector's place: waiting for the network is moving the clock."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None) -> list[Any]:
+        if timeout is None:
+            raise Deadlock("everybody waits, and nothing will happen")
+        self._loop.now += timeout
+        return []
+
+    def close(self) -> None: ...
+
+
+class SimLoop(base_events.BaseEventLoop):
+    """Use `simulate`. `network` is where delays, cuts and silent links are set."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.now, self.turns, self.random = 0.0, 0, random.Random(seed)
+        self.network = Network(self)
+        self.failures: list[dict[str, Any]] = []
+        self._selector = _Jump(self)
+        self._clock_resolution = 1e-9
+        self.set_exception_handler(lambda _, context: self.failures.append(context))
+
+    def time(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        """What `time.time()` says meanwhile."""
+        return EPOCH_S + self.now
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        assert not event_list
+
+    def _run_once(self) -> None:
+        self.turns += 1
+        if self.turns > TURNS_MAX:
+            raise Livelock(f"still busy after {self.turns} turns")
+        ready = list(self._ready)  # type: ignore[attr-defined]
+        if len(ready) > 1:
+            self._ready = deque(self._shuffled(ready))
+        super()._run_once()  # type: ignore[misc]
+
+    def _shuffled(self, ready: list[Any]) -> list[Any]:
+        """In any order, but what one object is to be told in the order in which it happened (as sockets and streams
+        rely on it)."""
+        order = list(ready)
+        self.random.shuffle(order)
+        by_owner: dict[int, deque[Any]] = {}
+        for handle in ready:
+            by_owner.setdefault(_owner(handle), deque()).append(handle)
+        return [by_owner[_owner(handle)].popleft() for handle in order]
+
+    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:
+        return self.call_soon(callback, *args, context=context)
+
+    def run_in_executor(self, executor: Any, call: Callable[..., Any], *args: Any) -> Any:
+        """At once: nothing in a simulation has a thread."""
+        done = self.create_future()
+        try:
+            done.set_result(call(*args))
+        except Exception as failure:  # noqa: BLE001  # handed to whoever waits
+            done.set_exception(failure)
+        return done
+
+    # ---- the network
+
+    async def create_connection(  # type: ignore[override]
+        self, protocol_factory: Callable[[], Any], host: str | None = None, port: int | None = None, **_: Any
+    ) -> tuple[Any, Any]:
+        assert host is not None
+        assert port is not None
+        return await self.network.connect(protocol_factory, (host, port))
+
+    async def create_server(  # type: ignore[override]
+        self, protocol_factory: Callable[[], Any], host: Any = None, port: Any = None, *, sock: Any = None, **_: Any
+    ) -> Server:
+        where = sock.getsockname()[:2] if sock is not None else (host, port)
+        return self.network.listen(protocol_factory, where)
+
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> list[Any]:  # type: ignore[override]
+        return [(2, 1, 6, "", (host, port))]
+
+
+def _owner(handle: Any) -> int:
+    call = handle._callback
+    owner = getattr(call, "__self__", None)
+    return id(handle) if owner is None else id(owner)
+
+
+class FakeSocket:
+    """What a broker's listener needs of a bound socket."""
+
+    def __init__(self, where: tuple[str, int]) -> None:
+        self._where = where
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._where
+
+    def close(self) -> None: ...
+
+
+def simulate(seed: int, main: Callable[[SimLoop], Coroutine[Any, Any, T]]) -> T:
+    """What `main` returns. Chance, clocks and sockets are those of the seed while it runs."""
+    loop = SimLoop(seed)
+    before = random.getstate()
+    random.seed(seed)
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(mock.patch.object(time, "time", loop.wall))
+            return loop.run_until_complete(main(loop))
+    except BaseException as failure:
+        failure.add_note(f"seed={seed} at t={loop.now:.3f} s after {loop.turns} turns")
+        raise
+    finally:
+        random.setstate(before)
+        _close(loop)
+
+
+def _close(loop: SimLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.set_exception_handler(lambda _, __: None)
+    try:
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+        events.set_event_loop(None)

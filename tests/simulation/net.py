@@ -1,0 +1,265 @@
+"""Links in memory: bytes arrive in order, late, in pieces of any size; links break, or fall silent.
+
+Laws
+    What arrives is a prefix of what was sent, whatever happens.
+    A broken link tells both ends; a silent one tells nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.simulation.loop import SimLoop
+
+Address = tuple[str, int]
+
+HIGH_WATER_BYTES = 64 * 1024
+READ_BYTES_MAX = 64 * 1024
+FIRST_PORT = 20_000
+
+
+class Network:
+    """Who listens where, and how the links are. `delay_s` is the mean of a link's delay."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self.loop, self.random = loop, loop.random
+        self.delay_s = 0.002
+        self.pieces = 0.3  # of the deliveries come in pieces
+        self.links: list[Link] = []
+        self.silent: set[Address] = set()  # listeners that swallow who knocks
+        self._listening: dict[Address, Server] = {}
+        self._port = FIRST_PORT
+
+    def port(self) -> int:
+        """One that nobody has."""
+        self._port += 1
+        return self._port
+
+    def listen(self, made: Callable[[], Any], where: Address) -> Server:
+        host, port = where
+        where = host, port or self.port()
+        if where in self._listening:
+            raise OSError(98, f"{where} is in use")
+        server = self._listening[where] = Server(self, made, where)
+        return server
+
+    def gone(self, where: Address) -> None:
+        self._listening.pop(where, None)
+
+    async def connect(self, made: Callable[[], Any], where: Address) -> tuple[Any, Any]:
+        await asyncio.sleep(self.delay())
+        if where in self.silent:
+            await self.loop.create_future()  # until whoever knocks has had enough
+        server = self._listening.get(where)
+        if server is None:
+            raise ConnectionRefusedError(111, f"nobody listens at {where}")
+        link = Link(self, ("127.0.0.1", self.port()), where)
+        self.links.append(link)
+        protocol = made()
+        link.client.adopt(protocol)
+        link.server.adopt(server.made())
+        protocol.connection_made(link.client)
+        link.server.protocol.connection_made(link.server)
+        return link.client, protocol
+
+    def delay(self) -> float:
+        return self.random.expovariate(1 / self.delay_s) if self.delay_s else 0.0
+
+    def open_links(self) -> list[Link]:
+        self.links = [link for link in self.links if not link.is_over]
+        return self.links
+
+
+class Link:
+    """Two ends. `cut` breaks it, `hush` makes it silent for good."""
+
+    def __init__(self, network: Network, client: Address, server: Address) -> None:
+        self.network, self.address = network, server
+        self.is_silent = self.is_cut = False
+        self.client, self.server = End(self, client, server), End(self, server, client)
+        self.client.other, self.server.other = self.server, self.client
+
+    @property
+    def is_over(self) -> bool:
+        return self.client.is_lost and self.server.is_lost
+
+    def cut(self) -> None:
+        """Whatever is under way is lost; each end hears of it in its own time."""
+        if not self.is_cut:
+            self.is_cut = True
+            for end in (self.client, self.server):
+                end.inbox.clear()
+                end.break_off(ConnectionResetError(104, "cut"))
+
+    def hush(self) -> None:
+        """Nothing arrives any more, in either direction, and nobody is told."""
+        self.is_silent = True
+
+
+class End(asyncio.Transport):
+    """One end of a link, as a protocol sees it."""
+
+    def __init__(self, link: Link, here: Address, there: Address) -> None:
+        super().__init__({"sockname": here, "peername": there, "socket": None})
+        self.link, self.loop = link, link.network.loop
+        self.other: End
+        self.protocol: Any = None
+        self.inbox: deque[bytes] = deque()  # arrived, not read
+        self.is_lost = self._is_closing = self._said_all = self._reads_not = self._is_choked = False
+        self._on_the_way = 0  # bytes that we sent and the other end has not read
+        self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
+        self._arrives_at = 0.0
+
+    def adopt(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    # ---- what protocols ask of a transport
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    def get_protocol(self) -> Any:
+        return self.protocol
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def is_reading(self) -> bool:
+        return not self._reads_not
+
+    def pause_reading(self) -> None:
+        self._reads_not = True
+
+    def resume_reading(self) -> None:
+        self._reads_not = False
+        self.loop.call_soon(self._read)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high = HIGH_WATER_BYTES if high is None else high
+        self._low = self._high // 4 if low is None else low
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        return self._low, self._high
+
+    def get_write_buffer_size(self) -> int:
+        return self._on_the_way
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        if not self._said_all:
+            self._said_all = True
+            if not self.link.is_silent:
+                self._later(self.other._arrive, b"")
+
+    def write(self, data: Any) -> None:
+        data = bytes(data)
+        if self.is_lost or self._said_all or not data:
+            return
+        self._on_the_way += len(data)
+        if not self.link.is_silent and not self.link.is_cut:
+            draw = self.link.network.random
+            while data:
+                size = min(len(data), READ_BYTES_MAX)
+                if draw.random() < self.link.network.pieces:
+                    size = draw.randrange(size) + 1
+                piece, data = data[:size], data[size:]
+                self._later(self.other._arrive, piece)
+        if self._on_the_way > self._high and not self._is_choked:
+            self._is_choked = True
+            self.protocol.pause_writing()
+
+    def writelines(self, list_of_data: Any) -> None:
+        self.write(b"".join(list_of_data))
+
+    def close(self) -> None:
+        if self._is_closing:
+            return
+        self.write_eof()
+        self._is_closing = True
+        self.loop.call_soon(self._lost, None)
+
+    def abort(self) -> None:
+        self._is_closing = self._said_all = True
+        if not self.link.is_silent:
+            self._later(self.other._reset)
+        self.loop.call_soon(self._lost, None)
+
+    # ---- the wire
+
+    def _later(self, call: Callable[..., None], *args: Any) -> None:
+        """In the order in which it was sent."""
+        self._arrives_at = max(self._arrives_at, self.loop.time() + self.link.network.delay())
+        self.loop.call_at(self._arrives_at, self._delivered, call, args)
+        self._arrives_at += 1e-6
+
+    def _delivered(self, call: Callable[..., None], args: tuple[Any, ...]) -> None:
+        if not self.link.is_silent and not self.link.is_cut:
+            call(*args)
+
+    def _arrive(self, piece: bytes) -> None:
+        if not self.is_lost:
+            self.inbox.append(piece)
+            self._read()
+
+    def _read(self) -> None:
+        while self.inbox and not self._reads_not and not self.is_lost and not self._is_closing:
+            piece = self.inbox.popleft()
+            if piece:
+                self.other._was_read(len(piece))
+                self.protocol.data_received(piece)
+            else:
+                self._end()
+
+    def _end(self) -> None:
+        """The other side closed."""
+        if not self.protocol.eof_received():
+            self._is_closing = True
+            self.loop.call_soon(self._lost, None)
+
+    def _was_read(self, size: int) -> None:
+        self._on_the_way -= size
+        if self._is_choked and self._on_the_way <= self._low and not self.is_lost:
+            self._is_choked = False
+            self.protocol.resume_writing()
+
+    def _reset(self) -> None:
+        self._lost(ConnectionResetError(104, "reset by peer"))
+
+    def break_off(self, why: Exception) -> None:
+        self.loop.call_later(self.link.network.delay(), self._lost, why)
+
+    def _lost(self, why: Exception | None) -> None:
+        if self.is_lost:
+            return
+        self.is_lost = self._is_closing = self._said_all = True
+        self.inbox.clear()
+        self.protocol.connection_lost(why)
+
+
+class Server:
+    """What `create_server` gives."""
+
+    def __init__(self, network: Network, made: Callable[[], Any], where: Address) -> None:
+        self._network, self.made, self.where = network, made, where
+
+    @property
+    def sockets(self) -> tuple[Any, ...]:
+        from tests.simulation.loop import FakeSocket
+
+        return (FakeSocket(self.where),)
+
+    def is_serving(self) -> bool:
+        return True
+
+    async def start_serving(self) -> None: ...
+
+    def close(self) -> None:
+        self._network.gone(self.where)
+
+    async def wait_closed(self) -> None: ...

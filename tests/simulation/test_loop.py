@@ -1,0 +1,147 @@
+"""The simulated loop itself: time jumps, links carry bytes in order, break and fall silent, a seed tells one story."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import Any
+
+import pytest
+from tests.simulation.loop import EPOCH_S, Deadlock, SimLoop, simulate
+
+WHERE = ("127.0.0.1", 1)
+
+
+def test_time_jumps_and_the_wall_clock_with_it() -> None:
+    async def main(loop: SimLoop) -> tuple[float, float]:
+        await asyncio.sleep(3600)
+        return loop.time(), time.time()
+
+    began = time.monotonic()
+    assert simulate(1, main) == (3600, EPOCH_S + 3600)
+    assert time.monotonic() - began < 60
+    assert time.time() > EPOCH_S + 3600
+
+
+def test_everybody_waiting_is_a_deadlock() -> None:
+    async def main(loop: SimLoop) -> None:
+        await loop.create_future()
+
+    with pytest.raises(Deadlock) as caught:
+        simulate(7, main)
+    assert "seed=7" in caught.value.__notes__[0]
+
+
+async def echoed(loop: SimLoop, sizes: list[int]) -> tuple[bytes, bytes, list[float]]:
+    """What was sent through a server that sends it back, what came, and when."""
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(1000):
+            writer.write(piece)
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(echo, *WHERE)
+    reader, writer = await asyncio.open_connection(*WHERE)
+    sent, came, times = b"", b"", list[float]()
+    for size in sizes:
+        sent += (more := random.randbytes(size))
+        writer.write(more)
+        came += await reader.readexactly(size)
+        times.append(loop.time())
+    writer.write_eof()
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+    server.close()
+    await asyncio.sleep(1)
+    assert not loop.network.open_links()
+    return sent, came, times
+
+
+@pytest.mark.parametrize("chance", range(5))
+def test_bytes_arrive_in_order_and_a_seed_tells_one_story(chance: int) -> None:
+    sizes = [1, 10, 100_000, 3, 300_000]
+    sent, came, times = simulate(chance, lambda loop: echoed(loop, sizes))
+    assert came == sent
+    assert simulate(chance, lambda loop: echoed(loop, sizes)) == (sent, came, times)
+    assert simulate(chance + 1, lambda loop: echoed(loop, sizes))[2] != times
+
+
+class Told(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.lost: list[Exception | None] = []
+        self.came = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.came += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost.append(exc)
+
+
+async def pair(loop: SimLoop) -> tuple[Any, Told, Told]:
+    ends: list[Told] = []
+
+    def accepted() -> Told:
+        ends.append(Told())
+        return ends[-1]
+
+    await loop.create_server(accepted, *WHERE)
+    transport, client = await loop.create_connection(Told, *WHERE)
+    return transport, client, ends[0]
+
+
+def test_a_cut_is_told_to_both_and_what_was_under_way_is_lost() -> None:
+    async def main(loop: SimLoop) -> None:
+        transport, client, server = await pair(loop)
+        transport.write(b"never")
+        transport.link.cut()
+        await asyncio.sleep(1)
+        assert [type(why) for why in client.lost + server.lost] == [ConnectionResetError] * 2
+        assert server.came == b""
+
+    simulate(1, main)
+
+
+def test_a_silent_link_tells_nobody() -> None:
+    async def main(loop: SimLoop) -> None:
+        transport, client, server = await pair(loop)
+        transport.link.hush()
+        transport.write(b"never")
+        await asyncio.sleep(100)
+        assert (client.lost, server.lost, server.came) == ([], [], b"")
+        transport.abort()
+        await asyncio.sleep(100)
+        assert (client.lost, server.lost) == ([None], [])
+
+    simulate(1, main)
+
+
+def test_who_does_not_read_holds_the_writer_up() -> None:
+    async def main(loop: SimLoop) -> None:
+        async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await asyncio.sleep(10)
+            while await reader.read(65_536):
+                pass
+            writer.close()
+
+        await asyncio.start_server(slow, *WHERE)
+        _, writer = await asyncio.open_connection(*WHERE)
+        writer.write(bytes(1_000_000))
+        await writer.drain()
+        assert loop.time() > 9
+        writer.close()
+        await writer.wait_closed()
+        await asyncio.sleep(1)
+
+    simulate(1, main)
+
+
+def test_nobody_there_is_refused() -> None:
+    async def main(loop: SimLoop) -> None:
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", 9)
+
+    simulate(1, main)
