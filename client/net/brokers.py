@@ -2,48 +2,58 @@
 
 Laws
     A broker that has another address now gets another connection.
-    Whoever has least to do is asked: connected before not connected, and one that just failed last of all.
+    Whoever has least to do is asked: connected before not connected, and one that failed just now last of all.
     When no known broker answers, the bootstrap addresses are asked again (KIP-899).
+    A bootstrap connection becomes that of the broker which listens at its address, or is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rota.client.config import ClientConfig
-from rota.client.errors import KafkaError, TimedOut, Unreachable
+from rota.client.errors import TimedOut, Unreachable
 from rota.client.net.connection import Connection
 from rota.client.net.link import Link
 from rota.client.net.metadata import BrokerInfo, Metadata
 
 
 class Brokers:
-    """`open(node, lane)` is the connection; `close()` ends them all."""
+    """`open(node, lane)` gives the connection; `close()` ends them all. `broke()` is called when one is lost."""
 
-    def __init__(self, config: ClientConfig, known: Callable[[], Metadata]) -> None:
+    def __init__(self, config: ClientConfig, known: Callable[[], Metadata], broke: Callable[[], None]) -> None:
         self._config = config
         self._known = known
+        self._broke = broke
         self._bootstrap = {-1 - at: BrokerInfo(-1 - at, host, port) for at, (host, port) in enumerate(config.bootstrap)}
         self._links: dict[tuple[int, str], Link] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def open(self, node: int, lane: str = "") -> Connection:
-        """Raises Unreachable, TimedOut."""
+    def ready(self, node: int, lane: str) -> Connection | None:
+        """The connection, when there is one."""
         link = self._links.get((node, lane))
-        if link is not None and link.is_open and link.connection is not None:
-            return link.connection
-        return await self._link(node, lane).open()
+        found = link.connection if link is not None else None
+        return found if found is not None and found.is_open else None
+
+    async def open(self, node: int, lane: str = "") -> Connection:
+        """The connection, dialled when there is none. Raises Unreachable, TimedOut."""
+        return self.ready(node, lane) or await self._link(node, lane).open()
+
+    async def any_lane(self, node: int) -> Connection:
+        """A connection to that broker, whatever for. Raises Unreachable, TimedOut."""
+        opened = (link.connection for (of, _), link in self._links.items() if of == node and link.is_open)
+        return next((one for one in opened if one is not None), None) or await self.open(node)
 
     def least_busy(self) -> int:
         """The node to ask when any will do."""
         return self._by_load(self._known().brokers or self._bootstrap)[0]
 
-    async def ask_any(self, request: Any) -> Any:
-        """One answer from whoever gives one. Raises Unreachable that names every address."""
+    async def ask_any(self, request: Any, refused: Callable[[Any], str | None] = lambda _: None) -> Any:
+        """One answer from whoever gives one that is not `refused`. Raises Unreachable that names every address."""
         failures: list[str] = []
         nodes = self._by_load(self._known().brokers)
         if not nodes or self._config.metadata_recovery_strategy == "rebootstrap":
@@ -51,43 +61,72 @@ class Brokers:
         for node in nodes:
             try:
                 connection = await self.open(node)
-                return await connection.ask(request, self._config.request_timeout_ms / 1000)
+                answer = await connection.ask(request, self._config.request_timeout_ms / 1000)
             except (Unreachable, TimedOut) as why:
                 failures.append(str(why))
+                continue
+            told = refused(answer)
+            if told is None:
+                return answer
+            failures.append(f"broker {connection.peer} said {told}")
         raise Unreachable("; ".join(failures))
 
+    def told(self) -> str:
+        """What is wrong with each broker that does not answer, for people."""
+        return "; ".join(
+            str(link.failure or f"broker {link.broker} has not answered yet")
+            for link in self._links.values()
+            if link.failure is not None or not link.is_open or link.in_flight
+        )
+
+    def learned(self) -> None:
+        """The cluster has told its brokers: bootstrap connections are theirs now."""
+        here = {(broker.host, broker.port): broker for broker in self._known().brokers.values()}
+        for (node, lane), link in list(self._links.items()):
+            if node >= 0:
+                continue
+            broker = here.get((link.broker.host, link.broker.port))
+            if broker is not None and link.is_open and (broker.id, lane) not in self._links:
+                link.renamed(broker)
+                self._links[broker.id, lane] = self._links.pop((node, lane))
+            elif here and not link.in_flight:
+                self._leave(self._links.pop((node, lane)), "only its address was needed")
+
     async def close(self) -> None:
+        """Every connection; who waits gets Unreachable."""
         self._closed = True
         links, self._links = list(self._links.values()), {}
         await asyncio.gather(*(link.close("the client was closed") for link in links), *self._leaving)
 
-    def _by_load(self, brokers: dict[int, BrokerInfo]) -> list[int]:
+    def _by_load(self, brokers: Iterable[int]) -> list[int]:
         nodes = list(brokers)
         random.shuffle(nodes)
         return sorted(nodes, key=self._load)
 
     def _load(self, node: int) -> tuple[bool, bool, int]:
         links = [link for (of, _), link in self._links.items() if of == node]
-        rests = any(link.rests for link in links)
-        return rests, not any(link.is_open for link in links), sum(link.in_flight for link in links)
+        return (
+            any(link.rests for link in links),
+            not any(link.is_open for link in links),
+            sum(link.in_flight for link in links),
+        )
 
     def _link(self, node: int, lane: str) -> Link:
         if self._closed:
             raise Unreachable("the client is closed")
-        broker = self._bootstrap.get(node) or self._known().brokers.get(node)
+        known = self._known().brokers
+        broker = self._bootstrap.get(node) or known.get(node)
         if broker is None:
-            raise Unreachable(f"no broker {node} is known in the cluster")
+            names = ", ".join(map(str, known.values())) or "none"
+            raise Unreachable(f"no broker {node} is known in the cluster; known are: {names}")
         link = self._links.get((node, lane))
         if link is None or (link.broker.host, link.broker.port) != (broker.host, broker.port):
             if link is not None:
-                self._leave(link)
-            link = self._links[node, lane] = Link(self._config, broker, lambda _: None)
+                self._leave(link, f"broker {node} has another address now")
+            link = self._links[node, lane] = Link(self._config, broker, lambda _: self._broke())
         return link
 
-    def _leave(self, link: Link) -> None:
-        task = asyncio.get_running_loop().create_task(link.close(f"broker {link.broker} has another address now"))
+    def _leave(self, link: Link, why: str) -> None:
+        task = asyncio.get_running_loop().create_task(link.close(why))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
-
-
-__all__ = ["Brokers", "KafkaError"]

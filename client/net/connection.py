@@ -7,7 +7,8 @@ Laws
     half gone is noticed.
     Who stops waiting harms nobody: the answer is read and dropped.
     When the connection ends, everybody who waits is told why; nobody waits for ever.
-    What the socket does not take is kept in the order of the requests and goes out when it does.
+    What the socket does not take, and what is asked while the broker wants to be left alone (KIP-219), is kept in the
+    order of the requests and goes out afterwards.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Spoken(NamedTuple):
     parts: Callable[[Any], Parts]
     decode: Callable[[bytes, int], tuple[Any, int]]
     tail: bytes  # of the header: the client id, and no tags
-    body_at: int  # where an answer begins when it has no tags
+    body_at: int  # where an answer without tags begins
+    throttles: bool  # its answers say how long the broker wants to be left alone
 
 
 class Slot:
@@ -71,7 +73,9 @@ class Connection(asyncio.Protocol):
         self._slots: deque[Slot] = deque()
         self._correlation = 0
         self._unsent: deque[Parts] = deque()
-        self._room: asyncio.Future[None] | None = None  # while the socket takes nothing
+        self._room: asyncio.Future[None] | None = None  # while requests have to wait
+        self._is_full = False  # the socket takes nothing
+        self._quiet_until = 0.0  # the broker wants to be left alone
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._lost = self._loop.create_future()
@@ -87,19 +91,25 @@ class Connection(asyncio.Protocol):
 
     # ---- asking
 
-    async def ask(self, request: Any, seconds: float, *, version_max: int | None = None, version_min: int = 0) -> Any:
+    async def ask(self, request: Any, seconds: float, version_min: int = 0, version_max: int | None = None) -> Any:
         """The answer. Raises Unreachable, TimedOut, Unsupported."""
-        spoken = self.speaks(request.__class__, version_min, version_max)
-        frame = await self.send(spoken, request, seconds)
-        return self.read(spoken, frame)
+        kind = request.__class__
+        spoken = self._spoken.get((kind, version_min, version_max)) or self.speaks(kind, version_min, version_max)
+        return self.read(spoken, await self.send(spoken, request, seconds))
 
-    async def tell(self, request: Any, *, version_max: int | None = None, version_min: int = 0) -> None:
-        """A request that has no answer; returns when the socket has room again. Raises Unreachable, Unsupported."""
+    async def tell(self, request: Any, version_min: int = 0, version_max: int | None = None) -> None:
+        """A request that has no answer; returns when it was written. Raises Unreachable, Unsupported."""
         spoken = self.speaks(request.__class__, version_min, version_max)
         self._correlation = (self._correlation + 1) & CORRELATION_MASK
         self._write(spoken, self._correlation, request)
-        if self._room is not None:
+        while self._room is not None:
             await asyncio.shield(self._room)
+        if self.failure is not None:
+            raise self._failed()
+
+    def version(self, key: int) -> int:
+        """The version in which this API is asked here. Raises Unsupported."""
+        return newest(self.peer, self.versions, key)
 
     def speaks(self, request: type[Any], low: int = 0, high: int | None = None) -> Spoken:
         """How this request is written here. Raises Unsupported."""
@@ -109,25 +119,22 @@ class Connection(asyncio.Protocol):
             found = self._spoken[request, low, high] = self.spoken(request, version)
         return found
 
-    def version(self, key: int) -> int:
-        """The version in which this API is asked here. Raises Unsupported."""
-        return newest(self.peer, self.versions, key)
-
     def spoken(self, request: type[Any], version: int) -> Spoken:
         """This request in this version, whatever the broker serves."""
-        key = request.KEY
+        key: int = request.KEY
         api = APIS[key]
         tail = self._client + (b"\0" if version >= api.flexible else b"")
         at = read_response_header(bytes(5), key, version)[1]
-        return Spoken(key, version, codec(request, version).parts, codec(api.response, version).decode, tail, at)
+        throttles = hasattr(api.response, "throttle_time_ms")
+        decode = codec(api.response, version).decode
+        return Spoken(key, version, codec(request, version).parts, decode, tail, at, throttles)
 
     def send(self, spoken: Spoken, request: Any, seconds: float) -> asyncio.Future[bytes]:
         """The frame of the answer, when it is there. Raises Unreachable at once when the connection has ended."""
         self._correlation = correlation = (self._correlation + 1) & CORRELATION_MASK
         self._write(spoken, correlation, request)
-        now = self._loop.time()
-        self.used_at = now
-        deadline = now + seconds
+        self.used_at = now = self._loop.time()
+        deadline = max(now, self._quiet_until) + seconds
         waiter: asyncio.Future[bytes] = self._loop.create_future()
         self._slots.append(Slot(correlation, deadline, seconds, waiter))
         if self._timer is None or deadline < self._timer_at:
@@ -140,7 +147,7 @@ class Connection(asyncio.Protocol):
             at = spoken.body_at
             if at == 5 and frame[4]:
                 at = read_response_header(frame, spoken.key, spoken.version)[1]
-            return spoken.decode(frame, at)[0]
+            answer = spoken.decode(frame, at)[0]
         except (DecodeError, IndexError) as cause:
             name = APIS[spoken.key].name
             why = Unreachable(
@@ -149,6 +156,9 @@ class Connection(asyncio.Protocol):
             )
             self.end(why)
             raise why from cause
+        if spoken.throttles and answer.throttle_time_ms > 0:
+            self._leave_alone(answer.throttle_time_ms / 1000)
+        return answer
 
     def _write(self, spoken: Spoken, correlation: int, request: Any) -> None:
         if self.failure is not None:
@@ -157,12 +167,12 @@ class Connection(asyncio.Protocol):
         parts = spoken.parts(request)
         size = sum(map(len, parts)) + len(spoken.tail) + 8
         out: Parts = [_lead(size, spoken.key, spoken.version, correlation), spoken.tail, *parts]
-        if size <= COPIED_BYTES_MAX:
-            out = [b"".join(out)]
-        if self._room is None:
-            self._transport.writelines(out)
-        else:
+        if self._room is not None:
             self._unsent.append(out)
+        elif size <= COPIED_BYTES_MAX:
+            self._transport.write(b"".join(out))
+        else:
+            self._transport.writelines(out)
 
     # ---- what the loop tells
 
@@ -174,7 +184,7 @@ class Connection(asyncio.Protocol):
         try:
             frames = self._frames.feed(data)
         except FrameRefused as why:
-            self.end(Unreachable(f"{self.peer} sent {why}; is it a Kafka listener of security protocol PLAINTEXT?"))
+            self.end(Unreachable(f"broker {self.peer} sent {why}; is it a Kafka listener without TLS and SASL?"))
             return
         for frame in frames:
             self._answer(frame)
@@ -186,29 +196,54 @@ class Connection(asyncio.Protocol):
         if not self._lost.done():
             self._lost.set_result(None)
 
-    def pause_writing(self) -> None:
-        self._room = self._loop.create_future()
-
-    def resume_writing(self) -> None:
-        room, self._room = self._room, None
-        if room is not None and not room.done():
-            room.set_result(None)
-        while self._unsent and self._room is None and self._transport is not None:
-            self._transport.writelines(self._unsent.popleft())
-
     def _answer(self, frame: bytes) -> None:
         if not self._slots:
-            self.end(Unreachable(f"broker {self.peer} sent an answer that nobody asked for"))
+            self.end(Unreachable(f"broker {self.peer} sent an answer that nobody asked for; the connection was closed"))
             return
-        slot = self._slots.popleft()
+        slot = self._slots[0]
         correlation = int.from_bytes(frame[:4], "big", signed=True)
         if correlation != slot.correlation:
-            self._slots.appendleft(slot)
-            self.end(
-                Unreachable(f"broker {self.peer} answered request {correlation}, where {slot.correlation} was next")
-            )
-        elif not slot.waiter.done():
+            told = f"answered request {correlation} where {slot.correlation} was next; the connection was closed"
+            self.end(Unreachable(f"broker {self.peer} {told}"))
+            return
+        self._slots.popleft()
+        if not slot.waiter.done():
             slot.waiter.set_result(frame)
+
+    # ---- when requests have to wait
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+        self._hold()
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._release()
+
+    def _leave_alone(self, seconds: float) -> None:
+        self._quiet_until = max(self._quiet_until, self._loop.time() + seconds)
+        self._hold()
+        self._loop.call_at(self._quiet_until, self._release)
+
+    def _hold(self) -> None:
+        if self._room is None and self.failure is None:
+            self._room = self._loop.create_future()
+
+    def _release(self) -> None:
+        """Send what waits, as far as the socket takes it."""
+        while self._unsent and self._may_write and self._transport is not None:
+            self._transport.writelines(self._unsent.popleft())
+        if not self._unsent and self._may_write:
+            self._make_room()
+
+    @property
+    def _may_write(self) -> bool:
+        return not self._is_full and self._loop.time() >= self._quiet_until
+
+    def _make_room(self) -> None:
+        room, self._room = self._room, None
+        if room is not None:
+            room.set_result(None)
 
     # ---- deadlines
 
@@ -227,12 +262,8 @@ class Connection(asyncio.Protocol):
         if late.deadline > self._timer_at:
             self._watch(late.deadline)
             return
-        self.end(
-            TimedOut(
-                f"broker {self.peer} did not answer within {late.seconds * 1000:.0f} ms (request_timeout_ms); the "
-                "connection was closed"
-            )
-        )
+        told = f"did not answer within {late.seconds * 1000:.0f} ms (request_timeout_ms); the connection was closed"
+        self.end(TimedOut(f"broker {self.peer} {told}"))
 
     # ---- the end
 
@@ -242,13 +273,12 @@ class Connection(asyncio.Protocol):
             self.failure = why
             if self._timer is not None:
                 self._timer.cancel()
+            self._unsent.clear()
+            self._make_room()
             slots, self._slots = self._slots, deque()
             for slot in slots:
                 if not slot.waiter.done():
                     slot.waiter.set_exception(self._failed())
-            self._unsent.clear()
-            if self._room is not None and not self._room.done():
-                self._room.set_result(None)
             if self._ended is not None:
                 self._ended(self)
         if self._transport is not None:
@@ -259,8 +289,12 @@ class Connection(asyncio.Protocol):
         await asyncio.shield(self._lost)
 
     def _failed(self) -> KafkaError:
-        """One exception for each who waits: a shared one would gather all their tracebacks."""
         assert self.failure is not None
-        made = type(self.failure)(*self.failure.args)
-        made.__cause__ = self.failure.__cause__
-        return made
+        return copied(self.failure)
+
+
+def copied(failure: KafkaError) -> KafkaError:
+    """The same failure for one more who waits: a shared exception would gather the tracebacks of all."""
+    made = type(failure)(*failure.args)
+    made.__cause__ = failure.__cause__
+    return made

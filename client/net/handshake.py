@@ -1,4 +1,10 @@
-"""From an address to a connection that may be used: resolve, connect, ask ApiVersions (KIP-511)."""
+"""From an address to a connection that may be used: resolve, connect, ask ApiVersions (KIP-511).
+
+Laws
+    Every address of a host name is tried in turn, each for socket_connection_setup_timeout_ms (KIP-302).
+    Our newest ApiVersions is asked first; a broker that is older says in version 0 what it serves.
+    What fails leaves no open socket behind.
+"""
 
 from __future__ import annotations
 
@@ -30,29 +36,61 @@ async def connect(
     ended: Callable[[Connection], None],
 ) -> Connection:
     """A connection that knows the broker's versions. Raises Unreachable, TimedOut."""
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(setup_seconds):
-            _, connection = await loop.create_connection(lambda: Connection(peer, client_id, ended), host, port)
-    except TimeoutError:
-        raise TimedOut(
-            f"no connection to {peer} within {setup_seconds * 1000:.0f} ms (socket_connection_setup_timeout_ms)"
-        ) from None
-    except (OSError, UnicodeError) as cause:
-        raise Unreachable(f"no connection to {peer}: {_reason(cause)}") from cause
+    connection = await _connected(host, port, peer, lambda: Connection(peer, client_id, ended), setup_seconds)
     try:
         connection.versions = await _versions(connection, min(setup_seconds, request_seconds))
     except BaseException as why:
-        connection.end(why if isinstance(why, KafkaError) else Unreachable(f"the dialling of {peer} was given up"))
+        connection.end(why if isinstance(why, KafkaError) else Unreachable(f"dialling {peer} was given up"))
+        await connection.closed()
         raise
     return connection
 
 
+async def _connected(
+    host: str, port: int, peer: str, protocol: Callable[[], Connection], setup_seconds: float
+) -> Connection:
+    failures: list[str] = []
+    timed_out = False
+    for address in await _addresses(host, port, peer):
+        where = "" if address == host else f"{address}: "
+        try:
+            async with asyncio.timeout(setup_seconds):
+                _, connection = await asyncio.get_running_loop().create_connection(protocol, address, port)
+            return connection
+        except TimeoutError:
+            timed_out = True
+            failures.append(f"{where}not within {setup_seconds * 1000:.0f} ms (socket_connection_setup_timeout_ms)")
+        except OSError as cause:
+            failures.append(where + _reason(cause))
+    kind = TimedOut if timed_out else Unreachable
+    raise kind(f"no connection to broker {peer}: {'; '.join(failures)}")
+
+
+async def _addresses(host: str, port: int, peer: str) -> list[str]:
+    """What the name stands for. Raises Unreachable."""
+    if _is_address(host):
+        return [host]
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as cause:
+        raise Unreachable(f"no connection to broker {peer}: the host name {host} is not known ({cause})") from cause
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+def _is_address(host: str) -> bool:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, UnicodeError):
+            continue
+        return True
+    return False
+
+
 async def _versions(connection: Connection, seconds: float) -> dict[int, range]:
-    """Our newest version first; a broker that is older says in v0 what it serves."""
     asked = APIS[_KEY].versions[-1]
+    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version())
     while True:
-        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version())
         spoken = connection.spoken(ApiVersionsRequest, asked)
         frame = await connection.send(spoken, request, seconds)
         refused = int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
@@ -60,12 +98,12 @@ async def _versions(connection: Connection, seconds: float) -> dict[int, range]:
             connection.spoken(ApiVersionsRequest, 0) if refused else spoken, frame
         )
         if refused and asked:
-            served = ranges(answer.api_keys).get(_KEY, range(1))
-            asked = min(asked - 1, served[-1] if served else 0)
+            served = ranges(answer.api_keys).get(_KEY)
+            asked = max(0, min(asked - 1, served[-1])) if served else 0
             continue
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)
-            raise Unreachable(f"broker {connection.peer} refused ApiVersions: {code.name} ({code}): {code.text}")
+            raise Unreachable(f"broker {connection.peer} refused ApiVersions: {code.name} ({int(code)}): {code.text}")
         return ranges(answer.api_keys)
 
 
@@ -77,9 +115,7 @@ def software_version() -> str:
         return "unknown"
 
 
-def _reason(cause: Exception) -> str:
+def _reason(cause: OSError) -> str:
     if isinstance(cause, ConnectionRefusedError):
-        return "connection refused; nothing listens there"
-    if isinstance(cause, socket.gaierror):
-        return f"the host name is not known ({cause.strerror})"
-    return str(cause) or type(cause).__name__
+        return "connection refused: nothing listens there"
+    return cause.strerror or str(cause) or type(cause).__name__

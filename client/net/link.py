@@ -2,7 +2,10 @@
 
 Laws
     One dial at a time, shared by everybody who waits for it; who stops waiting does not stop it.
-    After a failed dial nobody dials before the backoff is over (reconnect_backoff_ms … reconnect_backoff_max_ms).
+    After a failed dial, and after a connection that broke, nobody dials before the backoff is over
+    (reconnect_backoff_ms to reconnect_backoff_max_ms).
+    A connection without a request for connections_max_idle_ms is closed; that is no failure.
+    Closed is closed: whoever waits gets Unreachable, and nobody dials again.
 """
 
 from __future__ import annotations
@@ -13,24 +16,30 @@ from collections.abc import Callable
 
 from rota.client.config import ClientConfig
 from rota.client.errors import KafkaError, Unreachable
+from rota.client.log import logger
 from rota.client.net.backoff import wait_ms
-from rota.client.net.connection import Connection
+from rota.client.net.connection import Connection, copied
 from rota.client.net.handshake import connect
 from rota.client.net.metadata import BrokerInfo
 
+_log = logger("rota.client.net")
+
 
 class Link:
-    """One broker at one address."""
+    """One broker at one address. `broke(link)` is called when a connection is lost that nobody here closed."""
 
-    def __init__(self, config: ClientConfig, broker: BrokerInfo, ended: Callable[[Link], None]) -> None:
+    def __init__(self, config: ClientConfig, broker: BrokerInfo, broke: Callable[[Link], None]) -> None:
         self.broker = broker
         self.connection: Connection | None = None
-        self.failures = 0
+        self.failure: KafkaError | None = None  # of the last dial or connection
         self._config = config
-        self._ended = ended
+        self._broke = broke
         self._loop = asyncio.get_running_loop()
+        self._failures = 0  # in a row
         self._not_before = 0.0
-        self._dial: asyncio.Task[Connection] | None = None
+        self._dial: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[Connection] | None = None  # for whoever waits for the dial
+        self._idle: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
@@ -43,67 +52,113 @@ class Link:
 
     @property
     def rests(self) -> bool:
-        """Whether the last dial failed a short while ago."""
-        return self._loop.time() < self._not_before
+        """Whether it failed a short while ago and may not be dialled yet."""
+        return not self.is_open and self._loop.time() < self._not_before
+
+    def renamed(self, broker: BrokerInfo) -> None:
+        """The broker at this address has told its number."""
+        self.broker = broker
+        if self.connection is not None:
+            self.connection.peer = str(broker)
 
     async def open(self) -> Connection:
         """The connection, dialled when there is none. Raises Unreachable, TimedOut."""
         if self.connection is not None and self.connection.is_open:
             return self.connection
         if self._closed:
-            raise Unreachable(f"the client was closed, or broker {self.broker} has left the cluster")
-        if self._dial is None:
-            self._dial = self._loop.create_task(self._dialled(), name=f"dial {self.broker}")
-            self._dial.add_done_callback(self._settle)
-        return await asyncio.shield(self._dial)
-
-    async def _dialled(self) -> Connection:
-        config = self._config
-        rest = self._not_before - self._loop.time()
-        if rest > 0:
-            await asyncio.sleep(rest)
+            raise Unreachable(f"the connection to broker {self.broker} was closed for good")
+        if self._opened is None:
+            self._opened = self._loop.create_future()
+            self._dial = self._loop.create_task(self._dialled(self._opened), name=f"dial {self.broker}")
         try:
-            return await connect(
+            return await asyncio.shield(self._opened)
+        except KafkaError as failure:
+            raise copied(failure) from failure.__cause__
+
+    async def close(self, why: str) -> None:
+        """End the connection and any dial; who waits is told `why`."""
+        self._closed = True
+        if self._dial is not None:
+            self._dial.cancel()
+            await asyncio.wait([self._dial])
+        self._settle(Unreachable(why))
+        if self._idle is not None:
+            self._idle.cancel()
+        if self.connection is not None:
+            self.connection.end(Unreachable(why))
+            await self.connection.closed()
+
+    # ---- the dial
+
+    async def _dialled(self, opened: asyncio.Future[Connection]) -> None:
+        await asyncio.sleep(max(self._not_before - self._loop.time(), 0))
+        config = self._config
+        try:
+            connection = await connect(
                 self.broker.host,
                 self.broker.port,
                 str(self.broker),
                 config.client_id,
                 setup_seconds=config.socket_connection_setup_timeout_ms / 1000,
                 request_seconds=config.request_timeout_ms / 1000,
-                ended=self._went,
+                ended=self._ended,
             )
-        except KafkaError:
-            self._back_off()
-            raise
+        except KafkaError as failure:
+            self._failed(failure)
+            self._settle(failure)
+            return
+        self.connection, self.failure, self._failures = connection, None, 0
+        self._watch_idleness(connection)
+        self._opened = self._dial = None
+        if not opened.done():
+            opened.set_result(connection)
 
-    def _back_off(self) -> None:
-        self.failures += 1
+    def _settle(self, failure: KafkaError) -> None:
+        """Tell everybody who waits for the dial that it failed."""
+        opened, self._opened = self._opened, None
+        self._dial = None
+        if opened is not None and not opened.done():
+            opened.set_exception(failure)
+            opened.exception()  # nobody may be left who waits
+
+    # ---- what fails, and what is idle
+
+    def _failed(self, failure: KafkaError) -> None:
+        tell = _log.debug if self._failures else _log.warning
+        tell("no connection to a broker", broker=str(self.broker), reason=str(failure))
+        self._back_off(failure)
+
+    def _back_off(self, failure: KafkaError) -> None:
+        self.failure = failure
+        self._failures += 1
         config = self._config
-        wait = wait_ms(self.failures, config.reconnect_backoff_ms, config.reconnect_backoff_max_ms, random.random())
+        wait = wait_ms(self._failures, config.reconnect_backoff_ms, config.reconnect_backoff_max_ms, random.random())
         self._not_before = self._loop.time() + wait / 1000
 
-    def _settle(self, dial: asyncio.Task[Connection]) -> None:
-        self._dial = None
-        if dial.cancelled() or dial.exception() is not None:
+    def _ended(self, connection: Connection) -> None:
+        if connection is not self.connection or self._closed:
             return
-        self.connection = dial.result()
-        if self._closed:
-            self.connection.end(Unreachable("the client was closed"))
-        elif self.connection.is_open:
-            self.failures = 0
+        if self._idle is not None:
+            self._idle.cancel()
+        failure = connection.failure
+        if failure is not None and not isinstance(failure, Idle):
+            _log.info("lost the connection to a broker", broker=str(self.broker), reason=str(failure))
+            self._back_off(failure)
+            self._broke(self)
 
-    def _went(self, connection: Connection) -> None:
-        if connection is self.connection:
-            self._back_off()
-            self._ended(self)
+    def _watch_idleness(self, connection: Connection) -> None:
+        if self._config.connections_max_idle_ms >= 0:
+            at = connection.used_at + self._config.connections_max_idle_ms / 1000
+            self._idle = self._loop.call_at(at, self._look, connection, connection.used_at)
 
-    async def close(self, why: str) -> None:
-        """End the connection; who waits for an answer is told `why`."""
-        self._closed = True
-        dial, self._dial = self._dial, None
-        if dial is not None:
-            dial.cancel()
-            await asyncio.wait([dial])
-        if self.connection is not None:
-            self.connection.end(Unreachable(why))
-            await self.connection.closed()
+    def _look(self, connection: Connection, used_at: float) -> None:
+        if connection.in_flight or connection.used_at > used_at:
+            idle = self._config.connections_max_idle_ms / 1000
+            at = max(connection.used_at + idle, self._loop.time() + (idle if connection.in_flight else 0))
+            self._idle = self._loop.call_at(at, self._look, connection, connection.used_at)
+        else:
+            connection.end(Idle(f"the connection to broker {self.broker} was idle and is closed"))
+
+
+class Idle(Unreachable):
+    """Closed because nobody used it (connections_max_idle_ms)."""

@@ -1,14 +1,16 @@
 """What is known of a cluster at one moment: brokers, topics, who leads. An immutable value; pure.
 
 Laws
+    `version` grows when, and only when, brokers, controller, topics, partitions or leaders differ.
     A partition's leader is taken over only from an answer whose leader epoch is not older (KIP-320), unless the topic
     has a new id: then it is another topic of that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from rota.client.types import PartitionInfo, TopicPartition
 from rota.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
@@ -24,7 +26,8 @@ class BrokerInfo:
     rack: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.id} ({self.host}:{self.port})"
+        at = f"{self.host}:{self.port}"
+        return f"{self.id} ({at})" if self.id >= 0 else at
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,36 @@ def learned(known: Metadata, answer: MetadataResponse, at: float) -> Metadata:
         topics=topics,
     )
     return made if made.same(known) else replace(made, version=known.version + 1)
+
+
+class Endpoint(Protocol):
+    """Where a node listens, as Produce and Fetch answers say it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def met(known: Metadata, brokers: Iterable[BrokerInfo]) -> Metadata:
+    """What is known when somebody has said where these brokers listen."""
+    new = {one.id: one for one in brokers if one.id >= 0 and _moved(known.brokers.get(one.id), one)}
+    return replace(known, version=known.version + 1, brokers={**known.brokers, **new}) if new else known
+
+
+def led(known: Metadata, partition: TopicPartition, leader: int, epoch: int) -> Metadata:
+    """What is known when a broker has said who leads a partition: nothing new unless the epoch is newer and the leader
+    can be reached (KIP-951)."""
+    topic, before = known.topics.get(partition.topic), known.info(partition)
+    if topic is None or before is None or epoch <= before.leader_epoch or leader not in known.brokers:
+        return known
+    now = replace(before, leader=leader, leader_epoch=epoch)
+    changed = replace(topic, partitions={**topic.partitions, partition.partition: now})
+    return replace(known, version=known.version + 1, topics={**known.topics, topic.name: changed})
+
+
+def _moved(known: BrokerInfo | None, told: BrokerInfo) -> bool:
+    return known is None or (known.host, known.port) != (told.host, told.port)
 
 
 def _named(known: Metadata, answer: MetadataResponse) -> Iterator[tuple[str, MetadataResponseTopic]]:

@@ -1,20 +1,24 @@
-"""Metadata kept up to date: asked for when somebody needs it, when it is old, and when it proved wrong.
+"""Metadata kept up to date: read when somebody needs it, when it is old, and when it proved wrong.
 
 Laws
-    One request at a time. Who asks while one is under way gets the answer to the next, which knows their topics.
-    A failed request is told to those who waited for it; the next one comes after a backoff.
+    One request at a time. Who asks while one is under way gets the answer to the next, which knows of their topics.
+    What is read in the background keeps a growing distance while nothing changes, and after failures.
+    A failed request is told to those who waited for it, and repeated in the background when nobody did.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from rota.client.config import ClientConfig
-from rota.client.errors import KafkaError, TimedOut
+from rota.client.errors import KafkaError, Unreachable
 from rota.client.log import logger
 from rota.client.net.backoff import wait_ms
+from rota.client.net.connection import copied
 from rota.client.net.metadata import Metadata, learned
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
@@ -23,7 +27,7 @@ _log = logger("rota.client.cluster")
 
 
 class News:
-    """`run()` is the task that asks; the rest tells it when."""
+    """`run()` is the task that reads; everything else tells it when."""
 
     def __init__(self, config: ClientConfig, ask: Ask, auto_create: bool) -> None:
         self.metadata = Metadata()
@@ -31,99 +35,133 @@ class News:
         self._ask = ask
         self._auto_create = auto_create
         self._loop = asyncio.get_running_loop()
-        self._topics: tuple[str, ...] | None = ()
+        self._topics: frozenset[str] | None = frozenset()
+        self._for_a_while: Counter[str] = Counter()
         self._next: asyncio.Future[Metadata] | None = None  # for whoever waits for the next answer
         self._kick = asyncio.Event()
         self._is_stale = False
-        self._stales = 0  # in a row
-        self._told: list[Callable[[Metadata], None]] = []
+        self._in_vain = 0  # background answers in a row that changed nothing
+        self._tried_at = self._loop.time()
+        self._pause = 0.0
+        self._listeners: list[Callable[[Metadata], None]] = []
+        self._closed: KafkaError | None = None
 
     def want(self, topics: Iterable[str] | None) -> None:
-        self._topics = None if topics is None else tuple(sorted(set(topics)))
+        """Whose metadata is read from now on; None: everybody's."""
+        self._topics = None if topics is None else frozenset(topics)
+
+    @contextmanager
+    def also(self, topics: Iterable[str]) -> Iterator[None]:
+        """These topics too, as long as it lasts."""
+        names = tuple(topics)
+        self._for_a_while.update(names)
+        try:
+            yield
+        finally:
+            self._for_a_while.subtract(names)
+            self._for_a_while = +self._for_a_while
 
     def on_change(self, told: Callable[[Metadata], None]) -> Callable[[], None]:
-        self._told.append(told)
-        return lambda: self._told.remove(told) if told in self._told else None
+        self._listeners.append(told)
+        return lambda: self._listeners.remove(told) if told in self._listeners else None
 
     def stale(self) -> None:
+        """Read soon, and not too often."""
+        if not self._is_stale and self._loop.time() - self._tried_at > self._config.retry_backoff_max_ms / 1000:
+            self._in_vain, self._pause = 0, 0.0
         self._is_stale = True
         self._kick.set()
 
     async def refresh(self) -> Metadata:
+        """The next answer. Raises Unreachable."""
+        if self._closed is not None:
+            raise copied(self._closed)
         if self._next is None:
             self._next = self._loop.create_future()
-            self._next.add_done_callback(_retrieve)
         self._kick.set()
-        return await asyncio.shield(self._next)
+        try:
+            return await asyncio.shield(self._next)
+        except KafkaError as failure:
+            raise copied(failure) from failure.__cause__
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            await self._wait()
-            waiting, self._next = self._next, None
-            if waiting is None and self._is_stale:
-                self._stales += 1
-            self._is_stale = False
-            self._kick.clear()
-            try:
-                metadata = await self._read()
-            except KafkaError as why:
-                _log.debug("could not read metadata", error=str(why))
-                if waiting is not None and not waiting.done():
-                    waiting.set_exception(why)
-                else:
-                    self.stale()
-                continue
-            if waiting is not None and not waiting.done():
-                waiting.set_result(metadata)
-
-    def close(self, why: KafkaError) -> None:
-        """Nothing more comes; tell who waits."""
-        if self._next is not None and not self._next.done():
-            self._next.set_exception(why)
-
-    async def _wait(self) -> None:
-        """Until there is a reason to ask."""
-        config = self._config
-        while self._next is None and not self._is_stale:
-            left = self.metadata.at + config.metadata_max_age_ms / 1000 - self._loop.time()
-            try:
-                async with asyncio.timeout(max(left, config.retry_backoff_ms / 1000)):
-                    await self._kick.wait()
-            except TimeoutError:
-                return
-            self._kick.clear()
-        if self._next is None:  # nobody waits: not too often
-            failures = max(self._stales, 1)
-            pause = wait_ms(failures, config.retry_backoff_ms, config.retry_backoff_max_ms, random.random()) / 1000
-            try:
-                async with asyncio.timeout(max(self.metadata.at + pause - self._loop.time(), 0)):
-                    while self._next is None:
-                        self._kick.clear()
-                        await self._kick.wait()
-            except TimeoutError:
-                pass
-
-    async def _read(self) -> Metadata:
-        wanted = self._topics
-        topics = None if wanted is None else tuple(MetadataRequestTopic(name=name) for name in wanted)
-        answer = await self._ask(MetadataRequest(topics=topics, allow_auto_topic_creation=self._auto_create))
-        self.take(learned(self.metadata, answer, self._loop.time()))
-        return self.metadata
+            await self._reason()
+            await self._round()
 
     def take(self, metadata: Metadata) -> None:
         """This is known now."""
         changed = metadata.version != self.metadata.version
         self.metadata = metadata
         if changed:
-            self._stales = 0
-            for told in tuple(self._told):
-                told(metadata)
+            self._in_vain = 0
+            for told in tuple(self._listeners):
+                _tell(told, metadata)
+
+    def close(self) -> None:
+        """Nothing more comes; tell who waits."""
+        self._closed = Unreachable("the client was closed")
+        _fail(self._next, self._closed)
+
+    # ---- when
+
+    async def _reason(self) -> None:
+        """Until there is a reason to ask."""
+        while (left := self._due() - self._loop.time()) > 0:
+            self._kick.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._kick.wait()
+            except TimeoutError:
+                return
+
+    def _due(self) -> float:
+        if self._next is not None:
+            return 0.0
+        if self._is_stale:
+            return self._tried_at + self._pause
+        return self._tried_at + max(self._config.metadata_max_age_ms, self._config.retry_backoff_ms) / 1000
+
+    # ---- what
+
+    async def _round(self) -> None:
+        waiting, self._next = self._next, None
+        self._is_stale = False
+        self._tried_at = self._loop.time()
+        self._in_vain += 1
+        try:
+            metadata = learned(self.metadata, await self._ask(self._request()), self._loop.time())
+            self.take(metadata)
+        except KafkaError as why:
+            _log.debug("metadata could not be read", reason=str(why))
+            self._is_stale = waiting is None
+            _fail(waiting, why)
+        except BaseException:
+            _fail(waiting, Unreachable("the client was closed"))
+            raise
+        else:
+            if waiting is not None and not waiting.done():
+                waiting.set_result(metadata)
+        config = self._config
+        pause = wait_ms(self._in_vain, config.retry_backoff_ms, config.retry_backoff_max_ms, random.random())
+        self._pause = pause / 1000
+
+    def _request(self) -> MetadataRequest:
+        wanted = self._topics
+        names = None if wanted is None else sorted(wanted.union(self._for_a_while))
+        topics = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
+        return MetadataRequest(topics=topics, allow_auto_topic_creation=self._auto_create)
 
 
-def _retrieve(future: asyncio.Future[Metadata]) -> None:
-    if not future.cancelled():
-        future.exception()
+def _fail(waiting: asyncio.Future[Metadata] | None, why: KafkaError) -> None:
+    if waiting is not None and not waiting.done():
+        waiting.set_exception(why)
+        waiting.exception()  # nobody may be left who waits
 
 
-__all__ = ["News", "TimedOut"]
+def _tell(told: Callable[[Metadata], None], metadata: Metadata) -> None:
+    try:
+        told(metadata)
+    except Exception as why:  # noqa: BLE001  # theirs; the others are told all the same
+        _log.error("a listener of the metadata failed", exc_info=why)
