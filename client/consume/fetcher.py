@@ -2,43 +2,244 @@
 
 Laws
     What is buffered is bounded: one answer per broker, nothing is fetched for a partition that still has records
-    waiting or is paused.
+    waiting or is paused. A broker is asked again when all that it gave was taken, so that no partition waits behind
+    the long poll of another; what a paused partition has waits by itself.
     A record that was taken is never given again, and none is left out, whatever is cancelled when.
+    What fails is tried again with growing waits; only what does not pass by itself is told to the user.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
 from rota.client.config import ConsumerConfig
+from rota.client.consume.arrived import Arrived
+from rota.client.consume.fetch_session import SESSION_ERRORS, Asking, FetchSession, Want
+from rota.client.consume.judging import Judging
+from rota.client.consume.pauses import Pauses
 from rota.client.consume.positions import Positions
+from rota.client.consume.sources import Sources
+from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable
+from rota.client.log import logger
 from rota.client.net.cluster import Cluster
+from rota.client.net.verdicts import Verdict, verdict
 from rota.client.types import ConsumerRecord, TopicPartition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import FetchRequest, FetchResponse
+from rota.protocol.wire import UUID_ZERO
+
+NAMES_UNTIL: Final = 12  # the last version that names topics by their names
+LANE: Final = "fetch"
+ISOLATION: Final = {"read_uncommitted": 0, "read_committed": 1}
+_log = logger("rota.client.fetcher")
+
+Wants = dict[TopicPartition, Want]
 
 
 class Fetcher:
     """`start()`, then `take` and `wait` in turn; `await close()`."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, positions: Positions) -> None:
-        raise NotImplementedError
+        self._cluster, self._config, self._positions = cluster, config, positions
+        self._arrived = Arrived(positions)
+        self._sources = Sources(config.metadata_max_age_ms)
+        self._pauses = Pauses(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._judging = Judging(config, positions, self._arrived, self._sources, self._pauses, cluster)
+        self._sessions: dict[int, FetchSession] = {}
+        self._fetches: dict[int, asyncio.Task[None]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._news = asyncio.Event()
+        self._woken = False
+        self._unlisten: Callable[[], None] | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory behind what has come and was not taken."""
+        return self._arrived.held_bytes
 
     def start(self) -> None:
         """Tasks begin; positions may still be empty."""
-        raise NotImplementedError
+        self._loop = asyncio.get_running_loop()
+        self._unlisten = self._cluster.on_change(lambda _: self._look())
+        self._look()
 
     async def close(self) -> None:
-        raise NotImplementedError
+        """Fetches end; what has come is thrown away."""
+        self._loop = None
+        if self._unlisten is not None:
+            self._unlisten()
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = list(self._fetches.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._arrived.clear()
+        self._news.set()
 
     def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
         """What is there, up to `records_max` records, and the positions moved behind it. Never waits.
 
-        Raises what the fetches met for an assigned partition, once: OffsetOutOfRange and NoOffset (auto_offset_reset=none),
-        UnknownTopic, CorruptRecords, LogTruncated, BrokerError. A reset by policy is not an error: it marks the position.
+        Raises what the fetches met for an assigned partition, once: OffsetOutOfRange and NoOffset
+        (auto_offset_reset=none), CorruptRecords, LogTruncated, BrokerError. A reset by policy is not an error: it marks
+        the position. A topic that is not there (yet) is looked for again and again.
         """
-        raise NotImplementedError
+        try:
+            return self._arrived.take(records_max)
+        finally:
+            self._look()
 
     async def wait(self) -> None:
         """Until `take` has something to give or to raise, `wake` was called, or positions are missing."""
-        raise NotImplementedError
+        while not self._woken and not self._arrived.has_any():
+            if self._positions.without_offset():
+                await asyncio.sleep(0)  # who looks for them in a loop lets others run
+                break
+            self._news.clear()
+            await self._news.wait()
+        self._woken = False
 
     def wake(self) -> None:
         """Ends `wait`; positions, pauses or assignments have changed: look again what to fetch."""
-        raise NotImplementedError
+        self._woken = True
+        self._news.set()
+        self._look()
+
+    # what to fetch
+
+    def _look(self) -> None:
+        """Ask every broker that leads something to fetch and is not being asked."""
+        if self._loop is None:
+            return
+        self._arrived.tidy()
+        for node, wants in self._plan(self._now_ms()).items():
+            self._fetches[node] = self._loop.create_task(self._fetch(node, wants))
+        self._look_again()
+
+    def _plan(self, now_ms: int) -> dict[int, Wants]:
+        metadata = self._cluster.metadata
+        busy = self._fetches.keys() | self._arrived.nodes()
+        if metadata.brokers and busy.issuperset(metadata.brokers):
+            return {}
+        plan: dict[int, Wants] = {}
+        lost = False
+        for partition, position in self._positions.fetchable():
+            if partition in self._arrived or self._pauses.holds(partition, now_ms):
+                continue
+            source = self._sources.of(partition, metadata, now_ms)
+            if source is None:
+                lost = True
+                self._pauses.failed(partition, now_ms)
+            elif source.node not in busy and not self._pauses.holds(source.node, now_ms):
+                assert position.offset is not None, "fetchable"
+                plan.setdefault(source.node, {})[partition] = Want(
+                    position.offset,
+                    self._config.max_partition_fetch_bytes,
+                    source.leader_epoch,
+                    position.leader_epoch,
+                    metadata.topic_id(partition.topic) or UUID_ZERO,
+                    position.turn,
+                )
+        if lost:
+            self._cluster.stale()
+        return plan
+
+    def _look_again(self) -> None:
+        """When the next pause is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        until = self._pauses.next_end(self._now_ms())
+        if until is not None and self._loop is not None:
+            self._timer = self._loop.call_at(until / 1000, self._look)
+
+    def _now_ms(self) -> int:
+        assert self._loop is not None, "started"
+        return int(self._loop.time() * 1000)
+
+    # one fetch
+
+    async def _fetch(self, node: int, wants: Wants) -> None:
+        session = self._sessions.setdefault(node, FetchSession())
+        by_id = all(want.topic_id != UUID_ZERO for want in wants.values())
+        try:
+            answer = await self._cluster.ask(
+                node,
+                self._request(session.ask(wants, by_id=by_id)),
+                timeout_ms=self._config.request_timeout_ms + self._config.fetch_max_wait_ms,
+                version_max=None if by_id else NAMES_UNTIL,
+                lane=LANE,
+            )
+            self._answered(node, session, wants, answer)
+        except (Unreachable, TimedOut) as why:
+            _log.info("a fetch failed", broker=node, why=str(why))
+            session.failed()
+            self._pauses.failed(node, self._now_ms())
+            self._sources_failed(wants)
+            self._cluster.stale()
+        except Exception as why:  # noqa: BLE001 - nobody awaits this task: the user hears of it from `take`
+            session.failed()
+            self._failed(wants, why)
+        finally:
+            del self._fetches[node]
+        self._news.set()
+        self._look()
+
+    def _request(self, asking: Asking) -> FetchRequest:
+        config = self._config
+        return FetchRequest(
+            max_wait_ms=config.fetch_max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            isolation_level=ISOLATION[config.isolation_level],
+            session_id=asking.session_id,
+            session_epoch=asking.epoch,
+            topics=asking.topics,
+            forgotten_topics_data=asking.forgotten,
+            rack_id=config.client_rack,
+        )
+
+    def _answered(self, node: int, session: FetchSession, wants: Wants, answer: FetchResponse) -> None:
+        now_ms = self._now_ms()
+        if not session.answered(answer.error_code, answer.session_id):
+            self._refused(node, wants, answer.error_code)
+            return
+        self._pauses.worked(node)
+        if answer.throttle_time_ms > 0:
+            self._pauses.pause(node, now_ms, answer.throttle_time_ms)
+        names = {want.topic_id: partition.topic for partition, want in wants.items()}
+        for topic in answer.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
+            for data in topic.partitions:
+                partition = TopicPartition(name, data.partition_index)
+                want = wants.get(partition)
+                if want is not None:
+                    self._judging.judge(node, partition, want, data, now_ms)
+
+    def _refused(self, node: int, wants: Wants, code: int) -> None:
+        """The answer as a whole is an error."""
+        _log.info("a fetch was refused", broker=node, error=ErrorCode.of(code).name)
+        if code in SESSION_ERRORS:
+            return
+        if verdict(FetchRequest.KEY, code) is Verdict.FATAL:
+            self._failed(wants, BrokerError(code, "fetching", broker=str(node)))
+            return
+        self._pauses.failed(node, self._now_ms())
+        self._cluster.stale()
+
+    def _sources_failed(self, wants: Wants) -> None:
+        for partition in wants:
+            self._sources.give_up(partition)
+
+    def _failed(self, wants: Wants, why: Exception) -> None:
+        """What does not pass by itself: the user is told."""
+        if not isinstance(why, KafkaError):
+            _log.error("an answer could not be taken in", exc_info=why)
+        for partition, want in wants.items():
+            position = self._positions.find(partition)
+            if position is not None and position.turn == want.turn and partition not in self._arrived:
+                self._arrived.fail(partition, why, want.turn)

@@ -2,21 +2,24 @@
 
 Laws
     A position is the offset after the last record that the user was handed, or what a seek or a reset said.
-    What was fetched for a position that is no longer the position is thrown away (`epoch` of a partition's state).
+    What was fetched for a position that is no longer the position is thrown away: `turn` says which one it was, and no
+    turn is ever given twice, not even to a partition that goes and comes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from rota.client.errors import IllegalUse
 from rota.client.types import OffsetAndMetadata, TopicPartition
 
 
 @dataclass(slots=True)
 class Position:
     """One assigned partition. `offset` None: not known yet; then `reset` says how it is found, None: committed offset
-    first, auto_offset_reset after it. `turn` grows with every seek, assignment and reset."""
+    first, auto_offset_reset after it. `leader_epoch` is that of the last record before it, -1 unknown. `turn` changes
+    with every seek, assignment and reset."""
 
     offset: int | None = None
     leader_epoch: int = -1
@@ -31,44 +34,80 @@ class Positions:
     """The assigned partitions by name."""
 
     def __init__(self) -> None:
-        raise NotImplementedError
+        self._all: dict[TopicPartition, Position] = {}
+        self._turns = 0
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
-        raise NotImplementedError
+        return frozenset(self._all)
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
-        raise NotImplementedError
+        return frozenset(partition for partition, position in self._all.items() if position.paused)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """What stays keeps its position and its pause; what is new has none; the rest is forgotten."""
-        raise NotImplementedError
+        kept = self._all
+        self._all = {one: kept[one] if one in kept else Position(turn=self._turn()) for one in partitions}
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        raise NotImplementedError
+        for partition in partitions:
+            self._all.pop(partition, None)
 
     def of(self, partition: TopicPartition) -> Position:
         """Raises IllegalUse when it is not assigned, naming what is."""
-        raise NotImplementedError
+        found = self._all.get(partition)
+        if found is None:
+            known = ", ".join(map(str, self._all)) or "nothing"
+            raise IllegalUse(f"{partition} is not assigned to this consumer; assigned: {known}")
+        return found
+
+    def find(self, partition: TopicPartition) -> Position | None:
+        """As `of`; None when it is not assigned."""
+        return self._all.get(partition)
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
-        raise NotImplementedError
+        """Raises IllegalUse for what is not assigned and for an offset below 0."""
+        if offset < 0:
+            raise IllegalUse(f"offset {offset} of {partition}: the first offset of a log is 0")
+        position = self.of(partition)
+        position.offset, position.leader_epoch, position.reset = offset, leader_epoch, None
+        position.turn = self._turn()
 
     def reset(self, partition: TopicPartition, how: str) -> None:
         """`how`: earliest, latest, by_duration:…; the position is unknown until it is found."""
-        raise NotImplementedError
+        position = self.of(partition)
+        position.offset, position.leader_epoch, position.reset = None, -1, how
+        position.turn = self._turn()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        raise NotImplementedError
+        """All or, with IllegalUse, none."""
+        for position in [self.of(partition) for partition in partitions]:
+            position.paused = True
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        raise NotImplementedError
+        """All or, with IllegalUse, none."""
+        for position in [self.of(partition) for partition in partitions]:
+            position.paused = False
+
+    def fetchable(self) -> Iterator[tuple[TopicPartition, Position]]:
+        """Those that can be fetched: not paused, and with an offset."""
+        for partition, position in self._all.items():
+            if position.offset is not None and not position.paused:
+                yield partition, position
 
     def without_offset(self) -> tuple[TopicPartition, ...]:
         """Those whose position has to be found before they can be fetched."""
-        raise NotImplementedError
+        return tuple(partition for partition, position in self._all.items() if position.offset is None)
 
     def consumed(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """What may be committed now: the known positions, with their leader epochs."""
-        raise NotImplementedError
+        return {
+            partition: OffsetAndMetadata(position.offset, leader_epoch=position.leader_epoch)
+            for partition, position in self._all.items()
+            if position.offset is not None
+        }
+
+    def _turn(self) -> int:
+        self._turns += 1
+        return self._turns

@@ -1,0 +1,119 @@
+"""A fetch session as its client sees it (KIP-227): what one broker has been told, and what it must be told now. Pure.
+
+Laws
+    After each request the broker knows the partitions of that request and no others, at the offsets that it named.
+    What the broker did not acknowledge is told again in full: a session goes on only from an answer without an error.
+    A session speaks of topics by their ids or by their names, never both; who changes begins anew (v13, KIP-516).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from rota.client.types import TopicPartition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
+from rota.protocol.wire import UUID_ZERO
+
+NO_SESSION: Final = 0
+FULL: Final = 0  # "forget what you know, and begin a session"
+EPOCH_MAX: Final = 0x7FFF_FFFF
+
+# errors of the session, not of what was asked: the next request begins a new one
+SESSION_ERRORS: Final = (
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+)
+
+
+class Want(NamedTuple):
+    """What is wanted of one partition. `leader_epoch` is that of its leader now, `last_epoch` that of the record before
+    the offset; both -1 when not known. `turn` is the position's, and not for the broker."""
+
+    offset: int
+    bytes_max: int
+    leader_epoch: int = -1
+    last_epoch: int = -1
+    topic_id: bytes = UUID_ZERO
+    turn: int = 0
+
+
+class Asking(NamedTuple):
+    """The session's part of a FetchRequest."""
+
+    session_id: int
+    epoch: int
+    topics: tuple[FetchTopic, ...]
+    forgotten: tuple[ForgottenTopic, ...]
+
+
+class FetchSession:
+    """One broker's session. `ask`, then `answered` or `failed`, in turn."""
+
+    __slots__ = ("_by_id", "_epoch", "_known", "_session_id")
+
+    def __init__(self) -> None:
+        self._session_id = NO_SESSION
+        self._epoch = FULL
+        self._by_id = False
+        self._known: dict[TopicPartition, Want] = {}
+
+    def ask(self, wants: Mapping[TopicPartition, Want], *, by_id: bool) -> Asking:
+        """What to ask, so that the session is about `wants` and nothing else. `by_id`: every topic has an id."""
+        if by_id != self._by_id:
+            self._by_id, self._epoch = by_id, FULL
+        known = self._known if self._epoch != FULL else {}
+        news = {one: want for one, want in wants.items() if not _same(known.get(one), want)}
+        gone = {
+            one: want
+            for one, want in known.items()
+            if one not in wants or (by_id and want.topic_id != wants[one].topic_id)
+        }
+        self._known = dict(wants)
+        return Asking(self._session_id, self._epoch, _topics(news), _forgotten(gone))
+
+    def answered(self, error_code: int, session_id: int) -> bool:
+        """Whether the answer's partitions count. False: `error_code` speaks of the whole request."""
+        if error_code:
+            if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+                self._session_id = NO_SESSION
+            self._epoch = FULL
+            return False
+        if session_id == NO_SESSION:
+            self._session_id, self._epoch = NO_SESSION, FULL
+        elif self._epoch == FULL:
+            self._session_id, self._epoch = session_id, 1
+        else:
+            self._epoch = 1 if self._epoch == EPOCH_MAX else self._epoch + 1
+        return True
+
+    def failed(self) -> None:
+        """No answer came: nobody knows what the broker knows."""
+        self._epoch = FULL
+
+
+def _same(known: Want | None, want: Want) -> bool:
+    return known is not None and known[:-1] == want[:-1]
+
+
+def _topics(wants: Mapping[TopicPartition, Want]) -> tuple[FetchTopic, ...]:
+    topics: dict[tuple[str, bytes], list[FetchPartition]] = {}
+    for (topic, partition), want in wants.items():
+        asked = FetchPartition(
+            partition=partition,
+            current_leader_epoch=want.leader_epoch,
+            fetch_offset=want.offset,
+            last_fetched_epoch=want.last_epoch,
+            partition_max_bytes=want.bytes_max,
+        )
+        topics.setdefault((topic, want.topic_id), []).append(asked)
+    return tuple(FetchTopic(topic=name, topic_id=id_, partitions=tuple(of)) for (name, id_), of in topics.items())
+
+
+def _forgotten(wants: Mapping[TopicPartition, Want]) -> tuple[ForgottenTopic, ...]:
+    topics: dict[tuple[str, bytes], list[int]] = {}
+    for (topic, partition), want in wants.items():
+        topics.setdefault((topic, want.topic_id), []).append(partition)
+    return tuple(ForgottenTopic(topic=name, topic_id=id_, partitions=tuple(of)) for (name, id_), of in topics.items())
