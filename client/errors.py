@@ -8,11 +8,13 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
 
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
+
+FAILURES_TOLD: Final = 5  # in the message of one error; all of them are in its fields
 
 
 class KafkaError(Exception):
@@ -68,7 +70,7 @@ class BrokerError(KafkaError):
         place += [f"broker {broker}"] if broker is not None else []
         said = detail or self.code.text
         told = f"{what}{' (' + ', '.join(place) + ')' if place else ''}: {self.code.name} ({int(self.code)}): {said}"
-        super().__init__(f"{told} {remedy}".rstrip())
+        super().__init__(f"{told.rstrip('.')}. {remedy}" if remedy else told)
 
     @property
     def is_retriable(self) -> bool:
@@ -155,3 +157,19 @@ class RecordTooLarge(KafkaError, ValueError):
 
 class BufferFull(TimedOut):
     """No room in `buffer_memory` within `max_block_ms`: the brokers take less than what is sent."""
+
+
+class AdminFailed(KafkaError):
+    """Part of what an Admin's call was about failed. `done`: what worked, with its result, by name; `failed`: the error
+    of each other thing, by name, mostly a BrokerError with its `code`. What stands in `done` has happened."""
+
+    def __init__(self, what: str, done: Mapping[Any, Any], failed: Mapping[Any, KafkaError]) -> None:
+        self.done, self.failed = dict(done), dict(failed)
+        first = [f"{error}" if str(name) in str(error) else f"{name}: {error}" for name, error in self.failed.items()]
+        told = "; ".join(first[:FAILURES_TOLD]) + ("; …" if len(first) > FAILURES_TOLD else "")
+        super().__init__(f"{what}: {len(self.failed)} of {len(self.done) + len(self.failed)} failed: {told}")
+
+    @property
+    def codes(self) -> frozenset[ErrorCode]:
+        """The brokers' codes in `failed`."""
+        return frozenset(error.code for error in self.failed.values() if isinstance(error, BrokerError))

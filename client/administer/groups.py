@@ -1,0 +1,252 @@
+"""Groups: listed, described, deleted, rid of members.
+
+Laws
+    Every broker is asked which groups it coordinates; a group is described and changed by its coordinator alone.
+    A group that does not exist fails with GROUP_ID_NOT_FOUND, also where an old broker calls it Dead (KIP-1043).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rota.client.administer.asking import Deadline, every_node, settle, settle_where
+from rota.client.administer.outcomes import Answer, Asked, Outcomes, Place
+from rota.client.errors import AdminFailed
+from rota.client.net.cluster import Cluster
+from rota.client.net.metadata import BrokerInfo
+from rota.client.net.targets import Coordinator
+from rota.client.types import TopicPartition
+from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, decode_assignment, decode_subscription
+from rota.protocol.consumer_protocol import TopicPartition as TopicPartitions
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from rota.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from rota.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from rota.protocol.wire import DecodeError
+
+STATES_VERSION, TYPES_VERSION = 4, 5  # of ListGroups
+MEMBERS_VERSION: Final = 3  # of LeaveGroup
+DEAD: Final = "Dead"
+REMEDIES: Final = {
+    ErrorCode.GROUP_ID_NOT_FOUND: "Check the name against list_groups().",
+    ErrorCode.NON_EMPTY_GROUP: "Stop its members, or remove them with remove_members().",
+    ErrorCode.UNKNOWN_MEMBER_ID: "describe_groups() tells who is a member now.",
+    ErrorCode.UNSUPPORTED_VERSION: "Only groups of the classic protocol can be managed here.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """That a group is there. `state` is empty before ListGroups v4, `type` before v5; a group that only keeps offsets
+    has no `protocol_type`."""
+
+    group_id: str
+    protocol_type: str
+    state: str = ""
+    type: str = ""
+
+    @property
+    def is_simple(self) -> bool:
+        """Offsets without members: somebody commits outside of group management."""
+        return not self.protocol_type
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member. `topics`, `owned`, `rack` are from its subscription, `assignment` is what it was given: empty where the
+    group is not a consumer group, while it rebalances, and where the bytes are not what consumers say. `metadata` and
+    `raw_assignment` are those bytes."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    topics: tuple[str, ...] = ()
+    assignment: tuple[TopicPartition, ...] = ()
+    owned: tuple[TopicPartition, ...] = ()
+    rack: str | None = None
+    metadata: bytes = field(default=b"", repr=False)
+    raw_assignment: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group. `state`: Empty, PreparingRebalance, CompletingRebalance, Stable; `protocol`: the assignor."""
+
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: tuple[MemberDescription, ...]
+    coordinator: BrokerInfo | None
+
+
+async def list_groups(
+    cluster: Cluster, deadline: Deadline, *, states: Iterable[str], types: Iterable[str]
+) -> dict[str, GroupListing]:
+    """By name. Raises AdminFailed where a broker did not answer: `done` and `failed` are by broker then."""
+    request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
+    oldest = TYPES_VERSION if request.types_filter else STATES_VERSION if request.states_filter else 0
+    nodes = (await cluster.refresh(timeout_ms=deadline.left_ms)).brokers
+    outcomes = Outcomes[int, dict[str, GroupListing]](
+        "listing groups", 16, sorted(nodes), lambda node: Place(broker=str(nodes[node])), remedies=REMEDIES
+    )
+
+    def read(asked: Asked[int], answer: ListGroupsResponse) -> Iterable[Answer[int, dict[str, GroupListing]]]:
+        listed = [
+            GroupListing(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in answer.groups
+        ]
+        yield Answer(asked.node, answer.error_code, {one.group_id: one for one in listed})
+
+    await every_node(cluster, outcomes, lambda _: request, read, deadline, oldest=oldest)
+    found = {name: one for listed in outcomes.results().values() for name, one in listed.items()}
+    return {name: found[name] for name in sorted(found)}
+
+
+async def describe_groups(cluster: Cluster, groups: Iterable[str], deadline: Deadline) -> dict[str, GroupDescription]:
+    """Raises AdminFailed."""
+    outcomes = Outcomes[str, GroupDescription]("describing groups", 15, groups, of_group, remedies=REMEDIES)
+
+    def build(names: Sequence[str]) -> DescribeGroupsRequest:
+        return DescribeGroupsRequest(groups=tuple(names))
+
+    def read(asked: Asked[str], answer: DescribeGroupsResponse) -> Iterable[Answer[str, GroupDescription]]:
+        for one in answer.groups:
+            gone = one.group_state == DEAD and not one.error_code
+            code = ErrorCode.GROUP_ID_NOT_FOUND if gone else one.error_code
+            told = _described(one, cluster.metadata.brokers.get(asked.node))
+            yield Answer(one.group_id, code, told, one.error_message)
+
+    await settle_where(cluster, cluster.coordinator, Coordinator, outcomes, build, read, deadline)
+    return outcomes.results()
+
+
+async def found_group(cluster: Cluster, group: str, deadline: Deadline) -> GroupDescription | None:
+    """None when there is no such group. Raises AdminFailed."""
+    try:
+        return (await describe_groups(cluster, (group,), deadline))[group]
+    except AdminFailed as refused:
+        if refused.codes == {ErrorCode.GROUP_ID_NOT_FOUND}:
+            return None
+        raise
+
+
+async def delete_groups(cluster: Cluster, groups: Iterable[str], deadline: Deadline) -> None:
+    """With all their offsets. Raises AdminFailed."""
+    outcomes = Outcomes[str, None]("deleting groups", 42, groups, of_group, remedies=REMEDIES)
+
+    def build(names: Sequence[str]) -> DeleteGroupsRequest:
+        return DeleteGroupsRequest(groups_names=tuple(names))
+
+    def read(_: Asked[str], answer: DeleteGroupsResponse) -> Iterable[Answer[str, None]]:
+        return (Answer(one.group_id, one.error_code, None) for one in answer.results)
+
+    await settle_where(cluster, cluster.coordinator, Coordinator, outcomes, build, read, deadline)
+    outcomes.results()
+
+
+async def remove_members(
+    cluster: Cluster,
+    group: str,
+    deadline: Deadline,
+    *,
+    members: Iterable[str],
+    instances: Iterable[str],
+    reason: str,
+) -> None:
+    """By member id, or static ones by group instance id (KIP-345, KIP-800). Raises AdminFailed."""
+    statics = frozenset(instances)
+    wanted = dict.fromkeys((*statics, *members))
+    outcomes = Outcomes[str, None](f"removing members of {group}", 13, wanted, _of(group), remedies=REMEDIES)
+
+    def build(names: Sequence[str]) -> LeaveGroupRequest:
+        leaving = tuple(
+            MemberIdentity(member_id="", group_instance_id=name, reason=reason)
+            if name in statics
+            else MemberIdentity(member_id=name, group_instance_id=None, reason=reason)
+            for name in names
+        )
+        return LeaveGroupRequest(group_id=group, members=leaving)
+
+    def read(asked: Asked[str], answer: LeaveGroupResponse) -> Iterable[Answer[str, None]]:
+        for name in asked.keys if answer.error_code else ():
+            yield Answer(name, answer.error_code, None)
+        for one in answer.members:
+            name = one.group_instance_id if one.group_instance_id in statics else one.member_id
+            yield Answer(str(name), one.error_code, None)
+
+    if wanted:
+        await settle(cluster, Coordinator(group), outcomes, build, read, deadline, oldest=MEMBERS_VERSION)
+    outcomes.results()
+
+
+async def remove_all_members(cluster: Cluster, group: str, deadline: Deadline, *, reason: str) -> None:
+    """Whoever is a member now; static ones by their instance id, so that they are gone for good. Raises AdminFailed."""
+    told = (await describe_groups(cluster, (group,), deadline))[group].members
+    instances = [one.group_instance_id for one in told if one.group_instance_id is not None]
+    members = [one.member_id for one in told if one.group_instance_id is None]
+    await remove_members(cluster, group, deadline, members=members, instances=instances, reason=reason)
+
+
+# ---- how answers read
+
+
+def of_group(group: str) -> Place:
+    """What an error about a group names."""
+    return Place(group=group)
+
+
+def _of(group: str) -> Callable[[str], Place]:
+    return lambda _: Place(group=group)
+
+
+def _listed(one: ListedGroup) -> GroupListing:
+    return GroupListing(one.group_id, one.protocol_type, one.group_state, one.group_type)
+
+
+def _described(one: DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
+    members = tuple(_member(member, one.protocol_type) for member in one.members)
+    return GroupDescription(one.group_id, one.group_state, one.protocol_type, one.protocol_data, members, coordinator)
+
+
+def _member(one: DescribedGroupMember, protocol_type: str) -> MemberDescription:
+    consumes = protocol_type == PROTOCOL_TYPE
+    told = _subscription(one.member_metadata) if consumes else Subscription()
+    return MemberDescription(
+        one.member_id,
+        one.group_instance_id,
+        one.client_id,
+        one.client_host,
+        told.topics,
+        _partitions(_assigned(one.member_assignment)) if consumes else (),
+        _partitions(told.owned_partitions),
+        told.rack_id,
+        one.member_metadata,
+        one.member_assignment,
+    )
+
+
+def _subscription(raw: bytes) -> Subscription:
+    try:
+        return decode_subscription(raw)
+    except DecodeError:
+        return Subscription()
+
+
+def _assigned(raw: bytes) -> tuple[TopicPartitions, ...]:
+    try:
+        return decode_assignment(raw).assigned_partitions
+    except DecodeError:
+        return ()
+
+
+def _partitions(topics: Iterable[TopicPartitions]) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(one.topic, partition) for one in topics for partition in one.partitions)
