@@ -305,13 +305,11 @@ class Visit:
         except OSError:
             self._writer.transport.abort()
         finally:
-            for work in works:
-                work.cancel()
-            await asyncio.gather(*works, return_exceptions=True)
             for writer in writers:
                 writer.close()
-                with contextlib.suppress(OSError):
-                    await writer.wait_closed()
+            for work in works:
+                work.cancel()
+            await asyncio.gather(*works, *(writer.wait_closed() for writer in writers), return_exceptions=True)
 
     # ---- in
 
