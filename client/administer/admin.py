@@ -29,7 +29,6 @@ from rota.client.administer.cluster_info import ClusterDescription
 from rota.client.administer.configs import Changes, ConfigEntry, ConfigResource
 from rota.client.administer.groups import GroupDescription, GroupListing
 from rota.client.administer.lag import PartitionLag
-from rota.client.administer.places import Interest
 from rota.client.administer.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
 from rota.client.config import AdminConfig
 from rota.client.errors import IllegalUse
@@ -46,7 +45,6 @@ class Admin:
     def __init__(self, config: AdminConfig) -> None:
         self._config = config
         self._cluster: Cluster | None = None
-        self._interest: Interest | None = None
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
@@ -58,7 +56,6 @@ class Admin:
         if self._cluster is not None:
             raise IllegalUse("this Admin was started before; make a new one")
         self._cluster = Cluster(self._config)
-        self._interest = Interest(self._cluster)
         await self._cluster.start()
 
     async def close(self) -> None:
@@ -158,7 +155,7 @@ class Admin:
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """Delete what lies before an offset (-1: all that is there); the start of each log afterwards."""
-        return await records.delete_records(self._on, self._about, before, self._deadline(timeout_ms))
+        return await records.delete_records(self._on, before, self._deadline(timeout_ms))
 
     async def list_offsets(
         self,
@@ -294,9 +291,3 @@ class Admin:
         if self._cluster is None:
             raise IllegalUse("this Admin was not started: use `async with Admin(…)`, or `await admin.start()`")
         return self._cluster
-
-    @property
-    def _about(self) -> Interest:
-        if self._interest is None:
-            raise IllegalUse("this Admin was not started: use `async with Admin(…)`, or `await admin.start()`")
-        return self._interest

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rota.client.administer.asking import Deadline, settle, settle_where
-from rota.client.administer.groups import of_group
+from rota.client.administer.groups import coordinator, of_group
 from rota.client.administer.outcomes import Answer, Asked, Outcomes, Place
 from rota.client.net.cluster import Cluster
 from rota.client.net.targets import Coordinator
@@ -71,7 +71,7 @@ async def list_group_offsets(
 
     await settle_where(
         cluster,
-        cluster.coordinator,
+        coordinator(cluster, deadline),
         Coordinator,
         outcomes,
         build,

@@ -7,7 +7,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -125,7 +125,7 @@ async def describe_groups(cluster: Cluster, groups: Iterable[str], deadline: Dea
             told = _described(one, cluster.metadata.brokers.get(asked.node))
             yield Answer(one.group_id, code, told, one.error_message)
 
-    await settle_where(cluster, cluster.coordinator, Coordinator, outcomes, build, read, deadline)
+    await settle_where(cluster, coordinator(cluster, deadline), Coordinator, outcomes, build, read, deadline)
     return outcomes.results()
 
 
@@ -149,7 +149,7 @@ async def delete_groups(cluster: Cluster, groups: Iterable[str], deadline: Deadl
     def read(_: Asked[str], answer: DeleteGroupsResponse) -> Iterable[Answer[str, None]]:
         return (Answer(one.group_id, one.error_code, None) for one in answer.results)
 
-    await settle_where(cluster, cluster.coordinator, Coordinator, outcomes, build, read, deadline)
+    await settle_where(cluster, coordinator(cluster, deadline), Coordinator, outcomes, build, read, deadline)
     outcomes.results()
 
 
@@ -197,6 +197,11 @@ async def remove_all_members(cluster: Cluster, group: str, deadline: Deadline, *
 
 
 # ---- how answers read
+
+
+def coordinator(cluster: Cluster, deadline: Deadline) -> Callable[[str], Awaitable[int]]:
+    """Where each group is, by the deadline."""
+    return lambda group: cluster.coordinator(group, timeout_ms=deadline.left_ms)
 
 
 def of_group(group: str) -> Place:

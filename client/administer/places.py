@@ -2,14 +2,11 @@
 
 Laws
     A partition that does not exist fails at once, as UnknownTopic; asking does not create it.
-    While a call is under way the cluster keeps itself informed of its topics, no longer.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 from rota.client.administer.asking import Deadline
@@ -19,27 +16,6 @@ from rota.client.errors import AdminFailed
 from rota.client.net.cluster import Cluster
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
-
-
-class Interest:
-    """The topics that the calls under way are about."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._topics: Counter[str] = Counter()
-
-    @contextmanager
-    def of(self, partitions: Iterable[TopicPartition]) -> Iterator[None]:
-        """For the length of the block the cluster's metadata has these topics."""
-        topics = {partition.topic for partition in partitions}
-        self._topics.update(topics)
-        self._cluster.want(self._topics)
-        try:
-            yield
-        finally:
-            self._topics.subtract(topics)
-            self._topics += Counter()  # drops what nobody asks for
-            self._cluster.want(self._topics)
 
 
 async def leaders_of(

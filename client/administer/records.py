@@ -7,7 +7,7 @@ from typing import Final
 
 from rota.client.administer.asking import Deadline, settle_where
 from rota.client.administer.outcomes import Answer, Asked, Outcomes, Place
-from rota.client.administer.places import Interest, leaders_of
+from rota.client.administer.places import leaders_of
 from rota.client.net.cluster import Cluster
 from rota.client.net.targets import Leader
 from rota.client.types import TopicPartition
@@ -27,7 +27,7 @@ REMEDIES: Final = {
 
 
 async def delete_records(
-    cluster: Cluster, interest: Interest, before: Mapping[TopicPartition, int], deadline: Deadline
+    cluster: Cluster, before: Mapping[TopicPartition, int], deadline: Deadline
 ) -> dict[TopicPartition, int]:
     """The log start that each partition has then; -1 as an offset: up to the high watermark. Raises AdminFailed."""
     outcomes = Outcomes[TopicPartition, int]("deleting records", 21, before, lambda key: Place(*key), remedies=REMEDIES)
@@ -44,8 +44,7 @@ async def delete_records(
         named = tuple(DeleteRecordsTopic(name=name, partitions=tuple(ones)) for name, ones in topics.items())
         return DeleteRecordsRequest(topics=named, timeout_ms=deadline.broker_ms)
 
-    with interest.of(outcomes.open()):
-        await settle_where(cluster, locate, Leader, outcomes, build, _read, deadline)
+    await settle_where(cluster, locate, Leader, outcomes, build, _read, deadline)
     return outcomes.results()
 
 

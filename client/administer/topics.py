@@ -83,8 +83,8 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What was made, or with `validate_only` would be. `id` (16 bytes) is None before CreateTopics v7 and for a mere check;
-    `partitions` and `replication_factor` are -1, `configs` empty where a broker before v5 answered."""
+    """What was made, or with `validate_only` would be. `id` (16 bytes) is None before CreateTopics v7 and for a mere
+    check; `partitions` and `replication_factor` are -1, `configs` empty where a broker before v5 answered."""
 
     name: str
     id: bytes | None = field(repr=False)
