@@ -8,7 +8,7 @@ SEED ?= 1
 
 $(VENV)/.ready: pyproject.toml setup.py constraints.txt protocol/records/fast.py protocol/records/consumed.py
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,spark]'
 	@touch $@
 
 demo: $(VENV)/.ready
