@@ -3,20 +3,33 @@
 Laws
     Partitions are given up and taken over only inside `poll` and `close`, never while the user works on records.
     Heartbeats run by themselves; nothing that the user awaits holds them up.
+    A `poll` that is cancelled loses nothing; a `close` that is cancelled leaves no task and no timer behind.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Protocol, assert_never
 
 from rota.client.config import ConsumerConfig
+from rota.client.errors import IllegalUse, KafkaError
+from rota.client.group import effects as out
+from rota.client.group import events
 from rota.client.group.assignors.base import Assignor
+from rota.client.group.machine import Membership
+from rota.client.group.states import MemberState
+from rota.client.log import logger
 from rota.client.net.cluster import Cluster
 from rota.client.types import GroupMetadata, TopicPartition
 
 Partitions = tuple[TopicPartition, ...]
+
+LEAVE_GRACE_MS = 1_000  # for LeaveGroup alone, when the time to close went by before it could be sent
+_log = logger("rota.client.group")
 
 
 class Hooks(Protocol):
@@ -48,26 +61,48 @@ class Member:
         wake: Callable[[], None],
     ) -> None:
         """`wake()` is called when `poll` has something to do: the consumer may be waiting for records."""
-        raise NotImplementedError
+        self._cluster, self._hooks, self._wake = cluster, hooks, wake
+        self._group = config.group_id or ""
+        self._machine = Membership(config, assignors)
+        self._events: deque[events.Event] = deque()
+        self._stepping = False
+        self._progress = asyncio.Event()
+        self._failure: BaseException | None = None  # for the next poll
+        self._raised: BaseException | None = None  # by a callback while closing
+        self._abandoned = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}  # by ticket; those without one have a negative number
+        self._unnumbered = 0
+        self._hook_task: asyncio.Task[None] | None = None
+        self._context: contextvars.Context | None = None
+        self._before_leaving: Callable[[], Awaitable[None]] | None = None
+        self._unlisten: Callable[[], None] | None = None
+
+    # ---- what the consumer sees
 
     @property
     def group(self) -> GroupMetadata:
         """For commits: generation -1 and no member id when there is no membership."""
-        raise NotImplementedError
+        return self._machine.group
 
     @property
     def state(self) -> str:
         """The machine's state by name: see docs/CLIENT_STATES.md."""
-        raise NotImplementedError
+        return MemberState.CLOSED.name if self._abandoned else self._machine.state.name
 
     @property
     def settled(self) -> bool:
-        """Part of a generation, with nothing for `poll` to do."""
-        raise NotImplementedError
+        """`poll` has nothing to do: part of a generation; or a cooperative member that holds partitions and joins
+        again, and reads on meanwhile (KIP-429)."""
+        return self._failure is None and not self._machine.due
 
     def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
-        """Takes effect with the next `poll`. A pattern follows topics as they come and go."""
-        raise NotImplementedError
+        """Takes effect with the next `poll`. A pattern follows topics as they come and go; it has to match the whole
+        name."""
+        if self._unlisten is None:
+            self._unlisten = self._cluster.on_change(lambda metadata: self._step(events.Known(metadata)))
+            self._step(events.Known(self._cluster.metadata))
+        self._step(events.Subscribed(topics))
 
     async def poll(self) -> None:
         """Note that the user lives (max.poll.interval.ms) and do what is due: discover, join, sync, revoke, assign.
@@ -76,20 +111,233 @@ class Member:
         puts a timeout around it). The work goes on in a task of its own: a cancelled `poll` loses nothing, the next one
         waits for the same work. Raises what makes membership impossible (FencedInstance, BrokerError, AssignmentFailed)
         and what user callbacks raised.
+
+        From here until `returning` the user counts as waiting for us: call that whenever control goes back to the user.
+        A `poll` that raises or is cancelled does so by itself.
         """
-        raise NotImplementedError
+        self._refuse_callbacks()
+        if self._abandoned or self._machine.closing is not None:
+            raise IllegalUse(f"this member of group {self._group} is closed")
+        self._context = contextvars.copy_context()
+        if self._failure is None:
+            self._step(events.Polled())
+        try:
+            while self._failure is None and self._machine.due:
+                self._progress.clear()
+                await self._progress.wait()
+            self._raise_failure()
+        except BaseException:
+            self.returning()
+            raise
+        finally:
+            self._step(events.PollEnded())
 
     def returning(self) -> None:
-        """The user gets records now: max.poll.interval.ms counts from here."""
-        raise NotImplementedError
+        """The user gets records now, or nothing, or an exception: max.poll.interval.ms counts from here."""
+        self._step(events.Returning())
 
-    def stale(self, code: int) -> None:
-        """A commit was refused with this code (22, 25, 27, 82): the machine draws its conclusions."""
-        raise NotImplementedError
+    def stale(self, code: int, generation: int | None = None) -> None:
+        """A commit was refused with this code (22, 25, 27, 82): the machine draws its conclusions. `generation` is the
+        one that the commit carried: what is said of an earlier one than the current does not matter any more."""
+        self._step(events.Stale(code, generation))
 
     async def close(self, reason: str, *, before_leaving: Callable[[], Awaitable[None]], timeout_ms: int) -> None:
         """Finish what is under way, run `before_leaving` (the last commit), revoke, send LeaveGroup with the reason.
 
-        A static member (group_instance_id) does not leave (KIP-345). Never raises for a broker's sake.
+        A static member (group_instance_id) does not leave (KIP-345). Never raises for a broker's sake; what user
+        callbacks raised is raised when all is done. After `timeout_ms` callbacks that still run are cancelled, and
+        LeaveGroup gets a second more.
         """
-        raise NotImplementedError
+        self._refuse_callbacks()
+        self._context = contextvars.copy_context()
+        self._before_leaving = self._before_leaving or before_leaving
+        try:
+            self._step(events.Close(reason))
+            if not await self._closed_within(timeout_ms):
+                self._hurry()
+                if not await self._closed_within(LEAVE_GRACE_MS):
+                    self._hurry()
+        finally:
+            await self._abandon()
+        raised, self._raised = self._raised, None
+        if raised is not None:
+            raise raised
+
+    # ---- closing
+
+    async def _closed_within(self, ms: int) -> bool:
+        limit = asyncio.timeout(ms / 1000)
+        try:
+            async with limit:
+                while self._machine.state is not MemberState.CLOSED:
+                    self._progress.clear()
+                    await self._progress.wait()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return False
+        return True
+
+    def _hurry(self) -> None:
+        if self._hook_task is not None:
+            self._hook_task.cancel()
+        self._step(events.Hurry())
+
+    async def _abandon(self) -> None:
+        """Whatever happens: no timer stays, and no task but of a callback that refuses to be cancelled."""
+        self._abandoned = True
+        if self._unlisten is not None:
+            self._unlisten()
+            self._unlisten = None
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=LEAVE_GRACE_MS / 1000)
+
+    def _refuse_callbacks(self) -> None:
+        if self._hook_task is not None and asyncio.current_task() is self._hook_task:
+            raise IllegalUse("a rebalance callback may not poll nor close its own consumer")
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    # ---- the machine
+
+    def _step(self, event: events.Event) -> None:
+        """Events in their order, each one's effects before the next event."""
+        if self._abandoned:
+            return
+        self._events.append(event)
+        if self._stepping:
+            return
+        self._stepping = True
+        try:
+            while self._events:
+                for effect in self._machine.step(self._events.popleft(), self._now_ms()):
+                    self._perform(effect)
+        finally:
+            self._stepping = False
+        self._progress.set()
+
+    def _now_ms(self) -> int:
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    def _perform(self, effect: out.Effect) -> None:
+        match effect:
+            case out.Ask():
+                self._spawn(self._ask(effect), effect.ticket)
+            case out.Arm(key, at_ms):
+                self._arm(key, at_ms)
+            case out.Disarm(key):
+                self._timers.pop(key).cancel()
+            case out.Run():
+                self._hook_task = self._spawn(self._run(effect), effect.ticket, self._context)
+            case out.Note(level, event, fields):
+                getattr(_log, level)(event, **fields)
+            case out.Fail(error):
+                self._failure = self._failure or error
+                self._wake()
+            case out.Wake():
+                self._wake()
+            case out.Drop(ticket):
+                if (task := self._tasks.get(ticket)) is not None:
+                    task.cancel()
+            case out.Find() | out.Forget() | out.Want() | out.Learn():
+                self._look(effect)
+            case _:
+                assert_never(effect)
+
+    def _look(self, effect: out.Find | out.Forget | out.Want | out.Learn) -> None:
+        """What is asked of the cluster, rather than of the coordinator."""
+        match effect:
+            case out.Find():
+                self._unnumbered -= 1
+                self._spawn(self._find(), self._unnumbered)
+            case out.Forget(node):
+                self._cluster.coordinator_moved(self._group, node)
+            case out.Want(topics):
+                self._cluster.want(topics)
+            case out.Learn(ticket):
+                self._spawn(self._learn(ticket), ticket)
+
+    def _arm(self, key: str, at_ms: int) -> None:
+        old = self._timers.pop(key, None)
+        if old is not None:
+            old.cancel()
+        # a whole number of ms, rounded down, must not be reached before its time
+        self._timers[key] = asyncio.get_running_loop().call_at((at_ms + 1) / 1000, self._rang, key)
+
+    def _rang(self, key: str) -> None:
+        del self._timers[key]
+        self._step(events.Rang(key))
+
+    def _spawn(
+        self, work: Coroutine[Any, Any, None], ticket: int, context: contextvars.Context | None = None
+    ) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, context=context, name=f"rota-group-{self._group}")
+        self._tasks[ticket] = task
+        task.add_done_callback(lambda _: self._tasks.pop(ticket, None))
+        return task
+
+    # ---- what takes time
+
+    async def _ask(self, asked: out.Ask) -> None:
+        try:
+            response = await self._cluster.ask(asked.node, asked.request, timeout_ms=asked.timeout_ms, lane=asked.lane)
+        except KafkaError as error:
+            self._step(events.Unanswered(asked.ticket, error))
+        else:
+            self._step(events.Answered(asked.ticket, response))
+
+    async def _find(self) -> None:
+        try:
+            node = await self._cluster.coordinator(self._group)
+        except KafkaError as error:
+            self._step(events.NotFound(error))
+        else:
+            self._step(events.Found(node))
+
+    async def _learn(self, ticket: int) -> None:
+        try:
+            metadata = await self._cluster.refresh()
+        except KafkaError:
+            metadata = self._cluster.metadata
+        self._step(events.Learned(ticket, metadata))
+
+    async def _run(self, run: out.Run) -> None:
+        error: BaseException | None = None
+        try:
+            await self._hook(run.hook)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except asyncio.CancelledError:
+            if self._machine.closing is None:
+                error = IllegalUse(f"a rebalance callback of group {self._group} was cancelled")
+        except BaseException as raised:  # noqa: BLE001  # whatever the user's callback raises goes to who polls
+            error = raised
+        self._hook_task = None
+        if self._machine.closing is not None:
+            self._raised, error = self._raised or error, None
+        self._step(events.HookDone(run.ticket, error))
+
+    async def _hook(self, hook: out.Hook) -> None:
+        match hook:
+            case out.BeforeRejoin():
+                await self._hooks.before_rejoin()
+            case out.Revoke(partitions):
+                await self._hooks.revoked(partitions)
+            case out.Lose(partitions):
+                await self._hooks.lost(partitions)
+            case out.Assign(owned, added):
+                await self._hooks.assigned(owned, added)
+            case out.BeforeLeaving():
+                if self._before_leaving is not None:
+                    await self._before_leaving()
+            case _:
+                assert_never(hook)

@@ -18,6 +18,25 @@ PURE = (
     "coordinator/shard",
     *(f"coordinator/cluster/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
     "client/group/assignors",
+    *(
+        f"client/group/{name}.py"
+        for name in (
+            "answers",
+            "assigning",
+            "beating",
+            "effects",
+            "events",
+            "joining",
+            "leading",
+            "leaving",
+            "machine",
+            "notes",
+            "refusals",
+            "states",
+            "subscription",
+            "syncing",
+        )
+    ),
 )
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "structlog", "time", "uvloop"}
 # the shell of the shards narrates to the log; all it decides is in pure files beside it

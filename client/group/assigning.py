@@ -1,0 +1,119 @@
+"""Taking an assignment over, in `poll`: what is gone is revoked, what is new is assigned.
+
+Laws
+    What is kept is neither revoked nor assigned anew (KIP-429).
+    An assignment of topics that are not subscribed to any more is not taken over; the member joins again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rota.client.errors import AssignmentFailed
+from rota.client.group import notes
+from rota.client.group.effects import Assign, Hook, Lose, Revoke
+from rota.client.group.states import MemberState
+from rota.client.group.subscription import accepts
+from rota.client.types import TopicPartition
+
+if TYPE_CHECKING:
+    from rota.client.group.machine import Membership
+
+S = MemberState
+
+
+@dataclass(slots=True)
+class Pending:
+    """What SyncGroup's answer gave us."""
+
+    partitions: frozenset[TopicPartition]
+    user_data: bytes | None
+
+
+def proceed(m: Membership) -> None:
+    """The next hook of taking over, or the end of it. Only from poll, with no hook running."""
+    pending = m.pending
+    assert pending is not None
+    wish = m.wish
+    if wish is None or not all(accepts(wish, one.topic) for one in pending.partitions):
+        m.pending = None
+        m.ask_to_rejoin("received assignment does not match the current subscription")
+        _settle(m)
+        return
+    gone = m.owned - pending.partitions
+    if gone:
+        _note(m, pending)
+        partitions = tuple(sorted(gone))
+        m.ask_to_rejoin("need to revoke partitions and re-join", f"need to revoke partitions {_names(partitions)}")
+        m.note("info", notes.REVOKING, partitions=_names(partitions))
+        m.run(Revoke(partitions))
+    else:
+        _take_over(m, pending)
+
+
+def _take_over(m: Membership, pending: Pending) -> None:
+    if m.rejoin is None:
+        _note(m, pending)
+    m.pending = None
+    _grant(m, pending)
+    m.after_hook = _tell_assignor(m, pending)
+    added = tuple(sorted(pending.partitions - m.owned))
+    m.owned = pending.partitions
+    m.note("info", notes.ADDING, partitions=_names(added))
+    m.run(Assign(tuple(sorted(m.owned)), added))
+
+
+def _grant(m: Membership, pending: Pending) -> None:
+    """The leader may know topics that match our pattern before we do: they are ours to read."""
+    new = frozenset(one.topic for one in pending.partitions) - m.topics
+    if new and m.joined_topics is not None:
+        m.granted |= new
+        m.joined_topics |= new
+        m.learn()
+
+
+def _tell_assignor(m: Membership, pending: Pending) -> AssignmentFailed | None:
+    assignor = m.assignors.get(m.assignor_name)
+    try:
+        if assignor is not None:
+            assignor.on_assignment(tuple(sorted(pending.partitions)), pending.user_data, m.generation)
+    except Exception as error:  # noqa: BLE001  # whatever an assignor of the user's raises
+        failed = AssignmentFailed(f"assignor {m.assignor_name} failed to take note of an assignment: {error!r}")
+        failed.__cause__ = error
+        return failed
+    return None
+
+
+def done(m: Membership, hook: Hook) -> None:
+    """A hook has ended, well or not: partitions are given up and taken over all the same."""
+    match hook:
+        case Revoke(partitions) | Lose(partitions):
+            m.owned -= frozenset(partitions)
+        case Assign() if m.state is S.ASSIGNING:
+            _settle(m)
+        case _:
+            pass
+
+
+def _settle(m: Membership) -> None:
+    m.move(S.STABLE)
+    if m.coordinator is None:
+        m.move(S.REDISCOVERING)
+    m.look_for_changes()
+
+
+def _note(m: Membership, pending: Pending) -> None:
+    new, old = pending.partitions, m.owned
+    m.note(
+        "info",
+        notes.ASSIGNMENT,
+        assigned=_names(sorted(new)),
+        owned=_names(sorted(old)),
+        added=_names(sorted(new - old)),
+        revoked=_names(sorted(old - new)),
+    )
+
+
+def _names(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> list[str]:
+    return [str(one) for one in partitions]

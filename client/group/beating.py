@@ -1,0 +1,169 @@
+"""Heartbeats, and what they reveal: rebalances, members thrown out, sessions that ran out, coordinators that are gone.
+
+Laws
+    A heartbeat goes every heartbeat_interval_ms, whatever the user's code does; none while a JoinGroup or SyncGroup
+    waits, since the coordinator keeps who waits and answers in order.
+    A broken connection, or no answer in time, makes the coordinator unknown; the member reads on, looks for it (R12).
+    No answered heartbeat within session_timeout_ms ends the membership: what is held is lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.client.errors import BrokerError, FencedInstance, KafkaError, Unsupported
+from rota.client.group import notes
+from rota.client.group.effects import Forget
+from rota.client.group.refusals import fenced, refused
+from rota.client.group.states import MemberState
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.heartbeat import HeartbeatRequest
+
+if TYPE_CHECKING:
+    from rota.client.group.machine import Membership
+
+S = MemberState
+E = ErrorCode
+INTERRUPTED = (S.ASSIGNING, S.STABLE, S.REDISCOVERING)  # where a rebalance is news
+NO_SESSION = "session timed out without receiving a heartbeat response"
+
+
+def arm(m: Membership) -> None:
+    """The membership begins, or goes on, now."""
+    m.arm("heartbeat", m.config.heartbeat_interval_ms)
+    m.arm_session()
+
+
+def beat(m: Membership) -> None:
+    """One heartbeat, unless one is on its way or the coordinator knows that we live."""
+    if m.generation < 0 or m.coordinator is None or m.state is S.JOINING:
+        return
+    m.arm("heartbeat", m.config.heartbeat_interval_ms)
+    if m.beat is None and m.exchange is None:
+        request = HeartbeatRequest(
+            group_id=m.config.group_id or "",
+            generation_id=m.generation,
+            member_id=m.member_id,
+            group_instance_id=m.config.group_instance_id,
+        )
+        m.beat = m.ask(request, min(m.config.request_timeout_ms, m.config.session_timeout_ms))
+
+
+def answered(m: Membership, error_code: int) -> None:
+    code = E.of(error_code)
+    match code:
+        case E.NONE | E.REBALANCE_IN_PROGRESS | E.COORDINATOR_LOAD_IN_PROGRESS:
+            _alive(m, code)
+        case E.NOT_COORDINATOR | E.COORDINATOR_NOT_AVAILABLE:
+            m.note("info", notes.HEARTBEAT_FAILED, code=code.name)
+            coordinator_lost(m, code.name)
+        case E.ILLEGAL_GENERATION | E.UNKNOWN_MEMBER_ID:
+            m.note("info", notes.HEARTBEAT_FAILED, code=code.name)
+            reason = f"encountered {code.name} from HEARTBEAT response"
+            m.out_of_group(reason, keep_id=code is E.ILLEGAL_GENERATION)
+        case E.FENCED_INSTANCE_ID:
+            fence(m, fenced(m.config))
+        case _ if code.retriable:
+            m.note("info", notes.HEARTBEAT_FAILED, code=code.name)
+        case _:
+            m.note("error", notes.HEARTBEAT_FAILED, code=code.name)
+            m.give_up(refused("Heartbeat", code, m.config), f"encountered {code.name} from HEARTBEAT response")
+
+
+def _alive(m: Membership, code: ErrorCode) -> None:
+    m.arm_session()
+    m.attempts = 0
+    if m.state is S.REDISCOVERING:
+        m.move(S.STABLE)
+    if code is E.REBALANCE_IN_PROGRESS and m.state in INTERRUPTED and m.rejoin is None:
+        m.note("info", notes.REBALANCING)
+        m.ask_to_rejoin("group is already rebalancing")
+
+
+def unanswered(m: Membership, error: KafkaError) -> None:
+    m.note("info", notes.HEARTBEAT_FAILED, cause=str(error))
+    if isinstance(error, Unsupported):
+        m.give_up(error, "the coordinator knows no heartbeats")
+    else:
+        coordinator_lost(m, str(error))
+
+
+# ---- the coordinator
+
+
+def coordinator_lost(m: Membership, cause: str) -> None:
+    """Look for it anew; `advance` does."""
+    if m.coordinator is None:
+        return
+    m.note("info", notes.COORDINATOR_LOST, node=m.coordinator, cause=cause)
+    m.out.append(Forget(m.coordinator))
+    m.coordinator = None
+    m.drop_beat()
+    m.disarm("heartbeat")
+    if m.state is S.STABLE:
+        m.move(S.REDISCOVERING)
+    elif m.state is S.SYNCING and m.exchange is None:
+        m.elected = None
+        m.move(S.DISCOVERING)
+    if m.attempts > 0 and not m.pausing:
+        m.pause()
+    else:
+        m.attempts += 1
+
+
+def found(m: Membership, node: int) -> None:
+    m.finding = False
+    m.coordinator = node
+    m.note("debug", notes.DISCOVERED, node=node)  # the cluster says it too, once for all who ask
+    if m.state not in (S.DISCOVERING, S.JOINING, S.SYNCING):
+        beat(m)
+
+
+def not_found(m: Membership, error: KafkaError) -> None:
+    m.finding = False
+    m.note("warning", notes.NOT_DISCOVERED, cause=str(error))
+    lasting = isinstance(error, BrokerError) and not error.is_retriable
+    if (lasting or isinstance(error, Unsupported)) and m.state not in (S.LEAVING, S.DOWN):
+        m.give_up(_explained(m, error), "rebalance failed due to FindCoordinator")
+    else:
+        m.pause()
+
+
+def _explained(m: Membership, error: KafkaError) -> KafkaError:
+    return refused("FindCoordinator", error.code, m.config) if isinstance(error, BrokerError) else error
+
+
+# ---- sessions
+
+
+def session_expired(m: Membership) -> None:
+    """Nobody has told us for so long that we are a member: others may have our partitions by now."""
+    if m.generation >= 0:
+        m.note("warning", notes.SESSION_EXPIRED, session_timeout_ms=m.config.session_timeout_ms)
+        if m.coordinator is not None:
+            coordinator_lost(m, NO_SESSION)
+        m.out_of_group(NO_SESSION, keep_id=True)
+
+
+def stale(m: Membership, code: int, generation: int | None) -> None:
+    """A commit was refused. One of an earlier generation says nothing about this one."""
+    if m.generation < 0 or generation not in (None, m.generation):
+        return
+    match E.of(code):
+        case E.FENCED_INSTANCE_ID:
+            fence(m, fenced(m.config))
+        case (E.ILLEGAL_GENERATION | E.UNKNOWN_MEMBER_ID) as lost:
+            reason = f"encountered {lost.name} from OFFSET_COMMIT response"
+            m.out_of_group(reason, keep_id=lost is E.ILLEGAL_GENERATION)
+        case E.REBALANCE_IN_PROGRESS if m.state in INTERRUPTED and m.rejoin is None:
+            m.ask_to_rejoin("offset commit failed since group is already rebalancing")
+        case _:
+            pass
+
+
+def fence(m: Membership, error: FencedInstance) -> None:
+    """For good: joining again would throw the other one out."""
+    m.note("error", notes.FENCED, instance=m.config.group_instance_id)
+    m.fenced = error
+    m.out_of_group("encountered FENCED_INSTANCE_ID", keep_id=False)
+    m.fail(error)

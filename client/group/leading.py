@@ -1,0 +1,159 @@
+"""What the leader of a generation does: knows all topics of the group, assigns, watches; and SyncGroup.
+
+Laws
+    The leader assigns by what is known of every topic that any member subscribes to; it reads metadata first when a
+    topic is not known, and leaves out one that is not there even then.
+    An assignment that gives a partition twice, or to nobody who is there, is refused before anybody hears of it.
+    A cooperative assignment gives nobody what somebody else still holds (KIP-429).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from rota.client.errors import AssignmentFailed
+from rota.client.group import notes
+from rota.client.group.assignors.base import GroupAssignment, MemberSubscription
+from rota.client.group.states import MemberState
+from rota.client.group.subscription import grouped, heard, snapshot
+from rota.client.types import PartitionInfo, TopicPartition
+from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, encode_assignment
+from rota.protocol.messages.join_group import JoinGroupResponse
+from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from rota.protocol.wire import DecodeError
+
+if TYPE_CHECKING:
+    from rota.client.group.machine import Membership
+
+REASON: Final = "rebalance failed due to AssignmentFailed"
+HANDS_OVER_LATER: Final = "cooperative-sticky"  # looks at the generations of what is held, which is more exact
+
+
+def elected(m: Membership, answer: JoinGroupResponse) -> None:
+    """Assign at once when every topic is known, otherwise after a look at the metadata."""
+    try:
+        members = _members(answer)
+    except DecodeError as error:
+        failed = AssignmentFailed(f"a member of group {m.config.group_id} told its subscription wrongly: {error}")
+        m.give_up(failed, REASON)
+        return
+    m.group_topics = m.topics.union(*(member.topics for member in members.values()))
+    m.want(m.group_topics)
+    if any(m.metadata.partitions(topic) is None for topic in m.group_topics):
+        m.elected = answer
+        m.learn()
+    else:
+        _assign(m, answer, members)
+
+
+def learned(m: Membership) -> None:
+    """Metadata was read: go on with what it says."""
+    answer, m.elected = m.elected, None
+    if answer is not None and m.state is MemberState.SYNCING and m.exchange is None:
+        m.learned = False
+        _assign(m, answer, _members(answer))
+
+
+def _members(answer: JoinGroupResponse) -> dict[str, MemberSubscription]:
+    return {member.member_id: heard(member.metadata, member.group_instance_id) for member in answer.members}
+
+
+def _assign(m: Membership, answer: JoinGroupResponse, members: Mapping[str, MemberSubscription]) -> None:
+    m.watched = snapshot(m.group_topics, m.metadata)
+    unknown = [topic for topic in sorted(m.group_topics) if m.watched[topic] is None]
+    if unknown:
+        m.note("warning", notes.TOPICS_UNKNOWN, topics=unknown)
+    if answer.skip_assignment:
+        m.note("info", notes.SKIPPED_ASSIGNMENT)
+        send(m, ())
+        return
+    try:
+        assignment = _checked(m, members)
+    except AssignmentFailed as error:
+        m.give_up(error, REASON)
+        return
+    count = sum(len(partitions) for partitions in assignment.partitions.values())
+    m.note("info", notes.FINISHED_ASSIGNMENT, members=len(members), partitions=count, assignor=m.assignor_name)
+    send(m, _encoded(assignment, members))
+
+
+def _checked(m: Membership, members: Mapping[str, MemberSubscription]) -> GroupAssignment:
+    """What the assignor says, if it can be right. Raises AssignmentFailed."""
+    assignor = m.assignors.get(m.assignor_name)
+    if assignor is None:
+        raise AssignmentFailed(f"group {m.config.group_id} chose the assignor {m.assignor_name!r}, which is not ours")
+    try:
+        assignment = assignor.assign(_partitions(m), members)
+    except Exception as error:  # whatever an assignor of the user's raises
+        raise AssignmentFailed(f"assignor {m.assignor_name} of group {m.config.group_id} failed: {error!r}") from error
+    wrong = _given_wrongly(assignment, members)
+    if not wrong and m.is_cooperative and m.assignor_name != HANDS_OVER_LATER:
+        wrong = _given_too_early(assignment, members)
+    if wrong:
+        raise AssignmentFailed(f"assignor {m.assignor_name} of group {m.config.group_id} {wrong}")
+    return assignment
+
+
+def _partitions(m: Membership) -> dict[str, tuple[PartitionInfo, ...]]:
+    found = {}
+    for topic in sorted(m.group_topics):
+        info = m.metadata.topics.get(topic)
+        if info is not None and info.partitions:
+            found[topic] = tuple(info.partitions[number] for number in sorted(info.partitions))
+    return found
+
+
+def _given_wrongly(assignment: GroupAssignment, members: Mapping[str, MemberSubscription]) -> str:
+    strangers = sorted(set(assignment.partitions) - set(members))
+    if strangers:
+        return f"gave partitions to {', '.join(strangers)}: not in the group"
+    seen: set[TopicPartition] = set()
+    for partitions in assignment.partitions.values():
+        twice = seen.intersection(partitions)
+        if twice or len(set(partitions)) < len(partitions):
+            return f"gave a partition twice: {', '.join(map(str, sorted(twice or partitions)))}"
+        seen.update(partitions)
+    return ""
+
+
+def _given_too_early(assignment: GroupAssignment, members: Mapping[str, MemberSubscription]) -> str:
+    added: set[TopicPartition] = set()
+    revoked: set[TopicPartition] = set()
+    for member, said in members.items():
+        given = set(assignment.partitions.get(member, ()))
+        added |= given.difference(said.owned)
+        revoked |= set(said.owned) - given
+    both = sorted(added & revoked)
+    return f"is cooperative, and gave away what another member still holds: {', '.join(map(str, both))}" if both else ""
+
+
+def _encoded(assignment: GroupAssignment, members: Iterable[str]) -> tuple[SyncGroupRequestAssignment, ...]:
+    return tuple(
+        SyncGroupRequestAssignment(
+            member_id=member,
+            assignment=encode_assignment(
+                Assignment(
+                    assigned_partitions=grouped(assignment.partitions.get(member, ())),
+                    user_data=assignment.user_data.get(member),
+                )
+            ),
+        )
+        for member in members
+    )
+
+
+def send(m: Membership, assignments: tuple[SyncGroupRequestAssignment, ...]) -> None:
+    """SyncGroup. The coordinator keeps who waits for its answer, so that no heartbeat goes meanwhile."""
+    m.drop_beat()
+    m.disarm("session")
+    request = SyncGroupRequest(
+        group_id=m.config.group_id or "",
+        generation_id=m.generation,
+        member_id=m.member_id,
+        group_instance_id=m.config.group_instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=m.assignor_name,
+        assignments=assignments,
+    )
+    m.exchange = m.ask(request, m.config.request_timeout_ms)

@@ -1,0 +1,123 @@
+"""Leaving: because the user polls no more, or because the member closes.
+
+Laws
+    A static member sends no LeaveGroup (KIP-345): its session goes on until it is back or the session runs out.
+    Closing runs the last commit, gives up what is held, and leaves, in that order; out of time it leaves without.
+    LeaveGroup goes beside the members' own connection: behind a JoinGroup that the coordinator holds it would wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rota.client.errors import KafkaError
+from rota.client.group import notes
+from rota.client.group.effects import BeforeLeaving, Lose, Revoke
+from rota.client.group.refusals import truncated
+from rota.client.group.states import MemberState
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+
+if TYPE_CHECKING:
+    from rota.client.group.machine import Membership
+
+S = MemberState
+POLL_REASON = "consumer poll timeout has expired."
+SIDE_LANE = ""
+
+
+@dataclass(slots=True)
+class Closing:
+    """How far closing has come."""
+
+    reason: str
+    was_joining: bool  # what is held may be given to others meanwhile: it is lost
+    committed: bool = False
+    hurried: bool = False
+    ticket: int | None = None  # of LeaveGroup
+    asked: bool = False
+
+
+def poll_expired(m: Membership) -> None:
+    """The user took too long: leave, so that others get the partitions; the next poll joins again."""
+    if m.state in (S.DOWN, S.LEAVING, S.CLOSED):
+        return
+    m.note("warning", notes.POLL_EXPIRED, max_poll_interval_ms=m.config.max_poll_interval_ms)
+    if _may_leave(m):
+        _send(m, POLL_REASON)
+    m.out_of_group("consumer pro-actively leaving the group", keep_id=False)
+
+
+def _may_leave(m: Membership) -> bool:
+    return not m.is_static and bool(m.member_id) and m.coordinator is not None
+
+
+def _send(m: Membership, reason: str) -> int:
+    m.note("info", notes.LEAVING, reason=reason, node=m.coordinator)
+    members = (MemberIdentity(member_id=m.member_id, reason=truncated(reason)),)
+    request = LeaveGroupRequest(group_id=m.config.group_id or "", member_id=m.member_id, members=members)
+    return m.ask(request, m.config.request_timeout_ms, lane=SIDE_LANE)
+
+
+def close(m: Membership, reason: str) -> None:
+    """Begin to close; a second call changes nothing."""
+    if m.closing is not None:
+        return
+    m.closing = Closing(reason, m.state in (S.DISCOVERING, S.JOINING, S.SYNCING))
+    m.drop_exchange()
+    m.disarm("poll", "retry")
+    m.pending, m.pausing = None, False
+    m.move(S.LEAVING)
+
+
+def hurry(m: Membership) -> None:
+    """Time is up."""
+    if m.closing is not None:
+        m.closing.hurried = True
+        if m.closing.asked:
+            m.closing.ticket = None
+
+
+def proceed(m: Membership) -> None:
+    """The next step of closing."""
+    closing = m.closing
+    if closing is None or m.hook is not None or m.state is not S.LEAVING:
+        return
+    if not closing.committed and not closing.hurried:
+        closing.committed = True
+        m.run(BeforeLeaving())
+    elif m.owned and not closing.hurried:
+        _give_up(m, closing)
+    elif not closing.asked:
+        closing.asked = True
+        if _may_leave(m):
+            closing.ticket = _send(m, closing.reason)
+            m.drop_beat()
+            m.disarm("heartbeat", "session")
+            return
+    if closing.asked and closing.ticket is None:
+        m.note("info", notes.CLOSED)
+        m.end()
+
+
+def _give_up(m: Membership, closing: Closing) -> None:
+    partitions = tuple(sorted(m.owned))
+    lost = m.generation < 0 or closing.was_joining
+    m.note("info", notes.LOSING if lost else notes.REVOKING, partitions=[str(one) for one in partitions])
+    m.run(Lose(partitions) if lost else Revoke(partitions))
+
+
+def answered(m: Membership, ticket: int, response: Any) -> None:
+    """LeaveGroup's answer; any other one is not waited for."""
+    if m.closing is not None and ticket == m.closing.ticket:
+        codes = [response.error_code, *(member.error_code for member in response.members)]
+        wrong = [ErrorCode.of(code).name for code in codes if code]
+        m.note("info", notes.NOT_LEFT if wrong else notes.LEFT, **({"cause": ", ".join(wrong)} if wrong else {}))
+        m.closing.ticket = None
+
+
+def unanswered(m: Membership, ticket: int, error: KafkaError) -> None:
+    if m.closing is not None and ticket == m.closing.ticket:
+        m.note("info", notes.NOT_LEFT, cause=str(error))
+        m.closing.ticket = None

@@ -1,0 +1,58 @@
+"""Codes that end a membership, as exceptions that say what to do. Pure."""
+
+from __future__ import annotations
+
+from rota.client.config import ConsumerConfig
+from rota.client.errors import AssignmentFailed, BrokerError, FencedInstance, KafkaError
+from rota.protocol.errors import ErrorCode
+
+REASON_CHARS_MAX = 255
+
+
+def fenced(config: ConsumerConfig) -> FencedInstance:
+    """Another process uses the same instance id."""
+    return FencedInstance(
+        f"another member of group {config.group_id} has joined as group_instance_id {config.group_instance_id}: "
+        "this one is fenced for good; close it, and give each running consumer an instance id of its own"
+    )
+
+
+def refused(what: str, code: int, config: ConsumerConfig) -> KafkaError:
+    """`what` ("JoinGroup") was refused with a code that asking again does not change."""
+    if code == ErrorCode.FENCED_INSTANCE_ID:
+        return fenced(config)
+    if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+        return AssignmentFailed(
+            f"{what} was refused: the members of group {config.group_id} have no assignor in common with this one, "
+            "or it is not a group of consumers; give all of them one partition_assignment_strategy in common"
+        )
+    return BrokerError(code, f"{what} was refused", group=config.group_id, remedy=_remedy(code, config))
+
+
+def _remedy(code: int, config: ConsumerConfig) -> str:
+    match code:
+        case ErrorCode.GROUP_MAX_SIZE_REACHED:
+            return "Wait until a member leaves, use fewer members, or raise group.max.size at the brokers."
+        case ErrorCode.INVALID_SESSION_TIMEOUT:
+            return (
+                f"session_timeout_ms is {config.session_timeout_ms}; choose one from group.min.session.timeout.ms to "
+                "group.max.session.timeout.ms of the brokers."
+            )
+        case ErrorCode.INVALID_GROUP_ID:
+            return f"Choose another group_id than {config.group_id!r}."
+        case ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            return "Have READ on the group granted to this client."
+        case ErrorCode.UNSUPPORTED_VERSION if config.group_instance_id is not None:
+            return "The broker knows no static members: do without group_instance_id."
+        case _:
+            return ""
+
+
+def java_name(code: ErrorCode) -> str:
+    """UNKNOWN_MEMBER_ID is UnknownMemberIdException: so members name it in their reasons to rejoin (KIP-800)."""
+    return "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
+
+
+def truncated(reason: str) -> str:
+    """As it fits into JoinGroup and LeaveGroup."""
+    return reason[:REASON_CHARS_MAX]

@@ -1,0 +1,109 @@
+"""What a member wants to read, as names or as a pattern, and as JoinGroup says it. Pure.
+
+Laws
+    Names stay as they are, known or not; a pattern stands for the topics that are known now and have partitions.
+    Topics and owned partitions are told in order, in version 3, as Java's consumer does (KIP-429, KIP-792, KIP-881).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rota.client.errors import ConfigError
+from rota.client.group.assignors.base import Assignor, MemberSubscription, RebalanceProtocol
+from rota.client.net.metadata import Metadata
+from rota.client.types import TopicPartition
+from rota.protocol import consumer_protocol as wire
+
+Topics = frozenset[str] | re.Pattern[str]
+
+
+def topics_of(wish: Topics, metadata: Metadata, *, exclude_internal: bool) -> frozenset[str]:
+    """The topics that are subscribed to now."""
+    if isinstance(wish, frozenset):
+        return wish
+    return frozenset(
+        topic.name
+        for topic in metadata.topics.values()
+        if topic.partitions and wish.fullmatch(topic.name) and not (exclude_internal and topic.is_internal)
+    )
+
+
+def accepts(wish: Topics, topic: str) -> bool:
+    """Whether an assignment may contain the topic: a leader may know of a topic before this member does."""
+    return topic in wish if isinstance(wish, frozenset) else wish.fullmatch(topic) is not None
+
+
+def grouped(partitions: Iterable[TopicPartition]) -> tuple[wire.TopicPartition, ...]:
+    """By topic, both in order."""
+    return tuple(
+        wire.TopicPartition(topic=topic, partitions=tuple(one.partition for one in of_topic))
+        for topic, of_topic in groupby(sorted(partitions), key=lambda one: one.topic)
+    )
+
+
+def flat(topics: Iterable[wire.TopicPartition]) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(one.topic, partition) for one in topics for partition in one.partitions)
+
+
+def told(
+    topics: Iterable[str], user_data: bytes | None, owned: Iterable[TopicPartition], generation: int, rack: str
+) -> bytes:
+    """A subscription as it goes into JoinGroup."""
+    return wire.encode_subscription(
+        wire.Subscription(
+            topics=tuple(sorted(topics)),
+            user_data=user_data,
+            owned_partitions=grouped(owned),
+            generation_id=generation,
+            rack_id=rack or None,
+        )
+    )
+
+
+def heard(metadata: bytes, instance: str | None) -> MemberSubscription:
+    """A subscription as the leader gets it, of whatever version. Raises DecodeError."""
+    said = wire.decode_subscription(metadata)
+    return MemberSubscription(
+        topics=tuple(said.topics),
+        owned=flat(said.owned_partitions),
+        generation_id=said.generation_id,
+        group_instance_id=instance,
+        rack=said.rack_id,
+        user_data=said.user_data,
+    )
+
+
+Snapshot = dict[str, tuple[int, ...] | None]
+
+
+def snapshot(topics: Iterable[str], metadata: Metadata) -> Snapshot:
+    """What the leader watches: the partitions of each topic, None where nothing is known of it."""
+    return {topic: metadata.partitions(topic) for topic in topics}
+
+
+def difference(before: Snapshot, now: Snapshot) -> str:
+    """What has changed, for the log."""
+
+    def count(seen: Snapshot, topic: str) -> str:
+        partitions = seen[topic]
+        return "unknown" if partitions is None else f"{len(partitions)} partitions"
+
+    changed = [topic for topic in sorted(now) if before[topic] != now[topic]]
+    return "cached metadata has changed: " + "; ".join(
+        f"{topic} from {count(before, topic)} to {count(now, topic)}" for topic in changed
+    )
+
+
+def common_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
+    """The highest that all of them support. Raises ConfigError."""
+    common = frozenset(RebalanceProtocol).intersection(*(assignor.supports for assignor in assignors))
+    if not assignors or not common:
+        names = ", ".join(assignor.name for assignor in assignors)
+        raise ConfigError(
+            f"partition_assignment_strategy: the assignors ({names}) support no rebalance protocol in common; choose "
+            "ones that are all eager, or all cooperative"
+        )
+    return max(common, key=lambda protocol: protocol.value)
