@@ -1,0 +1,329 @@
+"""Batches to brokers: what is ready goes out, what comes back is settled, what fails is sent again or given up.
+
+Laws
+    At most `max_in_flight_requests_per_connection` requests to a broker are without an answer.
+    There is a task for each request under way and for nothing else: one timer says when to look again.
+    A batch goes to a broker only over a connection that stands; what was given up before was certainly not written.
+    A failure that nobody has heard of is kept until `unseen` gives it out, `FAILURES_KEPT_MAX` of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rota.client.config import INT32_MAX, ProducerConfig
+from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable, Unsupported
+from rota.client.log import logger
+from rota.client.net.backoff import wait_ms
+from rota.client.net.cluster import Cluster
+from rota.client.net.targets import AnyNode
+from rota.client.produce.accumulator import NEVER, Accumulator
+from rota.client.produce.answers import Next, doubts, judged, refusal, refused, written
+from rota.client.produce.batch import Batch, Failed, Written
+from rota.client.produce.requests import answers, request, version_max
+from rota.client.produce.sequences import Advice
+from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
+
+FAILURES_KEPT_MAX: Final = 1_000
+
+_log = logger("rota.client.producer")
+
+
+@dataclass(slots=True)
+class Road:
+    """The way to one broker. `version`: of Produce, None while there is no connection that stands."""
+
+    node: int
+    version: int | None = None
+    opens: bool = False
+    failures: int = 0
+    in_flight: int = 0
+
+
+class Sender:
+    """`look()` after something was appended; `freed` is called when memory was given back."""
+
+    def __init__(
+        self, config: ProducerConfig, cluster: Cluster, accumulator: Accumulator, freed: Callable[[], None]
+    ) -> None:
+        self._config, self._cluster, self._accumulator, self._freed = config, cluster, accumulator, freed
+        self._loop = asyncio.get_running_loop()
+        self._roads: dict[int, Road] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._handle: asyncio.Handle | None = None
+        self._identifies = False
+        self._closed = False
+        self._unseen: deque[Batch] = deque(maxlen=FAILURES_KEPT_MAX)
+        self.looks_ms: float = NEVER
+
+    def now_ms(self) -> float:
+        """The loop's time."""
+        return self._loop.time() * 1000
+
+    # ---- when to look
+
+    def look(self) -> None:
+        """Look again when the accumulator is due."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        at = self.looks_ms = self._accumulator.due_ms
+        if at < NEVER and not self._closed:
+            soon = at <= self.now_ms()
+            self._handle = self._loop.call_soon(self.pump) if soon else self._loop.call_at(at / 1000, self.pump, at)
+
+    def pump(self, now_ms: float = 0.0) -> None:
+        """Give up what is late, send what is ready."""
+        if self._closed:
+            return
+        accumulator, now_ms = self._accumulator, max(now_ms, self.now_ms())
+        for batch in accumulator.expired(now_ms):
+            self._expire(batch)
+        self.identify()
+        ready = accumulator.ready(now_ms)
+        for node in ready.nodes:
+            self._feed(node, now_ms)
+        if ready.nodes:
+            ready = accumulator.ready(now_ms)
+        if ready.leaderless:
+            self._cluster.stale()
+            accumulator.due_ms = min(accumulator.due_ms, now_ms + self._config.retry_backoff_max_ms)
+        self.look()
+
+    def _feed(self, node: int, now_ms: float) -> None:
+        road = self._roads.get(node)
+        if road is None:
+            road = self._roads[node] = Road(node)
+        while road.in_flight < self._config.max_in_flight_requests_per_connection:
+            if road.version is None:
+                self._open(road)
+                return
+            batches = self._accumulator.drain(node, now_ms)
+            if not batches:
+                return
+            road.in_flight += 1
+            self._spawn(self._send(road, road.version, batches))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (why := task.exception()) is not None:
+            _log.error("a request of the producer ended in an error of its own", exc_info=why)
+
+    # ---- connections and identity
+
+    def _open(self, road: Road) -> None:
+        if not road.opens:
+            road.opens = True
+            self._spawn(self._opened(road))
+
+    async def _opened(self, road: Road) -> None:
+        try:
+            road.version = await self._cluster.version(road.node, ProduceRequest.KEY)
+            road.failures = 0
+        except Unsupported as why:
+            self._give_up_waiting(why)
+        except KafkaError as why:
+            road.failures += 1
+            self._note(road.node, why)
+            self._cluster.stale()
+            await asyncio.sleep(self._pause_ms(road.failures) / 1000)
+        finally:
+            road.opens = False
+        self.pump()
+
+    def _note(self, node: int, why: KafkaError) -> None:
+        """Remember what keeps a node's batches waiting, for when they expire."""
+        for batch in self._accumulator.incomplete:
+            if batch.queue.leader == node:
+                batch.last_error = why
+
+    def identify(self) -> None:
+        """See to a producer id, when one is needed and none is there."""
+        sequences = self._accumulator.sequences
+        if sequences is not None and sequences.producer is None and not self._identifies:
+            self._identifies = True
+            self._spawn(self._identified())
+
+    async def _identified(self) -> None:
+        try:
+            answer: InitProducerIdResponse = await self._cluster.ask_until(
+                AnyNode(),
+                InitProducerIdRequest(transaction_timeout_ms=INT32_MAX),
+                lambda answer: (answer.error_code,),
+                what="getting a producer id",
+            )
+            if answer.error_code:
+                raise BrokerError(answer.error_code, "getting a producer id")
+            self._accumulator.identify(answer.producer_id, answer.producer_epoch)
+            _log.info("producer id", id=answer.producer_id, epoch=answer.producer_epoch)
+        except TimedOut as why:
+            _log.warning("no producer id yet", why=str(why))
+        except KafkaError as why:
+            self._give_up_waiting(why)
+            await asyncio.sleep(self._config.retry_backoff_max_ms / 1000)
+        finally:
+            self._identifies = False
+        self.pump()
+
+    # ---- one request
+
+    async def _send(self, road: Road, version: int, batches: list[Batch]) -> None:
+        config = self._config
+        asked = request(
+            batches, config.required_acks, config.request_timeout_ms, version, self._cluster.metadata.topic_id
+        )
+        try:
+            answer: ProduceResponse | None = await self._cluster.ask(road.node, asked, version_max=version_max(asked))
+        except KafkaError as why:
+            road.in_flight -= 1
+            road.version = None
+            self._unanswered(batches, why)
+        else:
+            road.in_flight -= 1
+            if answer is None:
+                for batch in batches:
+                    self._accumulator.landed(batch)
+                    self._accumulator.deliver(batch, Written(-1))
+            else:
+                self._answered(road, batches, asked, answer)
+        self._freed()
+        self.pump()
+
+    def _unanswered(self, batches: list[Batch], why: KafkaError) -> None:
+        self._cluster.stale()
+        for batch in batches:
+            batch.doubt, batch.last_error = True, why
+            self._accumulator.landed(batch)
+            if isinstance(why, Unreachable | TimedOut):
+                self._again(batch)
+            else:
+                self._fail(batch, Failed(why, maybe_written=True))
+
+    def _answered(self, road: Road, batches: list[Batch], asked: ProduceRequest, answer: ProduceResponse) -> None:
+        for batch, one in answers(batches, asked, answer):
+            self._accumulator.landed(batch)
+            if one is None:
+                batch.doubt = True
+                batch.last_error = Unreachable(
+                    f"broker {self._broker(road.node)} said nothing of {batch.queue.partition}"
+                )
+                self._again(batch)
+            elif one.error_code == 0:
+                self._accumulator.deliver(batch, written(one))
+            else:
+                self._refused(batch, one, self._broker(road.node))
+
+    def _refused(self, batch: Batch, answer: PartitionProduceResponse, broker: str) -> None:
+        code = answer.error_code
+        batch.last_error = refusal(batch, answer, broker)
+        batch.doubt = batch.doubt or doubts(code)
+        advice = self._accumulator.advise(batch, code)
+        if advice is Advice.GIVE_UP:
+            self._fail(batch, refused(batch, answer, broker))
+            return
+        if advice is not None:
+            _log.info("the broker minds a sequence", partition=str(batch.queue.partition), next=advice.value)
+            self._again(batch, at_once=advice is Advice.RENUMBER)
+            return
+        match judged(code, batch.count):
+            case Next.DELIVERED:
+                self._accumulator.deliver(batch, written(answer))
+            case Next.SPLIT:
+                _log.warning("a batch is too large, split", partition=str(batch.queue.partition), records=batch.count)
+                self._accumulator.split(batch)
+            case Next.GIVE_UP:
+                self._fail(batch, refused(batch, answer, broker))
+            case Next.ELSEWHERE:
+                self._follow(batch, answer)
+                self._again(batch)
+            case Next.AGAIN:
+                self._again(batch)
+
+    def _follow(self, batch: Batch, answer: PartitionProduceResponse) -> None:
+        """Where the broker says that the partition is now (KIP-951); and ask, in any case."""
+        now = answer.current_leader
+        if now is not None and now.leader_id in self._cluster.metadata.brokers:
+            batch.queue.lead(now.leader_id, now.leader_epoch)
+        self._cluster.stale()
+
+    def _again(self, batch: Batch, *, at_once: bool = False) -> None:
+        if batch.attempts > self._config.retries:
+            assert batch.last_error is not None
+            self._fail(batch, Failed(batch.last_error, batch.doubt))
+            return
+        pause = 0.0 if at_once else self._pause_ms(batch.attempts)
+        if batch.outcome is None:
+            _log.debug("once more", partition=str(batch.queue.partition), after_ms=pause, why=str(batch.last_error))
+        self._accumulator.retry(batch, self.now_ms() + pause)
+
+    def _pause_ms(self, failures: int) -> float:
+        config = self._config
+        return wait_ms(failures, config.retry_backoff_ms, config.retry_backoff_max_ms, random.random())
+
+    def _broker(self, node: int) -> str:
+        known = self._cluster.metadata.brokers.get(node)
+        return str(known) if known is not None else str(node)
+
+    # ---- giving up
+
+    def _expire(self, batch: Batch) -> None:
+        last = f"; the last failure: {batch.last_error}" if batch.last_error is not None else ""
+        if batch.queue.leader is None and not last:
+            last = f"; nobody leads {batch.queue.partition}"
+        late = TimedOut(
+            f"{batch.count} records for {batch.queue.partition} were not delivered within "
+            f"{self._config.delivery_timeout_ms} ms (delivery_timeout_ms){last}"
+        )
+        late.__cause__ = batch.last_error
+        self._fail(batch, Failed(late, batch.doubt or self._accumulator.is_on_wire(batch)))
+        self._freed()
+
+    def _give_up_waiting(self, why: KafkaError) -> None:
+        """What no broker has seen yet."""
+        for batch in list(self._accumulator.incomplete):
+            if not batch.attempts:
+                self._fail(batch, Failed(why, maybe_written=False))
+        self._freed()
+
+    def _fail(self, batch: Batch, failed: Failed) -> None:
+        news = batch.outcome is None
+        self._accumulator.fail(batch, failed)
+        if news:
+            _log.warning(
+                "records were not delivered",
+                partition=str(batch.queue.partition),
+                records=batch.count,
+                maybe_written=failed.maybe_written,
+                cause=str(failed.cause),
+            )
+            self._unseen.append(batch)
+
+    def unseen(self) -> Batch | None:
+        """The first failed batch of which somebody has not heard; all of them count as told after that."""
+        first = next((batch for batch in self._unseen if batch.is_unseen), None)
+        self._unseen.clear()
+        return first
+
+    async def stop(self, why: KafkaError) -> None:
+        """End all requests, give up what is not delivered."""
+        self._closed = True
+        if self._handle is not None:
+            self._handle.cancel()
+        for batch in list(self._accumulator.incomplete):
+            self._fail(batch, Failed(why, batch.doubt or self._accumulator.is_on_wire(batch)))
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
