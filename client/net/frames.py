@@ -12,7 +12,7 @@ from typing import Final
 
 LENGTH_BYTES: Final = 4
 FRAME_BYTES_MIN: Final = 4  # a correlation id
-FRAME_BYTES_MAX: Final = 1 << 30  # a fetch is bounded by fetch_max_bytes, but its first batch always comes whole
+FRAME_BYTES_MAX: Final = 0x15 << 24  # 336 MiB: a broker gives 55 MiB at once (its fetch.max.bytes) or one large batch
 _HINTS: Final = {b"HTTP": "an HTTP server", b"\x15\x03": "a TLS listener", b"SSH-": "an SSH server"}
 
 

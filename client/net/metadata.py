@@ -51,6 +51,11 @@ class Metadata:
     controller: int = -1
     brokers: dict[int, BrokerInfo] = field(default_factory=dict)
     topics: dict[str, TopicInfo] = field(default_factory=dict)
+    _names: dict[bytes, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = {topic.id: topic.name for topic in self.topics.values() if any(topic.id)}
+        object.__setattr__(self, "_names", names)
 
     def partitions(self, topic: str) -> tuple[int, ...] | None:
         """The partition numbers in order; None when the topic is not known."""
@@ -73,7 +78,7 @@ class Metadata:
 
     def topic_name(self, topic_id: bytes) -> str | None:
         """The name of a topic, by its id."""
-        return next((topic.name for topic in self.topics.values() if topic.id == topic_id), None)
+        return self._names.get(topic_id)
 
     def same(self, other: Metadata) -> bool:
         """Whether both say the same, whenever they were told."""

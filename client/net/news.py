@@ -144,7 +144,7 @@ class News:
             if waiting is not None and not waiting.done():
                 waiting.set_result(metadata)
         config = self._config
-        pause = wait_ms(self._in_vain, config.retry_backoff_ms, config.retry_backoff_max_ms, random.random())
+        pause = wait_ms(max(self._in_vain, 1), config.retry_backoff_ms, config.retry_backoff_max_ms, random.random())
         self._pause = pause / 1000
 
     def _request(self) -> MetadataRequest:

@@ -17,6 +17,8 @@ PURE = (
     "coordinator/group",
     "coordinator/shard",
     *(f"coordinator/cluster/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
+    *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),
+    *(f"client/net/{name}.py" for name in ("backoff", "frames", "metadata", "targets", "verdicts", "versions")),
     "client/group/assignors",
     *(
         f"client/group/{name}.py"
