@@ -65,7 +65,7 @@ async def test_each_partition_has_its_own_election(pair: Pair, cluster: Cluster,
         replica_election_results=(ReplicaElectionResult(topic="a", partition_result=results),)
     )
     pair.one.on(ElectLeadersRequest, lambda _: answer)
-    with pytest.raises(AdminFailed, match="a-2.*first of the partition's replicas") as failed:
+    with pytest.raises(AdminFailed, match=r"a-2.*first of the partition's replicas") as failed:
         await elect_leaders(cluster, [FIRST, SECOND, THIRD], deadline, unclean=False)
     assert failed.value.done == {FIRST: True, SECOND: False}
     (request,) = pair.asked(ElectLeadersRequest)[0]

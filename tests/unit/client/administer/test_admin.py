@@ -1,0 +1,40 @@
+"""The facade: starting and closing, and what it refuses by itself. What it does is in tests/client/test_admin_*.py."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.administer.conftest import Pair
+from tests.unit.client.net.scripted import eventually
+
+from rota.client.administer.admin import Admin
+from rota.client.config import AdminConfig
+from rota.client.errors import ConfigError, IllegalUse, Unreachable
+
+
+async def test_it_is_started_once_and_closed_as_often_as_you_like(pair: Pair) -> None:
+    admin = Admin.from_properties({"bootstrap.servers": pair.one.address})
+    with pytest.raises(IllegalUse, match="async with"):
+        await admin.list_topics()
+    async with admin:
+        assert await admin.list_topics() == {}
+        with pytest.raises(IllegalUse, match="started before"):
+            await admin.start()
+    await admin.close()
+    assert await eventually(lambda: not pair.one._writers)
+
+
+async def test_nobody_there_is_told_with_the_address() -> None:
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
+        async with Admin(AdminConfig(bootstrap_servers="127.0.0.1:1", default_api_timeout_ms=200)):
+            pass
+
+
+def test_a_wrong_setting_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean bootstrap.servers"):
+        Admin.from_properties({"bootstrap.server": "127.0.0.1:1"})
+
+
+@pytest.mark.parametrize("given", [{}, {"everybody": True, "members": ["m"]}, {"everybody": True, "instances": ["i"]}])
+async def test_somebody_or_everybody_is_removed(given: dict[str, object]) -> None:
+    with pytest.raises(IllegalUse, match="not both, not neither"):
+        await Admin(AdminConfig(bootstrap_servers="127.0.0.1:1")).remove_members("g", **given)  # type: ignore[arg-type]
