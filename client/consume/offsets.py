@@ -46,7 +46,6 @@ __all__ = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", "commit", "committed", "list_o
 
 NAMES_UNTIL: Final = 9  # the last version of OffsetCommit and OffsetFetch that names topics by their names
 ALL_TOPICS_SINCE: Final = 2  # the first version of OffsetFetch that can ask for everything
-LANE: Final = "group"  # beside the heartbeats, not behind somebody's fetch
 MEMBERSHIP_OVER: Final = (
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -76,7 +75,6 @@ async def commit(
         what=f"committing offsets of group {group.group_id}",
         timeout_ms=timeout_ms,
         version_max=None if UUID_ZERO not in names else NAMES_UNTIL,
-        lane=LANE,
     )
     refused = {one: code for one, code in _commit_codes(answer, names).items() if code}
     if refused:
@@ -104,7 +102,6 @@ async def committed(
         timeout_ms=timeout_ms,
         version_max=NAMES_UNTIL,
         version_min=ALL_TOPICS_SINCE if asked is None else 0,
-        lane=LANE,
     )
     refused = {one: code for one, code in _fetch_codes(answer).items() if code}
     if refused:

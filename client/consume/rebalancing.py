@@ -1,0 +1,67 @@
+"""What a consumer does when its partitions change: the hooks that its member calls, within a poll or the end.
+
+Laws
+    C1: before partitions go, what the user was handed of them is committed, if the consumer commits by itself.
+    While `on_revoked` runs the partitions are still there to be committed and asked about; afterwards nothing of them
+    is left: no position, no record that waits.
+    When `on_assigned` runs they are there to be sought; nothing of them was fetched before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rota.client.consume.handed import Handed
+from rota.client.consume.listener import Listener, Partitions
+from rota.client.consume.positions import Positions
+
+
+class Rebalancing:
+    """`rota.client.group.member.Hooks`. `listener` is the subscription's; `commit` the automatic commit, awaited."""
+
+    def __init__(
+        self, positions: Positions, handed: Handed, commit: Callable[[], Awaitable[None]], changed: Callable[[], None]
+    ) -> None:
+        self._positions, self._handed, self._commit, self._changed = positions, handed, commit, changed
+        self.listener = Listener()
+        self.task: asyncio.Task[Any] | None = None  # that runs a callback now
+
+    async def before_rejoin(self) -> None:
+        """Before JoinGroup: the automatic commit."""
+        await self._commit()
+
+    async def revoked(self, partitions: Partitions) -> None:
+        """Still ours: the user is told, then they go."""
+        try:
+            await self._call(self.listener.revoked(partitions))
+        finally:
+            self._drop(partitions)
+
+    async def lost(self, partitions: Partitions) -> None:
+        """No longer ours: nothing of them may be committed, the user is told."""
+        self._handed.forget(partitions)
+        try:
+            await self._call(self.listener.lost(partitions))
+        finally:
+            self._drop(partitions)
+
+    async def assigned(self, owned: Partitions, added: Partitions) -> None:
+        """Ours now: the user may seek before anything is read."""
+        self._handed.forget(self._positions.assigned - set(owned))
+        self._positions.assign(owned)
+        self._changed()
+        await self._call(self.listener.assigned(added))
+
+    async def _call(self, callback: Awaitable[None]) -> None:
+        self.task = asyncio.current_task()
+        try:
+            await callback
+        finally:
+            self.task = None
+
+    def _drop(self, partitions: Partitions) -> None:
+        self._handed.forget(partitions)
+        self._positions.drop(partitions)
+        self._changed()
