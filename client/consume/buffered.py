@@ -20,6 +20,7 @@ from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
     CODEC_BITS,
     LOG_OVERHEAD,
+    MAGIC,
     BatchHeader,
     check_batch,
     read_header,
@@ -29,13 +30,15 @@ from rota.protocol.records.consumed import decode_consumed
 from rota.protocol.records.errors import CorruptBatch
 
 _OFFSET_AND_SIZE: Final = Struct(">qi")
+_OUTLINE: Final = Struct(">qiib6xi")  # base offset, size, leader epoch, magic, last offset delta
 
 
 class Buffered:
     """`take` until `is_done`. `next_offset` is where the reader stands: the offset after the last record given, or
     after what holds no record for it; `leader_epoch` is that of the batch before it, -1 before the first one.
 
-    `aborted` None: read_uncommitted.
+    `end`: (offset, leader epoch) where the next answer will begin, None when that cannot be told. `aborted` None:
+    read_uncommitted. `answer` is the same for all that came in one frame.
     """
 
     __slots__ = (
@@ -47,6 +50,8 @@ class Buffered:
         "_position",
         "_records",
         "_size",
+        "answer",
+        "end",
         "leader_epoch",
         "next_offset",
         "node",
@@ -63,15 +68,17 @@ class Buffered:
         aborted: tuple[AbortedTransaction, ...] | None = None,
         check_crcs: bool = True,
         node: int = -1,
+        answer: int = 0,
         turn: int = 0,
     ) -> None:
         self.partition, self.next_offset, self.leader_epoch = partition, offset, -1
-        self.node, self.turn = node, turn
+        self.node, self.answer, self.turn = node, answer, turn
         self._data, self._size, self._position = data, len(data), 0
         self._aborted = None if aborted is None else Aborted(aborted)
         self._check_crcs = check_crcs
         self._records: list[ConsumerRecord] = []
         self._at = 0
+        self.end = _end(data, offset)
         self._header: BatchHeader | None = None  # of the batch that `_records` are of
 
     @property
@@ -195,6 +202,20 @@ class Buffered:
         return CorruptRecords(
             f"{self.partition} at offset {at}: {why}; to go on without it, seek past it", self.partition, at
         )
+
+
+def _end(data: memoryview | bytes, offset: int) -> tuple[int, int] | None:
+    """The offset behind the last whole batch, and its leader epoch; None when there is none, or no honest one."""
+    at, last, found = 0, len(data) - BATCH_HEADER_BYTES, None
+    while at <= last:
+        base, size, epoch, magic, delta = _OUTLINE.unpack_from(data, at)
+        at += size + LOG_OVERHEAD
+        if at > len(data):
+            break
+        if magic != MAGIC or size < BATCH_HEADER_BYTES - LOG_OVERHEAD or base + delta < offset:
+            return None
+        found = base + delta + 1, epoch
+    return found
 
 
 def _decompressed(header: BatchHeader, raw: bytes) -> bytes:

@@ -1,9 +1,8 @@
 """Fetches from all leaders of the assigned partitions, ahead of the user; a shell around fetch_session.py.
 
 Laws
-    What is buffered is bounded: one answer per broker, nothing is fetched for a partition that still has records
-    waiting or is paused. A broker is asked again when all that it gave was taken, so that no partition waits behind
-    the long poll of another; what a paused partition has waits by itself.
+    What is buffered is bounded: of each broker the answer that is being taken, and the next one, which is fetched
+    meanwhile. Nothing is fetched for a paused partition; what it has waits by itself.
     A record that was taken is never given again, and none is left out, whatever is cancelled when.
     What fails is tried again with growing waits; only what does not pass by itself is told to the user.
 """
@@ -53,6 +52,7 @@ class Fetcher:
         self._timer: asyncio.TimerHandle | None = None
         self._news = asyncio.Event()
         self._woken = False
+        self._answers = 0
         self._unlisten: Callable[[], None] | None = None
 
     @property
@@ -122,25 +122,25 @@ class Fetcher:
 
     def _plan(self, now_ms: int) -> dict[int, Wants]:
         metadata = self._cluster.metadata
-        busy = self._fetches.keys() | self._arrived.nodes()
+        busy = self._fetches.keys() | self._arrived.full_nodes()
         if metadata.brokers and busy.issuperset(metadata.brokers):
             return {}
         plan: dict[int, Wants] = {}
         lost = False
         for partition, position in self._positions.fetchable():
-            if partition in self._arrived or self._pauses.holds(partition, now_ms):
+            place = self._arrived.ahead(partition, position)
+            if place is None or self._pauses.holds(partition, now_ms):
                 continue
             source = self._sources.of(partition, metadata, now_ms)
             if source is None:
                 lost = True
                 self._pauses.failed(partition, now_ms)
             elif source.node not in busy and not self._pauses.holds(source.node, now_ms):
-                assert position.offset is not None, "fetchable"
                 plan.setdefault(source.node, {})[partition] = Want(
-                    position.offset,
+                    place.offset,
                     self._config.max_partition_fetch_bytes,
                     source.leader_epoch,
-                    position.leader_epoch,
+                    place.last_epoch,
                     metadata.topic_id(partition.topic) or UUID_ZERO,
                     position.turn,
                 )
@@ -211,6 +211,7 @@ class Fetcher:
         self._pauses.worked(node)
         if answer.throttle_time_ms > 0:
             self._pauses.pause(node, now_ms, answer.throttle_time_ms)
+        self._answers += 1
         names = {want.topic_id: partition.topic for partition, want in wants.items()}
         for topic in answer.responses:
             name = topic.topic or names.get(topic.topic_id, "")
@@ -218,7 +219,7 @@ class Fetcher:
                 partition = TopicPartition(name, data.partition_index)
                 want = wants.get(partition)
                 if want is not None:
-                    self._judging.judge(node, partition, want, data, now_ms)
+                    self._judging.judge(node, partition, want, data, self._answers, now_ms)
 
     def _refused(self, node: int, wants: Wants, code: int) -> None:
         """The answer as a whole is an error."""
@@ -241,5 +242,5 @@ class Fetcher:
             _log.error("an answer could not be taken in", exc_info=why)
         for partition, want in wants.items():
             position = self._positions.find(partition)
-            if position is not None and position.turn == want.turn and partition not in self._arrived:
+            if position is not None and position.turn == want.turn and not self._arrived.stays(partition):
                 self._arrived.fail(partition, why, want.turn)

@@ -44,13 +44,18 @@ class Judging:
         self._sources, self._pauses, self._cluster = sources, pauses, cluster
         self._hides = config.isolation_level == "read_committed"
 
-    def judge(self, node: int, partition: TopicPartition, want: Want, data: PartitionData, now_ms: int) -> None:
-        """`want` is what the answer is to."""
+    def judge(
+        self, node: int, partition: TopicPartition, want: Want, data: PartitionData, answer: int, now_ms: int
+    ) -> None:
+        """`want` is what the answer is to; `answer` numbers the whole answer."""
         position = self._positions.find(partition)
-        if position is None or (position.turn, position.offset) != (want.turn, want.offset):
+        if position is None or position.turn != want.turn:
             return
-        if partition in self._arrived:
+        place = self._arrived.ahead(partition, position)
+        if place is None or place.offset != want.offset:
             return
+        if (data.error_code or data.diverging_epoch is not None) and self._arrived.stays(partition):
+            return  # it will be asked again from the position itself
         if data.error_code:
             self._refused(node, partition, want, position, data, now_ms)
             return
@@ -73,6 +78,7 @@ class Judging:
                     aborted=(data.aborted_transactions or ()) if self._hides else None,
                     check_crcs=self._config.check_crcs,
                     node=node,
+                    answer=answer,
                     turn=want.turn,
                 )
             )
