@@ -20,6 +20,7 @@ from rota.client.config import ConsumerConfig
 from rota.client.errors import KafkaError
 from rota.client.group import answers, assigning, beating, joining, leading, leaving, notes
 from rota.client.group.assignors.base import Assignor, RebalanceProtocol
+from rota.client.group.assignors.strategies import rebalance_protocol
 from rota.client.group.effects import (
     Arm,
     Ask,
@@ -54,7 +55,7 @@ from rota.client.group.events import (
     Unanswered,
 )
 from rota.client.group.states import TRANSITIONS, MemberState
-from rota.client.group.subscription import Snapshot, Topics, common_protocol, difference, snapshot, topics_of
+from rota.client.group.subscription import Snapshot, Topics, difference, snapshot, topics_of
 from rota.client.net.metadata import Metadata
 from rota.client.types import GroupMetadata, TopicPartition
 from rota.protocol.messages.join_group import JoinGroupResponse
@@ -74,7 +75,7 @@ class Membership:
     def __init__(self, config: ConsumerConfig, assignors: Sequence[Assignor]) -> None:
         self.config = config
         self.assignors = {assignor.name: assignor for assignor in assignors}
-        self.protocol = common_protocol(assignors)
+        self.protocol = rebalance_protocol(assignors)
         self.state = S.DOWN
         self.now_ms = 0
         self.out: list[Effect] = []

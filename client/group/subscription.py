@@ -8,11 +8,10 @@ Laws
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
 
-from rota.client.errors import ConfigError
-from rota.client.group.assignors.base import Assignor, MemberSubscription, RebalanceProtocol
+from rota.client.group.assignors.base import MemberSubscription
 from rota.client.net.metadata import Metadata
 from rota.client.types import TopicPartition
 from rota.protocol import consumer_protocol as wire
@@ -95,15 +94,3 @@ def difference(before: Snapshot, now: Snapshot) -> str:
     return "cached metadata has changed: " + "; ".join(
         f"{topic} from {count(before, topic)} to {count(now, topic)}" for topic in changed
     )
-
-
-def common_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
-    """The highest that all of them support. Raises ConfigError."""
-    common = frozenset(RebalanceProtocol).intersection(*(assignor.supports for assignor in assignors))
-    if not assignors or not common:
-        names = ", ".join(assignor.name for assignor in assignors)
-        raise ConfigError(
-            f"partition_assignment_strategy: the assignors ({names}) support no rebalance protocol in common; choose "
-            "ones that are all eager, or all cooperative"
-        )
-    return max(common, key=lambda protocol: protocol.value)
