@@ -73,7 +73,8 @@ class RecordMetadata:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """Who has a partition. `leader` is a node id, -1 when nobody leads."""
+    """Who has a partition. `leader` is a node id, -1 when nobody leads. `racks`: those of the replicas, where an
+    assignor is told (KIP-881)."""
 
     topic: str
     partition: int
@@ -82,6 +83,7 @@ class PartitionInfo:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline: tuple[int, ...] = ()
+    racks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

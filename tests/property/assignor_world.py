@@ -9,13 +9,21 @@ from rota.client.group.assignors import Assignor, MemberSubscription, RebalanceP
 from rota.client.types import PartitionInfo, TopicPartition
 
 Owned = dict[str, frozenset[TopicPartition]]
+Racks = Callable[[TopicPartition], frozenset[str]]
 ROUNDS_MAX = 10
 
 
-def infos(counts: Mapping[str, int]) -> dict[str, list[PartitionInfo]]:
-    """Topics by name, with so many partitions."""
+def no_racks(partition: TopicPartition) -> frozenset[str]:
+    return frozenset()
+
+
+def infos(counts: Mapping[str, int], racks: Racks = no_racks) -> dict[str, list[PartitionInfo]]:
+    """Topics by name, with so many partitions; `racks(partition)` are those of its replicas."""
     return {
-        name: [PartitionInfo(name, number, 0, 0, (0,), (0,)) for number in range(count)]
+        name: [
+            PartitionInfo(name, number, 0, 0, (0,), (0,), racks=racks(TopicPartition(name, number)))
+            for number in range(count)
+        ]
         for name, count in counts.items()
         if count
     }

@@ -2,7 +2,8 @@
 
 Of n partitions and m members each gets n div m, the first n mod m one more: ten partitions, three members: 0-3 · 4-6 ·
 7-9 (R4). Topics with the same number of partitions and the same subscribers are divided alike, so that one member has
-the same partition numbers of all of them: streams that are joined by key want that.
+the same partition numbers of all of them: streams that are joined by key want that. Where racks count, see
+range_by_rack.py.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from rota.client.group.assignors.base import GroupAssignment, MemberSubscription
 from rota.client.group.assignors.members import by_topic
+from rota.client.group.assignors.range_by_rack import divide, topic_shares
 from rota.client.group.assignors.stateless import Stateless
 from rota.client.types import PartitionInfo, TopicPartition
 
@@ -26,7 +28,14 @@ class RangeAssignor(Stateless):
         self, topics: Mapping[str, Sequence[PartitionInfo]], members: Mapping[str, MemberSubscription]
     ) -> GroupAssignment:
         runs: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
-        for topic, subscribers in by_topic(members).items():
+        subscribers_of = by_topic(members)
+        shares = topic_shares(topics, subscribers_of, members)
+        if any(share.near.count for share in shares):
+            divide(shares)
+            for partition, member_id in sorted(item for share in shares for item in share.taken.items()):
+                runs[member_id].append(partition)
+            return GroupAssignment(runs)
+        for topic, subscribers in subscribers_of.items():
             partitions = [TopicPartition(topic, info.partition) for info in topics.get(topic, ())]
             for member_id, run in zip(subscribers, _runs(partitions, len(subscribers)), strict=True):
                 runs[member_id] += run

@@ -5,6 +5,7 @@ who leads next keeps it. All subscriptions equal: equal.py; different ones: uneq
 
 Laws
     User data that is garbage is no claim.
+    Where racks count (racks.py), a member gives up what is far away from it, for somebody near: it moves more often.
     Between members that have equally good claims to be served first, the member id decides, as in Java.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rota.client.group.assignors.base import GroupAssignment, MemberSubscription, RebalanceProtocol
 from rota.client.group.assignors.claims import Claim, settle
 from rota.client.group.assignors.equal import share_equally
+from rota.client.group.assignors.racks import racks
 from rota.client.group.assignors.unequal import share_unequally
 from rota.client.types import PartitionInfo, TopicPartition
 from rota.protocol.consumer_protocol import TopicPartition as Had
@@ -75,6 +77,7 @@ def share(
     wanted = {topic for member in members.values() for topic in member.topics}
     partitions = [TopicPartition(name, one.partition) for name in sorted(wanted) for one in topics.get(name, ())]
     had = settle(claims, frozenset(partitions))
+    near = racks((one for name in wanted for one in topics.get(name, ())), members)
     if len({frozenset(member.topics) for member in members.values()}) == 1:
-        return share_equally(partitions, had.owned)
-    return share_unequally(partitions, members, had)
+        return share_equally(partitions, had.owned, near)
+    return share_unequally(partitions, members, had, near)

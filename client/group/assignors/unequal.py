@@ -14,22 +14,27 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rota.client.group.assignors.base import MemberSubscription
 from rota.client.group.assignors.claims import Possessions
+from rota.client.group.assignors.racks import NOWHERE, Racks
 from rota.client.types import TopicPartition
 
 Shares = dict[str, list[TopicPartition]]
 
 
 def share_unequally(
-    partitions: Sequence[TopicPartition], members: Mapping[str, MemberSubscription], had: Possessions
+    partitions: Sequence[TopicPartition],
+    members: Mapping[str, MemberSubscription],
+    had: Possessions,
+    near: Racks = NOWHERE,
 ) -> Shares:
     """`partitions`: all that somebody subscribes to."""
-    return _Shares(members, had).divide(partitions)
+    return _Shares(members, had, near).divide(partitions)
 
 
 class _Shares:
     """Who has what, while it is being evened out."""
 
-    def __init__(self, members: Mapping[str, MemberSubscription], had: Possessions) -> None:
+    def __init__(self, members: Mapping[str, MemberSubscription], had: Possessions, near: Racks) -> None:
+        self._near = near
         self._topics = {member_id: frozenset(members[member_id].topics) for member_id in sorted(members)}
         self._takers: dict[str, list[str]] = {}
         for member_id, topics in self._topics.items():
@@ -49,7 +54,11 @@ class _Shares:
         rarest = sorted(partitions, key=lambda one: (len(self._takers[one.topic]), one))
         free = [partition for partition in rarest if partition not in self._owner]
         for partition in free:
-            self._give(partition, self._poorest(partition))
+            if self._near.of_members:
+                self._give_near(partition)
+        for partition in free:
+            if partition not in self._owner:
+                self._give(partition, self._poorest(self._takers[partition.topic]))
         if not self._must_revoke:
             self._even_out(free)
         self._even_out(rarest)
@@ -57,7 +66,7 @@ class _Shares:
 
     def _keep(self, member_id: str, mine: Iterable[TopicPartition]) -> None:
         for partition in mine:
-            if self._fits(partition, member_id):
+            if self._fits(partition, member_id) and self._near.fit(member_id, partition):
                 self._give(partition, member_id)
             else:
                 self._must_revoke = True
@@ -65,9 +74,14 @@ class _Shares:
     def _fits(self, partition: TopicPartition, member_id: str) -> bool:
         return partition.topic in self._topics[member_id]
 
-    def _poorest(self, partition: TopicPartition) -> str:
-        """Who has the fewest of those who could have it; the first by id of several."""
-        return min(self._takers[partition.topic], key=lambda member_id: len(self._held[member_id]))
+    def _give_near(self, partition: TopicPartition) -> None:
+        near = [member_id for member_id in self._takers[partition.topic] if self._near.fit(member_id, partition)]
+        if near:
+            self._give(partition, self._poorest(near))
+
+    def _poorest(self, takers: Sequence[str]) -> str:
+        """Who has the fewest of these; the first of several."""
+        return min(takers, key=lambda member_id: len(self._held[member_id]))
 
     def _even_out(self, partitions: Sequence[TopicPartition]) -> None:
         """Until nothing moves any more."""
@@ -82,7 +96,7 @@ class _Shares:
         if former is not None and len(self._held[former]) < enough:
             self._move(partition, former)
             return True
-        poorest = self._poorest(partition)
+        poorest = self._poorest(self._takers[partition.topic])
         if len(self._held[poorest]) < enough:
             self._move(partition, poorest)
             return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.property.assignor_world import named
 
 from rota.client.group.assignors.equal import share_equally
+from rota.client.group.assignors.racks import Racks
 from rota.client.types import TopicPartition
 
 
@@ -47,3 +48,36 @@ def test_new_partitions_even_out() -> None:
 
 def test_no_partitions() -> None:
     assert share(0, a="", b="") == {"a": "", "b": ""}
+
+
+def near(racks: str, **members: str) -> Racks:
+    """The rack of each partition, and of members."""
+    return Racks(members, {TopicPartition("t", n): frozenset({rack}) for n, rack in enumerate(racks.split())})
+
+
+def by_rack(racks: str, members: dict[str, str], **owned: str) -> dict[str, str]:
+    partitions = [TopicPartition("t", number) for number in range(len(racks.split()))]
+    had = {member_id: [partitions[int(number)] for number in mine.split()] for member_id, mine in owned.items()}
+    made = share_equally(partitions, had, near(racks, **members))
+    return {member_id: named(mine).replace("t:", "") for member_id, mine in made.items()}
+
+
+def test_each_reads_near_by() -> None:
+    assert by_rack("y x y x", {"a": "x", "b": "y"}, a="", b="") == {"a": "1 3", "b": "0 2"}
+
+
+def test_balance_comes_before_racks() -> None:
+    assert by_rack("x x x x", {"a": "x", "b": "y"}, a="", b="") == {"a": "0 1", "b": "2 3"}
+    assert by_rack("x x x y", {"a": "x", "b": "y"}, a="", b="") == {"a": "0 1", "b": "2 3"}
+
+
+def test_one_more_goes_to_who_is_near() -> None:
+    assert by_rack("x y y", {"a": "x", "b": "y"}, a="", b="") == {"a": "0", "b": "1 2"}
+
+
+def test_what_is_far_away_may_move() -> None:
+    assert by_rack("x y x y", {"a": "x", "b": "y"}, a="1 2", b="0 3") == {"a": "0 2", "b": "1 3"}
+
+
+def test_who_has_no_rack_keeps_what_it_has() -> None:
+    assert by_rack("x y x y", {"a": "x"}, a="0 2", b="1 3") == {"a": "0 2", "b": "1 3"}

@@ -6,6 +6,7 @@ from tests.property.assignor_world import infos, named
 
 from rota.client.group.assignors.base import MemberSubscription
 from rota.client.group.assignors.claims import Claim, settle
+from rota.client.group.assignors.racks import Racks
 from rota.client.group.assignors.unequal import share_unequally
 from rota.client.types import TopicPartition
 
@@ -65,3 +66,21 @@ def test_two_members_never_swap_partitions_of_one_topic() -> None:
     before = {"a": "t:0 t:1 t:2 t:3", "b": "t:4 t:5", "c": ""}
     made = share({"t": 6, "u": 2, "v": 3}, a=("t", before["a"]), b=("t u", before["b"]), c=("t v", before["c"]))
     assert not set(parse(before["b"])) & set(parse(made["a"]))
+
+
+def by_rack(a: str, b: str) -> dict[str, str]:
+    """a, in rack x, wants t; b, in rack y, wants t and u: what they had, what they get."""
+    partitions = parse("t:0 t:1 t:2 t:3 u:0")
+    on = dict(zip(partitions, (frozenset(racks) for racks in ("y", "x", "y", "x", "xy")), strict=True))
+    members = {"a": MemberSubscription(("t",)), "b": MemberSubscription(("t", "u"))}
+    had = settle({"a": Claim(parse(a), 1), "b": Claim(parse(b), 1)}, frozenset(partitions))
+    made = share_unequally(partitions, members, had, Racks({"a": "x", "b": "y"}, on))
+    return {member_id: named(mine) for member_id, mine in made.items()}
+
+
+def test_each_reads_near_by() -> None:
+    assert by_rack("", "") == {"a": "t:1 t:3", "b": "t:0 t:2 u:0"}
+
+
+def test_what_is_far_away_may_move() -> None:
+    assert by_rack("t:0 t:1", "t:2 t:3 u:0") == {"a": "t:1 t:3", "b": "t:0 t:2 u:0"}
