@@ -149,6 +149,8 @@ class Member:
         LeaveGroup gets a second more.
         """
         self._refuse_callbacks()
+        if self._abandoned:
+            return
         self._context = contextvars.copy_context()
         self._before_leaving = self._before_leaving or before_leaving
         try:
