@@ -72,8 +72,9 @@ class Case:
 
     @property
     def is_a_draw(self) -> bool:
-        """Whether who is served first decides how much is near, and with that how much is kept."""
-        return bool(self.replicas) and self.has_rivals
+        """Whether who is served first decides how much is near, and with that how much is kept. With different
+        subscriptions Java takes which partition goes back by hash."""
+        return bool(self.replicas) and (self.has_rivals or not self.is_equal)
 
     def kept(self, layout: Layout) -> int:
         return sum(len(layout[member_id].intersection(one.owned)) for member_id, one in self.members.items())
