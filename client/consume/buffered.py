@@ -78,7 +78,7 @@ class Buffered:
         self._check_crcs = check_crcs
         self._records: list[ConsumerRecord] = []
         self._at = 0
-        self.end = _end(data, offset)
+        self.end = outline(data, offset)[1]
         self._header: BatchHeader | None = None  # of the batch that `_records` are of
 
     @property
@@ -204,18 +204,20 @@ class Buffered:
         )
 
 
-def _end(data: memoryview | bytes, offset: int) -> tuple[int, int] | None:
-    """The offset behind the last whole batch, and its leader epoch; None when there is none, or no honest one."""
+def outline(data: memoryview | bytes, offset: int) -> tuple[int, tuple[int, int] | None]:
+    """How many bytes are whole batches, and (the offset behind them, the leader epoch of the last), None when there are
+    none, or no honest ones, for who is at `offset`."""
     at, last, found = 0, len(data) - BATCH_HEADER_BYTES, None
     while at <= last:
         base, size, epoch, magic, delta = _OUTLINE.unpack_from(data, at)
-        at += size + LOG_OVERHEAD
-        if at > len(data):
+        after = at + size + LOG_OVERHEAD
+        if after > len(data):
             break
         if magic != MAGIC or size < BATCH_HEADER_BYTES - LOG_OVERHEAD or base + delta < offset:
-            return None
-        found = base + delta + 1, epoch
-    return found
+            return at, None
+        at, offset = after, base + delta + 1
+        found = offset, epoch
+    return at, found
 
 
 def _decompressed(header: BatchHeader, raw: bytes) -> bytes:
