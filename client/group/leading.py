@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from rota.client.errors import AssignmentFailed
 from rota.client.group import notes
 from rota.client.group.assignors.base import GroupAssignment, MemberSubscription
+from rota.client.group.assignors.racks import with_racks
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import grouped, heard, snapshot
 from rota.client.types import PartitionInfo, TopicPartition
@@ -97,10 +98,11 @@ def _checked(m: Membership, members: Mapping[str, MemberSubscription]) -> GroupA
 
 def _partitions(m: Membership) -> dict[str, tuple[PartitionInfo, ...]]:
     found = {}
+    of_brokers = {broker.id: broker.rack for broker in m.metadata.brokers.values()}
     for topic in sorted(m.group_topics):
         info = m.metadata.topics.get(topic)
         if info is not None and info.partitions:
-            found[topic] = tuple(info.partitions[number] for number in sorted(info.partitions))
+            found[topic] = with_racks((info.partitions[number] for number in sorted(info.partitions)), of_brokers)
     return found
 
 

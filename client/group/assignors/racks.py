@@ -8,7 +8,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rota.client.group.assignors.base import MemberSubscription
 from rota.client.types import PartitionInfo, TopicPartition
@@ -58,3 +58,12 @@ def all_racks(infos: Iterable[PartitionInfo], members: Mapping[str, MemberSubscr
     if not of_members:
         return NOWHERE
     return Racks(of_members, {TopicPartition(info.topic, info.partition): info.racks for info in infos})
+
+
+def with_racks(infos: Iterable[PartitionInfo], of_brokers: Mapping[int, str | None]) -> tuple[PartitionInfo, ...]:
+    """The same, and where the replicas are. All replicas count, also those that lag: they will catch up."""
+
+    def near(info: PartitionInfo) -> frozenset[str]:
+        return frozenset(rack for node in info.replicas if (rack := of_brokers.get(node)) is not None)
+
+    return tuple(replace(info, racks=where) if (where := near(info)) else info for info in infos)

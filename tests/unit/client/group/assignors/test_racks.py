@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.property.assignor_world import infos
 
 from rota.client.group.assignors.base import MemberSubscription
-from rota.client.group.assignors.racks import NOWHERE, Racks, all_racks, racks
-from rota.client.types import TopicPartition
+from rota.client.group.assignors.racks import NOWHERE, Racks, all_racks, racks, with_racks
+from rota.client.types import PartitionInfo, TopicPartition
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 ON = {T0: frozenset({"r1"}), T1: frozenset({"r2"}), T2: frozenset({"r1", "r2"})}
@@ -53,3 +53,10 @@ def test_nowhere_everything_fits() -> None:
     assert NOWHERE.fit("a", T0)
     assert not NOWHERE.near("a", T0)
     assert not NOWHERE.count
+
+
+def test_the_racks_of_a_partition_are_those_of_all_its_replicas() -> None:
+    info, elsewhere = PartitionInfo("t", 0, 1, 5, (1, 2, 3, 9), (1,)), PartitionInfo("t", 1, 3, 5, (3,), (3,))
+    first, second = with_racks([info, elsewhere], {1: "r1", 2: "r2", 3: None})
+    assert first.racks == {"r1", "r2"}
+    assert second is elsewhere
