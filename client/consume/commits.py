@@ -42,10 +42,17 @@ class _Place:
 
 
 class Commits:
-    """`refused(group, code)` is told when the broker's answer ends or shakes the membership."""
+    """`refused(group, code)` is told when the broker's answer ends or shakes the membership, `ended()` when an automatic
+    commit is over."""
 
-    def __init__(self, cluster: Cluster, config: ConsumerConfig, refused: Callable[[GroupMetadata, int], None]) -> None:
-        self._cluster, self._config, self._refused = cluster, config, refused
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        refused: Callable[[GroupMetadata, int], None],
+        ended: Callable[[], None],
+    ) -> None:
+        self._cluster, self._config, self._refused, self._ended = cluster, config, refused, ended
         self._last: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.auto = AutoCommit(
@@ -148,6 +155,7 @@ class Commits:
         if failure is not None:
             self._tell(group, offsets, failure)
         self.auto.ended(now_ms(), again=isinstance(failure, MAY_PASS))
+        self._ended()
 
     def _tell(self, group: GroupMetadata, offsets: Committable, failure: BaseException) -> None:
         _log.warning(

@@ -37,7 +37,7 @@ class Committing(Reading):
 
     def __init__(self, config: ConsumerConfig) -> None:
         super().__init__(config)
-        self._commits = Commits(self._cluster, config, self._commit_refused)
+        self._commits = Commits(self._cluster, config, self._commit_refused, self._look_soon)
         self._committable: Callable[[], Committable] = self._handed.done
         self._member: Member | None = None
         self._topics: frozenset[str] | re.Pattern[str] | None = None  # that are subscribed to
@@ -98,6 +98,9 @@ class Committing(Reading):
 
     async def _commit_before_rejoin(self) -> None:
         await self._commit_now(min(self._config.default_api_timeout_ms, self._config.session_timeout_ms))
+
+    def _look_soon(self) -> None:
+        self._attention = True
 
     def _commit_refused(self, group: GroupMetadata, code: int) -> None:
         if self._member is not None:

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from rota.client.config import ConsumerConfig
+from rota.client.consume.autocommit import NEVER
 from rota.client.consume.commits import now_ms
 from rota.client.consume.committing import Committing
 from rota.client.consume.handed import Batch, Committable, these
@@ -41,6 +42,7 @@ T = TypeVar("T")
 
 LOOK_EVERY_S: Final = 0.005  # at the latest: is there a rebalance, a commit to do, somebody else who wants the loop
 MISSING_LOOK_S: Final = 0.02  # while some positions are not found, others are read
+IDLE_COMMIT_S: Final = 0.1  # while nothing comes, automatic commits are no nearer than that
 CLOSE_MS: Final = 30_000
 Offsets = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 
@@ -281,7 +283,8 @@ class Consumer(Committing):
     async def _wait(self) -> None:
         """Until there may be something to take, or something is due."""
         loop, next_ms = asyncio.get_running_loop(), self._commits.auto.next_ms
-        timer = loop.call_at(next_ms / 1000, self._notice) if next_ms < float("inf") else None
+        at = max(next_ms / 1000, loop.time() + IDLE_COMMIT_S)
+        timer = loop.call_at(at, self._notice) if next_ms != NEVER else None
         try:
             if self._starting.task is not None:
                 await asyncio.wait({self._starting.task}, timeout=MISSING_LOOK_S)
@@ -305,7 +308,7 @@ class Consumer(Committing):
             yield
         finally:
             self._poller = self._patience = None
-            self._look_at = self._time() + LOOK_EVERY_S
+            self._look_at = min(self._time() + LOOK_EVERY_S, self._commits.auto.next_ms / 1000)
             if self._member is not None:
                 self._member.returning()
             self._idle.set()
