@@ -1,1 +1,239 @@
-"""The asyncio client library. It comes with its own release; nothing is exported yet."""
+"""Kafka's client for asyncio: Consumer, Producer, Admin, PartitionReader. Talks to Rota and to Apache Kafka alike.
+
+    async with Producer(ProducerConfig(bootstrap_servers="127.0.0.1:9092")) as producer:
+        await producer.send("topic1", b"hello", key=b"1")
+
+Everything that is public is exported here; docs/CLIENT.md has recipes. A name is loaded when it is first used, so that
+a program pays for what it needs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rota.client.administer.admin import Admin
+    from rota.client.administer.cluster_info import ClusterDescription
+    from rota.client.administer.configs import (
+        ConfigChange,
+        ConfigEntry,
+        ConfigOperation,
+        ConfigResource,
+        ConfigSource,
+        ConfigSynonym,
+        ConfigType,
+        ResourceType,
+    )
+    from rota.client.administer.groups import GroupDescription, GroupListing, MemberDescription
+    from rota.client.administer.lag import PartitionLag
+    from rota.client.administer.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
+    from rota.client.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+    from rota.client.consume.consumer import Consumer
+    from rota.client.consume.listing import EARLIEST, LATEST, MAX_TIMESTAMP
+    from rota.client.consume.reader import Fetched, FetchedRaw, PartitionReader
+    from rota.client.errors import (
+        AdminFailed,
+        AssignmentFailed,
+        BrokerError,
+        BufferFull,
+        CommitFailed,
+        ConfigError,
+        CorruptRecords,
+        DeliveryFailed,
+        FencedInstance,
+        IllegalUse,
+        KafkaError,
+        LogTruncated,
+        NoOffset,
+        OffsetOutOfRange,
+        RebalancedError,
+        RebalanceInProgress,
+        RecordTooLarge,
+        TimedOut,
+        UnknownTopic,
+        Unreachable,
+        Unsupported,
+    )
+    from rota.client.group.assignors.base import Assignor, GroupAssignment, MemberSubscription, RebalanceProtocol
+    from rota.client.group.assignors.cooperative_sticky import CooperativeStickyAssignor
+    from rota.client.group.assignors.original import OriginalAssignor
+    from rota.client.group.assignors.range import RangeAssignor
+    from rota.client.group.assignors.roundrobin import RoundRobinAssignor
+    from rota.client.group.assignors.sticky import StickyAssignor
+    from rota.client.net.metadata import BrokerInfo
+    from rota.client.produce.delivery import Delivery
+    from rota.client.produce.producer import Producer
+    from rota.client.types import (
+        ConsumerRecord,
+        GroupMetadata,
+        Headers,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        PartitionInfo,
+        RecordMetadata,
+        TimestampType,
+        TopicPartition,
+    )
+    from rota.protocol.errors import ErrorCode
+
+_FROM: Final = {
+    "rota.client.administer.admin": ("Admin",),
+    "rota.client.administer.cluster_info": ("ClusterDescription",),
+    "rota.client.administer.configs": (
+        "ConfigChange",
+        "ConfigEntry",
+        "ConfigOperation",
+        "ConfigResource",
+        "ConfigSource",
+        "ConfigSynonym",
+        "ConfigType",
+        "ResourceType",
+    ),
+    "rota.client.administer.groups": ("GroupDescription", "GroupListing", "MemberDescription"),
+    "rota.client.administer.lag": ("PartitionLag",),
+    "rota.client.administer.topics": (
+        "CreatedTopic",
+        "NewPartitions",
+        "NewTopic",
+        "TopicDescription",
+        "TopicListing",
+    ),
+    "rota.client.config": ("AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig"),
+    "rota.client.consume.consumer": ("Consumer",),
+    "rota.client.consume.listing": ("EARLIEST", "LATEST", "MAX_TIMESTAMP"),
+    "rota.client.consume.reader": ("Fetched", "FetchedRaw", "PartitionReader"),
+    "rota.client.errors": (
+        "AdminFailed",
+        "AssignmentFailed",
+        "BrokerError",
+        "BufferFull",
+        "CommitFailed",
+        "ConfigError",
+        "CorruptRecords",
+        "DeliveryFailed",
+        "FencedInstance",
+        "IllegalUse",
+        "KafkaError",
+        "LogTruncated",
+        "NoOffset",
+        "OffsetOutOfRange",
+        "RebalanceInProgress",
+        "RebalancedError",
+        "RecordTooLarge",
+        "TimedOut",
+        "UnknownTopic",
+        "Unreachable",
+        "Unsupported",
+    ),
+    "rota.client.group.assignors.base": ("Assignor", "GroupAssignment", "MemberSubscription", "RebalanceProtocol"),
+    "rota.client.group.assignors.cooperative_sticky": ("CooperativeStickyAssignor",),
+    "rota.client.group.assignors.original": ("OriginalAssignor",),
+    "rota.client.group.assignors.range": ("RangeAssignor",),
+    "rota.client.group.assignors.roundrobin": ("RoundRobinAssignor",),
+    "rota.client.group.assignors.sticky": ("StickyAssignor",),
+    "rota.client.net.metadata": ("BrokerInfo",),
+    "rota.client.produce.delivery": ("Delivery",),
+    "rota.client.produce.producer": ("Producer",),
+    "rota.client.types": (
+        "ConsumerRecord",
+        "GroupMetadata",
+        "Headers",
+        "OffsetAndMetadata",
+        "OffsetAndTimestamp",
+        "PartitionInfo",
+        "RecordMetadata",
+        "TimestampType",
+        "TopicPartition",
+    ),
+    "rota.protocol.errors": ("ErrorCode",),
+}
+_MODULES: Final = {name: module for module, names in _FROM.items() for name in names}
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "MAX_TIMESTAMP",
+    "Admin",
+    "AdminConfig",
+    "AdminFailed",
+    "AssignmentFailed",
+    "Assignor",
+    "BrokerError",
+    "BrokerInfo",
+    "BufferFull",
+    "ClientConfig",
+    "ClusterDescription",
+    "CommitFailed",
+    "ConfigChange",
+    "ConfigEntry",
+    "ConfigError",
+    "ConfigOperation",
+    "ConfigResource",
+    "ConfigSource",
+    "ConfigSynonym",
+    "ConfigType",
+    "Consumer",
+    "ConsumerConfig",
+    "ConsumerRecord",
+    "CooperativeStickyAssignor",
+    "CorruptRecords",
+    "CreatedTopic",
+    "Delivery",
+    "DeliveryFailed",
+    "ErrorCode",
+    "FencedInstance",
+    "Fetched",
+    "FetchedRaw",
+    "GroupAssignment",
+    "GroupDescription",
+    "GroupListing",
+    "GroupMetadata",
+    "Headers",
+    "IllegalUse",
+    "KafkaError",
+    "LogTruncated",
+    "MemberDescription",
+    "MemberSubscription",
+    "NewPartitions",
+    "NewTopic",
+    "NoOffset",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetOutOfRange",
+    "OriginalAssignor",
+    "PartitionInfo",
+    "PartitionLag",
+    "PartitionReader",
+    "Producer",
+    "ProducerConfig",
+    "RangeAssignor",
+    "RebalanceInProgress",
+    "RebalanceProtocol",
+    "RebalancedError",
+    "RecordMetadata",
+    "RecordTooLarge",
+    "ResourceType",
+    "RoundRobinAssignor",
+    "StickyAssignor",
+    "TimedOut",
+    "TimestampType",
+    "TopicDescription",
+    "TopicListing",
+    "TopicPartition",
+    "UnknownTopic",
+    "Unreachable",
+    "Unsupported",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"rota.client has no {name}; it has {', '.join(__all__)}")
+    value = globals()[name] = getattr(import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

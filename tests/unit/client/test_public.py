@@ -1,0 +1,142 @@
+"""What `rota.client` exports: all of it, nothing else, typed and documented. A change here is a change for users."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rota.client
+
+HERE = Path(rota.client.__file__)
+CONSTANTS = {
+    "EARLIEST",
+    "LATEST",
+    "MAX_TIMESTAMP",
+    "Headers",
+    "ConsumerRecord",
+}  # the last: a compiled class has no docstring
+FACADES = {
+    "Consumer": {
+        "assign",
+        "assignment",
+        "beginning_offsets",
+        "close",
+        "commit",
+        "commit_soon",
+        "committed",
+        "end_offsets",
+        "enforce_rebalance",
+        "from_properties",
+        "getmany",
+        "getone",
+        "group",
+        "lag",
+        "offsets_for_times",
+        "partitions_for",
+        "pause",
+        "paused",
+        "position",
+        "resume",
+        "seek",
+        "seek_to_beginning",
+        "seek_to_end",
+        "seek_to_time",
+        "start",
+        "state",
+        "subscribe",
+        "subscription",
+        "topics",
+        "unsubscribe",
+    },
+    "Producer": {"close", "flush", "from_properties", "partitions_for", "send", "send_and_wait", "start"},
+    "Admin": {
+        "alter_configs",
+        "alter_group_offsets",
+        "close",
+        "create_partitions",
+        "create_topics",
+        "delete_group_offsets",
+        "delete_groups",
+        "delete_records",
+        "delete_topics",
+        "describe_cluster",
+        "describe_configs",
+        "describe_groups",
+        "describe_topics",
+        "elect_leaders",
+        "from_properties",
+        "group_lag",
+        "list_group_offsets",
+        "list_groups",
+        "list_offsets",
+        "list_topics",
+        "remove_members",
+        "reset_group_offsets",
+        "start",
+    },
+    "PartitionReader": {
+        "brokers",
+        "fetch",
+        "fetch_raw",
+        "from_properties",
+        "leader",
+        "offset_at",
+        "partitions",
+        "read",
+    },
+    "Delivery": {"add_done_callback", "done", "result"},
+}
+
+
+def declared() -> set[str]:
+    """What a type checker sees."""
+    (block,) = [one for one in ast.parse(HERE.read_text()).body if isinstance(one, ast.If)]
+    return {alias.name for one in block.body if isinstance(one, ast.ImportFrom) for alias in one.names}
+
+
+def test_what_is_exported_is_what_a_type_checker_sees() -> None:
+    assert set(rota.client.__all__) == declared() == set(dir(rota.client)) == set(rota.client._MODULES)
+
+
+@pytest.mark.parametrize("name", rota.client.__all__)
+def test_each_name_is_there_and_documented(name: str) -> None:
+    value = getattr(rota.client, name)
+    assert name in CONSTANTS or inspect.getdoc(value)
+
+
+def test_another_name_is_told_what_there_is() -> None:
+    with pytest.raises(AttributeError, match=r"rota\.client has no Konsumer; it has .*Consumer"):
+        _ = rota.client.Konsumer
+
+
+@pytest.mark.parametrize("name", FACADES)
+def test_a_facade_has_these_methods_typed_and_documented(name: str) -> None:
+    kind = getattr(rota.client, name)
+    public = {one for one in dir(kind) if not one.startswith("_")}
+    assert public == FACADES[name]
+    for one in public:
+        member = inspect.getattr_static(kind, one)
+        called = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        assert inspect.getdoc(called), one
+        untyped = [p.name for p in inspect.signature(called).parameters.values() if p.annotation is p.empty]
+        assert set(untyped) <= {"self", "cls"}, one
+        assert inspect.signature(called).return_annotation is not inspect.Signature.empty, one
+
+
+def test_errors_have_one_root() -> None:
+    errors = [getattr(rota.client, one) for one in rota.client.__all__]
+    for one in errors:
+        if inspect.isclass(one) and issubclass(one, Exception):
+            assert issubclass(one, rota.client.KafkaError)
+
+
+def test_the_package_is_typed_and_light() -> None:
+    assert HERE.with_name("py.typed").exists()
+    code = "import rota.client, sys; print([one for one in sys.modules if one.startswith('rota.client.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
