@@ -77,6 +77,7 @@ class Batch(BatchBuilder):
         "raw_bytes",
         "seen",
         "sequence",
+        "was_whole",
         "write",
     )
 
@@ -93,6 +94,7 @@ class Batch(BatchBuilder):
         self.not_before_ms = created_ms
         self.leader_epoch = -1
         self.doubt = False
+        self.was_whole = False  # it is a part of one that may have been written: a broker would not know it again
         self.last_error: KafkaError | None = None
         self.producer: ProducerId = (-1, -1)
         self.sequence = -1
@@ -157,6 +159,8 @@ class Batch(BatchBuilder):
             parts[-1].count += 1
             parts[-1].charged_bytes += record_bytes(record.key, record.value, record.headers)
         self.parts = tuple(zip(starts, parts, strict=True))
+        for part in parts:
+            part.doubt, part.was_whole, part.last_error = self.doubt, self.doubt, self.last_error
         for index, told in self.listeners:
             part, place = self.place(index)
             part.listeners.append((place, told))

@@ -129,7 +129,8 @@ class Producer:
         queue = route.choose(name, content, partition)
         batch = accumulator.append(queue, timestamp_ms, name, content, fields, size)
         if batch is None:
-            batch = self._begin(route, queue, timestamp_ms, name, content, fields, size)
+            is_free = partition is None
+            batch = self._begin(route, queue, timestamp_ms, name, content, fields, size, is_free=is_free)
         return Delivery(batch, batch.count - 1, timestamp_ms)
 
     async def send_and_wait(
@@ -156,12 +157,14 @@ class Producer:
         value: bytes | None,
         headers: Headers,
         size: int,
+        *,
+        is_free: bool,
     ) -> Batch:
-        """A record that no open batch takes."""
+        """A record that no open batch takes. `is_free`: its partition was not given."""
         assert self._sender is not None
         now_ms = self._sender.now_ms()
         batch = None
-        sticky = queue is route.queue and route.is_sticky(key)
+        sticky = is_free and queue is route.queue and route.is_sticky(key)
         if sticky:
             queue = route.turn(now_ms)
             batch = self._accumulator.append(queue, timestamp_ms, key, value, headers, size)
@@ -196,7 +199,8 @@ class Producer:
         def take() -> Delivery:
             queue = route.choose(key, value, partition)
             batch = self._accumulator.append(queue, timestamp_ms, key, value, headers, size)
-            batch = batch or self._begin(route, queue, timestamp_ms, key, value, headers, size)
+            is_free = partition is None
+            batch = batch or self._begin(route, queue, timestamp_ms, key, value, headers, size, is_free=is_free)
             return Delivery(batch, batch.count - 1, timestamp_ms)
 
         if self._fits(size) and not self._memory.waits:

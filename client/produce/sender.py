@@ -17,18 +17,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rota.client.config import INT32_MAX, ProducerConfig
-from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable, Unsupported
+from rota.client.errors import BrokerError, KafkaError, TimedOut, Unsupported
 from rota.client.log import logger
 from rota.client.net.backoff import wait_ms
 from rota.client.net.cluster import Cluster
 from rota.client.net.targets import AnyNode
 from rota.client.produce.accumulator import NEVER, Accumulator
-from rota.client.produce.answers import Next, doubts, judged, refusal, refused, written
-from rota.client.produce.batch import Batch, Failed, Written
+from rota.client.produce.batch import Batch, Failed
 from rota.client.produce.requests import answers, request, version_max
-from rota.client.produce.sequences import Advice
+from rota.client.produce.settling import After, Settling
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
+from rota.protocol.messages.produce import ProduceRequest, ProduceResponse
 
 FAILURES_KEPT_MAX: Final = 1_000
 
@@ -53,6 +52,7 @@ class Sender:
         self, config: ProducerConfig, cluster: Cluster, accumulator: Accumulator, freed: Callable[[], None]
     ) -> None:
         self._config, self._cluster, self._accumulator, self._freed = config, cluster, accumulator, freed
+        self._settling = Settling(accumulator, config.retries, self._pause_ms)
         self._loop = asyncio.get_running_loop()
         self._roads: dict[int, Road] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,8 +83,7 @@ class Sender:
         if self._closed:
             return
         accumulator, now_ms = self._accumulator, max(now_ms, self.now_ms())
-        for batch in accumulator.expired(now_ms):
-            self._expire(batch)
+        self._tell(self._settling.expire(now_ms))
         self.identify()
         ready = accumulator.ready(now_ms)
         for node in ready.nodes:
@@ -132,21 +131,15 @@ class Sender:
             road.version = await self._cluster.version(road.node, ProduceRequest.KEY)
             road.failures = 0
         except Unsupported as why:
-            self._give_up_waiting(why)
+            self._tell(self._settling.abandon(why, untried=True))
         except KafkaError as why:
             road.failures += 1
-            self._note(road.node, why)
+            self._settling.note(road.node, why)
             self._cluster.stale()
             await asyncio.sleep(self._pause_ms(road.failures) / 1000)
         finally:
             road.opens = False
         self.pump()
-
-    def _note(self, node: int, why: KafkaError) -> None:
-        """Remember what keeps a node's batches waiting, for when they expire."""
-        for batch in self._accumulator.incomplete:
-            if batch.queue.leader == node:
-                batch.last_error = why
 
     def identify(self) -> None:
         """See to a producer id, when one is needed and none is there."""
@@ -170,7 +163,7 @@ class Sender:
         except TimedOut as why:
             _log.warning("no producer id yet", why=str(why))
         except KafkaError as why:
-            self._give_up_waiting(why)
+            self._tell(self._settling.abandon(why, untried=True))
             await asyncio.sleep(self._config.retry_backoff_max_ms / 1000)
         finally:
             self._identifies = False
@@ -188,84 +181,35 @@ class Sender:
         except KafkaError as why:
             road.in_flight -= 1
             road.version = None
-            self._unanswered(batches, why)
+            self._tell(self._settling.unanswered(batches, why, self.now_ms()))
         else:
             road.in_flight -= 1
             if answer is None:
-                for batch in batches:
-                    self._accumulator.landed(batch)
-                    self._accumulator.deliver(batch, Written(-1))
+                self._settling.sent(batches)
             else:
-                self._answered(road, batches, asked, answer)
+                pairs = answers(batches, asked, answer)
+                brokers = self._cluster.metadata.brokers
+                self._tell(self._settling.answered(pairs, self._broker(road.node), brokers, self.now_ms()))
         self._freed()
         self.pump()
 
-    def _unanswered(self, batches: list[Batch], why: KafkaError) -> None:
-        self._cluster.stale()
-        for batch in batches:
-            batch.doubt, batch.last_error = True, why
-            self._accumulator.landed(batch)
-            if isinstance(why, Unreachable | TimedOut):
-                self._again(batch)
-            else:
-                self._fail(batch, Failed(why, maybe_written=True))
-
-    def _answered(self, road: Road, batches: list[Batch], asked: ProduceRequest, answer: ProduceResponse) -> None:
-        for batch, one in answers(batches, asked, answer):
-            self._accumulator.landed(batch)
-            if one is None:
-                batch.doubt = True
-                batch.last_error = Unreachable(
-                    f"broker {self._broker(road.node)} said nothing of {batch.queue.partition}"
-                )
-                self._again(batch)
-            elif one.error_code == 0:
-                self._accumulator.deliver(batch, written(one))
-            else:
-                self._refused(batch, one, self._broker(road.node))
-
-    def _refused(self, batch: Batch, answer: PartitionProduceResponse, broker: str) -> None:
-        code = answer.error_code
-        batch.last_error = refusal(batch, answer, broker)
-        batch.doubt = batch.doubt or doubts(code)
-        advice = self._accumulator.advise(batch, code)
-        if advice is Advice.GIVE_UP:
-            self._fail(batch, refused(batch, answer, broker))
-            return
-        if advice is not None:
-            _log.info("the broker minds a sequence", partition=str(batch.queue.partition), next=advice.value)
-            self._again(batch, at_once=advice is Advice.RENUMBER)
-            return
-        match judged(code, batch.count):
-            case Next.DELIVERED:
-                self._accumulator.deliver(batch, written(answer))
-            case Next.SPLIT:
-                _log.warning("a batch is too large, split", partition=str(batch.queue.partition), records=batch.count)
-                self._accumulator.split(batch)
-            case Next.GIVE_UP:
-                self._fail(batch, refused(batch, answer, broker))
-            case Next.ELSEWHERE:
-                self._follow(batch, answer)
-                self._again(batch)
-            case Next.AGAIN:
-                self._again(batch)
-
-    def _follow(self, batch: Batch, answer: PartitionProduceResponse) -> None:
-        """Where the broker says that the partition is now (KIP-951); and ask, in any case."""
-        now = answer.current_leader
-        if now is not None and now.leader_id in self._cluster.metadata.brokers:
-            batch.queue.lead(now.leader_id, now.leader_epoch)
-        self._cluster.stale()
-
-    def _again(self, batch: Batch, *, at_once: bool = False) -> None:
-        if batch.attempts > self._config.retries:
-            assert batch.last_error is not None
-            self._fail(batch, Failed(batch.last_error, batch.doubt))
-            return
-        pause = 0.0 if at_once else self._pause_ms(batch.attempts)
-        if batch.outcome is None:
-            _log.debug("once more", partition=str(batch.queue.partition), after_ms=pause, why=str(batch.last_error))
-        self._accumulator.retry(batch, self.now_ms() + pause)
+    def _tell(self, after: After) -> None:
+        for text, batch in after.notes:
+            _log.info(text, partition=str(batch.queue.partition), records=batch.count)
+        for batch in after.failed:
+            assert isinstance(batch.outcome, Failed)
+            _log.warning(
+                "records were not delivered",
+                partition=str(batch.queue.partition),
+                records=batch.count,
+                maybe_written=batch.outcome.maybe_written,
+                cause=str(batch.outcome.cause),
+            )
+        self._unseen.extend(after.failed)
+        if after.failed:
+            self._freed()
+        if after.stale:
+            self._cluster.stale()
 
     def _pause_ms(self, failures: int) -> float:
         config = self._config
@@ -275,39 +219,7 @@ class Sender:
         known = self._cluster.metadata.brokers.get(node)
         return str(known) if known is not None else str(node)
 
-    # ---- giving up
-
-    def _expire(self, batch: Batch) -> None:
-        last = f"; the last failure: {batch.last_error}" if batch.last_error is not None else ""
-        if batch.queue.leader is None and not last:
-            last = f"; nobody leads {batch.queue.partition}"
-        late = TimedOut(
-            f"{batch.count} records for {batch.queue.partition} were not delivered within "
-            f"{self._config.delivery_timeout_ms} ms (delivery_timeout_ms){last}"
-        )
-        late.__cause__ = batch.last_error
-        self._fail(batch, Failed(late, batch.doubt or self._accumulator.is_on_wire(batch)))
-        self._freed()
-
-    def _give_up_waiting(self, why: KafkaError) -> None:
-        """What no broker has seen yet."""
-        for batch in list(self._accumulator.incomplete):
-            if not batch.attempts:
-                self._fail(batch, Failed(why, maybe_written=False))
-        self._freed()
-
-    def _fail(self, batch: Batch, failed: Failed) -> None:
-        news = batch.outcome is None
-        self._accumulator.fail(batch, failed)
-        if news:
-            _log.warning(
-                "records were not delivered",
-                partition=str(batch.queue.partition),
-                records=batch.count,
-                maybe_written=failed.maybe_written,
-                cause=str(failed.cause),
-            )
-            self._unseen.append(batch)
+    # ---- the end
 
     def unseen(self) -> Batch | None:
         """The first failed batch of which somebody has not heard; all of them count as told after that."""
@@ -320,8 +232,7 @@ class Sender:
         self._closed = True
         if self._handle is not None:
             self._handle.cancel()
-        for batch in list(self._accumulator.incomplete):
-            self._fail(batch, Failed(why, batch.doubt or self._accumulator.is_on_wire(batch)))
+        self._tell(self._settling.abandon(why))
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -110,7 +110,7 @@ class Sequences:
             return None
         if numbering.numbered[0] is not batch:
             return Advice.RETRY
-        if code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.doubt:
+        if batch.was_whole or (code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.doubt):
             return Advice.GIVE_UP
         numbering.renumbers = True
         return Advice.RENUMBER

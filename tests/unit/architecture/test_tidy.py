@@ -20,6 +20,22 @@ PURE = (
     *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),
     "client/administer/outcomes.py",
     *(f"client/net/{name}.py" for name in ("backoff", "frames", "metadata", "targets", "verdicts", "versions")),
+    *(
+        f"client/produce/{name}.py"
+        for name in (
+            "accumulator",
+            "answers",
+            "batch",
+            "partitioner",
+            "queue",
+            "records",
+            "requests",
+            "route",
+            "sequences",
+            "settling",
+            "sticky",
+        )
+    ),
     "client/group/assignors",
     *(
         f"client/group/{name}.py"
