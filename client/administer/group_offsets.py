@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rota.client.administer.asking import Deadline, settle, settle_where
 from rota.client.administer.groups import coordinator, of_group
-from rota.client.administer.outcomes import Answer, Asked, Outcomes, Place
+from rota.client.administer.outcomes import UNKNOWN, Answer, Asked, Outcomes, Place
 from rota.client.net.cluster import Cluster
 from rota.client.net.targets import Coordinator
 from rota.client.types import OffsetAndMetadata, TopicPartition
@@ -57,7 +57,9 @@ async def list_group_offsets(
     """For each group the given partitions (None where nothing is committed), or all that it has (None). Many groups in
     one request where the broker can do that (KIP-709). Raises AdminFailed."""
     wanted = {group: None if given is None else tuple(dict.fromkeys(given)) for group, given in groups.items()}
-    outcomes = Outcomes[str, Offsets]("reading committed offsets", 9, wanted, of_group, remedies=REMEDIES)
+    outcomes = Outcomes[str, Offsets](
+        "reading committed offsets", 9, wanted, of_group, final=UNKNOWN, remedies=REMEDIES
+    )
 
     def build(names: Sequence[str]) -> OffsetFetchRequest:
         return _fetch_request({name: wanted[name] for name in names})
@@ -88,7 +90,9 @@ async def alter_group_offsets(
     cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], deadline: Deadline
 ) -> None:
     """As a committer outside of group management: the group must have no members. Raises AdminFailed."""
-    outcomes = Outcomes[TopicPartition, None]("setting offsets", 8, offsets, _of(group), remedies=REMEDIES)
+    outcomes = Outcomes[TopicPartition, None](
+        "setting offsets", 8, offsets, _of(group), final=UNKNOWN, remedies=REMEDIES
+    )
 
     def build(keys: Sequence[TopicPartition]) -> OffsetCommitRequest:
         topics = tuple(
@@ -106,7 +110,9 @@ async def delete_group_offsets(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition], deadline: Deadline
 ) -> None:
     """Of topics that no member subscribes to (KIP-496). Raises AdminFailed."""
-    outcomes = Outcomes[TopicPartition, None]("deleting offsets", 47, partitions, _of(group), remedies=REMEDIES)
+    outcomes = Outcomes[TopicPartition, None](
+        "deleting offsets", 47, partitions, _of(group), final=UNKNOWN, remedies=REMEDIES
+    )
 
     def build(keys: Sequence[TopicPartition]) -> OffsetDeleteRequest:
         topics = tuple(

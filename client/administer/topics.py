@@ -123,8 +123,12 @@ async def create_topics(
         made = tuple(_creatable(wanted[name]) for name in names)
         return CreateTopicsRequest(topics=made, timeout_ms=deadline.broker_ms, validate_only=validate_only)
 
+    def read(_: Asked[str], answer: CreateTopicsResponse) -> Iterable[Answer[str, CreatedTopic]]:
+        for one in answer.topics:
+            yield Answer(one.name, one.error_code, _made(one, validate_only), one.error_message)
+
     if wanted:
-        await settle(cluster, Controller(), outcomes, build, _created, deadline)
+        await settle(cluster, Controller(), outcomes, build, read, deadline)
     if wait and not validate_only:
         expected = {name: Expected(_size(wanted[name], made), made.id, name) for name, made in outcomes.done.items()}
         await until_visible(cluster, outcomes, expected, deadline)
@@ -244,11 +248,6 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _created(_: Asked[str], answer: CreateTopicsResponse) -> Iterable[Answer[str, CreatedTopic]]:
-    for one in answer.topics:
-        yield Answer(one.name, one.error_code, _made(one), one.error_message)
-
-
 def _deleted(_: Asked[str | bytes], answer: DeleteTopicsResponse) -> Iterable[Answer[str | bytes, NameAndId]]:
     """Told of the name and of the id: whichever it was asked by counts."""
     for one in answer.responses:
@@ -257,9 +256,11 @@ def _deleted(_: Asked[str | bytes], answer: DeleteTopicsResponse) -> Iterable[An
                 yield Answer(key, one.error_code, (one.name, one.topic_id), one.error_message)
 
 
-def _made(one: CreatableTopicResult) -> CreatedTopic:
+def _made(one: CreatableTopicResult, is_trial: bool) -> CreatedTopic:
+    """A trial is answered with an id, too, which nobody will ever have."""
     configs = {config.name: config.value for config in one.configs or ()}
-    return CreatedTopic(one.name, _id(one.topic_id), one.num_partitions, one.replication_factor, configs)
+    topic_id = None if is_trial else _id(one.topic_id)
+    return CreatedTopic(one.name, topic_id, one.num_partitions, one.replication_factor, configs)
 
 
 def _size(asked: NewTopic, made: CreatedTopic) -> int:

@@ -1,0 +1,141 @@
+"""The offsets of groups: the same answers as librdkafka's AdminClient gets, on both brokers."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import TopicPartition as TheirPartition
+from confluent_kafka.admin import AdminClient
+from tests.client.admin_kit import admin, parts, theirs, told
+from tests.interop.kit import produce_to, unique
+
+from rota.client.administer.admin import Admin
+from rota.client.administer.lag import PartitionLag
+from rota.client.administer.topics import NewTopic
+from rota.client.consume.listing import EARLIEST, MAX_TIMESTAMP
+from rota.client.errors import AdminFailed, KafkaError
+from rota.client.types import OffsetAndMetadata, TopicPartition
+from rota.protocol.errors import ErrorCode
+
+__all__ = ["admin", "theirs"]
+RECORDS = 10
+
+
+@pytest.fixture
+async def filled(bootstrap: str, admin: Admin, topic: str) -> str:
+    """Two partitions; the first has ten records of which two are deleted."""
+    await admin.create_topics([NewTopic(topic, 2)])
+    produce_to(bootstrap, topic, 0, [b"x"] * RECORDS)
+    await admin.delete_records({TopicPartition(topic, 0): 2})
+    return topic
+
+
+async def test_what_one_sets_the_other_reads(admin: Admin, theirs: AdminClient, group: str, filled: str) -> None:
+    first, second = parts(filled, 2)
+    await admin.alter_group_offsets(group, {first: 4, second: OffsetAndMetadata(0, "by hand")})
+    asked = [ConsumerGroupTopicPartitions(group)]
+    seen = told(theirs.list_consumer_group_offsets(asked)[group]).topic_partitions
+    assert sorted((p.partition, p.offset, p.metadata or "") for p in seen) == [(0, 4, ""), (1, 0, "by hand")]
+    other = f"{group}-2"
+    wanted = ConsumerGroupTopicPartitions(other, [TheirPartition(filled, 0, 7)])
+    told(theirs.alter_consumer_group_offsets([wanted])[other])
+    nobody = unique("group")
+    assert await admin.list_group_offsets([group, other, nobody]) == {
+        group: {first: OffsetAndMetadata(4), second: OffsetAndMetadata(0, "by hand")},
+        other: {first: OffsetAndMetadata(7)},
+        nobody: {},
+    }
+
+
+async def test_single_partitions_are_asked_for(admin: Admin, group: str, filled: str) -> None:
+    first, second = parts(filled, 2)
+    await admin.alter_group_offsets(group, {first: 4})
+    nobody = unique("group")
+    assert await admin.list_group_offsets({group: [second, first], nobody: [first]}) == {
+        group: {second: None, first: OffsetAndMetadata(4)},
+        nobody: {first: None},
+    }
+
+
+async def test_a_partition_that_is_not_there_is_told(admin: Admin, group: str, filled: str) -> None:
+    nowhere = TopicPartition(filled, 9)
+    with pytest.raises(AdminFailed) as failed:
+        await admin.alter_group_offsets(group, {nowhere: 1, TopicPartition(filled, 0): 3})
+    assert (list(failed.value.done), failed.value.codes) == (
+        [TopicPartition(filled, 0)],
+        {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
+    )
+
+
+async def test_offsets_are_deleted(admin: Admin, group: str, filled: str) -> None:
+    first, second = parts(filled, 2)
+    await admin.alter_group_offsets(group, {first: 4, second: 0})
+    await admin.delete_group_offsets(group, [first])
+    assert await admin.list_group_offsets([group]) == {group: {second: OffsetAndMetadata(0)}}
+    with pytest.raises(AdminFailed) as failed:
+        await admin.delete_group_offsets(unique("group"), [first])
+    assert failed.value.codes == {ErrorCode.GROUP_ID_NOT_FOUND}
+
+
+async def test_the_lag_of_a_group(admin: Admin, group: str, filled: str) -> None:
+    first, second = parts(filled, 2)
+    await admin.alter_group_offsets(group, {first: 4})
+    assert await admin.group_lag(group) == {first: PartitionLag(4, 2, RECORDS, RECORDS - 4)}
+    gone = TopicPartition(unique("topic"), 0)
+    assert await admin.group_lag(group, [second, gone]) == {
+        second: PartitionLag(None, 0, 0, None),
+        gone: PartitionLag(None, None, None, None),
+    }
+    assert await admin.group_lag(unique("group")) == {}
+
+
+@pytest.mark.parametrize(
+    ("how", "offsets"),
+    [
+        ({"to": "earliest"}, [2, 0]),
+        ({"to": "latest"}, [RECORDS, 0]),
+        ({"offset": 7}, [7, 0]),
+        ({"offset": 0}, [2, 0]),
+        ({"time_ms": 0}, [2, 0]),
+    ],
+    ids=str,
+)
+async def test_a_group_is_reset(admin: Admin, group: str, filled: str, how: dict[str, int], offsets: list[int]) -> None:
+    wanted = dict(zip(parts(filled, 2), offsets, strict=True))
+    assert await admin.reset_group_offsets(group, [filled], **how, dry_run=True) == wanted  # type: ignore[arg-type]
+    assert await admin.list_group_offsets([group]) == {group: {}}
+    assert await admin.reset_group_offsets(group, [filled], **how) == wanted  # type: ignore[arg-type]
+    assert (await admin.list_group_offsets([group]))[group] == {p: OffsetAndMetadata(o) for p, o in wanted.items()}
+
+
+async def test_a_reset_by_time_is_the_first_record_since(bootstrap: str, admin: Admin, group: str, filled: str) -> None:
+    first = TopicPartition(filled, 0)
+    last = (await admin.list_offsets({first: MAX_TIMESTAMP}))[first]
+    assert last is not None
+    since = (await admin.list_offsets({first: last.timestamp}))[first]
+    assert since is not None
+    assert await admin.reset_group_offsets(group, [first], time_ms=last.timestamp) == {first: since.offset}
+    assert await admin.reset_group_offsets(group, [first], time_ms=last.timestamp + 1) == {first: RECORDS}
+
+
+async def test_a_reset_by_so_many_records(admin: Admin, group: str, filled: str) -> None:
+    first, second = parts(filled, 2)
+    await admin.alter_group_offsets(group, {first: 5})
+    assert await admin.reset_group_offsets(group, shift_by=-1) == {first: 4}
+    assert await admin.reset_group_offsets(group, shift_by=100) == {first: RECORDS}
+    with pytest.raises(KafkaError, match="nothing is committed for"):
+        await admin.reset_group_offsets(group, [first, second], shift_by=-1)
+    assert await admin.list_group_offsets([group]) == {group: {first: OffsetAndMetadata(RECORDS)}}
+
+
+async def test_a_topic_that_is_gone_is_in_nobodys_way(admin: Admin, group: str, filled: str) -> None:
+    first = TopicPartition(filled, 0)
+    short = unique("topic")
+    await admin.create_topics([NewTopic(short, 1)])
+    await admin.alter_group_offsets(group, {first: 5, TopicPartition(short, 0): 0})
+    await admin.delete_topics([short])
+    start = (await admin.list_offsets({first: EARLIEST}))[first]
+    assert start is not None
+    assert await admin.reset_group_offsets(group, to="earliest") == {first: start.offset}
+    with pytest.raises(AdminFailed):
+        await admin.reset_group_offsets(group, [short], to="earliest")
