@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.client.admin_kit import admin, parts, theirs, told
+from tests.client.doors import Doors
 
 from rota.client.administer.admin import Admin
 from rota.client.administer.topics import NewTopic
+from rota.client.config import AdminConfig
 from rota.client.errors import AdminFailed
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
 
 __all__ = ["admin", "theirs"]
+DESCRIBE_GROUPS, LIST_GROUPS, CREATE_TOPICS = 15, 16, 19
+QUICK: dict[str, Any] = {
+    "retry_backoff_ms": 10,
+    "retry_backoff_max_ms": 50,
+    "reconnect_backoff_ms": 10,
+    "reconnect_backoff_max_ms": 50,
+}
 
 
 async def test_the_cluster_is_described(admin: Admin, theirs: AdminClient) -> None:
@@ -33,3 +46,65 @@ async def test_where_the_right_replica_leads_no_election_is_needed(admin: Admin,
         await admin.elect_leaders([TopicPartition(topic, 0), TopicPartition(topic, 9)])
     assert failed.value.codes == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert failed.value.done == {TopicPartition(topic, 0): False}
+
+
+# ---- three brokers, some of which fail
+
+
+@pytest.fixture
+async def doors(bootstrap: str) -> AsyncIterator[Doors]:
+    async with Doors(bootstrap) as doors:
+        yield doors
+
+
+@pytest.fixture
+async def before_doors(doors: Doors) -> AsyncIterator[Admin]:
+    async with Admin(AdminConfig(bootstrap_servers=doors.bootstrap, **QUICK)) as admin:
+        yield admin
+
+
+async def test_groups_are_found_where_they_have_moved(
+    doors: Doors, before_doors: Admin, topic: str, group: str
+) -> None:
+    await before_doors.create_topics([NewTopic(topic, 1)])
+    groups = [f"{group}-{number}" for number in range(4)]
+    for name in groups:
+        await before_doors.alter_group_offsets(name, {TopicPartition(topic, 0): 0})
+    for number, name in enumerate(groups):
+        doors.coordinate(name, number % 2 + 1)
+    assert set(await before_doors.list_group_offsets(groups)) == set(groups)
+    told = await before_doors.describe_groups(groups)
+    assert [one.coordinator and one.coordinator.id for one in told.values()] == [1, 2, 1, 2]
+    described_before = doors.asked(DESCRIBE_GROUPS)
+    await before_doors.describe_groups(groups)
+    assert doors.asked(DESCRIBE_GROUPS) - described_before == 2  # one for each coordinator
+
+
+async def test_every_broker_is_asked_for_its_groups(doors: Doors, before_doors: Admin, group: str) -> None:
+    await before_doors.list_groups()
+    assert [doors.asked(LIST_GROUPS, node) for node in (1, 2, 3)] == [1, 1, 1]
+    await doors.vanish(3)
+    with pytest.raises(AdminFailed) as failed:
+        await before_doors.list_groups(timeout_ms=300)
+    assert (sorted(failed.value.done), list(failed.value.failed)) == ([1, 2], [3])
+
+
+async def test_a_creation_whose_answer_is_lost_is_found_to_be_done(
+    doors: Doors, before_doors: Admin, topic: str
+) -> None:
+    lost = doors.close(CREATE_TOPICS, after=True)
+    with pytest.raises(AdminFailed) as failed:
+        await before_doors.create_topics([NewTopic(topic, 1)])
+    assert lost.hits == 1
+    assert failed.value.codes == {ErrorCode.TOPIC_ALREADY_EXISTS}
+
+
+async def test_a_call_that_is_cancelled_harms_no_other(doors: Doors, before_doors: Admin) -> None:
+    held = doors.hold(LIST_GROUPS, times=None)
+    listing = asyncio.create_task(before_doors.list_groups())
+    await held.met(3)
+    listing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listing
+    held.end()
+    await before_doors.list_groups()
