@@ -101,20 +101,18 @@ class Producer:
     ) -> Delivery:
         """Put a record on its way; the Delivery tells, when awaited, where it went.
 
-        `timestamp_ms`: since the epoch; None: now. `partition` None: by the key, or in turns. Waits at most
-        `max_block_ms` for the topic's partitions and for room in `buffer_memory`. Raises RecordTooLarge, BufferFull,
-        TimedOut (no such topic or partition), IllegalUse (closed, text instead of bytes), BrokerError (a name that
-        no topic may have).
+        `timestamp_ms` None: now. `partition` None: by the key, or in turns. Waits for the topic's partitions and for
+        room in `buffer_memory`, `max_block_ms` at most. Raises RecordTooLarge, BufferFull, TimedOut (no such topic or
+        partition), BrokerError (a name that no topic may have), IllegalUse (closed; text instead of bytes).
         """
         content = value if type(value) is bytes else plain_bytes("value", value)
         name = key if type(key) is bytes else plain_bytes("key", key)
         fields = plain_headers(headers) if headers else ()
         if timestamp_ms is None:
             timestamp_ms = int(time.time() * 1000)
+        size = RECORD_OVERHEAD_BYTES_MAX + (len(content) if content else 0) + (len(name) if name else 0)
         if fields:
             size = record_bytes(name, content, fields)
-        else:
-            size = RECORD_OVERHEAD_BYTES_MAX + (len(content) if content else 0) + (len(name) if name else 0)
         route = self._routes.get(topic)
         accumulator = self._accumulator
         if (
