@@ -1,0 +1,94 @@
+"""A batch query: what there was between two offsets when it was planned.
+
+Laws
+    The plan is made once, on the driver; what the tasks read is what the plan says, whatever is written meanwhile.
+    Filters narrow the plan before anything is read, and never leave out a row that they let through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+
+from rota.client.types import TopicPartition
+from rota.spark_connector import edges
+from rota.spark_connector.broker import Brokers
+from rota.spark_connector.filters import Narrowing, narrowed
+from rota.spark_connector.offsets import OffsetRange, Offsets, ranges
+from rota.spark_connector.options import ReadOptions
+from rota.spark_connector.plan import pieces
+from rota.spark_connector.read import read
+
+
+class Piece(InputPartition):
+    """What one task reads: offsets of one partition."""
+
+    def __init__(self, piece: OffsetRange) -> None:
+        super().__init__(piece)
+        self.piece = piece
+
+
+class RotaReader(DataSourceReader):
+    """The driver plans with it; pickled, each task reads with it."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._narrowing = Narrowing()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # Spark's name
+        """Take what the ranges keep by themselves; the rest stays with Spark."""
+        self._narrowing, rest = narrowed(filters)
+        return rest
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The pieces to read. Raises OptionError, DataLost, KafkaError."""
+        asked = Brokers(self._options.client)
+        try:
+            whole = self._ranges(asked)
+        finally:
+            asked.close()
+        told = self._options
+        cut = pieces(whole, partitions_min=told.min_partitions, records_max=told.max_records_per_partition)
+        return [Piece(one) for one in cut]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of one piece as Arrow batches."""
+        assert isinstance(partition, Piece)
+        return read(partition.piece, self._options)
+
+    def _ranges(self, asked: Brokers) -> list[OffsetRange]:
+        partitions = asked.partitions(self._options.topics)
+        start = edges.starts(self._options, partitions, asked)
+        end = edges.ends(self._options, partitions, asked)
+        kept = [self._narrowing.cut(one) for one in ranges(start, end)]
+        return self._after_time([one for one in kept if one.length > 0], asked)
+
+    def _after_time(self, kept: list[OffsetRange], asked: Brokers) -> list[OffsetRange]:
+        """A filter on the timestamp: what lies before the first record of that time is not read."""
+        if self._narrowing.time_ms is None or not kept:
+            return kept
+        times = dict.fromkeys((one.of for one in kept), self._narrowing.time_ms)
+        found = asked.at_times(times)
+        return [one for one in (_from(one, found[one.of]) for one in kept) if one.length > 0]
+
+
+def _from(one: OffsetRange, first: int | None) -> OffsetRange:
+    start = one.end if first is None else min(max(one.start, first), one.end)
+    return OffsetRange(one.topic, one.partition, start, one.end)
+
+
+def planned(start: Offsets, end: Offsets, options: ReadOptions) -> list[InputPartition]:
+    """The pieces of a micro-batch."""
+    return [
+        Piece(one)
+        for one in pieces(
+            ranges(start, end), partitions_min=options.min_partitions, records_max=options.max_records_per_partition
+        )
+    ]
+
+
+def unknown_in(start: Offsets, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """Those that have appeared since."""
+    return tuple(one for one in partitions if one not in start)

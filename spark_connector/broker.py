@@ -1,0 +1,122 @@
+"""The driver's questions to the brokers, asked and answered in turn: a synchronous face over the asyncio client.
+
+Laws
+    One loop and one client for each reader, made when they are first needed, so that a reader can be pickled before.
+    Nothing runs between two questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+from rota.client.config import ConsumerConfig
+from rota.client.consume.offsets import EARLIEST, LATEST, commit, committed, list_offsets
+from rota.client.errors import UnknownTopic
+from rota.client.net.cluster import Cluster
+from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from rota.protocol.errors import ErrorCode
+from rota.spark_connector.offsets import Offsets
+from rota.spark_connector.options import Topics
+
+T = TypeVar("T")
+
+
+class Brokers:
+    """`client` are the client's settings by Kafka's names. `close()` when the query is over."""
+
+    def __init__(self, client: Mapping[str, str]) -> None:
+        self._client = dict(client)
+        self._runner: asyncio.Runner | None = None
+        self._cluster: Cluster | None = None
+        self._config = ConsumerConfig.from_properties(self._client)
+
+    def __getstate__(self) -> dict[str, str]:
+        return self._client
+
+    def __setstate__(self, client: dict[str, str]) -> None:
+        Brokers.__init__(self, client)
+
+    def partitions(self, topics: Topics) -> tuple[TopicPartition, ...]:
+        """Every partition that the query reads now. Raises UnknownTopic, TimedOut, Unreachable."""
+        return self._run(self._partitions(topics))
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Where the logs begin."""
+        return self._listed(dict.fromkeys(partitions, EARLIEST))
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Where they end, for this isolation level."""
+        return self._listed(dict.fromkeys(partitions, LATEST))
+
+    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset at or after a time in ms; None when there is none."""
+        found = self._run(self._list(times))
+        return {one: None if at is None else at.offset for one, at in found.items()}
+
+    def committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """Where the group stands; None where it has committed nothing."""
+        found = self._run(self._committed(group, tuple(partitions)))
+        return {one: None if at is None else at.offset for one, at in found.items()}
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
+        """As a simple consumer. Raises KafkaError: another consumer may be a member of the group."""
+        self._run(self._commit(group, {one: OffsetAndMetadata(at, note) for one, at in offsets.items()}))
+
+    def close(self) -> None:
+        """Let go of connections and loop; a question asked later opens them again."""
+        runner, cluster, self._runner, self._cluster = self._runner, self._cluster, None, None
+        if runner is not None:
+            with runner:
+                if cluster is not None:
+                    runner.run(cluster.close())
+
+    def _run(self, question: Coroutine[Any, Any, T]) -> T:
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(question)
+
+    async def _asked(self) -> Cluster:
+        if self._cluster is None:
+            cluster = Cluster(self._config)
+            await cluster.start()
+            self._cluster = cluster
+        return self._cluster
+
+    async def _partitions(self, topics: Topics) -> tuple[TopicPartition, ...]:
+        cluster = await self._asked()
+        if topics.assigned is not None:
+            return topics.assigned
+        cluster.want(topics.names)
+        metadata = await cluster.refresh()
+        if topics.names is not None:
+            names: Iterable[str] = topics.names
+        else:
+            pattern = re.compile(topics.pattern or "")
+            names = [one for one, info in metadata.topics.items() if not info.is_internal and pattern.fullmatch(one)]
+        found: list[TopicPartition] = []
+        for name in sorted(names):
+            numbers = metadata.partitions(name)
+            if numbers is None:
+                raise UnknownTopic(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    "looking for partitions",
+                    topic=name,
+                    remedy="Create it first.",
+                )
+            found += [TopicPartition(name, number) for number in numbers]
+        return tuple(found)
+
+    async def _list(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
+        return await list_offsets(await self._asked(), times, isolation_level=self._config.isolation_level)
+
+    def _listed(self, times: Mapping[TopicPartition, int]) -> Offsets:
+        return {one: at.offset for one, at in self._run(self._list(times)).items() if at is not None}
+
+    async def _committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
+        return await committed(await self._asked(), GroupMetadata(group), partitions)
+
+    async def _commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        await commit(await self._asked(), GroupMetadata(group), offsets)

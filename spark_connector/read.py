@@ -1,0 +1,162 @@
+"""What a task does: one piece of a partition, fetched and decoded into Arrow batches.
+
+Laws
+    The rows are the records with offsets start … end-1 that a consumer of this isolation level may see, in order.
+    The next fetch is under way while Spark works on the last batch.
+    A task holds at most two answers and one Arrow batch, whatever the length of the piece.
+    Offsets that are gone when the task comes are lost data: an error that says which, or, with failOnDataLoss=false, a
+    warning and what there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from rota.client.config import ConsumerConfig
+from rota.client.consume.aborted import Aborted
+from rota.client.consume.reader import FetchedRaw, PartitionReader
+from rota.client.errors import OffsetOutOfRange
+from rota.client.log import logger
+from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, Codec, check_batch, headers
+from rota.protocol.records.codecs import decompress
+from rota.protocol.records.columns import Columns
+from rota.spark_connector.arrow import record_batch
+from rota.spark_connector.edges import REMEDY
+from rota.spark_connector.errors import DataLost
+from rota.spark_connector.offsets import OffsetRange
+from rota.spark_connector.options import ReadOptions
+from rota.spark_connector.schema import arrow_schema
+
+BATCH_BYTES: Final = 4 << 20  # of an Arrow batch, about
+BATCH_ROWS: Final = 65_536
+FETCH_BYTES: Final = 8 << 20
+_log = logger("rota.spark")
+
+
+def read(piece: OffsetRange, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of a piece. Raises DataLost, KafkaError."""
+    schema = arrow_schema(include_headers=options.include_headers)
+    with asyncio.Runner() as runner:
+        fetches = Fetches(piece, options)
+        runner.run(fetches.start())
+        try:
+            columns = Columns(options.include_headers)
+            while (answer := runner.run(fetches.next())) is not None:
+                decoded = Decoding(answer, piece, options)
+                while decoded.into(columns):
+                    yield record_batch(piece.topic, piece.partition, columns, schema)
+                    columns = Columns(options.include_headers)
+            if columns.count:
+                yield record_batch(piece.topic, piece.partition, columns, schema)
+        finally:
+            runner.run(fetches.close())
+
+
+class Fetches:
+    """The answers that cover a piece, one ahead."""
+
+    def __init__(self, piece: OffsetRange, options: ReadOptions) -> None:
+        config = ConsumerConfig.from_properties(options.client)
+        self._bytes = fetch_bytes(options.client, config)
+        self._reader = PartitionReader(config, isolation_level=config.isolation_level)
+        self._piece, self._options = piece, options
+        self._offset = piece.start
+        self._ahead: asyncio.Task[FetchedRaw | None] | None = None
+
+    async def start(self) -> None:
+        await self._reader.__aenter__()
+
+    async def close(self) -> None:
+        if self._ahead is not None:
+            self._ahead.cancel()
+            await asyncio.gather(self._ahead, return_exceptions=True)
+        await self._reader.__aexit__(None, None, None)
+
+    async def next(self) -> FetchedRaw | None:
+        """The next answer with batches; None behind the end of the piece. Raises DataLost, KafkaError."""
+        found = await (self._ahead or self._fetch())
+        self._ahead = asyncio.create_task(self._fetch())
+        await asyncio.sleep(0)  # its request is written before Spark has the thread
+        return found
+
+    async def _fetch(self) -> FetchedRaw | None:
+        while self._offset < self._piece.end:
+            try:
+                found = await self._reader.fetch_raw(self._piece.of, self._offset, max_bytes=self._bytes)
+            except OffsetOutOfRange as gone:
+                await self._lost(gone)
+                continue
+            if found.next_offset > self._offset:
+                self._offset = found.next_offset
+                return found
+            if found.high_watermark >= 0 and found.high_watermark < self._piece.end:
+                await self._lost(None)
+        return None
+
+    async def _lost(self, gone: OffsetOutOfRange | None) -> None:
+        """Records that the plan counted on are not there: go on behind them, or say so."""
+        first, last = await self._reader.offset_at(self._piece.of, -2), await self._reader.offset_at(self._piece.of, -1)
+        missing = f"offsets {self._offset}-{self._piece.end - 1} of {self._piece.of}; its log has {first}-{last - 1}"
+        if self._options.fail_on_data_loss:
+            raise DataLost(f"records are gone that the query had to read: {missing}. {REMEDY}") from gone
+        _log.warning("Records are gone that the query had to read", missing=missing)
+        self._offset = first if first > self._offset else self._piece.end
+
+
+class Decoding:
+    """The batches of one answer, put into columns until those are large enough."""
+
+    def __init__(self, answer: FetchedRaw, piece: OffsetRange, options: ReadOptions) -> None:
+        self._data = bytes(answer.batches)
+        self._batches = headers(self._data)
+        self._piece = piece
+        committed = options.client.get("isolation.level") == "read_committed"
+        self._aborted = Aborted(answer.aborted) if committed else None
+        self._checks = options.client.get("check.crcs", "true").lower() != "false"
+
+    def into(self, columns: Columns) -> bool:
+        """True when the columns are full; False when the answer is used up. Raises CorruptBatch."""
+        for position, header in self._batches:
+            if header.base_offset >= self._piece.end:
+                return False
+            if self._checks:
+                check_batch(self._data, position, header, compacted=True)
+            if self._is_seen(position, header):
+                self._add(columns, position, header)
+                if columns.size_bytes >= BATCH_BYTES or columns.count >= BATCH_ROWS:
+                    return True
+        return False
+
+    def _is_seen(self, position: int, header: BatchHeader) -> bool:
+        if header.is_control:
+            if self._aborted is not None:
+                self._aborted.marked(header, self._data[position : position + header.size_bytes])
+            return False
+        return self._aborted is None or not self._aborted.hides(header)
+
+    def _add(self, columns: Columns, position: int, header: BatchHeader) -> None:
+        data, start, end = self._data, position + BATCH_HEADER_BYTES, position + header.size_bytes
+        if header.codec is not Codec.NONE:
+            with memoryview(data) as view:
+                data = decompress(header.codec, view[start:end])
+            start, end = 0, len(data)
+        columns.add_batch(
+            data,
+            start,
+            end,
+            header.count,
+            header.base_offset,
+            header.base_timestamp,
+            header.max_timestamp if header.is_log_append_time else None,
+            self._piece.start,
+            self._piece.end,
+        )
+
+
+def fetch_bytes(client: Mapping[str, str], config: ConsumerConfig) -> int:
+    """How much one fetch may bring: what the user says, or more than a consumer asks for, as nobody shares the task."""
+    return config.max_partition_fetch_bytes if "max.partition.fetch.bytes" in client else FETCH_BYTES
