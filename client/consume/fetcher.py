@@ -155,7 +155,8 @@ class Fetcher:
             self._timer = None
         until = self._pauses.next_end(self._now_ms())
         if until is not None and self._loop is not None:
-            self._timer = self._loop.call_at(until / 1000, self._look)
+            # a whole number of ms, rounded down, must not be reached before its time
+            self._timer = self._loop.call_at((until + 1) / 1000, self._look)
 
     def _now_ms(self) -> int:
         assert self._loop is not None, "started"
