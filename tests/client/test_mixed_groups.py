@@ -1,0 +1,145 @@
+"""One group of Rota's own consumers, librdkafka's (or aiokafka's) and Java's: whoever leads, all understand it.
+
+librdkafka has no `sticky`, aiokafka no `cooperative-sticky`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from tests.client.java_members import JavaMember, JavaMembers
+from tests.client.rota_member import RotaMember
+from tests.interop.clients import CLIENTS
+from tests.interop.java_kit import needs_java
+from tests.interop.kit import create_topic, produce, until
+from tests.interop.layouts import until_sizes
+from tests.interop.members import Member, Settings
+
+Join = Callable[..., Member]
+STRANGER = {
+    "range": "confluent-kafka",
+    "roundrobin": "confluent-kafka",
+    "sticky": "aiokafka",
+    "cooperative-sticky": "confluent-kafka",
+}
+JAVA = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
+STICKY = ("sticky", "cooperative-sticky")
+EVERY = pytest.mark.parametrize("assignor", STRANGER)
+PARTITIONS = 6
+
+
+def with_java(test: Callable[..., None]) -> Callable[..., None]:
+    for mark in needs_java:
+        test = mark(test)
+    return test
+
+
+@pytest.fixture
+def join(bootstrap: str) -> Iterator[Join]:
+    """`join(client, group=…, topics=…)`; what still lives in the end is closed."""
+    members: list[Member] = []
+
+    def start(client: str, **settings: Any) -> Member:
+        make = RotaMember if client == "rota" else CLIENTS[client]
+        members.append(make(bootstrap, Settings(auto_commit=True, **settings)))
+        return members[-1]
+
+    yield start
+    for member in members:
+        member.stop()
+    for member in members:
+        member.close()
+
+
+@pytest.fixture(scope="session")
+def javas() -> Iterator[JavaMembers]:
+    """One Java for all members of all groups."""
+    members = JavaMembers()
+    yield members
+    members.close()
+
+
+def owned(members: Sequence[Member | JavaMember]) -> list[set[int]]:
+    return [set(member.partitions) for member in members]
+
+
+def until_shared(members: Sequence[Member | JavaMember]) -> list[set[int]]:
+    """Wait until everybody has an equal share, and each partition one owner. Who has what."""
+    until_sizes(members, *[PARTITIONS // len(members)] * len(members))  # type: ignore[arg-type]
+    return owned(members)
+
+
+def kept(before: Sequence[set[int]], now: Sequence[set[int]]) -> int:
+    return sum(len(mine & still) for mine, still in zip(before, now, strict=True))
+
+
+def until_read(members: Sequence[Member | JavaMember], count: int) -> None:
+    """Wait until so many records have been read by all together, none of them twice."""
+
+    def values() -> list[bytes | None]:
+        return [value for member in members for value in member.values]
+
+    until(lambda: len(values()) >= count, f"{count} records")
+    assert sorted(values(), key=str) == sorted((b"%d" % number for number in range(count)), key=str)
+
+
+@EVERY
+@pytest.mark.parametrize("leads", ["ours", "theirs"])
+def test_ours_and_theirs_share_a_group(bootstrap: str, join: Join, group: str, assignor: str, leads: str) -> None:
+    """The first one leads; when it closes, another one must."""
+    topic = create_topic(bootstrap, PARTITIONS)
+    clients = ("rota", STRANGER[assignor], "rota") if leads == "ours" else (STRANGER[assignor], "rota", "rota")
+    members: list[Member] = []
+    layouts: list[list[set[int]]] = []
+    for client in clients:
+        members.append(join(client, group=group, topics=[topic], assignors=[assignor]))
+        layouts.append(until_shared(members))
+    produce(bootstrap, topic, [b"%d" % number for number in range(12)])
+    until_read(members, 12)
+    if assignor == "cooperative-sticky":
+        assert not any(gone & member.owned for member in members for gone in member.lost)
+    leader = members.pop(0)
+    leader.close()
+    after = until_shared(members)
+    produce(bootstrap, topic, [b"%d" % number for number in range(12, 24)])
+    until_read([leader, *members], 24)
+    if assignor in STICKY:
+        assert kept(layouts[0], layouts[1][:1]) == 3
+        assert kept(layouts[1], layouts[2][:2]) == 4
+        assert kept(layouts[2][1:], after) == 4
+
+
+@with_java
+@EVERY
+def test_java_follows_ours_and_ours_follow_java(
+    bootstrap: str, join: Join, javas: JavaMembers, group: str, assignor: str
+) -> None:
+    """Ours leads and Java follows; ours goes, so Java leads; another one of ours and a stranger follow."""
+    topic = create_topic(bootstrap, PARTITIONS)
+    ours = {"group": group, "topics": [topic], "assignors": [assignor]}
+    first = join("rota", **ours)
+    until_shared([first])
+    java = javas.join(bootstrap, group, topic, JAVA[assignor])
+    until_shared([first, java])
+    produce(bootstrap, topic, [b"%d" % number for number in range(12)])
+    until_read([first, java], 12)
+    first.close()
+    until_shared([java])
+    second = join("rota", **ours)
+    two = until_shared([java, second])
+    third = join(STRANGER[assignor], **ours)
+    three = until_shared([java, second, third])
+    produce(bootstrap, topic, [b"%d" % number for number in range(12, 24)])
+    until_read([first, java, second, third], 24)
+    java.close()
+    rest = until_shared([second, third])
+    if assignor in STICKY:
+        assert kept(two, three[:2]) == 4
+        assert kept(three[1:], rest) == 4
