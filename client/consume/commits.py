@@ -42,8 +42,8 @@ class _Place:
 
 
 class Commits:
-    """`refused(group, code)` is told when the broker's answer ends or shakes the membership, `ended()` when an automatic
-    commit is over."""
+    """`refused(group, code)` is told when the broker's answer ends or shakes the membership, `ended()` when an
+    automatic commit is over."""
 
     def __init__(
         self,
