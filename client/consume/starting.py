@@ -18,7 +18,7 @@ from rota.client.config import ConsumerConfig, reset_after_ms
 from rota.client.consume.listing import EARLIEST, LATEST, Found, each_offset
 from rota.client.consume.offsets import committed
 from rota.client.consume.positions import Positions
-from rota.client.errors import NoOffset, TimedOut, Unreachable
+from rota.client.errors import BrokerError, NoOffset, TimedOut, UnknownTopic, Unreachable
 from rota.client.log import logger
 from rota.client.net.cluster import Cluster
 from rota.client.types import GroupMetadata, TopicPartition
@@ -83,7 +83,7 @@ class Starting:
         if self.task is task:
             self.task = None
         failure = None if task.cancelled() else task.exception()
-        if isinstance(failure, TimedOut | Unreachable):
+        if failure is not None and _may_pass(failure):
             _log.warning("positions were not found yet", partitions=_listed(self._sought), error=str(failure))
         elif failure is not None:
             self._failure = failure
@@ -147,6 +147,13 @@ class Starting:
         self._positions.seek(one, offset, leader_epoch)
         self._found()
         return True
+
+
+def _may_pass(failure: BaseException) -> bool:
+    """Whether looking again, with the next poll, may find them. A topic that is not there is told."""
+    if isinstance(failure, BrokerError):
+        return failure.is_retriable and not isinstance(failure, UnknownTopic)
+    return isinstance(failure, TimedOut | Unreachable)
 
 
 def time_of(way: str) -> int:
