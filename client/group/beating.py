@@ -103,7 +103,7 @@ def coordinator_lost(m: Membership, cause: str) -> None:
     if m.state is S.STABLE:
         m.move(S.REDISCOVERING)
     elif m.state is S.SYNCING and m.exchange is None:
-        m.elected = None
+        m.elected, m.reason = None, "rebalance failed due to DisconnectException"
         m.move(S.DISCOVERING)
     if m.attempts > 0 and not m.pausing:
         m.pause()

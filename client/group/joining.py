@@ -131,7 +131,7 @@ def answered(m: Membership, answer: JoinGroupResponse) -> None:
 
 def _joined(m: Membership, answer: JoinGroupResponse) -> None:
     m.member_id, m.generation = answer.member_id, answer.generation_id
-    m.assignor_name, m.watched = answer.protocol_name or "", None
+    m.assignor_name, m.watched, m.attempts = answer.protocol_name or "", None, 0
     m.move(S.SYNCING)
     leads = answer.leader == answer.member_id
     m.note("info", notes.JOINED, protocol=m.assignor_name, leader=leads)
@@ -149,7 +149,9 @@ def failed(m: Membership, code: ErrorCode, what: str) -> None:
     match code:
         case E.ILLEGAL_GENERATION | E.UNKNOWN_MEMBER_ID:
             _thrown_out(m, code)
-        case E.REBALANCE_IN_PROGRESS | E.COORDINATOR_LOAD_IN_PROGRESS:
+        case E.REBALANCE_IN_PROGRESS:
+            _again(m, at_once=m.attempts == 0)
+        case E.COORDINATOR_LOAD_IN_PROGRESS:
             _again(m)
         case E.NOT_COORDINATOR | E.COORDINATOR_NOT_AVAILABLE:
             beating.coordinator_lost(m, code.name)

@@ -1,0 +1,138 @@
+"""Taking an assignment over: a conversation for each branch."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.group.script import (
+    ENDED,
+    FOUND,
+    POLL,
+    Done,
+    Script,
+    beaten,
+    breaks,
+    cooperative,
+    joined,
+    joining,
+    reads,
+    rings,
+    stable,
+    subscribes,
+    synced,
+    syncing,
+)
+
+from rota.client.errors import AssignmentFailed
+from rota.client.group import notes
+from rota.client.group.states import MemberState
+from rota.protocol.errors import ErrorCode
+
+S = MemberState
+E = ErrorCode
+NEXT = "cooperative-sticky"
+
+
+def again(*partitions: str) -> Script:
+    """A cooperative member with t-0 and t-1 that has joined generation 2, and waits in `poll`."""
+    script = cooperative("t-0", "t-1").does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
+    return script.does(joined(2, protocol=NEXT))
+
+
+def test_what_is_new_is_told_and_the_membership_begins() -> None:
+    script = syncing().does(synced("t-1", "t-0"))
+    assert script >> Done()
+    script.is_in(S.STABLE, 1).said(notes.ADDING, partitions=["t-0", "t-1"])
+    assert not script.m.due
+
+
+def test_eager_is_assigned_everything_anew() -> None:
+    script = stable().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done(), joined(2))
+    _ = script >> synced("t-0")
+    script.includes(("assign", ("t-0",), ("t-0",)))
+
+
+def test_cooperative_is_told_what_is_new_and_keeps_the_rest() -> None:
+    script = cooperative().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
+    script.does(joined(2, protocol=NEXT), synced("t-0", "t-1"))
+    _ = script >> POLL  # it was not held up: it read on
+    script.includes(("assign", ("t-0", "t-1"), ("t-1",)))
+
+
+def test_cooperative_revokes_what_is_gone_and_joins_again_at_once() -> None:
+    script = again().does(ENDED, synced("t-0"))
+    assert script >> POLL << ("revoke", "t-1") >> Done() << ("assign", ("t-0",), ())
+    _ = script >> Done()
+    script.includes(("before_rejoin",))
+    _ = script >> Done()
+    script.includes(("join", "a", "need to revoke partitions and re-join"))
+
+
+def test_a_member_that_got_nothing_is_told_so() -> None:
+    script = syncing()
+    _ = script >> synced()
+    script.includes(("assign", (), ()))
+
+
+def test_topics_that_are_not_subscribed_to_any_more_are_not_taken_over() -> None:
+    script = syncing().does(subscribes("u"))
+    _ = script >> synced("t-0")
+    script.includes(("join", "a", "received assignment does not match the current subscription"))
+
+
+def test_the_leader_may_know_a_topic_that_matches_before_we_do() -> None:
+    script = Script(pattern="t.*", counts={"t": 1}).does(POLL, FOUND, reads(t=1), joined(1))
+    _ = script >> synced("t-0", "tt-0")
+    script.includes(("learn",), ("assign", ("t-0", "tt-0"), ("t-0", "tt-0")))
+    script.does(Done(), reads(t=1, tt=1))
+    assert script.m.rejoin is None
+    script.is_in(S.STABLE, 1)
+
+
+@pytest.mark.parametrize("code", [E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID])
+def test_who_is_thrown_out_before_the_poll_takes_nothing_over(code: ErrorCode) -> None:
+    script = syncing().does(ENDED, synced("t-0"), rings("heartbeat"), beaten(code)).is_in(S.DOWN, -1)
+    _ = script >> POLL
+    script.lacks("assign", "revoke", "lose")
+
+
+def test_who_is_thrown_out_while_it_takes_over_loses_what_it_got() -> None:
+    script = syncing().does(synced("t-0"), rings("heartbeat"), beaten(E.UNKNOWN_MEMBER_ID)).is_in(S.DOWN, -1)
+    assert script >> Done() << ("lose", "t-0")
+
+
+def test_without_its_coordinator_it_takes_over_and_looks_for_it() -> None:
+    script = syncing().does(synced("t-0"), rings("heartbeat"), breaks("beat")).is_in(S.ASSIGNING, 1)
+    script.does(Done()).is_in(S.REDISCOVERING, 1)
+
+
+class Forgetful:
+    """An assignor that cannot take note."""
+
+    name = "range"
+    supports = frozenset(joining().m.assignors["range"].supports)
+
+    def user_data(self, topics: object) -> None:
+        return None
+
+    def assign(self, topics: object, members: object) -> None:
+        raise NotImplementedError
+
+    def on_assignment(self, partitions: object, user_data: object, generation_id: int) -> None:
+        raise ValueError("no memory")
+
+
+def test_an_assignor_that_cannot_take_note_is_told_when_all_is_taken_over() -> None:
+    script = syncing()
+    script.m.assignors["range"] = Forgetful()
+    _ = script >> synced("t-0")
+    script.lacks("fail")
+    _ = script >> Done()
+    script.includes(("fail", "AssignmentFailed")).is_in(S.STABLE, 1)
+    assert isinstance(script.failure, AssignmentFailed)
+    assert isinstance(script.failure.__cause__, ValueError)
+
+
+def test_a_callback_that_fails_is_raised_and_the_membership_goes_on() -> None:
+    script = syncing().does(synced("t-0"))
+    assert script >> Done(ValueError("mine")) << ("fail", "ValueError")
+    script.is_in(S.STABLE, 1)

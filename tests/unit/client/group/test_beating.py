@@ -1,0 +1,216 @@
+"""Heartbeats, sessions, coordinators that are lost: a conversation for each branch (R12)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.group.script import (
+    BACKOFF_MS,
+    BEAT_MS,
+    ENDED,
+    FOUND,
+    POLL,
+    RETURNING,
+    SESSION_MS,
+    Done,
+    arm,
+    beaten,
+    breaks,
+    cooperative,
+    disarm,
+    joining,
+    rings,
+    stable,
+    synced,
+    syncing,
+)
+
+from rota.client.errors import BrokerError, TimedOut, Unsupported
+from rota.client.group import notes
+from rota.client.group.events import NotFound, Stale
+from rota.client.group.states import MemberState
+from rota.protocol.errors import ErrorCode
+
+S = MemberState
+E = ErrorCode
+
+
+def test_heartbeats_go_on_whatever_the_user_does() -> None:
+    script = stable()
+    for n in range(1, 5):
+        script.after(BEAT_MS)
+        assert (
+            script
+            >> rings("heartbeat")
+            << arm("heartbeat", (n + 1) * BEAT_MS)
+            << ("beat", 1)
+            >> beaten()
+            << arm("session", n * BEAT_MS + SESSION_MS)
+        )
+
+
+def test_a_heartbeat_names_the_member_and_gives_up_before_the_session_does() -> None:
+    script = stable(group_instance_id="i").does(rings("heartbeat"))
+    request = script.request("beat")
+    assert (request.group_id, request.member_id, request.group_instance_id) == ("g", "a", "i")
+    assert script.asked["beat"].timeout_ms == SESSION_MS
+
+
+def test_a_second_heartbeat_waits_for_the_answer_to_the_first() -> None:
+    script = stable().does(rings("heartbeat")).after(BEAT_MS)
+    assert script >> rings("heartbeat") << arm("heartbeat", 2 * BEAT_MS)
+
+
+def test_no_heartbeat_goes_behind_a_sync_that_waits() -> None:
+    assert syncing() >> rings("heartbeat") << arm("heartbeat", BEAT_MS)
+
+
+def test_a_rebalance_waits_for_the_next_poll() -> None:
+    script = stable().does(rings("heartbeat"))
+    assert script >> beaten(E.REBALANCE_IN_PROGRESS) << arm("session", SESSION_MS) << ("wake",)
+    script.is_in(S.STABLE, 1).said(notes.REBALANCING, group="g", member="a", generation=1)
+    script.does(rings("heartbeat"))
+    assert script >> beaten(E.REBALANCE_IN_PROGRESS) << arm("session", SESSION_MS)  # told once
+
+
+def test_loading_is_being_alive() -> None:
+    script = stable().does(rings("heartbeat"))
+    assert script >> beaten(E.COORDINATOR_LOAD_IN_PROGRESS) << arm("session", SESSION_MS)
+
+
+def test_what_may_pass_is_tried_again_with_the_next_heartbeat() -> None:
+    script = stable().does(rings("heartbeat"))
+    assert script >> beaten(E.NETWORK_EXCEPTION)
+    script.is_in(S.STABLE, 1)
+
+
+@pytest.mark.parametrize(("code", "member"), [(E.ILLEGAL_GENERATION, "a"), (E.UNKNOWN_MEMBER_ID, "")])
+def test_a_member_that_is_thrown_out_loses_what_it_holds_with_the_next_poll(code: ErrorCode, member: str) -> None:
+    script = stable().does(rings("heartbeat"))
+    assert script >> beaten(code) << disarm("heartbeat") << disarm("session") << ("wake",)
+    script.is_in(S.DOWN, -1)
+    assert script.m.group.generation_id == -1
+    assert (
+        script
+        >> POLL
+        << disarm("poll")
+        << ("lose", "t-0")
+        >> Done()
+        << ("join", member, f"encountered {code.name} from HEARTBEAT response")
+    )
+
+
+def test_fenced_is_for_good() -> None:
+    script = stable(group_instance_id="i").does(rings("heartbeat"))
+    _ = script >> beaten(E.FENCED_INSTANCE_ID)
+    script.includes(("fail", "FencedInstance")).is_in(S.DOWN, -1)
+    assert script >> POLL << disarm("poll") << ("fail", "FencedInstance")
+
+
+def test_what_cannot_be_repaired_is_raised_by_the_next_poll() -> None:
+    script = stable().does(rings("heartbeat"))
+    _ = script >> beaten(E.GROUP_AUTHORIZATION_FAILED)
+    script.includes(("fail", "BrokerError")).is_in(S.DOWN, -1)
+
+
+def test_a_broker_that_knows_no_heartbeats_is_told() -> None:
+    script = stable().does(rings("heartbeat"))
+    _ = script >> breaks("beat", Unsupported("Heartbeat"))
+    script.includes(("fail", "Unsupported"))
+
+
+# ---- the coordinator
+
+
+@pytest.mark.parametrize("how", [breaks("beat"), breaks("beat", TimedOut("late")), beaten(E.NOT_COORDINATOR)])
+def test_a_member_without_its_coordinator_reads_on_and_looks_for_it(how: object) -> None:
+    script = stable().does(rings("heartbeat"))
+    assert script >> how << ("forget", 1) << disarm("heartbeat") << ("find",)
+    script.is_in(S.REDISCOVERING, 1)
+    assert not script.m.due
+    assert script >> FOUND << arm("heartbeat", BEAT_MS) << ("beat", 1)
+    script.is_in(S.REDISCOVERING, 1)
+    assert script >> beaten() << arm("session", SESSION_MS)
+    script.is_in(S.STABLE, 1)
+
+
+def test_a_coordinator_that_is_found_but_not_there_is_looked_for_more_slowly() -> None:
+    script = stable().does(rings("heartbeat"), breaks("beat"), FOUND)
+    assert script >> breaks("beat") << ("forget", 1) << disarm("heartbeat") << arm("retry", 2 * BACKOFF_MS)
+    assert script >> rings("retry") << ("find",)
+    assert script >> NotFound(TimedOut("late")) << arm("retry", 4 * BACKOFF_MS)
+
+
+def test_a_rebalance_that_is_heard_of_after_rediscovery_is_joined() -> None:
+    script = stable().does(rings("heartbeat"), breaks("beat"), FOUND, beaten(E.REBALANCE_IN_PROGRESS))
+    script.is_in(S.STABLE, 1)
+    assert script.m.rejoin == "group is already rebalancing"
+
+
+def test_a_group_that_may_not_be_read_any_more_is_told() -> None:
+    script = stable().does(rings("heartbeat"), breaks("beat"))
+    _ = script >> NotFound(BrokerError(30, "looking"))
+    script.includes(("fail", "BrokerError")).is_in(S.DOWN, -1)
+
+
+# ---- sessions
+
+
+def test_a_session_that_runs_out_ends_the_membership() -> None:
+    script = stable().does(rings("heartbeat"), breaks("beat")).after(SESSION_MS)
+    assert script >> rings("session") << ("wake",)
+    script.is_in(S.DOWN, -1).said(notes.SESSION_EXPIRED)
+    _ = script >> POLL
+    script.includes(("lose", "t-0"))
+    script.does(Done(), FOUND)
+    assert script.request("join").member_id == "a"  # perhaps the coordinator knows us still
+    assert script.request("join").reason == "session timed out without receiving a heartbeat response"
+
+
+def test_a_session_that_runs_out_under_a_heartbeat_makes_the_coordinator_unknown() -> None:
+    script = stable().does(rings("heartbeat")).after(SESSION_MS)
+    _ = script >> rings("session")
+    script.includes(("drop", "beat"), ("forget", 1)).is_in(S.DOWN, -1)
+
+
+def test_a_session_that_runs_out_while_a_callback_runs_has_its_partitions_lost_after_it() -> None:
+    script = cooperative("t-0", "t-1").does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL)
+    script.does(rings("session")).is_in(S.DOWN, -1)
+    assert script >> Done() << ("lose", "t-0", "t-1")
+
+
+# ---- commits that were refused
+
+
+@pytest.mark.parametrize("code", [E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID])
+def test_a_commit_that_was_refused_ends_the_membership(code: ErrorCode) -> None:
+    script = stable()
+    _ = script >> Stale(code, 1)
+    script.includes(("wake",)).is_in(S.DOWN, -1)
+    assert script.m.reason == f"encountered {code.name} from OFFSET_COMMIT response"
+
+
+def test_a_commit_of_an_earlier_generation_says_nothing_about_this_one() -> None:
+    assert stable() >> Stale(E.ILLEGAL_GENERATION, 0)
+    assert joining() >> Stale(E.UNKNOWN_MEMBER_ID)
+
+
+def test_a_commit_into_a_rebalance_has_the_next_poll_join() -> None:
+    script = stable()
+    assert script >> Stale(E.REBALANCE_IN_PROGRESS) << ("wake",)
+    assert script.m.rejoin == "offset commit failed since group is already rebalancing"
+    assert syncing() >> Stale(E.REBALANCE_IN_PROGRESS)
+
+
+def test_a_commit_that_was_fenced_is_for_good() -> None:
+    script = stable(group_instance_id="i")
+    _ = script >> Stale(E.FENCED_INSTANCE_ID)
+    script.includes(("fail", "FencedInstance"))
+
+
+def test_another_code_of_a_commit_says_nothing() -> None:
+    assert stable() >> Stale(E.OFFSET_METADATA_TOO_LARGE)
+
+
+def test_heartbeats_begin_with_the_generation() -> None:
+    script = syncing().does(ENDED, RETURNING, synced("t-0"))
+    assert script >> rings("heartbeat") << arm("heartbeat", BEAT_MS) << ("beat", 1)

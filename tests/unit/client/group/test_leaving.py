@@ -1,0 +1,188 @@
+"""Leaving: poll timeout and close, a conversation for each branch."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.group.script import (
+    POLL,
+    POLL_MS,
+    RETURNING,
+    Done,
+    Script,
+    arm,
+    beaten,
+    breaks,
+    cooperative,
+    disarm,
+    joined,
+    joining,
+    left,
+    rings,
+    stable,
+    synced,
+    syncing,
+)
+
+from rota.client.group import notes
+from rota.client.group.events import Close, Hurry
+from rota.client.group.states import MemberState
+from rota.protocol.errors import ErrorCode
+
+S = MemberState
+E = ErrorCode
+CLOSE = Close("the consumer is being closed")
+EXPIRED = "consumer poll timeout has expired."
+
+
+# ---- who does not poll
+
+
+def test_the_time_counts_from_when_the_user_gets_control() -> None:
+    script = syncing().does(synced("t-0"), Done()).after(5)
+    assert script >> RETURNING << arm("poll", 5 + POLL_MS)
+    assert script >> POLL << disarm("poll")
+
+
+def test_who_does_not_poll_leaves_and_loses_what_it_holds_with_the_next_poll() -> None:
+    script = stable().after(POLL_MS)
+    assert script >> rings("poll") << ("leave", "a", EXPIRED) << disarm("heartbeat") << disarm("session") << ("wake",)
+    script.is_in(S.DOWN, -1).said(notes.POLL_EXPIRED, max_poll_interval_ms=POLL_MS)
+    assert script >> POLL << ("lose", "t-0")
+    assert script >> Done() << ("join", "", "consumer pro-actively leaving the group")
+
+
+def test_the_warning_says_what_to_do() -> None:
+    script = stable()
+    _ = script >> rings("poll")
+    script.out.clear()
+    (note,) = [note for note in script.notes if note.level == "warning"]
+    assert "Raise max_poll_interval_ms, or lower max_poll_records" in note.event
+
+
+def test_a_static_member_that_does_not_poll_sends_nothing() -> None:
+    script = stable(group_instance_id="i")
+    _ = script >> rings("poll")
+    script.lacks("leave").is_in(S.DOWN, -1)
+
+
+def test_who_does_not_poll_while_it_joins_leaves_too() -> None:
+    script = joining().does(RETURNING)
+    _ = script >> rings("poll")
+    script.includes(("leave", "a", EXPIRED), ("drop", "join")).is_in(S.DOWN, -1)
+
+
+def test_who_is_not_a_member_does_not_leave() -> None:
+    assert Script() >> rings("poll")
+
+
+def test_a_leave_goes_beside_the_joins() -> None:
+    script = stable().does(rings("poll"))
+    assert (script.asked["leave"].lane, script.asked["sync"].lane) == ("", "group")
+
+
+# ---- close
+
+
+def test_a_member_commits_gives_up_and_leaves() -> None:
+    script = stable()
+    assert (
+        script
+        >> CLOSE
+        << disarm("poll")
+        << ("before_leaving",)
+        >> Done()
+        << ("revoke", "t-0")
+        >> Done()
+        << ("leave", "a", "the consumer is being closed")
+        << disarm("heartbeat")
+        << disarm("session")
+        >> left()
+    )
+    script.is_in(S.CLOSED, 1).said(notes.LEFT, member="a")
+
+
+def test_heartbeats_go_on_until_it_leaves() -> None:
+    script = stable().does(CLOSE)
+    _ = script >> rings("heartbeat")
+    script.includes(("beat", 1))
+    script.does(beaten(E.UNKNOWN_MEMBER_ID))
+    assert script >> Done() << ("lose", "t-0") >> Done()
+    script.is_in(S.CLOSED, -1)
+
+
+def test_a_static_member_closes_without_leaving() -> None:
+    script = stable(group_instance_id="i").does(CLOSE, Done())
+    assert script >> Done() << disarm("heartbeat") << disarm("session")
+    script.is_in(S.CLOSED, 1)
+
+
+def test_closing_waits_for_the_callback_that_runs() -> None:
+    script = syncing().does(synced("t-0"))
+    assert script >> CLOSE
+    assert script >> Done() << ("before_leaving",) >> Done() << ("revoke", "t-0")
+
+
+@pytest.mark.parametrize("begin", [joining, syncing])
+def test_closing_while_joining_leaves_at_once(begin: object) -> None:
+    script = begin()
+    waits = "join" if script.m.state is S.JOINING else "sync"
+    _ = script >> CLOSE
+    script.includes(("drop", waits), ("before_leaving",))
+    _ = script >> Done()
+    script.includes(("leave", "a", "the consumer is being closed"))
+    script.does(left()).is_in(S.CLOSED, script.m.generation)
+
+
+def test_what_is_held_while_joining_is_lost() -> None:
+    script = cooperative().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), CLOSE)
+    assert script >> Done() << ("lose", "t-0")
+
+
+def test_an_assignment_that_waits_is_not_taken_over_any_more() -> None:
+    script = cooperative().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
+    script.does(joined(2, protocol="cooperative-sticky"), synced("t-1"), CLOSE)
+    _ = script >> Done()
+    script.lacks("assign")
+
+
+def test_without_a_coordinator_nobody_is_told() -> None:
+    script = stable().does(rings("heartbeat"), breaks("beat"), CLOSE, Done())
+    _ = script >> Done()
+    script.lacks("leave").is_in(S.CLOSED, 1)
+
+
+def test_who_never_joined_closes_at_once() -> None:
+    assert Script() >> CLOSE << ("before_leaving",) >> Done()
+
+
+@pytest.mark.parametrize("answer", [left(E.UNKNOWN_MEMBER_ID), breaks("leave")])
+def test_a_leave_that_is_refused_closes_all_the_same(answer: object) -> None:
+    script = stable().does(CLOSE, Done(), Done(), answer)
+    script.is_in(S.CLOSED, 1).said(notes.NOT_LEFT)
+
+
+def test_a_second_close_changes_nothing() -> None:
+    script = stable().does(CLOSE)
+    assert script >> Close("again")
+
+
+# ---- out of time
+
+
+def test_out_of_time_no_further_callback_runs() -> None:
+    script = stable().does(CLOSE)
+    assert script >> Hurry()
+    _ = script >> Done()
+    script.includes(("leave", "a", "the consumer is being closed")).is_in(S.LEAVING, 1)
+    _ = script >> Hurry()
+    script.is_in(S.CLOSED, 1)
+
+
+def test_after_the_end_nothing_happens() -> None:
+    script = stable().does(CLOSE, Done(), Done(), left())
+    for event in (POLL, RETURNING, rings("heartbeat"), CLOSE, Hurry()):
+        assert script >> event
+
+
+def test_out_of_time_means_nothing_to_who_does_not_close() -> None:
+    assert stable() >> Hurry()

@@ -1,0 +1,151 @@
+"""What a membership shows of itself, and what holds for every branch."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.group.script import (
+    ENDED,
+    FOUND,
+    POLL,
+    Broken,
+    Done,
+    Reply,
+    Script,
+    arm,
+    beaten,
+    breaks,
+    cooperative,
+    joined,
+    joining,
+    knows,
+    left,
+    reads,
+    rings,
+    stable,
+    subscribes,
+    synced,
+    syncing,
+)
+
+from rota.client.config import ConsumerConfig
+from rota.client.errors import ConfigError
+from rota.client.group import events
+from rota.client.group.assignors.base import RebalanceProtocol
+from rota.client.group.assignors.range import RangeAssignor
+from rota.client.group.assignors.strategies import resolve
+from rota.client.group.machine import Membership
+from rota.client.group.states import MemberState
+from rota.client.types import GroupMetadata
+from rota.protocol.errors import ErrorCode
+
+S = MemberState
+E = ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("strategies", "protocol"),
+    [
+        ("range", RebalanceProtocol.EAGER),
+        ("range,cooperative-sticky", RebalanceProtocol.EAGER),
+        ("cooperative-sticky", RebalanceProtocol.COOPERATIVE),
+    ],
+)
+def test_the_highest_protocol_that_all_assignors_support(strategies: str, protocol: RebalanceProtocol) -> None:
+    assert Script(strategy=strategies).m.protocol is protocol
+
+
+def test_assignors_without_a_protocol_in_common_are_refused() -> None:
+    class Forward(RangeAssignor):
+        supports = frozenset({RebalanceProtocol.COOPERATIVE})
+
+    with pytest.raises(ConfigError, match="range, roundrobin"):
+        Membership(ConsumerConfig(bootstrap_servers="h:1", group_id="g"), [Forward(), *resolve("roundrobin")])
+
+
+def test_a_commit_is_given_the_generation_while_there_is_one() -> None:
+    assert Script(group_instance_id="i").m.group == GroupMetadata("g", -1, "", "i")
+    assert joining().m.group == GroupMetadata("g", -1, "")
+    assert stable().m.group == GroupMetadata("g", 1, "a")
+
+
+def test_a_poll_waits_until_the_membership_is_settled() -> None:
+    script = Script()
+    for event in (POLL, FOUND, joined(1), synced("t-0")):
+        assert script.m.due
+        script.does(event)
+    assert script.m.due
+    script.does(Done())
+    assert not script.m.due
+
+
+def test_a_pattern_follows_topics_as_they_come_and_go() -> None:
+    script = Script(pattern="[tu]", counts={"t": 1}).does(POLL, FOUND, reads(t=1), joined(1), synced("t-0"), Done())
+    script.does(ENDED)
+    assert script >> knows(t=1, v=1)
+    assert script >> knows(t=1, u=1) << ("wake",)
+    assert script.m.rejoin == "subscription has changed"
+
+
+def test_a_pattern_wants_all_topics_and_names_want_their_own() -> None:
+    script = Script("t")
+    assert script >> subscribes("t")
+    assert script >> subscribes("t", "u") << ("want", ("t", "u"))
+    assert Script(pattern="t").m.wanted is None
+
+
+def test_names_are_waited_for() -> None:
+    script = stable()
+    assert script >> knows(t=2, u=1)
+    assert script >> knows()
+
+
+def test_another_subscription_is_joined_with_by_the_next_poll() -> None:
+    script = stable()
+    assert script >> subscribes("t", "u") << ("want", ("t", "u")) << ("wake",)
+    assert script.m.due
+    script.is_in(S.STABLE, 1)
+
+
+@pytest.mark.parametrize("late", [beaten(E.UNKNOWN_MEMBER_ID), breaks("beat")])
+def test_an_answer_that_nobody_waits_for_changes_nothing(late: Reply | Broken) -> None:
+    script = stable().does(rings("heartbeat"), beaten())
+    assert script >> late
+    script.is_in(S.STABLE, 1)
+
+
+def test_a_hook_that_does_not_run_cannot_end() -> None:
+    script = stable()
+    assert script >> Done()
+
+
+def test_metadata_that_nobody_asked_for_is_taken_note_of() -> None:
+    script = stable()
+    assert script >> events.Learned(99, script.m.metadata)
+
+
+def test_a_join_is_not_sent_twice() -> None:
+    script = joining().does(ENDED)
+    assert script >> POLL
+    assert script >> knows(t=7)
+
+
+def test_waiting_grows_to_its_limit_and_is_forgotten_after_a_success() -> None:
+    script = Script(retry_backoff_max_ms=300).does(POLL)
+    for expected in (100, 200, 300, 300):
+        assert script >> events.NotFound(ConnectionError()) << arm("retry", expected)
+        script.does(rings("retry"))
+    script.does(FOUND, joined(1))
+    assert script.m.attempts == 0
+
+
+def test_a_closed_membership_is_deaf() -> None:
+    script = stable().does(events.Close("ends"), Done(), Done(), left())
+    assert script.m.state is S.CLOSED
+    assert not script.m.due
+    assert script >> knows(t=9)
+
+
+def test_a_cooperative_member_without_partitions_waits() -> None:
+    assert syncing(protocol="cooperative-sticky").m.due
+    script = cooperative().does(subscribes("t", "u"), POLL, Done())
+    assert not script.m.due
