@@ -102,6 +102,7 @@ class Doors:
         self.table = Table(tuple(self.doors), lambda node: (HOST, self.doors[node].port))
         self.faults: list[Fault] = []
         self.seen: list[tuple[int, Any]] = []  # (node, request), as the doors were asked
+        self.heard: Callable[[int, Any], None] | None = None  # told instead, by those who ask for it
 
     async def __aenter__(self) -> Self:
         for door in self.doors.values():
@@ -124,6 +125,12 @@ class Doors:
     def asked(self, api: int, node: int | None = None) -> int:
         """How many requests of this API came to this door, or to all."""
         return sum(1 for at, request in self.seen if api == request.KEY and node in (None, at))
+
+    def hear(self, node: int, request: Any) -> None:
+        if self.heard is not None:
+            self.heard(node, request)
+        else:
+            self.seen.append((node, request))
 
     # ---- who does what
 
@@ -228,7 +235,7 @@ class Door:
         self.moves = asyncio.Event()
         self.moves.set()
         self._server: asyncio.Server | None = None
-        self._visits: set[asyncio.Task[None]] = set()
+        self._visits: dict[asyncio.Task[None], None] = {}  # in their order
 
     @property
     def connections(self) -> int:
@@ -258,8 +265,8 @@ class Door:
 
     def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         visit = asyncio.get_running_loop().create_task(Visit(self, reader, writer).run(), name=f"door {self.node}")
-        self._visits.add(visit)
-        visit.add_done_callback(self._visits.discard)
+        self._visits[visit] = None
+        visit.add_done_callback(lambda done: self._visits.pop(done, None))
 
 
 class Slot:
@@ -318,7 +325,7 @@ class Visit:
             frame = await _frame(self._reader)
             await self.door.moves.wait()
             header, request = read_request(frame)
-            self.doors.seen.append((self.door.node, request))
+            self.doors.hear(self.door.node, request)
             fault = self.doors.fault_of(self.door.node, request)
             if fault is not None and not fault.after:
                 if fault.does is Does.SWALLOW:

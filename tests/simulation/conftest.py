@@ -8,14 +8,16 @@ import pytest
 
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 SEEDS = 40
+CLIENT_SEEDS_FILE = Path(__file__).with_name("client_seeds.txt")
+CLIENT_SEEDS = 12  # of worlds with real clients, which take longer
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rota-seed", type=int, default=None, help="the one seed to play, with all that happens in it")
 
 
-def failed_seeds() -> list[int]:
-    lines = (line.split("#")[0].strip() for line in SEEDS_FILE.read_text().splitlines())
+def failed_seeds(path: Path = SEEDS_FILE) -> list[int]:
+    lines = (line.split("#")[0].strip() for line in path.read_text().splitlines())
     return [int(line) for line in lines if line]
 
 
@@ -24,3 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         given = metafunc.config.getoption("--rota-seed", default=None)
         seeds = [*range(1, SEEDS + 1), *failed_seeds()] if given is None else [given]
         metafunc.parametrize("seed", list(dict.fromkeys(seeds)), ids=lambda seed: f"seed={seed}")
+    if "client_seed" in metafunc.fixturenames:
+        given = metafunc.config.getoption("--rota-seed", default=None)
+        seeds = [*range(1, CLIENT_SEEDS + 1), *failed_seeds(CLIENT_SEEDS_FILE)] if given is None else [given]
+        metafunc.parametrize("client_seed", list(dict.fromkeys(seeds)), ids=lambda seed: f"seed={seed}")

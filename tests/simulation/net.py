@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextvars import Context, ContextVar, copy_context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Address = tuple[str, int]
 
+WHO: ContextVar[str] = ContextVar("who", default="")  # whose doing this is: tasks, timers and links inherit it
 HIGH_WATER_BYTES = 64 * 1024
 READ_BYTES_MAX = 64 * 1024
 FIRST_PORT = 20_000
@@ -57,13 +59,13 @@ class Network:
         server = self._listening.get(where)
         if server is None:
             raise ConnectionRefusedError(111, f"nobody listens at {where}")
-        link = Link(self, ("127.0.0.1", self.port()), where)
+        link = Link(self, ("127.0.0.1", self.port()), where, WHO.get())
         self.links.append(link)
         protocol = made()
-        link.client.adopt(protocol)
-        link.server.adopt(server.made())
+        link.client.adopt(protocol, copy_context())
+        link.server.adopt(server.made(), server.context.copy())
         protocol.connection_made(link.client)
-        link.server.protocol.connection_made(link.server)
+        server.context.copy().run(link.server.protocol.connection_made, link.server)
         return link.client, protocol
 
     def delay(self) -> float:
@@ -75,10 +77,10 @@ class Network:
 
 
 class Link:
-    """Two ends. `cut` breaks it, `hush` makes it silent for good."""
+    """Two ends. `cut` breaks it, `hush` makes it silent for good. `who` made it."""
 
-    def __init__(self, network: Network, client: Address, server: Address) -> None:
-        self.network, self.address = network, server
+    def __init__(self, network: Network, client: Address, server: Address, who: str) -> None:
+        self.network, self.address, self.who = network, server, who
         self.is_silent = self.is_cut = False
         self.client, self.server = End(self, client, server), End(self, server, client)
         self.client.other, self.server.other = self.server, self.client
@@ -114,8 +116,9 @@ class End(asyncio.Transport):
         self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
         self._arrives_at = 0.0
 
-    def adopt(self, protocol: Any) -> None:
-        self.protocol = protocol
+    def adopt(self, protocol: Any, context: Context) -> None:
+        """Whatever is told to the protocol is told in this context."""
+        self.protocol, self.context = protocol, context
 
     # ---- what protocols ask of a transport
 
@@ -136,7 +139,7 @@ class End(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._reads_not = False
-        self.loop.call_soon(self._read)
+        self.loop.call_soon(self._read, context=self.context)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._high = HIGH_WATER_BYTES if high is None else high
@@ -155,7 +158,7 @@ class End(asyncio.Transport):
         if not self._said_all:
             self._said_all = True
             if not self.link.is_silent:
-                self._later(self.other._arrive, b"")
+                self._later(self.other, self.other._arrive, b"")
 
     def write(self, data: Any) -> None:
         data = bytes(data)
@@ -169,7 +172,7 @@ class End(asyncio.Transport):
                 if draw.random() < self.link.network.pieces:
                     size = draw.randrange(size) + 1
                 piece, data = data[:size], data[size:]
-                self._later(self.other._arrive, piece)
+                self._later(self.other, self.other._arrive, piece)
         if self._on_the_way > self._high and not self._is_choked:
             self._is_choked = True
             self.protocol.pause_writing()
@@ -182,20 +185,22 @@ class End(asyncio.Transport):
             return
         self.write_eof()
         self._is_closing = True
-        self.loop.call_soon(self._lost, None)
+        self.loop.call_soon(self._lost, None, context=self.context)
 
     def abort(self) -> None:
         self._is_closing = self._said_all = True
         if not self.link.is_silent:
-            self._later(self.other._reset)
-        self.loop.call_soon(self._lost, None)
+            self._later(self.other, self.other._reset)
+        self.loop.call_soon(self._lost, None, context=self.context)
 
     # ---- the wire
 
-    def _later(self, call: Callable[..., None], *args: Any) -> None:
+    def _later(self, end: End, call: Callable[..., None], *args: Any) -> None:
         """In the order in which it was sent."""
+        if self.loop.is_closed():
+            return
         self._arrives_at = max(self._arrives_at, self.loop.time() + self.link.network.delay())
-        self.loop.call_at(self._arrives_at, self._delivered, call, args)
+        self.loop.call_at(self._arrives_at, self._delivered, call, args, context=end.context)
         self._arrives_at += 1e-6
 
     def _delivered(self, call: Callable[..., None], args: tuple[Any, ...]) -> None:
@@ -211,7 +216,7 @@ class End(asyncio.Transport):
         while self.inbox and not self._reads_not and not self.is_lost and not self._is_closing:
             piece = self.inbox.popleft()
             if piece:
-                self.other._was_read(len(piece))
+                self.loop.call_soon(self.other._was_read, len(piece), context=self.other.context)
                 self.protocol.data_received(piece)
             else:
                 self._end()
@@ -220,7 +225,7 @@ class End(asyncio.Transport):
         """The other side closed."""
         if not self.protocol.eof_received():
             self._is_closing = True
-            self.loop.call_soon(self._lost, None)
+            self.loop.call_soon(self._lost, None, context=self.context)
 
     def _was_read(self, size: int) -> None:
         self._on_the_way -= size
@@ -232,7 +237,7 @@ class End(asyncio.Transport):
         self._lost(ConnectionResetError(104, "reset by peer"))
 
     def break_off(self, why: Exception) -> None:
-        self.loop.call_later(self.link.network.delay(), self._lost, why)
+        self.loop.call_later(self.link.network.delay(), self._lost, why, context=self.context)
 
     def _lost(self, why: Exception | None) -> None:
         if self.is_lost:
@@ -247,6 +252,7 @@ class Server:
 
     def __init__(self, network: Network, made: Callable[[], Any], where: Address) -> None:
         self._network, self.made, self.where = network, made, where
+        self.context = copy_context()
 
     @property
     def sockets(self) -> tuple[Any, ...]:

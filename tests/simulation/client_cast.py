@@ -1,0 +1,247 @@
+"""Who acts in a world of clients: producers that number their records, members that come, work, fall and go.
+
+Whatever they await they may stop awaiting at any moment: nothing may be lost or doubled by that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tests.simulation.client_ledger import Written
+
+from rota.client.config import ConsumerConfig, ProducerConfig
+from rota.client.consume.consumer import Consumer
+from rota.client.errors import (
+    BufferFull,
+    DeliveryFailed,
+    RebalancedError,
+    TimedOut,
+    Unreachable,
+)
+from rota.client.produce.producer import Producer
+from rota.client.types import ConsumerRecord, TopicPartition
+
+if TYPE_CHECKING:
+    from tests.simulation.client_world import World
+
+T = TypeVar("T")
+
+QUICK: dict[str, Any] = {
+    "request_timeout_ms": 3_000,
+    "default_api_timeout_ms": 8_000,
+    "retry_backoff_ms": 20,
+    "retry_backoff_max_ms": 500,
+    "reconnect_backoff_ms": 20,
+    "reconnect_backoff_max_ms": 500,
+    "socket_connection_setup_timeout_ms": 2_000,
+    "metadata_max_age_ms": 10_000,
+}
+GIVES_UP = 0.15  # of the awaits
+SESSION_MS, BEAT_MS, POLL_MS = 6_000, 1_500, 12_000
+
+
+async def impatient(random: Random, work: Awaitable[T]) -> T | None:
+    """What `work` gives; None when it was given up."""
+    task = asyncio.ensure_future(work)
+    if random.random() >= GIVES_UP:
+        return await task
+    for _ in range(random.randrange(4)):
+        await asyncio.sleep(random.choice((0, 0, 0.001, 0.01, 0.3)))
+    task.cancel()
+    try:
+        return await task
+    except asyncio.CancelledError:
+        me = asyncio.current_task()
+        if me is not None and me.cancelling():
+            raise
+        return None
+
+
+class Writer:
+    """One producer. Its records are numbered in the order in which `send` took them."""
+
+    def __init__(self, world: World, name: str, random: Random) -> None:
+        self.world, self.random = world, random
+        self.written = Written(name, is_idempotent=random.random() < 0.8)
+        world.ledger.writers.append(self.written)
+        self.config = ProducerConfig(
+            bootstrap_servers=world.bootstrap,
+            client_id=name,
+            enable_idempotence=self.written.is_idempotent,
+            acks="all" if self.written.is_idempotent else random.choice((1, "all")),
+            linger_ms=random.choice((0, 5, 100)),
+            batch_size=random.choice((200, 1_000, 16_384)),
+            buffer_memory=random.choice((20_000, 1_000_000)),
+            compression_type=random.choice(("none", "none", "lz4", "gzip")),
+            delivery_timeout_ms=random.choice((10_000, 60_000)),
+            max_block_ms=5_000,
+            max_in_flight_requests_per_connection=random.choice((1, 5)),
+            **QUICK,
+        )
+
+    async def act(self) -> None:
+        """Until the story is over; then everything is delivered or has failed."""
+        producer = Producer(self.config)
+        while True:
+            try:
+                await producer.start()
+                break
+            except (Unreachable, TimedOut):
+                await producer.close()
+                producer = Producer(self.config)
+        while not self.world.is_over:
+            await self._write_some(producer)
+            await asyncio.sleep(self.random.choice((0.0, 0.05, 0.5, 3.0)))
+        with suppress(DeliveryFailed):  # which each record was told too
+            await producer.close()
+
+    async def _write_some(self, producer: Producer) -> None:
+        for _ in range(self.random.choice((1, 3, 20))):
+            partition = self.random.choice(self.world.partitions)
+            await self._write(producer, partition)
+        if self.random.random() < 0.2:
+            with suppress(DeliveryFailed):
+                await impatient(self.random, producer.flush())
+
+    async def _write(self, producer: Producer, partition: TopicPartition) -> None:
+        number = self.written.sent
+        self.written.sent += 1
+        try:
+            sent = producer.send(partition.topic, self.written.value(number), partition=partition.partition)
+            delivery = await impatient(self.random, sent)
+        except (BufferFull, TimedOut):
+            self.written.lost[number] = False
+            return
+        if delivery is None:
+            return  # taken as a whole or not at all; nobody knows which
+
+        def told(done: Any) -> None:
+            try:
+                self.written.acked[number] = partition, done.result().offset
+            except DeliveryFailed as why:
+                self.written.lost[number] = why.maybe_written
+
+        delivery.add_done_callback(told)
+        if self.random.random() < 0.1:
+            with suppress(DeliveryFailed):
+                await impatient(self.random, delivery)
+
+
+class Reader:
+    """One member after the other. Each ends in its own way: in order, by a crash, by being forgotten."""
+
+    def __init__(self, world: World, name: str, random: Random) -> None:
+        self.world, self.name, self.random = world, name, random
+        self.next: dict[TopicPartition, int] = {}  # what the user must be handed next
+        self.working: list[ConsumerRecord] = []
+        self.consumer: Consumer | None = None
+
+    @property
+    def config(self) -> ConsumerConfig:
+        return ConsumerConfig(
+            bootstrap_servers=self.world.bootstrap,
+            client_id=self.name,
+            group_id="g",
+            auto_offset_reset="earliest",
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=BEAT_MS,
+            max_poll_interval_ms=POLL_MS,
+            max_poll_records=self.random.choice((1, 10, 500)),
+            partition_assignment_strategy=self.world.strategies,
+            enable_auto_commit=self.random.random() < 0.7,
+            auto_commit_interval_ms=self.random.choice((0, 500, 3_000)),
+            fetch_max_wait_ms=self.random.choice((50, 500)),
+            max_partition_fetch_bytes=self.random.choice((300, 1_048_576)),
+            **QUICK,
+        )
+
+    async def act(self) -> None:
+        """One life."""
+        self.next.clear()
+        self.working = []
+        consumer = self.consumer = Consumer(self.config)
+        try:
+            await consumer.start()
+        except (Unreachable, TimedOut):
+            await consumer.close()
+            return
+        consumer.subscribe([self.world.topic], on_assigned=self._assigned, on_revoked=self._gone, on_lost=self._gone)
+        ends_at = self.world.loop.time() + self.random.choice((5.0, 20.0, 60.0))
+        while self.world.loop.time() < ends_at or self.world.is_over:
+            if self.world.is_read:
+                break
+            await self._work(consumer)
+        await self._close(consumer)
+
+    async def _work(self, consumer: Consumer) -> None:
+        one_by_one = self.random.random() < 0.3
+        if one_by_one:
+            record = await self._asked(consumer.getone(), 1.0)
+            self._handed([] if record is None else [record])
+        else:
+            most, wait_ms = self.random.choice((None, 1, 7)), self.random.choice((0, 100, 1_000))
+            found = await self._asked(consumer.getmany(most, wait_ms))
+            self._handed([record for records in (found or {}).values() for record in records])
+        pauses = (0.0, 0.0, 0.05, 1.0, 5.0) if self.random.random() < 0.98 else (POLL_MS / 1000 + 3,)
+        await asyncio.sleep(self.random.choice(pauses) if not self.world.is_over else 0.0)
+        if self.random.random() < 0.1:
+            await self._commit(consumer)
+
+    async def _asked(self, call: Awaitable[T], seconds: float | None = None) -> T | None:
+        """A poll-like call: whoever calls is done with what it has. A call that gives nothing up gives everything."""
+        self._finish()
+        try:
+            async with asyncio.timeout(seconds):
+                return await impatient(self.random, call)
+        except TimeoutError as late:
+            if isinstance(late, TimedOut):
+                raise
+            return None
+
+    def _finish(self) -> None:
+        self.world.ledger.finishes(self.working)
+        self.working = []
+
+    def _handed(self, records: list[ConsumerRecord]) -> None:
+        self.world.ledger.hands(records)
+        self.working = records
+        for record in records:
+            partition = TopicPartition(record.topic, record.partition)
+            expected = self.next.get(partition)
+            assert expected in (None, record.offset), f"{self.name}: {partition}@{record.offset}, not {expected}"
+            if expected is None:
+                skipped = [at for at in range(record.offset) if at not in self.world.ledger.done[partition]]
+                assert not skipped, f"{self.name} begins {partition} at {record.offset}: nobody is done with {skipped}"
+            self.next[partition] = record.offset + 1
+
+    async def _commit(self, consumer: Consumer) -> None:
+        self._finish()
+        with suppress(RebalancedError, Unreachable, TimedOut):
+            await impatient(self.random, consumer.commit(timeout_ms=5_000))
+
+    async def _close(self, consumer: Consumer) -> None:
+        self._finish()
+        await impatient(self.random, consumer.close(timeout_ms=self.random.choice((500, 5_000))))
+        await consumer.close()
+
+    # ---- callbacks
+
+    async def _assigned(self, added: tuple[TopicPartition, ...]) -> None:
+        consumer = self.consumer
+        assert consumer is not None
+        if self.random.random() < 0.2:
+            await asyncio.sleep(self.random.choice((0.01, 1.0)))
+        for partition in added:
+            self.next.pop(partition, None)
+        self.world.ledger.owns(consumer.group, consumer.assignment)
+
+    async def _gone(self, partitions: tuple[TopicPartition, ...]) -> None:
+        for partition in partitions:
+            self.next.pop(partition, None)
+        self.working = [one for one in self.working if TopicPartition(one.topic, one.partition) not in partitions]
+        if self.random.random() < 0.2:
+            await asyncio.sleep(self.random.choice((0.01, 1.0)))

@@ -1,0 +1,341 @@
+"""A Rota, doors that pass for three brokers, and real clients, in one loop where only the seed decides.
+
+Broker, doors, producers and consumers are the real ones, on links in memory and in virtual time. While the story lasts
+connections break and fall silent, leaders and coordinators move, brokers vanish, answers are errors; members come, work
+slowly, crash and go. Then everything heals, and whoever is left reads all that was acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextvars import copy_context
+from random import Random
+from typing import Any
+from unittest import mock
+
+from tests.chaos.line import Line
+from tests.chaos.requests import create_topic, records_of
+from tests.client.doors import Doors
+from tests.simulation.client_cast import Reader, Writer
+from tests.simulation.client_ledger import Ledger
+from tests.simulation.loop import FakeSocket, SimLoop, simulate
+from tests.simulation.net import WHO
+
+from rota.client.types import TopicPartition
+from rota.coordinator.api import join_group
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.presets import PRESETS
+from rota.coordinator.server import listener
+
+STORY_S = 60.0
+HEALING_S = 300.0  # in which all has to be read
+CLOSING_S = 120.0
+TURNS_PER_S_MAX = 20_000
+PARTITIONS = 3
+WRITERS, READERS = 2, 3
+OFFSET_COMMIT = 8
+
+Say = Callable[[str], None]
+
+# what may be answered once and must not be seen
+PASSING: dict[int, tuple[int, ...]] = {
+    0: (3, 5, 6, 7, 19, 20, 56, 2, 100),  # Produce
+    1: (3, 6, 9, 56, 70, 71, 74, 75, 78, 100),  # Fetch
+    2: (5, 6, 7, 56, 78),  # ListOffsets
+    3: (5,),  # Metadata
+    8: (7, 14, 15, 16),  # OffsetCommit
+    9: (14, 15, 16, 88),  # OffsetFetch
+    10: (15,),  # FindCoordinator
+    11: (14, 15, 16),  # JoinGroup
+    12: (14, 15, 16, 27),  # Heartbeat
+    13: (14, 15, 16),  # LeaveGroup
+    14: (14, 15, 16, 27),  # SyncGroup
+    22: (7, 14, 15, 51),  # InitProducerId
+}
+
+
+def silent(line: str) -> None:
+    pass
+
+
+class World:
+    """`play(seed)`."""
+
+    topic = "t"
+
+    def __init__(self, loop: SimLoop, seed: int, say: Say) -> None:
+        self.loop, self.random, self._say = loop, Random(f"story {seed}"), say
+        self.ledger = Ledger()
+        self.partitions = [TopicPartition(self.topic, at) for at in range(PARTITIONS)]
+        self.strategies: tuple[str, ...] = self.random.choice(
+            (
+                ("range",),
+                ("roundrobin",),
+                ("sticky",),
+                ("cooperative-sticky",),
+                ("range", "cooperative-sticky"),
+                ("cooperative-sticky",),
+            )
+        )
+        self.is_over = self.is_read = False
+        self.delay_ms = self.random.choice((0, 500, 3_000))
+        self.doors: Doors
+        self._names = itertools.count(1)
+        self._lives: dict[str, asyncio.Task[None]] = {}
+        self.failures: list[BaseException] = []
+
+    @property
+    def bootstrap(self) -> str:
+        return self.doors.bootstrap
+
+    def say(self, line: str) -> None:
+        self._say(f"{self.loop.time():>9.3f} {line}")
+
+    # ---- the story
+
+    async def play(self) -> None:
+        async with self._broker() as address, Doors(address) as self.doors:
+            self.doors.heard = self._heard
+            await self._make_topic(address)
+            writers = [self.begin(Writer(self, self.name("w"), self._fork()).act) for _ in range(WRITERS)]
+            readers = [asyncio.ensure_future(self._members()) for _ in range(READERS)]
+            await self._trouble()
+            self._heal()
+            await self._within(HEALING_S, asyncio.gather(*writers, *readers), self._left)
+            self._check_ended()
+            await self._check_log(address)
+        assert not self.loop.failures, self.loop.failures
+        assert self.loop.turns < TURNS_PER_S_MAX * self.loop.time(), "livelock"
+
+    @contextlib.asynccontextmanager
+    async def _broker(self) -> AsyncIterator[str]:
+        settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": str(self.delay_ms)}
+        config = BrokerConfig({**PRESETS["dev"], **settings})
+        ids = itertools.count(1)
+        with (
+            mock.patch.object(listener, "open_sockets", self._sockets),
+            mock.patch.object(join_group, "uuid4", ids.__next__),
+        ):
+            async with Broker(config, memory=True, now_ms=lambda: int(self.loop.wall() * 1000)) as broker:
+                host, port = broker.address
+                yield f"{host}:{port}"
+
+    def _sockets(self, endpoint: Any) -> list[Any]:
+        return [FakeSocket((endpoint.host, self.loop.network.port()))]
+
+    async def _make_topic(self, address: str) -> None:
+        line = await Line.open(address)
+        await create_topic(line, self.topic, PARTITIONS)
+        await line.close()
+
+    # ---- who acts
+
+    def name(self, kind: str) -> str:
+        return f"{kind}{next(self._names)}"
+
+    def _fork(self) -> Random:
+        return Random(self.random.random())
+
+    def begin(self, act: Callable[[], Coroutine[Any, Any, None]], name: str = "") -> asyncio.Task[None]:
+        """In a context of its own, by which its tasks, timers and links are known."""
+        name = name or self.name("x")
+        context = copy_context()
+        context.run(WHO.set, name)
+        life = self.loop.create_task(act(), context=context, name=name)
+        self._lives[name] = life
+        return life
+
+    async def _members(self) -> None:
+        """One place in the group: a member after the other."""
+        random = self._fork()
+        while not self.is_read:
+            await asyncio.sleep(random.choice((0.0, 1.0, 4.0)))
+            name = self.name("m")
+            reader = Reader(self, name, self._fork())
+            self.say(f"{name} comes")
+            life = self.begin(reader.act, name)
+            dies = not self.is_over and random.random() < 0.5
+            if dies:
+                await asyncio.wait({life}, timeout=random.choice((0.5, 5.0, 15.0)))
+                if not life.done():
+                    await self._crash(name, life, random.random() < 0.5)
+                    continue
+            await life
+            self._check_nothing_left(name)
+            self.say(f"{name} has gone")
+
+    async def _crash(self, name: str, life: asyncio.Task[None], is_silent: bool) -> None:
+        """The process is gone, or its machine: nobody says goodbye."""
+        self.say(f"{name} crashes {'silently' if is_silent else ''}")
+        for link in self.loop.links_of(name):
+            if is_silent:
+                link.hush()
+            else:
+                link.cut()
+        for task in self.loop.tasks_of(name):
+            task.cancel()
+        while left := self.loop.tasks_of(name):
+            await asyncio.wait(left)
+        for timer in self.loop.timers_of(name):
+            timer.cancel()
+        for link in self.loop.links_of(name):
+            link.client.abort()
+
+    # ---- trouble
+
+    async def _trouble(self) -> None:
+        kinds = [
+            self._cut,
+            self._hush,
+            self._move_leader,
+            self._move_leader,
+            self._move_coordinator,
+            self._vanish,
+            self._lag,
+            self._refuse,
+            self._refuse,
+            self._lose_answer,
+            self._slow,
+        ]
+        often = self.random.choice((0.3, 1.0, 5.0))
+        while self.loop.time() < STORY_S:
+            await asyncio.sleep(self.random.expovariate(1 / often))
+            await self.random.choice(kinds)()
+
+    def _links(self) -> list[Any]:
+        ports = {door.port for door in self.doors.doors.values()}
+        return [link for link in self.loop.network.open_links() if link.address[1] in ports]
+
+    async def _cut(self) -> None:
+        if links := self._links():
+            link = self.random.choice(links)
+            self.say(f"a link of {link.who} is cut")
+            link.cut()
+
+    async def _hush(self) -> None:
+        if links := self._links():
+            link = self.random.choice(links)
+            self.say(f"a link of {link.who} falls silent")
+            link.hush()
+
+    async def _move_leader(self) -> None:
+        partition, node = self.random.choice(self.partitions), self._node()
+        self.say(f"{partition} moves to {node}")
+        self.doors.lead(partition, node)
+
+    async def _move_coordinator(self) -> None:
+        node = self._node()
+        self.say(f"the coordinator moves to {node}")
+        self.doors.coordinate("g", node)
+
+    async def _vanish(self) -> None:
+        nodes = self.random.choice(([self._node()], [self._node()], [1, 2, 3]))
+        self.say(f"{nodes} vanish")
+        await self.doors.vanish(*nodes)
+        await asyncio.sleep(self.random.choice((0.1, 2.0, 8.0)))
+        self.say(f"{nodes} are back")
+        await self.doors.come_back(*nodes)
+
+    async def _lag(self) -> None:
+        if self.random.random() < 0.5:
+            self.doors.lag(self._node())
+        else:
+            self.doors.catch_up()
+
+    async def _refuse(self) -> None:
+        api = self.random.choice(list(PASSING))
+        code = self.random.choice(PASSING[api])
+        self.say(f"API {api} will be refused with {code}")
+        self.doors.refuse(api, code, times=self.random.randrange(3) + 1, after=self.random.random() < 0.3)
+
+    async def _lose_answer(self) -> None:
+        api = self.random.choice([*PASSING, 0, 0, 0])
+        fault = self.random.choice((self.doors.close, self.doors.swallow, self.doors.cut))
+        self.say(f"an answer of API {api} will be lost: {fault.__name__}")
+        if fault == self.doors.cut:
+            fault(api)
+        else:
+            fault(api, after=self.random.random() < 0.7)
+
+    async def _slow(self) -> None:
+        self.loop.network.delay_s = self.random.choice((0.0005, 0.002, 0.05, 0.3))
+
+    def _node(self) -> int:
+        return self.random.randrange(3) + 1
+
+    def _heal(self) -> None:
+        self.say("everything heals")
+        self.loop.network.delay_s = 0.002
+        for fault in self.doors.faults:
+            fault.end()
+        self.doors.catch_up()
+        self.is_over = True
+
+    # ---- laws
+
+    def _heard(self, node: int, request: Any) -> None:
+        if request.KEY != OFFSET_COMMIT:
+            return
+        for topic in request.topics:
+            for one in topic.partitions:
+                self.ledger.commit(
+                    TopicPartition(self.topic, one.partition_index), one.committed_offset, request.member_id
+                )
+
+    async def _within(self, seconds: float, work: asyncio.Future[Any], left: Callable[[], str]) -> None:
+        ends = self.loop.time() + seconds
+        while not work.done():
+            assert self.loop.time() < ends, f"not done {seconds} s after everything healed: {left()}"
+            if not self.ledger.unread() and all(life.done() for life in self._writers()):
+                self.is_read = True
+            await asyncio.wait({work}, timeout=0.5)
+        await work
+
+    def _writers(self) -> list[asyncio.Task[None]]:
+        return [life for name, life in self._lives.items() if name.startswith("x")]
+
+    def _left(self) -> str:
+        lives = [name for name, life in self._lives.items() if not life.done()]
+        return f"unread: {self.ledger.unread()[:5]}; alive: {lives}"
+
+    def _check_nothing_left(self, name: str) -> None:
+        """After `close` no task, timer or transport of the client is left."""
+        assert not self.loop.tasks_of(name), f"{name} leaves tasks: {self.loop.tasks_of(name)}"
+        assert not self.loop.timers_of(name), f"{name} leaves timers: {self.loop.timers_of(name)}"
+        assert not self.loop.links_of(name), f"{name} leaves links"
+
+    def _check_ended(self) -> None:
+        for name in self._lives:
+            self._check_nothing_left(name)
+        for writer in self.ledger.writers:
+            told = writer.acked.keys() | writer.lost.keys()
+            self.say(
+                f"{writer.name}: {writer.sent} sent, {len(writer.acked)} acknowledged, {len(writer.lost)} lost, "
+                f"{writer.sent - len(told)} given up"
+            )
+
+    async def _check_log(self, address: str) -> None:
+        line = await Line.open(address)
+        log = {one: await records_of(line, one.partition, self.topic) for one in self.partitions}
+        await line.close()
+        self.ledger.check_log(log)
+        self.say(
+            f"{sum(map(len, log.values()))} records, {self.ledger.commits} commits, "
+            f"{self.ledger.rebalances} assignments"
+        )
+
+
+def play(seed: int, say: Say = silent) -> World:
+    """The whole story of a seed, and its laws."""
+    worlds: list[World] = []
+
+    async def main(loop: SimLoop) -> None:
+        worlds.append(World(loop, seed, say))
+        await worlds[0].play()
+
+    simulate(seed, main)
+    return worlds[0]
