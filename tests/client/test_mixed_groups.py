@@ -32,7 +32,8 @@ JAVA = {
 }
 STICKY = ("sticky", "cooperative-sticky")
 EVERY = pytest.mark.parametrize("assignor", STRANGER)
-PARTITIONS = 6
+PARTITIONS = 12
+HALF, THIRD = PARTITIONS // 2, PARTITIONS // 3
 
 
 def with_java(test: Callable[..., None]) -> Callable[..., None]:
@@ -111,9 +112,9 @@ def test_ours_and_theirs_share_a_group(bootstrap: str, join: Join, group: str, a
     produce(bootstrap, topic, [b"%d" % number for number in range(12, 24)])
     until_read([leader, *members], 24)
     if assignor in STICKY:
-        assert kept(layouts[0], layouts[1][:1]) == 3
-        assert kept(layouts[1], layouts[2][:2]) == 4
-        assert kept(layouts[2][1:], after) == 4
+        assert kept(layouts[0], layouts[1][:1]) == HALF
+        assert kept(layouts[1], layouts[2][:2]) == 2 * THIRD
+        assert kept(layouts[2][1:], after) == 2 * THIRD
 
 
 @with_java
@@ -141,5 +142,5 @@ def test_java_follows_ours_and_ours_follow_java(
     java.close()
     rest = until_shared([second, third])
     if assignor in STICKY:
-        assert kept(two, three[:2]) == 4
-        assert kept(three[1:], rest) == 4
+        assert kept(two, three[:2]) == 2 * THIRD
+        assert kept(three[1:], rest) == 2 * THIRD
