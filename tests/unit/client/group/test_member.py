@@ -1,0 +1,443 @@
+"""The shell of a membership, with a coordinator whose answers the test writes: real sockets, real timers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.unit.client.net.scripted import CLOSE, Scripted, eventually
+
+from rota.client.config import ConsumerConfig
+from rota.client.errors import BrokerError, FencedInstance, IllegalUse
+from rota.client.group.assignors.strategies import resolve
+from rota.client.group.member import Member, Partitions
+from rota.client.net.cluster import Cluster
+from rota.client.types import TopicPartition
+from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from rota.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class User:
+    """Hooks that keep what they were told, and may hang or raise."""
+
+    def __init__(self) -> None:
+        self.story: list[tuple[str, Partitions]] = []
+        self.hold: asyncio.Event | None = None
+        self.error: Exception | None = None
+        self.member: Member | None = None
+        self.woken = 0
+
+    async def before_rejoin(self) -> None:
+        await self.told("before_rejoin", ())
+
+    async def revoked(self, partitions: Partitions) -> None:
+        await self.told("revoked", partitions)
+
+    async def lost(self, partitions: Partitions) -> None:
+        await self.told("lost", partitions)
+
+    async def assigned(self, owned: Partitions, added: Partitions) -> None:
+        await self.told("assigned", added)
+
+    async def told(self, what: str, partitions: Partitions) -> None:
+        self.story.append((what, partitions))
+        if self.hold is not None:
+            await self.hold.wait()
+        if self.error is not None:
+            raise self.error
+
+    def wake(self) -> None:
+        self.woken += 1
+
+
+class Scene:
+    """A coordinator that makes a new generation of one member with each JoinGroup."""
+
+    def __init__(self, broker: Scripted) -> None:
+        self.broker, self.generation, self.beat_code = broker, 0, 0
+        self.partitions = 2
+        broker.on(MetadataRequest, self._metadata)
+        broker.on(FindCoordinatorRequest, self._found)
+        broker.on(JoinGroupRequest, self._join)
+        broker.on(SyncGroupRequest, lambda request: SyncGroupResponse(assignment=request.assignments[0].assignment))
+        broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(error_code=self.beat_code))
+        broker.on(LeaveGroupRequest, lambda _: LeaveGroupResponse())
+
+    def _metadata(self, _: MetadataRequest) -> object:
+        nodes = (self.broker.node,)
+        partitions = tuple(
+            MetadataResponsePartition(
+                partition_index=n, leader_id=self.broker.node, replica_nodes=nodes, isr_nodes=nodes
+            )
+            for n in range(self.partitions)
+        )
+        return self.broker.metadata(MetadataResponseTopic(name="t", partitions=partitions))
+
+    def _found(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        found = Coordinator(key="g", node_id=self.broker.node, host="127.0.0.1", port=self.broker.port)
+        return FindCoordinatorResponse(coordinators=(found,))
+
+    def _join(self, request: JoinGroupRequest) -> JoinGroupResponse:
+        self.generation += 1
+        protocol = request.protocols[0]
+        me = JoinGroupResponseMember(member_id="a", metadata=protocol.metadata)
+        return JoinGroupResponse(
+            generation_id=self.generation, protocol_name=protocol.name, leader="a", member_id="a", members=(me,)
+        )
+
+    def asked(self, kind: type) -> list[object]:
+        return [request for request in self.broker.asked if isinstance(request, kind)]
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Scripted]:
+    async with Scripted() as broker:
+        yield broker
+
+
+@pytest.fixture
+def scene(broker: Scripted) -> Scene:
+    return Scene(broker)
+
+
+class Place:
+    """A cluster and its members; all are closed in the end."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.clusters: list[Cluster] = []
+        self.members: list[Member] = []
+
+    async def member(self, *, subscribed: bool = True, **settings: object) -> tuple[Member, User]:
+        given = {"heartbeat_interval_ms": 20, "session_timeout_ms": 5_000, "retry_backoff_ms": 5}
+        config = ConsumerConfig(bootstrap_servers=self.address, group_id="g", **{**given, **settings})
+        cluster = Cluster(config)
+        await cluster.start()
+        self.clusters.append(cluster)
+        user = User()
+        user.member = Member(cluster, config, resolve("range"), user, wake=user.wake)
+        self.members.append(user.member)
+        if subscribed:
+            user.member.subscribe(frozenset({"t"}))
+        return user.member, user
+
+
+@pytest.fixture
+async def place(scene: Scene) -> AsyncIterator[Place]:
+    place = Place(scene.broker.address)
+    yield place
+    for member in place.members:
+        await member.close("the test is over", before_leaving=nothing, timeout_ms=1_000)
+    for cluster in place.clusters:
+        await cluster.close()
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("rota-group")]
+
+
+async def nothing() -> None:
+    pass
+
+
+# ---- poll
+
+
+async def test_a_poll_brings_a_membership(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    assert (member.state, member.settled, member.group.generation_id) == ("DOWN", False, -1)
+    await member.poll()
+    assert (member.state, member.settled, member.group.generation_id) == ("STABLE", True, 1)
+    assert member.group.member_id == "a"
+    assert user.story == [("assigned", (ZERO, ONE))]
+    await member.poll()
+    assert len(scene.asked(JoinGroupRequest)) == 1
+
+
+async def test_without_a_subscription_a_poll_returns(place: Place) -> None:
+    member, user = await place.member(subscribed=False)
+    await member.poll()
+    assert user.story == []
+
+
+async def test_heartbeats_go_on_while_a_callback_hangs(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    user.hold = asyncio.Event()
+    polling = asyncio.create_task(member.poll())
+    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > 3)
+    assert not polling.done()
+    user.hold.set()
+    await polling
+
+
+async def test_a_rebalance_waits_for_the_next_poll(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    await member.poll()
+    member.returning()
+    scene.beat_code = 27
+    await eventually(lambda: user.woken)
+    beats = len(scene.asked(HeartbeatRequest))
+    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > beats + 2)
+    assert len(scene.asked(JoinGroupRequest)) == 1
+    assert [what for what, _ in user.story] == ["assigned"]
+    scene.beat_code = 0
+    await member.poll()
+    assert [what for what, _ in user.story] == ["assigned", "before_rejoin", "revoked", "assigned"]
+    assert member.group.generation_id == 2
+
+
+async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    await member.poll()
+    scene.beat_code = 27
+    await eventually(lambda: not member.settled)
+    scene.beat_code = 0
+    user.hold = asyncio.Event()
+    polling = asyncio.create_task(member.poll())
+    await eventually(lambda: user.story[-1][0] == "before_rejoin")
+    polling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await polling
+    user.hold.set()
+    beats = len(scene.asked(HeartbeatRequest))
+    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > beats + 2)
+    assert user.story[-1][0] == "before_rejoin"
+    await member.poll()
+    assert [what for what, _ in user.story][-2:] == ["revoked", "assigned"]
+
+
+async def test_what_a_callback_raises_comes_out_of_poll(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    user.error = ValueError("the user's")
+    with pytest.raises(ValueError, match="the user's"):
+        await member.poll()
+    user.error = None
+    await member.poll()
+    assert (member.state, user.story) == ("STABLE", [("assigned", (ZERO, ONE))])
+
+
+async def test_a_callback_that_cancels_itself_is_told(place: Place) -> None:
+    member, user = await place.member()
+    user.error = asyncio.CancelledError()  # type: ignore[assignment]
+    with pytest.raises(IllegalUse, match="cancelled"):
+        await member.poll()
+    user.error = None
+
+
+async def test_a_callback_may_not_poll_nor_close(place: Place) -> None:
+    member, user = await place.member()
+
+    async def polls(what: str, partitions: Partitions) -> None:
+        await member.poll()
+
+    user.told, told = polls, user.told  # type: ignore[method-assign]
+    with pytest.raises(IllegalUse, match="callback"):
+        await member.poll()
+    user.told = told  # type: ignore[method-assign]
+
+
+async def test_a_callback_runs_in_the_context_of_the_poll(place: Place) -> None:
+    member, user = await place.member()
+    who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
+    seen: list[str] = []
+
+    async def sees(what: str, partitions: Partitions) -> None:
+        seen.append(who.get())
+
+    user.told = sees  # type: ignore[method-assign]
+    who.set("the poll")
+    await member.poll()
+    assert seen == ["the poll"]
+
+
+async def test_what_makes_membership_impossible_is_raised_and_tried_again(place: Place, scene: Scene) -> None:
+    member, _ = await place.member()
+    scene.broker.on(JoinGroupRequest, lambda _: JoinGroupResponse(error_code=81))
+    for _ in range(2):
+        with pytest.raises(BrokerError, match=re.escape("group.max.size")):
+            await member.poll()
+    scene.broker.on(JoinGroupRequest, scene._join)
+    await member.poll()
+    assert member.state == "STABLE"
+
+
+async def test_what_happens_between_polls_is_raised_by_the_next_one(place: Place, scene: Scene) -> None:
+    member, user = await place.member(group_instance_id="i")
+    await member.poll()
+    scene.beat_code = 82
+    await eventually(lambda: member.state == "DOWN")
+    assert user.woken
+    assert not member.settled
+    for _ in range(3):
+        with pytest.raises(FencedInstance):
+            await member.poll()
+
+
+# ---- coordinators and sessions
+
+
+async def test_a_member_reads_on_while_its_coordinator_is_gone(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    await member.poll()
+    scene.broker.on(FindCoordinatorRequest, lambda _: FindCoordinatorResponse(coordinators=(_missing(),)))
+    scene.broker.on(HeartbeatRequest, lambda _: CLOSE)
+    await eventually(lambda: member.state == "REDISCOVERING")
+    await member.poll()
+    assert (member.group.generation_id, user.story) == (1, [("assigned", (ZERO, ONE))])
+    scene.broker.on(FindCoordinatorRequest, scene._found)
+    scene.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
+    await eventually(lambda: member.state == "STABLE")
+    await member.poll()
+    assert len(scene.asked(JoinGroupRequest)) == 1
+
+
+def _missing() -> Coordinator:
+    return Coordinator(key="g", error_code=15)
+
+
+async def test_a_session_without_an_answer_ends_the_membership(place: Place, scene: Scene) -> None:
+    member, user = await place.member(session_timeout_ms=150)
+    await member.poll()
+    scene.broker.on(HeartbeatRequest, lambda _: None)
+    await eventually(lambda: member.state == "DOWN")
+    assert member.group.generation_id == -1
+    scene.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
+    await member.poll()
+    assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
+
+
+async def test_who_does_not_poll_leaves_and_is_warned(
+    place: Place, scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    member, user = await place.member(max_poll_interval_ms=60)
+    await member.poll()
+    member.returning()
+    with caplog.at_level(logging.WARNING, "rota.client.group"):
+        await eventually(lambda: scene.asked(LeaveGroupRequest))
+    (leave,) = scene.asked(LeaveGroupRequest)
+    assert leave.members[0].reason == "consumer poll timeout has expired."
+    assert "Raise max_poll_interval_ms, or lower max_poll_records" in caplog.text
+    await member.poll()
+    assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
+
+
+async def test_who_waits_in_poll_is_not_too_slow(place: Place, scene: Scene) -> None:
+    member, user = await place.member(max_poll_interval_ms=60)
+    await member.poll()
+    member.returning()
+    scene.beat_code = 27
+    await eventually(lambda: not member.settled)
+    scene.beat_code = 0
+    user.hold = asyncio.Event()
+    polling = asyncio.create_task(member.poll())
+    beats = len(scene.asked(HeartbeatRequest))
+    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > beats + 6)  # six times 20 ms
+    user.hold.set()
+    await polling
+    assert not scene.asked(LeaveGroupRequest)
+
+
+# ---- topics
+
+
+async def test_partitions_that_are_added_are_joined_for(place: Place, scene: Scene) -> None:
+    member, user = await place.member(metadata_max_age_ms=20)
+    await member.poll()
+    scene.partitions = 3
+    await eventually(lambda: not member.settled)
+    await member.poll()
+    assert user.story[-1] == ("assigned", (ZERO, ONE, TopicPartition("t", 2)))
+
+
+async def test_a_commit_that_was_refused_is_a_reason_to_join(place: Place) -> None:
+    member, user = await place.member()
+    await member.poll()
+    member.stale(25, generation=0)
+    assert member.settled
+    member.stale(25, generation=1)
+    assert member.group.generation_id == -1
+    await member.poll()
+    assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
+
+
+# ---- close
+
+
+async def test_a_close_commits_revokes_and_leaves(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    await member.poll()
+
+    async def commits() -> None:
+        user.story.append(("commits", ()))
+        assert member.group.generation_id == 1
+
+    await member.close("bye", before_leaving=commits, timeout_ms=1_000)
+    assert [what for what, _ in user.story] == ["assigned", "commits", "revoked"]
+    (leave,) = scene.asked(LeaveGroupRequest)
+    assert (leave.members[0].member_id, leave.members[0].reason) == ("a", "bye")
+    assert (member.state, member.settled) == ("CLOSED", True)
+    with pytest.raises(IllegalUse, match="closed"):
+        await member.poll()
+    await member.close("again", before_leaving=commits, timeout_ms=1_000)
+    member.returning()
+    assert len(user.story) == 3
+
+
+async def test_a_close_raises_what_callbacks_raised_when_all_is_done(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    await member.poll()
+    user.error = ValueError("the user's")
+    with pytest.raises(ValueError, match="the user's"):
+        await member.close("bye", before_leaving=nothing, timeout_ms=1_000)
+    assert scene.asked(LeaveGroupRequest)
+    assert member.state == "CLOSED"
+
+
+async def test_a_close_is_not_held_up_by_a_broker_that_says_nothing(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    await member.poll()
+    scene.broker.on(LeaveGroupRequest, lambda _: None)
+    await member.close("bye", before_leaving=nothing, timeout_ms=50)
+    assert member.state == "CLOSED"
+    assert user.story[-1][0] == "revoked"
+
+
+async def test_a_close_out_of_time_cancels_the_callback_and_leaves(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    await member.poll()
+    await member.close("bye", before_leaving=asyncio.Event().wait, timeout_ms=50)
+    assert member.state == "CLOSED"
+    assert scene.asked(LeaveGroupRequest)
+    assert user.story == [("assigned", (ZERO, ONE))]
+
+
+async def test_a_close_while_the_coordinator_holds_the_join(place: Place, scene: Scene) -> None:
+    member, _ = await place.member()
+    scene.broker.on(JoinGroupRequest, lambda _: None)
+    polling = asyncio.create_task(member.poll())
+    await eventually(lambda: scene.asked(JoinGroupRequest))
+    polling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await polling
+    await member.close("bye", before_leaving=nothing, timeout_ms=1_000)
+    assert member.state == "CLOSED"
+
+
+async def test_a_poll_that_waits_returns_when_the_member_is_closed(place: Place, scene: Scene) -> None:
+    member, _ = await place.member()
+    scene.broker.on(JoinGroupRequest, lambda _: None)
+    polling = asyncio.create_task(member.poll())
+    await eventually(lambda: scene.asked(JoinGroupRequest))
+    await member.close("bye", before_leaving=nothing, timeout_ms=1_000)
+    await polling
