@@ -1,4 +1,4 @@
-"""Whose answer it is: each is taken to the branch that asked. An answer that nobody waits for changes nothing (M4)."""
+"""Whose answer it is: each is taken to the branch that asked. An answer that nobody waits for changes nothing (M3)."""
 
 from __future__ import annotations
 

@@ -101,6 +101,13 @@ class Stale:
 
 
 @dataclass(slots=True)
+class Rejoin:
+    """The user wants the group to assign anew; `reason` is for the coordinator's log."""
+
+    reason: str
+
+
+@dataclass(slots=True)
 class Close:
     """Leave; `reason` is for the coordinator's log."""
 
@@ -126,6 +133,7 @@ Event = (
     | HookDone
     | Rang
     | Stale
+    | Rejoin
     | Close
     | Hurry
 )

@@ -4,7 +4,8 @@ Laws
     M1  A partition that was assigned is revoked or lost exactly once before it is assigned again or the member closes.
     M2  A hook begins only while `poll` or `close` runs, and one at a time.
     M3  At most one JoinGroup or SyncGroup, and at most one Heartbeat, is waited for; each names the current generation.
-    M4  An answer that is no longer waited for changes nothing.
+        An answer that is no longer waited for changes nothing.
+    M4  Once the coordinator answers well every `poll` ends, in a membership or in a failure.
     M5  After CLOSED no timer is armed, and no event does anything.
 
 The branches: joining (giving up, discovery, JoinGroup), leading and syncing (SyncGroup), assigning (taking over),
@@ -49,6 +50,7 @@ from rota.client.group.events import (
     Polled,
     PollEnded,
     Rang,
+    Rejoin,
     Returning,
     Stale,
     Subscribed,
@@ -190,6 +192,9 @@ class Membership:
                 beating.not_found(self, event.error)
             case Stale():
                 beating.stale(self, event.code, event.generation)
+            case Rejoin():
+                if self.state in MEMBER_STATES and self.rejoin is None:
+                    self.ask_to_rejoin(event.reason)
             case Close():
                 leaving.close(self, event.reason)
             case Hurry():

@@ -141,6 +141,10 @@ class Member:
         one that the commit carried: what is said of an earlier one than the current does not matter any more."""
         self._step(events.Stale(code, generation))
 
+    def rejoin(self, reason: str) -> None:
+        """Have the group assign anew, with the next `poll`. Without a membership there is nothing to do."""
+        self._step(events.Rejoin(reason))
+
     async def close(self, reason: str, *, before_leaving: Callable[[], Awaitable[None]], timeout_ms: int) -> None:
         """Finish what is under way, run `before_leaving` (the last commit), revoke, send LeaveGroup with the reason.
 

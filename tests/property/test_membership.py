@@ -76,6 +76,11 @@ class Memberships(RuleBasedStateMachine):
         self.world.step(events.Stale(code, self.world.machine.generation - lag))
         self.world.look()
 
+    @rule()
+    def wants_a_rebalance(self) -> None:
+        self.world.step(events.Rejoin("rebalance enforced by user"))
+        self.world.look()
+
     # ---- the cluster
 
     @rule(counts=TOPICS)

@@ -149,3 +149,11 @@ def test_a_cooperative_member_without_partitions_waits() -> None:
     assert syncing(protocol="cooperative-sticky").m.due
     script = cooperative().does(subscribes("t", "u"), POLL, Done())
     assert not script.m.due
+
+
+def test_a_rebalance_that_the_user_wants_is_joined_by_the_next_poll() -> None:
+    script = cooperative()
+    assert script >> events.Rejoin("rebalance enforced by user") << ("wake",)
+    script.does(POLL, Done())
+    assert script.request("join").reason == "rebalance enforced by user"
+    assert Script() >> events.Rejoin("nothing to do")
