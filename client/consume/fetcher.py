@@ -116,9 +116,10 @@ class Fetcher:
         if self._loop is None:
             return
         self._arrived.tidy()
-        for node, wants in self._plan(self._now_ms()).items():
+        now_ms = self._now_ms()
+        for node, wants in self._plan(now_ms).items():
             self._fetches[node] = self._loop.create_task(self._fetch(node, wants))
-        self._look_again()
+        self._look_again(now_ms)
 
     def _plan(self, now_ms: int) -> dict[int, Wants]:
         metadata = self._cluster.metadata
@@ -148,12 +149,12 @@ class Fetcher:
             self._cluster.stale()
         return plan
 
-    def _look_again(self) -> None:
-        """When the next pause is over."""
+    def _look_again(self, now_ms: int) -> None:
+        """When the next pause is over, of those that the plan of this moment saw: none may end in between."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        until = self._pauses.next_end(self._now_ms())
+        until = self._pauses.next_end(now_ms)
         if until is not None and self._loop is not None:
             # a whole number of ms, rounded down, must not be reached before its time
             self._timer = self._loop.call_at((until + 1) / 1000, self._look)
