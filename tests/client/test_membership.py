@@ -4,129 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
+from tests.client.member_kit import Join, Reader, all_owned, readers, settled, shares, until
 from tests.interop.kit import PATIENCE_S, create_topic, unique
 
-from rota.client.config import ConsumerConfig
 from rota.client.errors import AssignmentFailed, BrokerError, FencedInstance, IllegalUse
-from rota.client.group.assignors.strategies import resolve
-from rota.client.group.member import Member, Partitions
-from rota.client.net.cluster import Cluster
 from rota.client.types import TopicPartition
-
-LOOK_EVERY_S = 0.01
-
-
-class Reader:
-    """A user of a Member: polls in a loop, keeps what its callbacks were told."""
-
-    def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
-        self.awake = asyncio.Event()
-        self.member = Member(cluster, config, resolve(config.partition_assignment_strategy), self, wake=self.awake.set)
-        self.owned: set[TopicPartition] = set()
-        self.story: list[tuple[str, Partitions]] = []
-        self.generations: list[int] = []
-        self.polling: asyncio.Task[None] | None = None
-
-    async def before_rejoin(self) -> None:
-        pass
-
-    async def revoked(self, partitions: Partitions) -> None:
-        self.story.append(("revoked", partitions))
-        assert self.owned.issuperset(partitions)
-        self.owned -= set(partitions)
-
-    async def lost(self, partitions: Partitions) -> None:
-        self.story.append(("lost", partitions))
-        assert self.owned.issuperset(partitions)
-        self.owned -= set(partitions)
-
-    async def assigned(self, owned: Partitions, added: Partitions) -> None:
-        self.story.append(("assigned", added))
-        assert not self.owned & set(added)
-        self.owned |= set(added)
-        assert self.owned == set(owned)
-        self.generations.append(self.member.group.generation_id)
-
-    def told(self, what: str) -> list[int]:
-        return [one.partition for said, partitions in self.story if said == what for one in partitions]
-
-    def start(self) -> None:
-        """Poll whenever there is something to do."""
-        self.polling = asyncio.create_task(self._poll())
-
-    async def _poll(self) -> None:
-        while True:
-            self.awake.clear()
-            await self.member.poll()
-            self.member.returning()
-            await self.awake.wait()
-
-    async def stop(self) -> None:
-        if self.polling is not None:
-            self.polling.cancel()
-            with suppress(asyncio.CancelledError):
-                await self.polling
-            self.polling = None
-
-    async def close(self) -> None:
-        await self.stop()
-        await self.member.close("the consumer is being closed", before_leaving=nothing, timeout_ms=5_000)
-
-
-async def nothing() -> None:
-    pass
-
-
-async def until(look: Callable[[], object], what: str) -> None:
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not look():
-                await asyncio.sleep(LOOK_EVERY_S)
-    except TimeoutError:
-        raise AssertionError(f"waited {PATIENCE_S} s for {what}") from None
-
-
-Join = Callable[..., Awaitable[Reader]]
 
 
 @pytest.fixture
 async def join(bootstrap: str, group: str) -> AsyncIterator[Join]:
     """`reader = await join(topic, setting=…)`: a reader that polls; all are closed in the end."""
-    async with _readers(bootstrap, group) as join:
+    async with readers(bootstrap, group) as join:
         yield join
-
-
-@asynccontextmanager
-async def _readers(bootstrap: str, group: str) -> AsyncIterator[Join]:
-    async with AsyncExitStack() as stack:
-
-        async def join(topics: str | re.Pattern[str], *, polls: bool = True, **settings: object) -> Reader:
-            given = {"bootstrap_servers": bootstrap, "group_id": group, "heartbeat_interval_ms": 100}
-            config = ConsumerConfig(**{**given, "session_timeout_ms": 10_000, **settings})
-            cluster = Cluster(config)
-            await cluster.start()
-            stack.push_async_callback(cluster.close)
-            reader = Reader(cluster, config)
-            stack.push_async_callback(reader.close)
-            reader.member.subscribe(topics if isinstance(topics, re.Pattern) else frozenset({topics}))
-            if polls:
-                reader.start()
-            return reader
-
-        yield join
-
-
-def shares(*readers: Reader) -> list[int]:
-    return sorted(len(reader.owned) for reader in readers)
-
-
-def all_owned(*readers: Reader) -> list[TopicPartition]:
-    return sorted(one for reader in readers for one in reader.owned)
 
 
 # ---- who gets what (R2)
@@ -136,19 +30,15 @@ def all_owned(*readers: Reader) -> list[TopicPartition]:
 async def test_partitions_follow_the_members_that_come_and_go(bootstrap: str, join: Join, strategy: str) -> None:
     topic = create_topic(bootstrap, 3)
     everything = [TopicPartition(topic, n) for n in range(3)]
-    readers: list[Reader] = []
+    members: list[Reader] = []
     for expected in ([3], [1, 2], [1, 1, 1], [0, 1, 1, 1]):
-        readers.append(await join(topic, partition_assignment_strategy=(strategy,)))
-        await until(lambda: shares(*readers) == expected and settled(*readers), f"{expected}")  # noqa: B023
-        assert all_owned(*readers) == everything
+        members.append(await join(topic, partition_assignment_strategy=(strategy,)))
+        await until(lambda: shares(*members) == expected and settled(*members), f"{expected}")  # noqa: B023
+        assert all_owned(*members) == everything
     for expected in ([1, 1, 1], [1, 2], [3]):
-        await readers.pop(0).close()
-        await until(lambda: shares(*readers) == expected and settled(*readers), f"{expected}")  # noqa: B023
-        assert all_owned(*readers) == everything
-
-
-def settled(*readers: Reader) -> bool:
-    return all(reader.member.settled and reader.member.state == "STABLE" for reader in readers)
+        await members.pop(0).close()
+        await until(lambda: shares(*members) == expected and settled(*members), f"{expected}")  # noqa: B023
+        assert all_owned(*members) == everything
 
 
 async def test_an_eager_member_gives_everything_up_before_it_joins(bootstrap: str, join: Join) -> None:
@@ -181,7 +71,7 @@ async def test_a_cooperative_member_keeps_what_it_keeps(bootstrap: str, join: Jo
 async def test_a_static_member_comes_back_without_a_rebalance(bootstrap: str, group: str, join: Join) -> None:
     topic = create_topic(bootstrap, 2)
     stays = await join(topic, group_instance_id="stays")
-    async with _readers(bootstrap, group) as elsewhere:
+    async with readers(bootstrap, group) as elsewhere:
         goes = await elsewhere(topic, group_instance_id="goes")
         await until(lambda: settled(stays, goes) and shares(stays, goes) == [1, 1], "both")
         had, generation = set(goes.owned), goes.member.group.generation_id
@@ -253,11 +143,11 @@ async def test_who_does_not_poll_leaves_and_comes_back(bootstrap: str, join: Joi
 
 async def test_partitions_that_are_added_are_assigned(bootstrap: str, join: Join) -> None:
     topic = create_topic(bootstrap, 2)
-    readers = [await join(topic, metadata_max_age_ms=100) for _ in range(2)]
-    await until(lambda: settled(*readers) and shares(*readers) == [1, 1], "both")
+    members = [await join(topic, metadata_max_age_ms=100) for _ in range(2)]
+    await until(lambda: settled(*members) and shares(*members) == [1, 1], "both")
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_partitions([NewPartitions(topic, 4)])[topic].result(PATIENCE_S)
-    await until(lambda: settled(*readers) and shares(*readers) == [2, 2], "the new partitions")
+    await until(lambda: settled(*members) and shares(*members) == [2, 2], "the new partitions")
 
 
 async def test_a_pattern_follows_topics_that_come_and_go(bootstrap: str, join: Join) -> None:
@@ -328,19 +218,19 @@ async def test_a_poll_that_is_cancelled_anywhere_loses_nothing(bootstrap: str, j
     topic = create_topic(bootstrap, 2)
     first = await join(topic, polls=False)
     second = await join(topic, polls=False)
-    readers = (first, second)
+    members = (first, second)
     patience = 0
     async with asyncio.timeout(PATIENCE_S):
-        while not (settled(*readers) and shares(*readers) == [1, 1]):
+        while not (settled(*members) and shares(*members) == [1, 1]):
             patience = min(patience + 1, 50)
-            for reader in readers:
+            for reader in members:
                 polling = asyncio.create_task(reader.member.poll())
                 for _ in range(patience):  # one turn of the loop more each time
                     await asyncio.sleep(0)
                 polling.cancel()
                 with suppress(asyncio.CancelledError):
                     await polling
-    assert all_owned(*readers) == [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+    assert all_owned(*members) == [TopicPartition(topic, 0), TopicPartition(topic, 1)]
 
 
 async def test_a_close_that_is_cancelled_leaves_nothing_behind(bootstrap: str, join: Join) -> None:
