@@ -39,6 +39,8 @@ docs: $(VENV)/.ready
 	$(PY) -m rota.protocol.registry > docs/APIS.md
 	$(PY) -m rota.coordinator.group.states > docs/GROUP_STATES.md
 	$(PY) -m rota.coordinator.config.page > docs/SETTINGS.md
+	$(PY) -m rota.client.config_page > docs/CLIENT_SETTINGS.md
+	$(PY) -m rota.client.net.verdicts > docs/CLIENT_ERRORS.md
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from rota.client.errors import ConfigError
 
 Check = Callable[[Any], str | None]  # what would be right, when it is not
-_TRUE: Final = ("true", "false")
+STRING_BYTES_MAX: Final = 32_767
+_BOOLS: Final = ("true", "false")
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
 def some(note: str, default: Any = dataclasses.MISSING, right: Check | None = None) -> Any:
-    """A setting: what it is for, its default, what it may be."""
+    """A setting: what it is for, its default, what it may be. Types are read as text: `from __future__ import
+    annotations` stands in the module that declares it."""
     metadata = {"note": note, "right": right}
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
@@ -40,6 +44,22 @@ def one_of(*values: str) -> Check:
     return lambda value: None if value in values else "one of " + ", ".join(values)
 
 
+def wire_text(chars_min: int = 0) -> Check:
+    """Text that fits into a string of the protocol; or None, where the type allows it."""
+
+    def right(value: Any) -> str | None:
+        fits = value is None or (len(value) >= chars_min and len(value.encode()) <= STRING_BYTES_MAX)
+        return None if fits else f"of {chars_min} to {STRING_BYTES_MAX} bytes"
+
+    return right
+
+
+def instance(value: Any) -> str | None:
+    """A group instance id, by Kafka's rules for names."""
+    fits = value is None or (_NAME.fullmatch(value) and value not in (".", ".."))
+    return None if fits else "1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'"
+
+
 def check(config: Any) -> None:
     """Each setting by itself. Raises ConfigError."""
     for field in dataclasses.fields(config):
@@ -55,7 +75,10 @@ def refused(name: str, value: Any, right: str) -> ConfigError:
     return ConfigError(f"{name} ({name.replace('_', '.')}) is {value!r}; it must be {right}")
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigError:
+def unknown(kind: str, name: str, known: Iterable[str], instead: str | None = None) -> ConfigError:
+    """`instead`: what there is in its place, for a setting that Kafka's clients have."""
+    if instead is not None:
+        return ConfigError(f"{kind} has no setting {name}: {instead}")
     near = difflib.get_close_matches(name, list(known), 1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
     return ConfigError(f"{kind} has no setting {name}; {hint}")
@@ -68,7 +91,7 @@ def parsed(name: str, field: dataclasses.Field[Any], value: Any) -> Any:
     kinds = str(field.type)
     text = value.strip()
     if kinds.startswith("bool"):
-        if text.lower() not in _TRUE:
+        if text.lower() not in _BOOLS:
             raise refused(field.name, value, "true or false")
         return text.lower() == "true"
     if kinds.startswith("int"):

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
-from rota.client.checks import between, check, one_of, parsed, refused, some, unknown
+from rota.client.checks import between, check, instance, one_of, parsed, refused, some, unknown, wire_text
 
 RESETS: Final = ("earliest", "latest", "none")
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+LEVELS: Final = {"gzip": range(1, 10), "lz4": range(1, 18), "zstd": range(-131_072, 23)}  # Kafka's (KIP-390)
 INT32_MAX: Final = (1 << 31) - 1
 ACKS: Final[dict[int | str, int]] = {0: 0, 1: 1, -1: -1, "0": 0, "1": 1, "-1": -1, "all": -1}
 IN_FLIGHT_IDEMPOTENT_MAX: Final = 5  # batches of which a broker remembers the sequence
@@ -28,7 +29,7 @@ class ClientConfig:
     """What every client needs. Times in milliseconds, sizes in bytes."""
 
     bootstrap_servers: str | tuple[str, ...] = some("HOST:PORT,… of some brokers; the others are learned from them")
-    client_id: str = some("names this client in the broker's log, metrics and member ids", "rota")
+    client_id: str = some("names this client in the broker's log, metrics and member ids", "rota", wire_text())
     client_rack: str = some("where this client is, so that it may read from a replica near by", "")
     security_protocol: str = some("PLAINTEXT is all that there is", "PLAINTEXT", one_of("PLAINTEXT"))
     request_timeout_ms: int = some("a broker that has not answered by then has failed", 30_000, between(1))
@@ -48,6 +49,8 @@ class ClientConfig:
 
     def __post_init__(self) -> None:
         check(self)
+        if not self.bootstrap:
+            raise refused("bootstrap_servers", self.bootstrap_servers, "at least one HOST:PORT")
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
@@ -56,7 +59,7 @@ class ClientConfig:
         given = {}
         for name, value in properties.items():
             if name not in known:
-                raise unknown(cls.__name__, name, known)
+                raise unknown(cls.__name__, name, known, _elsewhere(name))
             given[known[name].name] = parsed(name, known[name], value)
         return cls(**given)
 
@@ -79,8 +82,8 @@ class AdminConfig(ClientConfig):
 class ConsumerConfig(ClientConfig):
     """A consumer: its group, how it fetches, where it starts."""
 
-    group_id: str | None = some("the consumer group; None: no group, no committed offsets", None)
-    group_instance_id: str | None = some("a name that survives restarts: static membership (KIP-345)", None)
+    group_id: str | None = some("the consumer group; None: no group, no committed offsets", None, wire_text(1))
+    group_instance_id: str | None = some("a name that survives restarts: static membership (KIP-345)", None, instance)
     session_timeout_ms: int = some("without a heartbeat for so long a member is dead", 45_000, between(1))
     heartbeat_interval_ms: int = some("how often a member says that it lives", 3_000, between(1))
     max_poll_interval_ms: int = some("a member that does not poll for so long leaves the group", 300_000, between(1))
@@ -92,7 +95,8 @@ class ConsumerConfig(ClientConfig):
     enable_auto_commit: bool = some("commit what earlier polls returned, when polling and closing", True)
     auto_commit_interval_ms: int = some("how often", 5_000, between(0))
     auto_offset_reset: str = some(
-        "where to start without a committed offset: earliest, latest, none (NoOffset is raised), by_duration:PnDTnHnMnS",
+        "where to start without a committed offset: earliest, latest, none (NoOffset is raised), "
+        "by_duration:PnDTnHnMnS",
         "latest",
     )
     isolation_level: str = some(
@@ -112,8 +116,6 @@ class ConsumerConfig(ClientConfig):
         ClientConfig.__post_init__(self)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise refused("heartbeat_interval_ms", self.heartbeat_interval_ms, "less than session_timeout_ms")
-        if self.group_id is not None and not self.group_id:
-            raise refused("group_id", self.group_id, "a name, or None for no group")
         if self.group_id is None and self.group_instance_id is not None:
             raise refused("group_instance_id", self.group_instance_id, "None without a group_id")
         if not self.partition_assignment_strategy:
@@ -145,7 +147,7 @@ class ProducerConfig(ClientConfig):
     delivery_timeout_ms: int = some("a record that is not delivered by then has failed", 120_000, between(1))
     retries: int = some("within delivery_timeout_ms", INT32_MAX, between(0))
     partitioner_ignore_keys: bool = some("keys do not choose the partition", False)
-    partitioner: Any = some(
+    partitioner: Any = some(  # noqa: RUF009  # it makes a field
         "None: murmur2 of the key, sticky without one; or a callable (topic, key, value, partitions) -> partition", None
     )
 
@@ -158,6 +160,10 @@ class ProducerConfig(ClientConfig):
                 f"acks={self.acks}, retries={self.retries}, max_in_flight={self.max_in_flight_requests_per_connection}"
             )
             raise refused("enable_idempotence", given, "False, or acks=all, retries above 0 and at most 5 in flight")
+        level = LEVELS.get(self.compression_type, range(0))
+        if self.compression_level is not None and self.compression_level not in level:
+            right = f"None, or {level[0]} to {level[-1]}" if level else "None: it has no levels"
+            raise refused("compression_level", self.compression_level, f"for {self.compression_type} {right}")
         if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
             raise refused("delivery_timeout_ms", self.delivery_timeout_ms, "at least linger_ms + request_timeout_ms")
 
@@ -177,11 +183,29 @@ class ProducerConfig(ClientConfig):
 
 
 def address(text: str) -> tuple[str, int]:
-    """HOST:PORT, [IPv6]:PORT. Raises ConfigError."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise refused("bootstrap_servers", text, "HOST:PORT, as in 127.0.0.1:9092")
-    return host.strip("[]"), int(port)
+    """HOST:PORT, [IPv6]:PORT, PLAINTEXT://HOST:PORT. Raises ConfigError."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) < 65_536:
+        raise refused("bootstrap_servers", text, "HOST:PORT, as in 127.0.0.1:9092 or [::1]:9092")
+    return found["host"], int(found["port"])
+
+
+def _elsewhere(name: str) -> str | None:
+    """Why a setting of Kafka's clients is none of ours, and what there is instead."""
+    return next((instead for pattern, instead in _ELSEWHERE if re.fullmatch(pattern, name)), None)
+
+
+_ADDRESS: Final = re.compile(r"(?:PLAINTEXT://)?\[?(?P<host>[0-9A-Za-z._%:-]+)\]?:(?P<port>[0-9]{1,5})", re.ASCII)
+_ELSEWHERE: Final = (
+    (r"(key|value)\.(de)?serializer", "keys and values are bytes: encode before you send, decode what you are given"),
+    (r"(ssl|sasl)\..*", "security_protocol PLAINTEXT is all that there is"),
+    (r"group\.(protocol|remote\.assignor)", "groups are of the classic protocol"),
+    (r"transaction(al)?\..*", "there are no transactions"),
+    (r"partitioner\.class", "give a callable as `partitioner`"),
+    (r"interceptor\.classes|metrics?\..*|metric\.reporters|enable\.metrics\.push", "there is no such thing here"),
+    (r"(send|receive)\.buffer\.bytes|client\.dns\.lookup", "the system's defaults fit; every address is tried"),
+    (r"compression\.(gzip|lz4|zstd)\.level", "the level of compression.type is compression.level"),
+)
 
 
 def reset_after_ms(reset: str) -> int | None:

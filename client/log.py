@@ -2,30 +2,42 @@
 
 A library does not choose where an application's log goes: everything below the logger `rota.client` follows the
 application's own logging configuration, and is silent by default below WARNING.
+
+Laws
+    A line reads `event  field=value field=value`, names the place where it was written, and has the traceback of its
+    `exc_info` as any other record of `logging`.
+    Nothing is made into text that no handler wants.
+    structlog's configuration, which is the application's, changes nothing.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
+_FRAMES: Final = 4  # of structlog between whoever writes a line and logging
+
 
 def logger(name: str) -> Any:
-    """A structlog logger whose lines read `event  field=value field=value`, whatever structlog is configured to."""
+    """A structlog logger on the standard library's logger of that name."""
     return structlog.wrap_logger(
         logging.getLogger(name),
         wrapper_class=structlog.stdlib.BoundLogger,
-        processors=[structlog.stdlib.filter_by_level, structlog.processors.format_exc_info, _line],
+        processors=[structlog.stdlib.filter_by_level, _line],
         context_class=dict,
-        cache_logger_on_first_use=False,
+        cache_logger_on_first_use=True,
     )
 
 
-def _line(_: Any, __: str, event: Any) -> str:
-    text = str(event.pop("event"))
+def _line(_: Any, __: str, event: Any) -> tuple[tuple[str], dict[str, Any]]:
+    """What `logging` is called with."""
+    text, failure = str(event.pop("event")), event.pop("exc_info", None)
     fields = " ".join(
         f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}" for name, value in event.items()
     )
-    return f"{text}  {fields}" if fields else text
+    how: dict[str, Any] = {"stacklevel": _FRAMES}
+    if failure:
+        how["exc_info"] = failure
+    return (f"{text}  {fields}" if fields else text,), how

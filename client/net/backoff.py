@@ -19,4 +19,4 @@ def wait_ms(failures: int, first_ms: float, longest_ms: float, chance: float) ->
     if failures <= 0:
         return 0.0
     grown = float(first_ms) * (1 << min(failures - 1, DOUBLINGS_MAX))
-    return min(grown, max(longest_ms, first_ms)) * (1 + JITTER * (2 * chance - 1))
+    return min(grown, longest_ms) * (1 + JITTER * (2 * chance - 1))

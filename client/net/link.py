@@ -131,8 +131,9 @@ class Link:
     def _back_off(self, failure: KafkaError) -> None:
         self.failure = failure
         self._failures += 1
-        config = self._config
-        wait = wait_ms(self._failures, config.reconnect_backoff_ms, config.reconnect_backoff_max_ms, random.random())
+        first = self._config.reconnect_backoff_ms
+        longest = max(first, self._config.reconnect_backoff_max_ms)  # as Kafka has it: the longest is never shorter
+        wait = wait_ms(self._failures, first, longest, random.random())
         self._not_before = self._loop.time() + wait / 1000
 
     def _ended(self, connection: Connection) -> None:

@@ -1,28 +1,23 @@
 """What an error code means for whoever asked: one table of (API, code), rendered into docs/CLIENT_ERRORS.md. Pure.
 
 Laws
-    Every code of every API that the client uses has a verdict; one that stands nowhere is RETRY when Kafka calls it
-    retriable, FATAL otherwise.
+    Every code that an API of the client may answer with has a verdict (rules.py), the one that Kafka's Java client
+    gives it; one that stands nowhere is RETRY when Kafka calls it retriable, FATAL otherwise.
+    A code that this library does not know is UNKNOWN_SERVER_ERROR.
+
+`python -m rota.client.net.verdicts` prints the page.
 """
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Iterator
 from typing import Final
 
+from rota.client.net.rules import RULES, Rules, Verdict
 from rota.protocol.errors import ErrorCode
+from rota.protocol.registry import APIS
 
-
-class Verdict(Enum):
-    """What to do next."""
-
-    OK = "no error"
-    RETRY = "ask the same broker again after a while"
-    REFRESH = "read metadata, then ask whoever leads now"
-    REDISCOVER = "find the coordinator, then ask it"
-    REJOIN = "the membership is over or must be renewed: join again"
-    RESET = "the position is not in the log: ask auto_offset_reset"
-    FATAL = "asking again does not help: tell the caller"
+__all__ = ["TABLE", "Verdict", "verdict"]
 
 
 def verdict(api: int, code: int) -> Verdict:
@@ -30,28 +25,40 @@ def verdict(api: int, code: int) -> Verdict:
     if code == 0:
         return Verdict.OK
     known = ErrorCode.of(code)
-    found = _OF.get((api, known)) or _ANYWHERE.get(known)
-    return found or (Verdict.RETRY if known.retriable else Verdict.FATAL)
+    return TABLE.get(api, {}).get(known) or (Verdict.RETRY if known.retriable else Verdict.FATAL)
 
 
-_ANYWHERE: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Verdict.REFRESH,
-    ErrorCode.LEADER_NOT_AVAILABLE: Verdict.REFRESH,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: Verdict.REFRESH,
-    ErrorCode.REPLICA_NOT_AVAILABLE: Verdict.REFRESH,
-    ErrorCode.NOT_CONTROLLER: Verdict.REFRESH,
-    ErrorCode.KAFKA_STORAGE_ERROR: Verdict.REFRESH,
-    ErrorCode.FENCED_LEADER_EPOCH: Verdict.REFRESH,
-    ErrorCode.UNKNOWN_TOPIC_ID: Verdict.REFRESH,
-    ErrorCode.INCONSISTENT_TOPIC_ID: Verdict.REFRESH,
-    ErrorCode.LISTENER_NOT_FOUND: Verdict.REFRESH,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: Verdict.REDISCOVER,
-    ErrorCode.NOT_COORDINATOR: Verdict.REDISCOVER,
-    ErrorCode.ILLEGAL_GENERATION: Verdict.REJOIN,
-    ErrorCode.UNKNOWN_MEMBER_ID: Verdict.REJOIN,
-    ErrorCode.REBALANCE_IN_PROGRESS: Verdict.REJOIN,
-    ErrorCode.MEMBER_ID_REQUIRED: Verdict.REJOIN,
-    ErrorCode.OFFSET_OUT_OF_RANGE: Verdict.RESET,
-    ErrorCode.ELECTION_NOT_NEEDED: Verdict.FATAL,
-}
-_OF: Final[dict[tuple[int, ErrorCode], Verdict]] = {}
+def _merged(groups: tuple[Rules, ...]) -> dict[ErrorCode, Verdict]:
+    """What stands later has the last word."""
+    return {code: meaning for group in groups for meaning, codes in group.items() for code in codes}
+
+
+_KEYS: Final = {api.name: api.key for api in APIS.values()}
+TABLE: Final[dict[int, dict[ErrorCode, Verdict]]] = {_KEYS[name]: _merged(groups) for name, groups in RULES.items()}
+
+
+def page() -> Iterator[str]:
+    """The lines of docs/CLIENT_ERRORS.md."""
+    yield from _HEAD
+    yield from (f"| {one.name} | {one.value} |" for one in Verdict)
+    for key in sorted(TABLE):
+        yield from ("", f"## {APIS[key].name}", "", "| verdict | code | name | what the broker says with it |")
+        yield "|---|---|---|---|"
+        rows = sorted(TABLE[key].items(), key=lambda row: (_ORDER[row[1]], row[0]))
+        yield from (f"| {found.name} | {int(code)} | {code.name} | {code.text} |" for code, found in rows)
+
+
+_ORDER: Final = {one: at for at, one in enumerate(Verdict)}
+_HEAD: Final = (
+    "# What the client makes of error codes",
+    "",
+    "Rendered from `client/net/rules.py` by `python -m rota.client.net.verdicts`; a test keeps this page fresh. The",
+    "verdicts are those of Kafka's Java client. A code that does not stand under its API is RETRY when Kafka calls it",
+    "retriable, FATAL otherwise; a code that this library does not know is UNKNOWN_SERVER_ERROR.",
+    "",
+    "| verdict | what the client does |",
+    "|---|---|",
+)
+
+if __name__ == "__main__":
+    print("\n".join(page()))

@@ -3,11 +3,12 @@
 import asyncio
 
 import pytest
-from tests.unit.client.net.test_cluster import BEAT, client, code, says, scripted
+from tests.unit.client.net.test_cluster import BEAT, FETCH, client, code, says, scripted
 
 from rota.client.net.attempts import AGAIN
 from rota.client.net.targets import Node
 from rota.client.net.verdicts import Verdict
+from rota.protocol.messages.fetch import FetchRequest, FetchResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest
 from rota.protocol.messages.metadata import MetadataRequest
 
@@ -18,11 +19,11 @@ def test_what_calls_for_another_try() -> None:
 
 async def test_refresh_reads_metadata_before_the_next_try() -> None:
     async with scripted() as brokers:
-        brokers[0].on(HeartbeatRequest, says(6, 0))
+        brokers[0].on(FetchRequest, says(6, 0, answer=FetchResponse))
         async with client(*brokers) as cluster:
-            await cluster.ask_until(Node(0), BEAT, code, what="reading")
+            await cluster.ask_until(Node(0), FETCH, code, what="reading")
             asked = [type(one) for one in brokers[0].asked[2:]]
-            assert asked == [HeartbeatRequest, MetadataRequest, HeartbeatRequest]
+            assert asked == [FetchRequest, MetadataRequest, FetchRequest]
 
 
 async def test_no_verdict_asks_at_once_again() -> None:

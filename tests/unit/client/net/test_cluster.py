@@ -14,6 +14,8 @@ from rota.client.net.cluster import Cluster
 from rota.client.net.targets import AnyNode, Controller, Coordinator, Leader, Node
 from rota.client.types import TopicPartition
 from rota.protocol.messages.api_versions import ApiVersion
+from rota.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from rota.protocol.messages.fetch import FetchRequest, FetchResponse
 from rota.protocol.messages.find_coordinator import Coordinator as Found
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -26,6 +28,8 @@ from rota.protocol.messages.metadata import (
 from rota.protocol.messages.produce import NodeEndpoint, ProduceRequest
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+FETCH = FetchRequest(max_wait_ms=0, min_bytes=0)
+ELECT = ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=1)
 P0 = TopicPartition("t", 0)
 FAST = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "reconnect_backoff_ms": 1, "reconnect_backoff_max_ms": 5}
 
@@ -56,10 +60,10 @@ def led_by(leader: int, epoch: int = 1, error: int = 0) -> MetadataResponseTopic
     return MetadataResponseTopic(name="t", error_code=error, topic_id=b"\1" * 16, partitions=(partition,))
 
 
-def says(*codes: int) -> Callable[[Any], Any]:
-    """Heartbeat answers with these codes, one after the other; the last for ever."""
+def says(*codes: int, answer: type[Any] = HeartbeatResponse) -> Callable[[Any], Any]:
+    """Answers with these codes, one after the other; the last for ever."""
     left = list(codes)
-    return lambda _: HeartbeatResponse(error_code=left.pop(0) if len(left) > 1 else left[0])
+    return lambda _: answer(error_code=left.pop(0) if len(left) > 1 else left[0])
 
 
 def code(answer: Any) -> list[int]:
@@ -327,14 +331,14 @@ async def test_any_node_goes_round_a_broken_one() -> None:
 async def test_the_controller_is_followed() -> None:
     async with scripted(2) as brokers:
         for one in brokers:
-            one.on(HeartbeatRequest, lambda _: HeartbeatResponse(error_code=41))
+            one.on(ElectLeadersRequest, says(41, answer=ElectLeadersResponse))
         async with client(*brokers) as cluster:
             cluster_controller = cluster.metadata.controller
             other = brokers[1 - cluster_controller]
-            other.on(HeartbeatRequest, says(0))
+            other.on(ElectLeadersRequest, says(0, answer=ElectLeadersResponse))
             for one in brokers:
                 one.on(MetadataRequest, lambda _: other.metadata())
-            assert (await cluster.ask_until(Controller(), BEAT, code, what="creating")).error_code == 0
+            assert (await cluster.ask_until(Controller(), ELECT, code, what="creating")).error_code == 0
             assert cluster.metadata.controller == other.node
 
 
@@ -343,11 +347,11 @@ async def test_a_leader_is_found_followed_and_forgotten() -> None:
         leaders = iter([led_by(-1), led_by(0), led_by(1, 2)])
         for one in brokers:
             one.on(MetadataRequest, lambda asked: brokers[0].metadata(*((next(leaders),) if asked.topics else ())))
-        brokers[0].on(HeartbeatRequest, says(6))
-        brokers[1].on(HeartbeatRequest, says(0))
+        brokers[0].on(FetchRequest, says(6, answer=FetchResponse))
+        brokers[1].on(FetchRequest, says(0, answer=FetchResponse))
         async with client(brokers[0]) as cluster:
-            await cluster.ask_until(Leader(P0), BEAT, code, what="reading")
-            assert brokers[0].counted()[HeartbeatRequest] == brokers[1].counted()[HeartbeatRequest] == 1
+            await cluster.ask_until(Leader(P0), FETCH, code, what="reading")
+            assert brokers[0].counted()[FetchRequest] == brokers[1].counted()[FetchRequest] == 1
             for one in brokers:
                 one.on(MetadataRequest, lambda asked: brokers[0].metadata(*((led_by(1, 2),) if asked.topics else ())))
             assert (await cluster.refresh()).topics == {}, "it was wanted for this one call"

@@ -1,0 +1,103 @@
+import inspect
+
+import pytest
+
+from rota.client import errors
+from rota.client.errors import (
+    BrokerError,
+    BufferFull,
+    CommitFailed,
+    ConfigError,
+    DeliveryFailed,
+    IllegalUse,
+    KafkaError,
+    LogTruncated,
+    NoOffset,
+    OffsetOutOfRange,
+    RebalanceInProgress,
+    RecordTooLarge,
+    TimedOut,
+    Unreachable,
+)
+from rota.client.types import TopicPartition
+from rota.protocol.errors import ErrorCode
+
+P = TopicPartition("t", 1)
+ALL = [one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, Exception)]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_one_root(kind: type[Exception]) -> None:
+    assert issubclass(kind, KafkaError)
+    assert kind.__doc__, "what it means and what to do"
+
+
+@pytest.mark.parametrize(
+    ("kind", "python"),
+    [
+        (ConfigError, ValueError),
+        (RecordTooLarge, ValueError),
+        (IllegalUse, RuntimeError),
+        (Unreachable, ConnectionError),
+        (TimedOut, TimeoutError),
+        (BufferFull, TimeoutError),
+    ],
+)
+def test_what_python_has_a_word_for_is_that_too(kind: type[Exception], python: type[Exception]) -> None:
+    assert issubclass(kind, python)
+
+
+def test_what_may_work_when_it_is_done_again() -> None:
+    assert {one for one in ALL if one.retriable} == {Unreachable, TimedOut, BufferFull, RebalanceInProgress}
+
+
+def test_a_brokers_answer_says_what_where_and_what_to_do() -> None:
+    error = BrokerError(
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "fetching",
+        topic="t",
+        partition=1,
+        group="g",
+        broker="3 (h:1)",
+        remedy="Ask for the right to read it.",
+    )
+    assert str(error) == (
+        "fetching (t-1, group g, broker 3 (h:1)): TOPIC_AUTHORIZATION_FAILED (29): not allowed on this topic. "
+        "Ask for the right to read it."
+    )
+    assert (error.code, error.topic, error.partition, error.group) == (
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "t",
+        1,
+        "g",
+    )
+    assert not error.is_retriable
+
+
+def test_a_brokers_own_words_come_first() -> None:
+    error = BrokerError(40, "creating", topic="t", detail="retention.ms is no number")
+    assert str(error) == "creating (t): INVALID_CONFIG (40): retention.ms is no number"
+
+
+def test_a_code_of_the_future_is_an_error_all_the_same() -> None:
+    error = BrokerError(9_999, "asking")
+    assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert str(error).startswith("asking: UNKNOWN_SERVER_ERROR (-1)")
+    assert BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "asking").is_retriable
+
+
+def test_errors_carry_what_they_are_about() -> None:
+    assert CommitFailed("gone", [P]).partitions == (P,)
+    assert CommitFailed("gone").partitions == ()
+    assert NoOffset("none", [P]).partitions == (P,)
+    assert OffsetOutOfRange("beyond", {P: 9}).positions == {P: 9}
+    assert OffsetOutOfRange("beyond", {P: 9}).partitions == (P,)
+    assert LogTruncated("cut", {P: 4}).offsets == {P: 4}
+
+
+def test_a_failed_delivery_has_its_cause() -> None:
+    cause = TimedOut("no answer")
+    error = DeliveryFailed("not written", P, maybe_written=True, cause=cause)
+    assert error.__cause__ is error.cause is cause
+    assert error.maybe_written
+    assert error.partition == P
