@@ -273,12 +273,16 @@ class Consumer(Committing):
     async def _due(self) -> None:
         """Membership, commits, positions."""
         self._attention = False
-        if self._commits.auto.due(now_ms()) and self._may_commit:
-            self._commits.automatic(self.group, self._handed.done())
-        if self._member is not None:
-            await self._member.poll()
-        self._starting.raise_failure()
-        self._starting.begin()
+        try:
+            if self._commits.auto.due(now_ms()) and self._may_commit:
+                self._commits.automatic(self.group, self._handed.done())
+            if self._member is not None:
+                await self._member.poll()
+            self._starting.raise_failure()
+            self._starting.begin()
+        except BaseException:
+            self._attention = True  # it is still due: no record before that, a callback may be running
+            raise
 
     async def _wait(self) -> None:
         """Until there may be something to take, or something is due."""

@@ -264,6 +264,9 @@ class Door:
         return len(visits)
 
     def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None:  # it knocked while the door was being closed
+            writer.transport.abort()
+            return
         visit = asyncio.get_running_loop().create_task(Visit(self, reader, writer).run(), name=f"door {self.node}")
         self._visits[visit] = None
         visit.add_done_callback(lambda done: self._visits.pop(done, None))
@@ -335,6 +338,8 @@ class Visit:
             slot = Slot(request, header.api_version, header.correlation_id, lambda answer: answer)
             slot.fault = fault
             self._take(slot, header.client_id)
+            if fault is not None and not fault.after and fault.does is Does.CLOSE:
+                await self._be_silent()  # what came behind it on this connection is not served either
 
     def _take(self, slot: Slot, client_id: str) -> None:
         fault, request = slot.fault, slot.request
