@@ -127,7 +127,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     given = _Given(options, WRITE, "a sink")
     client = given.client()
     _checked(ProducerConfig, client)
-    return WriteOptions(client, given.text("topic"), given.flag("includeHeaders", False))
+    return WriteOptions(client, given.text("topic"), given.flag("includeHeaders", True))
 
 
 class _Given:

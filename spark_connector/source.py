@@ -8,12 +8,16 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
 )
 from pyspark.sql.types import StructType
 
 from rota.spark_connector.batch import RotaReader
-from rota.spark_connector.options import batch_options, stream_options
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.options import batch_options, stream_options, write_options
 from rota.spark_connector.schema import spark_schema
+from rota.spark_connector.sink import RotaStreamWriter, RotaWriter
 from rota.spark_connector.stream import RotaStreamReader
 
 if TYPE_CHECKING:
@@ -41,6 +45,16 @@ class RotaDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # Spark's name
         """A streaming query. Raises OptionError."""
         return RotaStreamReader(stream_options(dict(self.options)))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A batch of rows to write. Raises OptionError."""
+        if overwrite:
+            raise OptionError("mode", "overwrite", "append: records that are written stay")
+        return RotaWriter(write_options(dict(self.options)), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """A stream of rows to write. Raises OptionError."""
+        return RotaStreamWriter(write_options(dict(self.options)), schema)
 
 
 def register(spark: SparkSession) -> None:
