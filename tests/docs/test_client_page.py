@@ -1,0 +1,112 @@
+"""docs/CLIENT.md: every recipe runs as a reader would run it, and prints what the page says."""
+
+from __future__ import annotations
+
+import gc
+import io
+import logging
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import rota.client
+from rota.client import errors
+from rota.coordinator.testing import running_broker
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "CLIENT.md").read_text()
+
+
+class Recipe(NamedTuple):
+    title: str
+    code: str
+    printed: str
+
+
+RECIPES = [
+    Recipe(*found)
+    for found in re.findall(
+        r"^## (\d+\. [^\n]+)\n.*?^```python\n(.*?)^```\n\n```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
+    )
+]
+
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    with running_broker() as address:
+        yield address
+
+
+def run(code: str, broker: str) -> str:
+    """What a program prints; what it leaves open in the end is a warning, which is an error."""
+    printed = io.StringIO()
+    names = {"__name__": "recipe", "print": partial(print, file=printed)}  # the broker's log goes elsewhere
+    exec(compile(code.replace("127.0.0.1:9092", broker), "docs/CLIENT.md", "exec"), names)  # noqa: S102
+    gc.collect()
+    return printed.getvalue()
+
+
+def test_there_are_ten_recipes() -> None:
+    assert [int(recipe.title.split(".")[0]) for recipe in RECIPES] == list(range(1, 11))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=[recipe.title for recipe in RECIPES])
+def test_a_recipe_prints_what_the_page_says(
+    recipe: Recipe, broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(recipe.code, broker) == recipe.printed
+
+
+def test_the_first_lines_of_each_part_run(broker: str) -> None:
+    table = PAGE.partition("| | three lines |")[2].partition("\n\n")[0].replace("orders", "three-lines")
+    write, read, administer, by_hand = (
+        [f"    {line}" for line in re.findall(r"`([^`]+)`", row)] for row in table.splitlines() if "async with" in row
+    )
+    committed = (
+        "        await admin.alter_group_offsets('billing', {TopicPartition('three-lines', n): 0 for n in range(3)})"
+    )
+    administer.insert(2, committed)
+    read[-1] = read[-1].replace("...", "break")
+    head = ["import asyncio", "from rota.client import *", "async def main():"]
+    printed = run("\n".join([*head, *administer, *write, *by_hand, *read, "asyncio.run(main())"]), broker).splitlines()
+    assert "PartitionLag(committed=0" in printed[0]
+    assert "RecordMetadata(topic='three-lines'" in printed[1]
+
+
+def test_the_page_names_every_error() -> None:
+    raised = {name for name, one in vars(errors).items() if isinstance(one, type) and one.__module__ == errors.__name__}
+    told = set(re.findall(r"`(\w+)`", PAGE.partition("## Errors")[2].partition("## Logging")[0]))
+    assert not raised - told
+    assert {name for name in told if name[0].isupper() and hasattr(errors, name)} <= set(rota.client.__all__)
+
+
+def test_the_page_names_every_logger() -> None:
+    sources = (ROOT / "client").rglob("*.py")
+    loggers = {name for path in sources for name in re.findall(r"logger\(\"([\w.]+)\"\)", path.read_text())}
+    told = set(re.findall(r"`(rota\.client\.\w+)`", PAGE.partition("## Logging")[2].partition("## Cancellation")[0]))
+    assert told == loggers
+
+
+def test_links_lead_somewhere() -> None:
+    for link in re.findall(r"\]\(([\w/.]+)\)", PAGE):
+        assert (ROOT / "docs" / link).exists(), link
+
+
+def test_logging_is_switched_on_as_the_page_says() -> None:
+    code = re.findall(r"```python\n(.*?)```", PAGE.partition("## Logging")[2], re.DOTALL)[0]
+    root, group = logging.getLogger(), logging.getLogger("rota.client.group")
+    before, level = list(root.handlers), group.level
+    try:
+        exec(code, {})  # noqa: S102
+        assert group.isEnabledFor(logging.INFO)
+    finally:
+        root.handlers[:] = before
+        group.setLevel(level)
