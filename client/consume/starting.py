@@ -39,7 +39,8 @@ class Starting:
         found: Callable[[], None],
     ) -> None:
         self._cluster, self._config, self._positions = cluster, config, positions
-        self._group, self._found = group, found
+        self._group, self._told = group, found
+        self._news = asyncio.Event()
         self._failure: BaseException | None = None
         self._sought: Turns = {}  # what the task looks for
         self.task: asyncio.Task[None] | None = None
@@ -63,9 +64,10 @@ class Starting:
         """The position of one partition, looked for if need be."""
         while (offset := self._positions.of(partition).offset) is None:
             self.begin()
-            assert self.task is not None
-            await asyncio.wait({self.task})
-            self.raise_failure()
+            self._news.clear()
+            await self._news.wait()
+            if self._positions.of(partition).offset is None:
+                self.raise_failure()
         return offset
 
     def raise_failure(self) -> None:
@@ -78,6 +80,10 @@ class Starting:
         if self.task is not None:
             self.task.cancel()
             await asyncio.wait({self.task})
+
+    def _found(self) -> None:
+        self._news.set()
+        self._told()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self.task is task:
