@@ -14,6 +14,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections import deque
 from collections.abc import Callable
@@ -177,8 +178,11 @@ class Connection(asyncio.Protocol):
     # ---- what the loop tells
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's only looks like one
+        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's only looks like one
         self.used_at = self._loop.time()
+        plug = made.get_extra_info("socket")
+        if plug is not None:
+            plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
         try:

@@ -1,6 +1,7 @@
 """Against brokers that misbehave in every way that a socket allows."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -43,6 +44,16 @@ async def test_an_answer_comes_back() -> None:
         assert broker.asked[-1] == BEAT
         assert broker.headers[-1].client_id == "me"
         assert (connection.is_open, connection.in_flight) == (True, 0)
+        await closed(connection)
+
+
+async def test_the_system_watches_a_connection_that_nobody_uses() -> None:
+    async with Scripted() as broker:
+        connection = await dialled(broker)
+        assert connection._transport is not None
+        plug = connection._transport.get_extra_info("socket")
+        assert plug.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert plug.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         await closed(connection)
 
 
