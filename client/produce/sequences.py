@@ -7,8 +7,11 @@ Laws
     cannot have it.
     A batch that was numbered and is sent again is the first that is not done: the broker takes nothing before it.
     At most five batches of a partition are numbered and not done: a broker remembers no more.
+    Until the broker is known to have one batch under an identity, one is on the wire: a broker that has nothing yet of
+    a producer takes any sequence for its first, also that of a second batch whose predecessor it refused.
 
-As Kafka's TransactionManager, with one difference: it renumbers also batches that are on the wire.
+As Kafka's TransactionManager, with two differences: it renumbers also batches that are on the wire, and it sends
+several before the first is known to be written, which turns their order round when a new topic's leader is not ready.
 """
 
 from __future__ import annotations
@@ -38,23 +41,24 @@ class Numbering:
     """One partition's sequences. `numbered`: the batches that have one and are not done, in order.
 
     `gap`: a numbered batch was given up, and nobody knows yet whether the broker has it. `renumbers`: it certainly has
-    not, so that all after it need other numbers.
+    not, so that all after it need other numbers. `known`: the broker has something of this producer.
     """
 
-    __slots__ = ("acked", "gap", "next", "numbered", "producer", "renumbers")
+    __slots__ = ("acked", "gap", "known", "next", "numbered", "producer", "renumbers")
 
     def __init__(self) -> None:
         self.producer: ProducerId = NOBODY
         self.next = 0
         self.acked = 0  # the sequence after the last one that the broker is known to have
         self.numbered: list[Batch] = []
+        self.known = False
         self.gap = False
         self.renumbers = False
 
     def begin(self, producer: ProducerId) -> None:
         """From zero, under this identity; with what is numbered."""
         self.producer, self.next, self.acked = producer, 0, 0
-        self.gap = self.renumbers = False
+        self.known = self.gap = self.renumbers = False
         for batch in self.numbered:
             self._number(batch)
 
@@ -95,7 +99,7 @@ class Sequences:
             return numbering.numbered[0] is batch
         if numbering.gap or len(numbering.numbered) >= NUMBERED_MAX:
             return False
-        return not numbering.numbered or numbering.producer == self.producer
+        return not numbering.numbered or (numbering.known and numbering.producer == self.producer)
 
     def number(self, numbering: Numbering, batch: Batch) -> None:
         """Before its first attempt."""
@@ -120,7 +124,7 @@ class Sequences:
         if batch in numbering.numbered:
             numbering.numbered.remove(batch)
         if batch.producer == numbering.producer:
-            numbering.acked = batch.end_sequence
+            numbering.acked, numbering.known = batch.end_sequence, True
 
     def given_up(self, numbering: Numbering, batch: Batch, *, maybe_written: bool) -> None:
         """It will not be sent again."""

@@ -22,19 +22,23 @@ node = st.sampled_from(NODES)
 class Producing(RuleBasedStateMachine):
     """What a producer and its cluster may do to each other."""
 
-    @initialize(idempotent=st.booleans(), in_flight_max=st.sampled_from([1, 2, 5]), known=st.booleans())
-    def begin(self, idempotent: bool, in_flight_max: int, known: bool) -> None:
-        self.world = World(PARTITIONS, idempotent, in_flight_max)
-        if idempotent and known:
-            self.world.accumulator.identify(7, 32_766)  # its epochs are soon used up
+    @initialize(idempotent=st.booleans(), in_flight_max=st.sampled_from([1, 2, 5]), epoch=st.sampled_from([0, 32_766]))
+    def begin(self, idempotent: bool, in_flight_max: int, epoch: int) -> None:
+        self.partitions = PARTITIONS
+        self.begun(idempotent, in_flight_max, epoch)
+
+    def begun(self, idempotent: bool, in_flight_max: int, epoch: int) -> None:
+        self.world = World(self.partitions, idempotent, in_flight_max)
+        if idempotent:
+            self.world.identify(epoch)  # 32,766: its epochs are soon used up
 
     @rule(number=partition, paddings=st.lists(st.integers(0, 90), min_size=1, max_size=6))
     def send(self, number: int, paddings: list[int]) -> None:
         for padding in paddings:
-            self.world.send(number, padding)
+            self.world.send(number % self.partitions, padding)
         self.world.pump()
 
-    @rule(ms=st.sampled_from([1, 5, 20, 100, DELIVERY_MS]))
+    @rule(ms=st.sampled_from([1, 5, 20, 300, DELIVERY_MS // 2 + 1, DELIVERY_MS]))
     def wait(self, ms: int) -> None:
         self.world.now_ms += ms
         self.world.pump()
@@ -43,8 +47,7 @@ class Producing(RuleBasedStateMachine):
     def identify(self, epoch: int) -> None:
         sequences = self.world.accumulator.sequences
         if sequences is not None and sequences.producer is None:
-            self.identities = getattr(self, "identities", 7) + 1
-            self.world.accumulator.identify(self.identities, epoch)
+            self.world.identify(epoch)
 
     @rule(of=node)
     def answer(self, of: int) -> None:
@@ -54,7 +57,7 @@ class Producing(RuleBasedStateMachine):
     @rule(of=node, code=st.sampled_from(REFUSALS), number=partition)
     def refuse(self, of: int, code: ErrorCode, number: int) -> None:
         if code != ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            self.world.answer(of, int(code), number)
+            self.world.answer(of, int(code), number % self.partitions)
 
     @rule(of=node, done=st.integers(0, 5))
     def lose(self, of: int, done: int) -> None:
@@ -67,11 +70,11 @@ class Producing(RuleBasedStateMachine):
 
     @rule(number=partition, to=st.sampled_from([1, 2, None]))
     def elect(self, number: int, to: int | None) -> None:
-        self.world.lead(number, to)
+        self.world.lead(number % self.partitions, to)
 
     @rule(number=partition, largest=st.sampled_from([100, 130, 1 << 20]))
     def limit(self, number: int, largest: int) -> None:
-        self.world.logs[number].largest = largest
+        self.world.logs[number % self.partitions].largest = largest
 
     @rule()
     def hurry(self) -> None:
@@ -91,11 +94,91 @@ class Producing(RuleBasedStateMachine):
             assert self.world.accumulator.used_bytes == 0
 
 
-TestProducing = Producing.TestCase
-TestProducing.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+class Sequencing(Producing):
+    """One partition, always idempotent: where sequences meet most."""
+
+    @initialize(epoch=st.sampled_from([0, 32_766]))
+    def begin(self, epoch: int) -> None:  # type: ignore[override]
+        self.partitions = 1
+        self.begun(True, 5, epoch)
+
+
+TestProducing, TestSequencing = Producing.TestCase, Sequencing.TestCase
+TestProducing.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestSequencing.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+
+
+def one_partition(*paddings: int) -> World:
+    """A record that is written, and each of these in a batch of its own on the wire."""
+    world = World(1, idempotent=True)
+    world.identify()
+    world.accumulator.hurry = True
+    world.send(0, 0)
+    world.pump()
+    world.answer(1)
+    for padding in paddings:
+        world.send(0, padding)
+        world.pump()
+    return world
+
+
+def ended(world: World) -> list[int]:
+    world.settle()
+    world.check_logs()
+    return [number for _, number in world.logs[0].records]
+
+
+def test_when_the_first_of_two_in_doubt_expires_the_second_comes_once() -> None:
+    world = one_partition(80)
+    world.now_ms += DELIVERY_MS - 30
+    world.send(0, 80)
+    world.pump()
+    world.lose(1, done=2)  # both are written, nobody knows
+    world.leaders[0] = world.queues[0].leader = None  # type: ignore[assignment]
+    world.now_ms += 30
+    world.pump()
+    assert len(world.accumulator.incomplete) == 1
+    assert ended(world) == [0, 1, 2]
+
+
+def test_when_the_first_of_two_expires_unwritten_the_second_is_written_under_a_new_epoch() -> None:
+    world = one_partition(80)
+    world.now_ms += DELIVERY_MS - 30
+    world.send(0, 80)
+    world.pump()
+    world.lose(1, done=0)
+    world.late.clear()
+    world.queues[0].leader = None
+    world.now_ms += 30
+    world.pump()
+    assert ended(world) == [0, 2]
+    assert world.logs[0].producer == (7, 1)
+
+
+def test_a_batch_that_may_be_written_and_is_then_too_large_is_not_written_twice() -> None:
+    world = World(1, idempotent=True)
+    world.identify()
+    world.send(0, 20)
+    world.send(0, 20)
+    world.now_ms += 5
+    world.pump()
+    world.lose(1, done=1)
+    world.logs[0].largest = 100
+    world.now_ms += 20
+    world.pump()
+    world.answer(1)
+    assert ended(world) == [0, 1]
+
+
+def test_a_refused_batch_takes_none_of_those_behind_it_along() -> None:
+    world = one_partition(80, 80, 80)
+    world.answer(1, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), 0)
+    assert ended(world) == [0, 2, 3]
+    assert world.logs[0].producer == (7, 1)
 
 
 @given(st.binary(max_size=80))
+@settings(deadline=None)
 def test_murmur2_is_that_of_another_client(data: bytes) -> None:
     from kafka.partitioner.default import murmur2 as oracle
 
@@ -116,3 +199,17 @@ def test_a_sticky_partition_is_led_and_filled(sizes: list[int], led: set[int], c
             assert after == before
         else:
             taken = 0
+
+
+def test_a_broker_that_knows_nothing_of_a_producer_gets_its_batches_one_by_one() -> None:
+    world = World(1, idempotent=True)
+    world.identify()
+    world.accumulator.hurry = True
+    for _ in range(3):
+        world.send(0, 80)
+        world.pump()
+    assert len(world.wires[1]) == 1
+    world.answer(1, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0)  # a new topic whose leader is not ready
+    world.pump()
+    assert len(world.wires[1]) == 0
+    assert ended(world) == [0, 1, 2]

@@ -22,6 +22,7 @@ def numbered(sequences: Sequences, numbering: Numbering, *counts: int) -> list:
     for one in made:
         assert sequences.may_send(numbering, one)
         sequences.number(numbering, one)
+        numbering.known = True  # as if the broker had something of it already
     return made
 
 
@@ -39,6 +40,16 @@ def test_a_broker_remembers_five() -> None:
     sequences, numbering = begun()
     numbered(sequences, numbering, *[1] * NUMBERED_MAX)
     assert not sequences.may_send(numbering, batch(b"1"))
+
+
+def test_until_the_broker_has_one_the_next_one_waits() -> None:
+    sequences, numbering = begun()
+    first, second = batch(b"1"), batch(b"2")
+    sequences.number(numbering, first)
+    assert not sequences.may_send(numbering, second)
+    sequences.delivered(numbering, first)
+    sequences.number(numbering, second)
+    assert sequences.may_send(numbering, batch(b"3"))
 
 
 def test_only_the_first_that_is_not_done_goes_again() -> None:
