@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.client.config import ConsumerConfig
-from rota.client.consume.arrived import Arrived
+from rota.client.consume.arrived import Arrived, Place
 from rota.client.consume.fetch_session import SESSION_ERRORS, Asking, FetchSession, Want
 from rota.client.consume.judging import Judging
 from rota.client.consume.pauses import Pauses
 from rota.client.consume.positions import Positions
-from rota.client.consume.sources import Sources
+from rota.client.consume.sources import Source, Sources
 from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable
 from rota.client.log import logger
 from rota.client.net.cluster import Cluster
@@ -117,37 +117,51 @@ class Fetcher:
             return
         self._arrived.tidy()
         now_ms = self._now_ms()
-        for node, wants in self._plan(now_ms).items():
-            self._fetches[node] = self._loop.create_task(self._fetch(node, wants))
+        for node, (wants, wait_ms) in self._plan(now_ms).items():
+            if wants:
+                self._fetches[node] = self._loop.create_task(self._fetch(node, wants, wait_ms))
         self._look_again(now_ms)
 
-    def _plan(self, now_ms: int) -> dict[int, Wants]:
+    def _plan(self, now_ms: int) -> dict[int, tuple[Wants, int]]:
+        """What to ask of whom, and for how long the broker may wait: no longer than a partition of its own is left
+        alone, which is asked about with the next fetch."""
         metadata = self._cluster.metadata
         busy = self._fetches.keys() | self._arrived.full_nodes()
         if metadata.brokers and busy.issuperset(metadata.brokers):
             return {}
-        plan: dict[int, Wants] = {}
+        plan: dict[int, tuple[Wants, int]] = {}
         lost = False
         for partition, position in self._positions.fetchable():
             place = self._arrived.ahead(partition, position)
-            if place is None or self._pauses.holds(partition, now_ms):
+            if place is None:
                 continue
-            source = self._sources.of(partition, metadata, now_ms)
+            source, pause_ms = self._sources.of(partition, metadata, now_ms), self._pauses.left_ms(partition, now_ms)
             if source is None:
                 lost = True
-                self._pauses.failed(partition, now_ms)
-            elif source.node not in busy and not self._pauses.holds(source.node, now_ms):
-                plan.setdefault(source.node, {})[partition] = Want(
-                    place.offset,
-                    self._config.max_partition_fetch_bytes,
-                    source.leader_epoch,
-                    place.last_epoch,
-                    metadata.topic_id(partition.topic) or UUID_ZERO,
-                    position.turn,
-                )
+                if not pause_ms:
+                    self._pauses.failed(partition, now_ms)
+                continue
+            if source.node in busy or self._pauses.holds(source.node, now_ms):
+                continue
+            wants, wait_ms = plan.get(source.node) or ({}, self._config.fetch_max_wait_ms)
+            if pause_ms:
+                wait_ms = min(wait_ms, pause_ms)
+            else:
+                wants[partition] = self._want(partition, place, source, position.turn)
+            plan[source.node] = wants, wait_ms
         if lost:
             self._cluster.stale()
         return plan
+
+    def _want(self, partition: TopicPartition, place: Place, source: Source, turn: int) -> Want:
+        return Want(
+            place.offset,
+            self._config.max_partition_fetch_bytes,
+            source.leader_epoch,
+            place.last_epoch,
+            self._cluster.metadata.topic_id(partition.topic) or UUID_ZERO,
+            turn,
+        )
 
     def _look_again(self, now_ms: int) -> None:
         """When the next pause is over, of those that the plan of this moment saw: none may end in between."""
@@ -165,13 +179,13 @@ class Fetcher:
 
     # one fetch
 
-    async def _fetch(self, node: int, wants: Wants) -> None:
+    async def _fetch(self, node: int, wants: Wants, wait_ms: int) -> None:
         session = self._sessions.setdefault(node, FetchSession())
         by_id = all(want.topic_id != UUID_ZERO for want in wants.values())
         try:
             answer = await self._cluster.ask(
                 node,
-                self._request(session.ask(wants, by_id=by_id)),
+                self._request(session.ask(wants, by_id=by_id), wait_ms),
                 timeout_ms=self._config.request_timeout_ms + self._config.fetch_max_wait_ms,
                 version_max=None if by_id else NAMES_UNTIL,
                 lane=LANE,
@@ -191,10 +205,10 @@ class Fetcher:
         self._news.set()
         self._look()
 
-    def _request(self, asking: Asking) -> FetchRequest:
+    def _request(self, asking: Asking, wait_ms: int) -> FetchRequest:
         config = self._config
         return FetchRequest(
-            max_wait_ms=config.fetch_max_wait_ms,
+            max_wait_ms=wait_ms,
             min_bytes=config.fetch_min_bytes,
             max_bytes=config.fetch_max_bytes,
             isolation_level=ISOLATION[config.isolation_level],

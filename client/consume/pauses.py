@@ -21,7 +21,11 @@ class Pauses:
         self._until: dict[Hashable, int] = {}
 
     def holds(self, who: Hashable, now_ms: int) -> bool:
-        return self._until.get(who, now_ms) > now_ms
+        return self.left_ms(who, now_ms) > 0
+
+    def left_ms(self, who: Hashable, now_ms: int) -> int:
+        """How long it lasts yet; 0 when it is over."""
+        return max(0, self._until.get(who, now_ms) - now_ms)
 
     def failed(self, who: Hashable, now_ms: int) -> None:
         self._failures[who] = failures = self._failures.get(who, 0) + 1

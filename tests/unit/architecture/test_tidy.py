@@ -19,7 +19,20 @@ PURE = (
     *(f"coordinator/cluster/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
     *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),
     "client/administer/outcomes.py",
-    *(f"client/consume/{name}.py" for name in ("autocommit", "handed")),
+    *(
+        f"client/consume/{name}.py"
+        for name in (
+            "aborted",
+            "arrived",
+            "autocommit",
+            "buffered",
+            "fetch_session",
+            "handed",
+            "judging",
+            "positions",
+            "sources",
+        )
+    ),
     *(f"client/net/{name}.py" for name in ("backoff", "frames", "metadata", "targets", "verdicts", "versions")),
     *(
         f"client/produce/{name}.py"

@@ -39,6 +39,8 @@ def test_the_first_end_is_told_and_what_is_over_is_forgotten() -> None:
     pauses = Pauses(100, 1000)
     pauses.pause(1, 0, 300)
     pauses.pause(2, 0, 200)
+    assert pauses.left_ms(1, 100) == 200
+    assert pauses.left_ms(3, 100) == pauses.left_ms(1, 400) == 0
     assert pauses.next_end(0) == 200
     assert pauses.next_end(250) == 300
     assert pauses.next_end(300) is None

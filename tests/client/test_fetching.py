@@ -1,0 +1,293 @@
+"""Fetching from a real broker: whatever clients wrote, wherever the position is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as TheirPartition
+from confluent_kafka.admin import AdminClient
+from tests.client.doors import Doors
+from tests.interop.kit import PATIENCE_S, create_topic, produce, produce_to, unique
+
+from rota.client.config import ConsumerConfig
+from rota.client.consume.fetcher import Fetcher
+from rota.client.consume.positions import Positions
+from rota.client.errors import KafkaError, LogTruncated, OffsetOutOfRange
+from rota.client.net.cluster import Cluster
+from rota.client.types import ConsumerRecord, TopicPartition
+from rota.protocol.messages.fetch import FetchRequest
+
+QUICK: dict[str, Any] = {"retry_backoff_ms": 10, "retry_backoff_max_ms": 50, "fetch_max_wait_ms": 100}
+
+
+class Reading:
+    """A fetcher on all partitions of a topic, from their start."""
+
+    def __init__(self, cluster: Cluster, config: ConsumerConfig, topic: str, partitions: tuple[int, ...]) -> None:
+        self.positions = Positions()
+        self.fetcher = Fetcher(cluster, config, self.positions)
+        self.partitions = [TopicPartition(topic, number) for number in partitions]
+        self.taken: list[ConsumerRecord] = []
+        self.positions.assign(self.partitions)
+        for partition in self.partitions:
+            self.positions.seek(partition, 0)
+
+    async def until(self, count: int, records_max: int = 500) -> list[ConsumerRecord]:
+        """All that was taken, when so many were."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.taken) < count:
+                found = self.fetcher.take(records_max)
+                self.taken += [record for records in found.values() for record in records]
+                if not found:
+                    await self.fetcher.wait()
+        return self.taken
+
+    async def failure(self) -> KafkaError:
+        try:
+            await self.until(1_000_000)
+        except KafkaError as why:
+            return why
+        raise AssertionError("nothing failed")
+
+    def seek(self, number: int, offset: int, leader_epoch: int = -1) -> None:
+        self.taken.clear()
+        self.positions.seek(self.partitions[number], offset, leader_epoch)
+        self.fetcher.wake()
+
+
+@asynccontextmanager
+async def reading(bootstrap: str, topic: str, **settings: Any) -> AsyncIterator[Reading]:
+    config = ConsumerConfig(bootstrap_servers=bootstrap, **QUICK | settings)
+    cluster = Cluster(config)
+    await cluster.start()
+    try:
+        cluster.want([topic])
+        partitions = await cluster.until(lambda known: known.partitions(topic), what="the topic")
+        its = Reading(cluster, config, topic, partitions)
+        its.fetcher.start()
+        try:
+            yield its
+        finally:
+            await its.fetcher.close()
+    finally:
+        await cluster.close()
+
+
+def offsets(records: list[ConsumerRecord]) -> list[int]:
+    return [one.offset for one in records]
+
+
+def delete_before(bootstrap: str, topic: str, offset: int) -> None:
+    asked = TheirPartition(topic, 0, offset)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.delete_records([asked]).values():
+        done.result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+async def test_what_other_clients_compress_is_read(bootstrap: str, codec: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    values = [f"{number} ".encode() * 50 for number in range(300)]
+    produce(bootstrap, topic, values, **{"compression.type": codec, "linger.ms": 50})
+    async with reading(bootstrap, topic) as its:
+        found = await its.until(300)
+        assert [one.value for one in found] == values
+        assert offsets(found) == list(range(300))
+
+
+async def test_all_of_a_record_comes(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(topic, b"value", b"key", timestamp=1_234, headers=[("h", b"1"), ("none", None), ("h", b"2")])
+    producer.produce(topic, None, b"tombstone", timestamp=5_678)
+    producer.produce(topic, b"", None)
+    assert producer.flush(PATIENCE_S) == 0
+    async with reading(bootstrap, topic) as its:
+        first, second, third = await its.until(3)
+        assert (first.topic, first.partition, first.offset, first.timestamp) == (topic, 0, 0, 1_234)
+        assert (first.key, first.value, first.timestamp_type) == (b"key", b"value", 0)
+        assert first.headers == (("h", b"1"), ("none", None), ("h", b"2"))
+        assert first.leader_epoch == 0
+        assert (second.key, second.value, second.timestamp) == (b"tombstone", None, 5_678)
+        assert (third.key, third.value, third.headers) == (None, b"", ())
+
+
+async def test_log_append_time_is_said(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1, config={"message.timestamp.type": "LogAppendTime"})
+    produce(bootstrap, topic, [b"one"])
+    async with reading(bootstrap, topic) as its:
+        [one] = await its.until(1)
+        assert one.timestamp_type == 1
+        assert one.timestamp > 1_700_000_000_000
+
+
+async def test_many_partitions_come_whole_and_in_order(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 7)
+    produce(bootstrap, topic, [str(number).encode() for number in range(7_000)])
+    async with reading(bootstrap, topic, max_partition_fetch_bytes=5_000) as its:
+        found = await its.until(7_000, records_max=333)
+        for number in range(7):
+            mine = [one for one in found if one.partition == number]
+            assert offsets(mine) == list(range(1_000))
+            assert [one.value for one in mine] == [str(at * 7 + number).encode() for at in range(1_000)]
+
+
+async def test_a_record_above_the_limits_comes_all_the_same(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    values = [bytes(300_000), b"small", bytes(200_000)]
+    produce(bootstrap, topic, values)
+    async with reading(bootstrap, topic, max_partition_fetch_bytes=1_000, fetch_max_bytes=1_000) as its:
+        assert [one.value for one in await its.until(3)] == values
+
+
+async def test_a_position_in_the_middle_of_a_batch(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    produce(bootstrap, topic, [b"%d" % number for number in range(100)], **{"linger.ms": 100})
+    async with reading(bootstrap, topic) as its:
+        its.seek(0, 42)
+        assert offsets(await its.until(58)) == list(range(42, 100))
+
+
+async def test_what_is_written_while_one_waits_comes_at_once(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 2)
+    async with reading(bootstrap, topic, fetch_max_wait_ms=15_000) as its:
+        for number in range(3):
+            await asyncio.to_thread(produce_to, bootstrap, topic, number % 2, [b"x"])
+            await its.until(number + 1)
+
+
+async def test_a_paused_partition_goes_on_where_it_was(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 2)
+    produce(bootstrap, topic, [bytes(100) for _ in range(2_000)], **{"batch.num.messages": 50})
+    async with reading(bootstrap, topic, max_partition_fetch_bytes=20_000) as its:
+        first, second = its.partitions
+        await its.until(150, records_max=50)
+        its.positions.pause([first])
+        its.fetcher.wake()
+        before = len([one for one in its.taken if one.partition == 0])
+        await its.until(before + 1_000)
+        assert len([one for one in its.taken if one.partition == 0]) == before
+        assert its.fetcher.held_bytes < 100_000
+        its.positions.resume([first])
+        its.fetcher.wake()
+        found = await its.until(2_000)
+        assert offsets([one for one in found if one.partition == 0]) == list(range(1_000))
+        assert its.positions.of(second).offset == 1_000
+
+
+async def test_what_was_deleted_is_out_of_range(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    produce(bootstrap, topic, [b"%d" % number for number in range(10)])
+    delete_before(bootstrap, topic, 6)
+    async with reading(bootstrap, topic, auto_offset_reset="none") as its:
+        error = await its.failure()
+        assert isinstance(error, OffsetOutOfRange)
+        assert error.positions == {its.partitions[0]: 0}
+        its.seek(0, 6)
+        assert offsets(await its.until(4)) == [6, 7, 8, 9]
+        its.seek(0, 11)
+        assert isinstance(await its.failure(), OffsetOutOfRange)
+
+
+async def test_out_of_range_is_reset_by_policy(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    async with reading(bootstrap, topic, auto_offset_reset="earliest") as its:
+        its.seek(0, 5)
+        async with asyncio.timeout(PATIENCE_S):
+            while not its.positions.without_offset():
+                assert its.fetcher.take(10) == {}
+                await its.fetcher.wait()
+        assert its.positions.of(its.partitions[0]).reset == "earliest"
+
+
+async def test_a_log_that_ends_before_what_was_read_of_it_was_truncated(bootstrap: str) -> None:
+    """KIP-320: the epoch of the last record tells that it is not only an offset too far."""
+    topic = create_topic(bootstrap, 1)
+    produce(bootstrap, topic, [b"%d" % number for number in range(10)])
+    async with reading(bootstrap, topic, auto_offset_reset="none") as its:
+        its.seek(0, 15, leader_epoch=0)
+        error = await its.failure()
+        assert isinstance(error, LogTruncated)
+        assert error.offsets == {its.partitions[0]: 10}
+    async with reading(bootstrap, topic, auto_offset_reset="latest") as its:
+        its.seek(0, 15, leader_epoch=0)
+        async with asyncio.timeout(PATIENCE_S):
+            while its.positions.of(its.partitions[0]).offset != 10:
+                assert its.fetcher.take(10) == {}
+                its.fetcher.wake()
+                await asyncio.sleep(0.01)
+        await asyncio.to_thread(produce, bootstrap, topic, [b"next"])
+        assert [one.value for one in await its.until(1)] == [b"next"]
+
+
+async def test_an_epoch_that_no_leader_had_does_not_lose_the_position(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 1)
+    produce(bootstrap, topic, [b"%d" % number for number in range(10)])
+    async with reading(bootstrap, topic, auto_offset_reset="latest") as its:
+        its.seek(0, 4, leader_epoch=99)
+        assert offsets(await its.until(6)) == [4, 5, 6, 7, 8, 9]
+
+
+async def test_a_session_says_only_what_changed(bootstrap: str) -> None:
+    topic = create_topic(bootstrap, 3)
+    async with Doors(bootstrap, nodes=1) as doors, reading(doors.bootstrap, topic) as its:
+        for number in range(3):
+            await asyncio.to_thread(produce_to, bootstrap, topic, number, [b"x", b"y"])
+            await its.until(2 * (number + 1))
+        async with asyncio.timeout(PATIENCE_S):
+            while not (asked := quiet(doors)):
+                await asyncio.sleep(0.01)
+        first, *others = fetches(doors)
+        assert (first.session_id, first.session_epoch) == (0, 0)
+        assert [one.session_epoch for one in others] == list(range(1, len(others) + 1))
+        assert len({one.session_id for one in others}) == 1
+        assert asked[0].topics == asked[0].forgotten_topics_data == ()
+        assert all(len(topic.partitions) <= 2 for one in others for topic in one.topics)
+
+
+def fetches(doors: Doors) -> list[FetchRequest]:
+    return [request for _, request in doors.seen if isinstance(request, FetchRequest)]
+
+
+def quiet(doors: Doors) -> list[FetchRequest]:
+    return [one for one in fetches(doors) if one.session_epoch > 0 and not one.topics]
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+async def test_transactions_are_seen_as_asked(isolation: str) -> None:
+    """On Apache Kafka alone: Rota has no transactions."""
+    bootstrap = os.environ.get("ROTA_PEER")
+    if not bootstrap:
+        pytest.skip("no Apache Kafka runs beside: ROTA_PEER is not set")
+    topic = create_topic(bootstrap, 1)
+    await asyncio.to_thread(transactions, bootstrap, topic)
+    expected = ["a1", "a2", "b1", "b2", "c1", "c2", "plain"]
+    if isolation == "read_committed":
+        expected = ["a1", "a2", "c1", "c2", "plain"]
+    async with reading(bootstrap, topic, isolation_level=isolation) as its:
+        found = await its.until(len(expected))
+        assert [(one.value or b"").decode() for one in found] == expected
+        assert found[-1].offset == 9, "three markers have offsets too"
+
+
+def transactions(bootstrap: str, topic: str) -> None:
+    """a is committed, b aborted, c committed, and one record is of no transaction."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": unique("transactions")})
+    producer.init_transactions(PATIENCE_S)
+    for name in "abc":
+        producer.begin_transaction()
+        for number in (1, 2):
+            producer.produce(topic, f"{name}{number}".encode())
+        producer.flush(PATIENCE_S)
+        if name == "b":
+            producer.abort_transaction(PATIENCE_S)
+        else:
+            producer.commit_transaction(PATIENCE_S)
+    produce(bootstrap, topic, [b"plain"])
