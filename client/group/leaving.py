@@ -40,7 +40,7 @@ class Closing:
 
 
 def poll_expired(m: Membership) -> None:
-    """The user took too long: leave, so that others get the partitions; the next poll joins again."""
+    """The user, or a callback, took too long: leave, so that others get the partitions; the next poll joins again."""
     if m.state in (S.DOWN, S.LEAVING, S.CLOSED):
         return
     m.note("warning", notes.POLL_EXPIRED, max_poll_interval_ms=m.config.max_poll_interval_ms)
@@ -66,7 +66,7 @@ def close(m: Membership, reason: str) -> None:
         return
     m.closing = Closing(reason, m.state in (S.DISCOVERING, S.JOINING, S.SYNCING))
     m.drop_exchange()
-    m.disarm("poll", "retry")
+    m.disarm("poll", "hook", "retry")
     m.pending, m.pausing = None, False
     m.move(S.LEAVING)
 

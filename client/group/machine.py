@@ -68,7 +68,7 @@ LANE = "group"  # a connection beside that of commits: a coordinator holds a Joi
 ENDED: Final = (S.LEAVING, S.CLOSED)
 # being part of a generation with nothing of it under way: what a heartbeat or a change of topics may interrupt
 MEMBER_STATES: Final = (S.ASSIGNING, S.STABLE, S.REDISCOVERING)
-TIMERS: Final = ("heartbeat", "session", "poll", "retry")
+TIMERS: Final = ("heartbeat", "session", "poll", "hook", "retry")
 
 
 class Membership:
@@ -238,7 +238,7 @@ class Membership:
                 beating.beat(self)
             case "session":
                 beating.session_expired(self)
-            case "poll":
+            case "poll" | "hook":
                 leaving.poll_expired(self)
             case "retry":
                 self.pausing = False
@@ -247,6 +247,7 @@ class Membership:
         if self.hook is None or event.ticket != self.hook[0]:
             return
         (_, hook), self.hook = self.hook, None
+        self.disarm("hook")
         error, self.after_hook = event.error or self.after_hook, None
         assigning.done(self, hook)
         if error is not None:
@@ -289,6 +290,8 @@ class Membership:
         assert self.hook is None
         self.hook = (self.ticket(), hook)
         self.out.append(Run(*self.hook))
+        if self.closing is None:
+            self.arm("hook", self.config.max_poll_interval_ms)  # a callback is the user's time, too
 
     def arm(self, key: str, in_ms: int) -> None:
         self._armed.add(key)

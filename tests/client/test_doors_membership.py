@@ -102,9 +102,9 @@ async def test_a_member_that_is_told_to_be_none_loses_its_partitions_and_joins(
 
 
 async def member_of_two(bootstrap: str, join: Join, **settings: Any) -> Reader:
-    reader = await join(create_topic(bootstrap, 2), max_poll_interval_ms=1_000, session_timeout_ms=6_000, **settings)
+    reader = await join(create_topic(bootstrap, 2), max_poll_interval_ms=500, session_timeout_ms=6_000, **settings)
     await until(lambda: settled(reader) and shares(reader) == [2], "a membership")
-    reader.poll_again_every(0.3)
+    reader.poll_again_every(0.1)
     return reader
 
 

@@ -93,6 +93,7 @@ class Script:
         self.notes: list[out.Note] = []
         self.asked: dict[str, out.Ask] = {}
         self.ran: out.Run | None = None
+        self.hook_ends_ms: int | None = None  # kept apart, as notes are
         self.learning = 0
         self.failure: BaseException | None = None
         self.does(events.Known(metadata(**(counts or {"t": 2}))))
@@ -182,6 +183,12 @@ class Script:
                 self.learning = ticket
             case out.Fail(error):
                 self.failure = error
+            case out.Arm("hook", at_ms):
+                self.hook_ends_ms = at_ms
+                return None
+            case out.Disarm("hook"):
+                self.hook_ends_ms = None
+                return None
             case out.Drop(ticket):
                 return ("drop", next(kind for kind, ask in self.asked.items() if ask.ticket == ticket))
         return shown(effect)

@@ -80,6 +80,21 @@ def test_a_leave_goes_beside_the_joins() -> None:
     assert (script.asked["leave"].lane, script.asked["sync"].lane) == ("", "group")
 
 
+def test_a_callback_that_takes_too_long_is_the_users_time() -> None:
+    script = syncing().after(7).does(synced("t-0"))
+    assert script.hook_ends_ms == 7 + POLL_MS
+    _ = script >> rings("hook")
+    script.includes(("leave", "a", EXPIRED)).is_in(S.DOWN, -1)
+    assert script >> Done() << ("lose", "t-0")
+
+
+def test_a_callback_that_ends_in_time_is_not_timed_any_more() -> None:
+    script = syncing().does(synced("t-0"))
+    assert script >> Done()
+    assert script.hook_ends_ms is None
+    script.is_in(S.STABLE, 1)
+
+
 # ---- close
 
 

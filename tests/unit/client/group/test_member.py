@@ -333,19 +333,30 @@ async def test_who_does_not_poll_leaves_and_is_warned(
 
 
 async def test_who_waits_in_poll_is_not_too_slow(place: Place, scene: Scene) -> None:
-    member, user = await place.member(max_poll_interval_ms=60)
-    await member.poll()
+    member, _ = await place.member(max_poll_interval_ms=50)
+
+    async def takes_its_time(request: JoinGroupRequest) -> JoinGroupResponse:
+        ends = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.15, ends.set)
+        await ends.wait()
+        return scene._join(request)
+
+    scene.broker.on(JoinGroupRequest, takes_its_time)
     member.returning()
-    scene.beat_code = 27
-    await eventually(lambda: not member.settled)
-    scene.beat_code = 0
+    await member.poll()
+    assert member.group.generation_id == 1
+    assert not scene.asked(LeaveGroupRequest)
+
+
+async def test_a_callback_that_hangs_does_not_keep_the_partitions(place: Place, scene: Scene) -> None:
+    member, user = await place.member(max_poll_interval_ms=60)
     user.hold = asyncio.Event()
     polling = asyncio.create_task(member.poll())
-    beats = len(scene.asked(HeartbeatRequest))
-    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > beats + 6)  # six times 20 ms
+    await eventually(lambda: scene.asked(LeaveGroupRequest))
+    assert member.group.generation_id == -1
     user.hold.set()
     await polling
-    assert not scene.asked(LeaveGroupRequest)
+    assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
 
 
 # ---- topics
