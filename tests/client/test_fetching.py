@@ -26,6 +26,11 @@ from rota.protocol.messages.fetch import FetchRequest
 QUICK: dict[str, Any] = {"retry_backoff_ms": 10, "retry_backoff_max_ms": 50, "fetch_max_wait_ms": 100}
 
 
+def write(bootstrap: str, topic: str, values: list[bytes], **settings: object) -> None:
+    """In order, also when a topic is so new that the first batches are refused."""
+    produce(bootstrap, topic, values, **{"enable.idempotence": True} | settings)
+
+
 class Reading:
     """A fetcher on all partitions of a topic, from their start."""
 
@@ -94,7 +99,7 @@ def delete_before(bootstrap: str, topic: str, offset: int) -> None:
 async def test_what_other_clients_compress_is_read(bootstrap: str, codec: str) -> None:
     topic = create_topic(bootstrap, 1)
     values = [f"{number} ".encode() * 50 for number in range(300)]
-    produce(bootstrap, topic, values, **{"compression.type": codec, "linger.ms": 50})
+    write(bootstrap, topic, values, **{"compression.type": codec, "linger.ms": 50})
     async with reading(bootstrap, topic) as its:
         found = await its.until(300)
         assert [one.value for one in found] == values
@@ -120,7 +125,7 @@ async def test_all_of_a_record_comes(bootstrap: str) -> None:
 
 async def test_log_append_time_is_said(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1, config={"message.timestamp.type": "LogAppendTime"})
-    produce(bootstrap, topic, [b"one"])
+    write(bootstrap, topic, [b"one"])
     async with reading(bootstrap, topic) as its:
         [one] = await its.until(1)
         assert one.timestamp_type == 1
@@ -129,7 +134,7 @@ async def test_log_append_time_is_said(bootstrap: str) -> None:
 
 async def test_many_partitions_come_whole_and_in_order(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 7)
-    produce(bootstrap, topic, [str(number).encode() for number in range(7_000)])
+    write(bootstrap, topic, [str(number).encode() for number in range(7_000)])
     async with reading(bootstrap, topic, max_partition_fetch_bytes=5_000) as its:
         found = await its.until(7_000, records_max=333)
         for number in range(7):
@@ -141,14 +146,14 @@ async def test_many_partitions_come_whole_and_in_order(bootstrap: str) -> None:
 async def test_a_record_above_the_limits_comes_all_the_same(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
     values = [bytes(300_000), b"small", bytes(200_000)]
-    produce(bootstrap, topic, values)
+    write(bootstrap, topic, values)
     async with reading(bootstrap, topic, max_partition_fetch_bytes=1_000, fetch_max_bytes=1_000) as its:
         assert [one.value for one in await its.until(3)] == values
 
 
 async def test_a_position_in_the_middle_of_a_batch(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
-    produce(bootstrap, topic, [b"%d" % number for number in range(100)], **{"linger.ms": 100})
+    write(bootstrap, topic, [b"%d" % number for number in range(100)], **{"linger.ms": 100})
     async with reading(bootstrap, topic) as its:
         its.seek(0, 42)
         assert offsets(await its.until(58)) == list(range(42, 100))
@@ -164,7 +169,7 @@ async def test_what_is_written_while_one_waits_comes_at_once(bootstrap: str) -> 
 
 async def test_a_paused_partition_goes_on_where_it_was(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 2)
-    produce(bootstrap, topic, [bytes(100) for _ in range(2_000)], **{"batch.num.messages": 50})
+    write(bootstrap, topic, [bytes(100) for _ in range(2_000)], **{"batch.num.messages": 50})
     async with reading(bootstrap, topic, max_partition_fetch_bytes=20_000) as its:
         first, second = its.partitions
         await its.until(150, records_max=50)
@@ -183,7 +188,7 @@ async def test_a_paused_partition_goes_on_where_it_was(bootstrap: str) -> None:
 
 async def test_what_was_deleted_is_out_of_range(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
-    produce(bootstrap, topic, [b"%d" % number for number in range(10)])
+    write(bootstrap, topic, [b"%d" % number for number in range(10)])
     delete_before(bootstrap, topic, 6)
     async with reading(bootstrap, topic, auto_offset_reset="none") as its:
         error = await its.failure()
@@ -209,7 +214,7 @@ async def test_out_of_range_is_reset_by_policy(bootstrap: str) -> None:
 async def test_a_log_that_ends_before_what_was_read_of_it_was_truncated(bootstrap: str) -> None:
     """KIP-320: the epoch of the last record tells that it is not only an offset too far."""
     topic = create_topic(bootstrap, 1)
-    produce(bootstrap, topic, [b"%d" % number for number in range(10)])
+    write(bootstrap, topic, [b"%d" % number for number in range(10)])
     async with reading(bootstrap, topic, auto_offset_reset="none") as its:
         its.seek(0, 15, leader_epoch=0)
         error = await its.failure()
@@ -222,13 +227,13 @@ async def test_a_log_that_ends_before_what_was_read_of_it_was_truncated(bootstra
                 assert its.fetcher.take(10) == {}
                 its.fetcher.wake()
                 await asyncio.sleep(0.01)
-        await asyncio.to_thread(produce, bootstrap, topic, [b"next"])
+        await asyncio.to_thread(write, bootstrap, topic, [b"next"])
         assert [one.value for one in await its.until(1)] == [b"next"]
 
 
 async def test_an_epoch_that_no_leader_had_does_not_lose_the_position(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
-    produce(bootstrap, topic, [b"%d" % number for number in range(10)])
+    write(bootstrap, topic, [b"%d" % number for number in range(10)])
     async with reading(bootstrap, topic, auto_offset_reset="latest") as its:
         its.seek(0, 4, leader_epoch=99)
         assert offsets(await its.until(6)) == [4, 5, 6, 7, 8, 9]
@@ -290,4 +295,4 @@ def transactions(bootstrap: str, topic: str) -> None:
             producer.abort_transaction(PATIENCE_S)
         else:
             producer.commit_transaction(PATIENCE_S)
-    produce(bootstrap, topic, [b"plain"])
+    write(bootstrap, topic, [b"plain"])

@@ -19,6 +19,11 @@ from rota.protocol.records.record import read_all
 FETCH = 1
 
 
+def write(bootstrap: str, topic: str, values: list[bytes], **settings: object) -> None:
+    """In order, also when a topic is so new that the first batches are refused."""
+    produce(bootstrap, topic, values, **{"enable.idempotence": True} | settings)
+
+
 @pytest.fixture
 async def reader(bootstrap: str) -> AsyncIterator[PartitionReader]:
     async with PartitionReader(ClientConfig(bootstrap_servers=bootstrap, retry_backoff_ms=10)) as reader:
@@ -29,7 +34,7 @@ async def reader(bootstrap: str) -> AsyncIterator[PartitionReader]:
 def full(bootstrap: str) -> str:
     """Two partitions of fifty records; the values of partition 0 are 0, 2, 4, …"""
     topic = create_topic(bootstrap, 2)
-    produce(bootstrap, topic, [str(number).encode() for number in range(100)], **{"batch.num.messages": 7})
+    write(bootstrap, topic, [str(number).encode() for number in range(100)], **{"batch.num.messages": 7})
     return topic
 
 
