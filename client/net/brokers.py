@@ -73,11 +73,7 @@ class Brokers:
 
     def told(self) -> str:
         """What is wrong with each broker that does not answer, for people."""
-        return "; ".join(
-            str(link.failure or f"broker {link.broker} has not answered yet")
-            for link in self._links.values()
-            if link.failure is not None or not link.is_open or link.in_flight
-        )
+        return "; ".join(trouble for link in self._links.values() if (trouble := link.trouble) is not None)
 
     def learned(self) -> None:
         """The cluster has told its brokers: bootstrap connections are theirs now."""

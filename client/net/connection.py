@@ -63,6 +63,7 @@ class Connection(asyncio.Protocol):
         self.peer = peer
         self.versions: dict[int, range] = {}
         self.used_at = 0.0
+        self.answers = 0
         self.failure: KafkaError | None = None
         raw = client_id.encode()
         self._client = struct.pack(">h", len(raw)) + raw
@@ -211,6 +212,7 @@ class Connection(asyncio.Protocol):
             self.end(Unreachable(f"broker {self.peer} {told}"))
             return
         self._slots.popleft()
+        self.answers += 1
         if not slot.waiter.done():
             slot.waiter.set_result(frame)
 

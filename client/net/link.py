@@ -36,6 +36,7 @@ class Link:
         self._broke = broke
         self._loop = asyncio.get_running_loop()
         self._failures = 0  # in a row
+        self._greetings = 0  # answers to the handshake
         self._not_before = 0.0
         self._dial: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[Connection] | None = None  # for whoever waits for the dial
@@ -54,6 +55,14 @@ class Link:
     def rests(self) -> bool:
         """Whether it failed a short while ago and may not be dialled yet."""
         return not self.is_open and self._loop.time() < self._not_before
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with it, as far as one can tell; None when it answers what it is asked."""
+        connection = self.connection
+        if connection is not None and connection.is_open and connection.answers > self._greetings:
+            return f"broker {self.broker} has not answered yet" if connection.in_flight else None
+        return str(self.failure or f"broker {self.broker} has not answered yet")
 
     def renamed(self, broker: BrokerInfo) -> None:
         """The broker at this address has told its number."""
@@ -103,11 +112,16 @@ class Link:
                 request_seconds=config.request_timeout_ms / 1000,
                 ended=self._ended,
             )
+            if connection.failure is not None:  # it answered, and broke at once
+                raise connection.failure
         except KafkaError as failure:
             self._failed(failure)
-            self._settle(failure)
             return
-        self.connection, self.failure, self._failures = connection, None, 0
+        except Exception as why:  # noqa: BLE001  # our own mistake, or the system's: whoever waits is told
+            _log.error("dialling a broker failed in an unforeseen way", broker=str(self.broker), exc_info=why)
+            self._failed(Unreachable(f"no connection to broker {self.broker}: {type(why).__name__}: {why}"))
+            return
+        self.connection, self._failures, self._greetings = connection, 0, connection.answers
         self._watch_idleness(connection)
         self._opened = self._dial = None
         if not opened.done():
@@ -127,6 +141,7 @@ class Link:
         tell = _log.debug if self._failures else _log.warning
         tell("no connection to a broker", broker=str(self.broker), reason=str(failure))
         self._back_off(failure)
+        self._settle(failure)
 
     def _back_off(self, failure: KafkaError) -> None:
         self.failure = failure

@@ -131,21 +131,26 @@ class News:
         self._tried_at = self._loop.time()
         self._in_vain += 1
         try:
-            metadata = learned(self.metadata, await self._ask(self._request()), self._loop.time())
-            self.take(metadata)
+            self.take(learned(self.metadata, await self._ask(self._request()), self._loop.time()))
         except KafkaError as why:
             _log.debug("metadata could not be read", reason=str(why))
-            self._is_stale = waiting is None
-            _fail(waiting, why)
+            self._failed(waiting, why)
+        except Exception as why:  # noqa: BLE001  # our own mistake: whoever waits is told, and the next answer may do
+            _log.error("metadata could not be taken over", exc_info=why)
+            self._failed(waiting, Unreachable(f"metadata could not be taken over: {type(why).__name__}: {why}"))
         except BaseException:
             _fail(waiting, Unreachable("the client was closed"))
             raise
         else:
             if waiting is not None and not waiting.done():
-                waiting.set_result(metadata)
+                waiting.set_result(self.metadata)
         config = self._config
         pause = wait_ms(max(self._in_vain, 1), config.retry_backoff_ms, config.retry_backoff_max_ms, random.random())
         self._pause = pause / 1000
+
+    def _failed(self, waiting: asyncio.Future[Metadata] | None, why: KafkaError) -> None:
+        self._is_stale = self._is_stale or waiting is None
+        _fail(waiting, why)
 
     def _request(self) -> MetadataRequest:
         wanted = self._topics

@@ -278,6 +278,7 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
             )
         },
     ),
+    "ConsumerGroupDescribe": (_COORDINATED, {Verdict.FATAL: (E.GROUP_ID_NOT_FOUND, E.UNSUPPORTED_VERSION)}),
     "DescribeCluster": ({Verdict.FATAL: (E.CLUSTER_AUTHORIZATION_FAILED, E.MISMATCHED_ENDPOINT_TYPE)},),
     "DescribeProducers": (_LED,),
 }

@@ -171,8 +171,10 @@ async def test_what_is_wrong_is_told(world: World) -> None:
     await world.brokers[1].stop()
     with pytest.raises(Unreachable):
         await brokers.open(1)
-    await brokers.open(2)
+    connection = await brokers.open(2)
     assert "connection refused" in brokers.told()
+    assert "broker 2 (127.0.0.1:" in brokers.told(), "it has not answered anything yet"
+    await connection.ask(ASK, 10)
     assert "broker 2" not in brokers.told()
     await brokers.close()
     with pytest.raises(Unreachable, match="the client is closed"):

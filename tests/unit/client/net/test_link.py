@@ -1,15 +1,16 @@
 import asyncio
 import logging
 import socket
+from contextlib import suppress
 
 import pytest
-from tests.unit.client.net.scripted import Scripted, eventually
+from tests.unit.client.net.scripted import CLOSE, EVERYTHING, Scripted, eventually, framed
 
 from rota.client.config import ClientConfig
 from rota.client.errors import Unreachable
 from rota.client.net.link import Idle, Link
 from rota.client.net.metadata import BrokerInfo
-from rota.protocol.messages.api_versions import ApiVersionsRequest
+from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -56,6 +57,38 @@ async def test_a_failed_dial_is_told_to_all_and_followed_by_a_rest() -> None:
             await one.open()
         assert loop.time() - begun >= 0.07, "it waited for the end of the rest"
         await one.close("over")
+
+
+async def test_what_nobody_foresaw_is_told_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("the system's")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", broken)
+    one = link(1)
+    with pytest.raises(Unreachable, match="ZeroDivisionError: the system's"):
+        await one.open()
+    assert one.rests
+    assert "dialling a broker failed in an unforeseen way" in caplog.text
+    await one.close("over")
+
+
+async def test_a_broker_that_answers_and_hangs_up_is_a_failure() -> None:
+    async with Scripted() as broker:
+        broker.on(ApiVersionsRequest, lambda _: _hung_up(broker))
+        one = link(broker.port, reconnect_backoff_ms=60_000)
+        with suppress(Unreachable):
+            await one.open()
+        await eventually(lambda: one.rests)
+        await one.close("over")
+
+
+async def _hung_up(broker: Scripted) -> object:
+    for writer in broker._writers:
+        writer.write(framed(broker.headers[-1], ApiVersionsResponse(api_keys=EVERYTHING)))
+        await writer.drain()
+    return CLOSE
 
 
 async def test_a_lost_connection_is_dialled_again() -> None:

@@ -119,6 +119,18 @@ async def test_a_failure_is_told_to_who_waits_and_to_nobody_else(start: Start, p
     assert (await news.refresh()).brokers
 
 
+async def test_our_own_mistake_is_told_and_does_not_end_the_news(
+    start: Start, paper: Paper, caplog: pytest.LogCaptureFixture
+) -> None:
+    news = start()
+    paper.failure = ZeroDivisionError("ours")
+    with pytest.raises(Unreachable, match="could not be taken over: ZeroDivisionError: ours"):
+        await news.refresh()
+    assert "ZeroDivisionError" in caplog.text
+    paper.failure = None
+    assert (await news.refresh()).brokers
+
+
 async def test_what_is_stale_is_read_in_the_background_until_it_worked(start: Start, paper: Paper) -> None:
     news = start()
     paper.failure = Unreachable("nobody there")
