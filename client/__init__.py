@@ -25,7 +25,8 @@ if TYPE_CHECKING:
         ConfigType,
         ResourceType,
     )
-    from rota.client.administer.groups import GroupDescription, GroupListing, MemberDescription
+    from rota.client.administer.descriptions import GroupDescription, MemberDescription
+    from rota.client.administer.groups import GroupListing
     from rota.client.administer.lag import PartitionLag
     from rota.client.administer.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
     from rota.client.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
@@ -90,7 +91,8 @@ _FROM: Final = {
         "ConfigType",
         "ResourceType",
     ),
-    "rota.client.administer.groups": ("GroupDescription", "GroupListing", "MemberDescription"),
+    "rota.client.administer.descriptions": ("GroupDescription", "MemberDescription"),
+    "rota.client.administer.groups": ("GroupListing",),
     "rota.client.administer.lag": ("PartitionLag",),
     "rota.client.administer.topics": (
         "CreatedTopic",

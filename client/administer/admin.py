@@ -27,7 +27,8 @@ from rota.client.administer import (
 from rota.client.administer.asking import Deadline
 from rota.client.administer.cluster_info import ClusterDescription
 from rota.client.administer.configs import Changes, ConfigEntry, ConfigResource
-from rota.client.administer.groups import GroupDescription, GroupListing
+from rota.client.administer.descriptions import GroupDescription
+from rota.client.administer.groups import GroupListing
 from rota.client.administer.lag import PartitionLag
 from rota.client.administer.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
 from rota.client.config import AdminConfig
@@ -191,8 +192,8 @@ class Admin:
     async def describe_groups(
         self, names: Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, GroupDescription]:
-        """State, assignor, members with subscription and assignment, coordinator. GROUP_ID_NOT_FOUND for what is not
-        there."""
+        """State, assignor, members with subscription and assignment, coordinator; groups of the classic and of the
+        consumer protocol (KIP-848). GROUP_ID_NOT_FOUND for what is not there."""
         return await groups.describe_groups(self._on, names, self._deadline(timeout_ms))
 
     async def delete_groups(self, names: Iterable[str], *, timeout_ms: int | None = None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rota.client.administer.asking import Deadline, settle
-from rota.client.administer.outcomes import UNKNOWN, Answer, Asked, Outcomes, Place
+from rota.client.administer.outcomes import Answer, Asked, Outcomes, Place
 from rota.client.errors import BrokerError, Unsupported
 from rota.client.net.cluster import Cluster
 from rota.client.net.metadata import BrokerInfo
@@ -20,7 +20,6 @@ from rota.protocol.messages.metadata import MetadataRequest
 
 PREFERRED, UNCLEAN = 0, 1  # as ElectLeaders says them
 UNCLEAN_VERSION: Final = 1  # of ElectLeaders
-NO_LEADER: Final = frozenset({ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE})
 REMEDIES: Final = {
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "Start the broker that is the first of the partition's replicas.",
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Start a broker that is in sync, or, losing records, elect unclean.",
@@ -55,7 +54,7 @@ async def elect_leaders(
 ) -> dict[TopicPartition, bool]:
     """Whether there was something to elect: False where the right replica leads already. Raises AdminFailed."""
     outcomes = Outcomes[TopicPartition, bool](
-        "electing leaders", 43, partitions, lambda key: Place(*key), final=UNKNOWN | NO_LEADER, remedies=REMEDIES
+        "electing leaders", 43, partitions, lambda key: Place(*key), remedies=REMEDIES
     )
 
     def build(keys: Sequence[TopicPartition]) -> ElectLeadersRequest:

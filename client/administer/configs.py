@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, Self
 
 from rota.client.administer.asking import Deadline, settle, side_by_side
-from rota.client.administer.outcomes import UNKNOWN, Answer, Asked, Outcomes, Place
+from rota.client.administer.outcomes import Answer, Asked, Outcomes, Place
 from rota.client.errors import IllegalUse
 from rota.client.net.cluster import Cluster
 from rota.client.net.targets import AnyNode, Controller, Node, Target
@@ -185,9 +185,7 @@ async def describe_configs(
 ) -> dict[ConfigResource, Entries]:
     """Of each resource the settings by name: those in `keys`, or all. Raises AdminFailed."""
     wanted = None if keys is None else tuple(keys)
-    outcomes = Outcomes[ConfigResource, Entries](
-        "describing configs", 32, resources, _place, final=UNKNOWN, remedies=REMEDIES
-    )
+    outcomes = Outcomes[ConfigResource, Entries]("describing configs", 32, resources, _place, remedies=REMEDIES)
 
     def build(asked: Sequence[ConfigResource]) -> DescribeConfigsRequest:
         return DescribeConfigsRequest(
@@ -215,7 +213,7 @@ async def alter_configs(
     cluster: Cluster, changes: Mapping[ConfigResource, Changes], deadline: Deadline, *, validate_only: bool
 ) -> None:
     """Raises AdminFailed: of one resource all changes are made or none."""
-    outcomes = Outcomes[ConfigResource, None]("altering configs", 44, changes, _place, final=UNKNOWN, remedies=REMEDIES)
+    outcomes = Outcomes[ConfigResource, None]("altering configs", 44, changes, _place, remedies=REMEDIES)
 
     def build(asked: Sequence[ConfigResource]) -> IncrementalAlterConfigsRequest:
         altered = tuple(_altered(one, changes[one]) for one in asked)

@@ -57,9 +57,7 @@ async def list_group_offsets(
     """For each group the given partitions (None where nothing is committed), or all that it has (None). Many groups in
     one request where the broker can do that (KIP-709). Raises AdminFailed."""
     wanted = {group: None if given is None else tuple(dict.fromkeys(given)) for group, given in groups.items()}
-    outcomes = Outcomes[str, Offsets](
-        "reading committed offsets", 9, wanted, of_group, final=UNKNOWN, remedies=REMEDIES
-    )
+    outcomes = Outcomes[str, Offsets]("reading committed offsets", 9, wanted, of_group, remedies=REMEDIES)
 
     def build(names: Sequence[str]) -> OffsetFetchRequest:
         return _fetch_request({name: wanted[name] for name in names})
@@ -110,9 +108,7 @@ async def delete_group_offsets(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition], deadline: Deadline
 ) -> None:
     """Of topics that no member subscribes to (KIP-496). Raises AdminFailed."""
-    outcomes = Outcomes[TopicPartition, None](
-        "deleting offsets", 47, partitions, _of(group), final=UNKNOWN, remedies=REMEDIES
-    )
+    outcomes = Outcomes[TopicPartition, None]("deleting offsets", 47, partitions, _of(group), remedies=REMEDIES)
 
     def build(keys: Sequence[TopicPartition]) -> OffsetDeleteRequest:
         topics = tuple(

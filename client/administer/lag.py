@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rota.client.administer.asking import Deadline
+from rota.client.administer.descriptions import GroupDescription
 from rota.client.administer.group_offsets import list_group_offsets
-from rota.client.administer.groups import GroupDescription, found_group
+from rota.client.administer.groups import found_group
 from rota.client.administer.partition_offsets import bounds
 from rota.client.net.cluster import Cluster
 from rota.client.types import TopicPartition

@@ -13,8 +13,9 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from rota.client.administer.asking import Deadline
+from rota.client.administer.descriptions import GroupDescription
 from rota.client.administer.group_offsets import alter_group_offsets, list_group_offsets
-from rota.client.administer.groups import GroupDescription, found_group
+from rota.client.administer.groups import found_group
 from rota.client.administer.outcomes import Outcomes, Place
 from rota.client.administer.partition_offsets import bounds, list_offsets
 from rota.client.administer.places import partitions_of

@@ -140,7 +140,7 @@ async def delete_topics(cluster: Cluster, topics: Iterable[str | bytes], deadlin
     wanted = tuple(topics)
     by_id = any(isinstance(topic, bytes) for topic in wanted)
     outcomes = Outcomes[str | bytes, NameAndId](
-        "deleting topics", 20, wanted, _place, final=UNKNOWN | UNREACHED, remedies=REMEDIES
+        "deleting topics", 20, wanted, _place, final=UNREACHED, remedies=REMEDIES
     )
 
     def build(keys: Sequence[str | bytes]) -> DeleteTopicsRequest:
@@ -170,7 +170,7 @@ async def create_partitions(
 ) -> None:
     """Raises AdminFailed."""
     wanted = {name: one if isinstance(one, NewPartitions) else NewPartitions(one) for name, one in totals.items()}
-    outcomes = Outcomes[str, None]("adding partitions", 37, wanted, Place, final=UNKNOWN | UNREACHED, remedies=REMEDIES)
+    outcomes = Outcomes[str, None]("adding partitions", 37, wanted, Place, final=UNREACHED, remedies=REMEDIES)
 
     def build(names: Sequence[str]) -> CreatePartitionsRequest:
         grown = tuple(_grown(name, wanted[name]) for name in names)

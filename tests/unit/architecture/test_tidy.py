@@ -18,7 +18,7 @@ PURE = (
     "coordinator/shard",
     *(f"coordinator/cluster/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
     *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),
-    "client/administer/outcomes.py",
+    *(f"client/administer/{name}.py" for name in ("descriptions", "outcomes")),
     *(
         f"client/consume/{name}.py"
         for name in (

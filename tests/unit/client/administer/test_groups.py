@@ -24,6 +24,8 @@ from rota.client.types import TopicPartition
 from rota.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rota.protocol.consumer_protocol import TopicPartition as TopicPartitions
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages import consumer_group_describe as newer
+from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from rota.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from rota.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -73,9 +75,18 @@ def test_a_group_without_members_protocol_only_keeps_offsets() -> None:
     assert not GroupListing("a", "consumer").is_simple
 
 
+def not_newer(request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    gone = (
+        newer.DescribedGroup(group_id=name, error_code=69, group_epoch=0, assignment_epoch=0, assignor_name="")
+        for name in request.group_ids
+    )
+    return ConsumerGroupDescribeResponse(groups=tuple(gone))
+
+
 def describes(pair: Pair, *groups: DescribedGroup) -> None:
     by_name = {one.group_id: one for one in groups}
     for broker in pair.both:
+        broker.on(ConsumerGroupDescribeRequest, not_newer)
         broker.on(
             DescribeGroupsRequest,
             lambda request: DescribeGroupsResponse(groups=tuple(by_name[name] for name in request.groups)),
@@ -211,3 +222,30 @@ async def test_who_is_no_member_is_told(pair: Pair, cluster: Cluster, deadline: 
     with pytest.raises(AdminFailed) as refused:
         await remove_members(cluster, "g", deadline, members=["m", "n"], instances=[], reason="")
     assert list(refused.value.failed) == ["m", "n"]
+
+
+async def test_a_group_of_the_consumer_protocol_is_described_too(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
+    absent = ErrorCode.GROUP_ID_NOT_FOUND
+    describes(pair, group_of("classic"), group_of("new", error_code=absent), group_of("gone", error_code=absent))
+
+    def answer(request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+        found = (
+            newer.DescribedGroup(
+                group_id=name,
+                error_code=0 if name == "new" else absent,
+                group_state="Stable",
+                group_epoch=1,
+                assignment_epoch=1,
+                assignor_name="uniform",
+            )
+            for name in request.group_ids
+        )
+        return ConsumerGroupDescribeResponse(groups=tuple(found))
+
+    pair.one.on(ConsumerGroupDescribeRequest, answer)
+    with pytest.raises(AdminFailed) as failed:
+        await describe_groups(cluster, ["classic", "new", "gone"], deadline)
+    assert list(failed.value.failed) == ["gone"]
+    assert {name: one.type for name, one in failed.value.done.items()} == {"classic": "classic", "new": "consumer"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client.administer.groups import GroupDescription, MemberDescription
+from rota.client.administer.descriptions import GroupDescription, MemberDescription
 from rota.client.administer.reset import Goal, plan, refuse_members
 from rota.client.errors import AdminFailed, BrokerError, IllegalUse, KafkaError
 from rota.client.types import OffsetAndTimestamp, TopicPartition
