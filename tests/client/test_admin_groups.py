@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.client.admin_kit import admin, parts, refused, theirs, told
@@ -15,6 +17,7 @@ from tests.interop.members import Member, Settings
 
 from rota.client.administer.admin import Admin
 from rota.client.administer.topics import NewTopic
+from rota.client.config import AdminConfig
 from rota.client.errors import AdminFailed, BrokerError
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -156,3 +159,31 @@ async def test_offsets_under_members_stay(admin: Admin, join: Join, group: str, 
         await admin.reset_group_offsets(group, [two], to="latest")
     assert reset.value.code == ErrorCode.NON_EMPTY_GROUP
     assert {p: at and at.offset for p, at in (await admin.list_group_offsets([group]))[group].items()} == {first: 0}
+
+
+@pytest.mark.peer
+async def test_a_group_of_the_consumer_protocol(group: str, topic: str) -> None:
+    """KIP-848, which Rota does not serve."""
+    kafka = os.environ.get("ROTA_PEER")
+    if not kafka:
+        pytest.skip("no Apache Kafka runs beside: ROTA_PEER is not set")
+    async with Admin(AdminConfig(bootstrap_servers=kafka)) as admin:
+        await admin.create_topics([NewTopic(topic, 2)])
+        member = confluent_kafka.Consumer(
+            {"bootstrap.servers": kafka, "group.id": group, "group.protocol": "consumer", "client.id": "new"}
+        )
+        try:
+            member.subscribe([topic])
+            until(lambda: member.poll(0.05) or len(member.assignment()) == 2, "the assignment")
+            assert group in await admin.list_groups(types=["consumer"])
+            told = (await admin.describe_groups([group]))[group]
+            assert (told.type, told.state, told.protocol) == ("consumer", "Stable", "uniform")
+            assert [(m.client_id, m.topics, m.assignment) for m in told.members] == [
+                ("new", (topic,), tuple(parts(topic, 2)))
+            ]
+            with pytest.raises(BrokerError, match="NON_EMPTY_GROUP"):
+                await admin.reset_group_offsets(group, [topic], to="latest")
+        finally:
+            member.close()
+        assert await admin.reset_group_offsets(group, [topic], to="latest") == dict.fromkeys(parts(topic, 2), 0)
+        await admin.delete_groups([group])
