@@ -99,9 +99,6 @@ class Committing(Reading):
     async def _commit_before_rejoin(self) -> None:
         await self._commit_now(min(self._config.default_api_timeout_ms, self._config.session_timeout_ms))
 
-    def _look_soon(self) -> None:
-        self._attention = True
-
     def _commit_refused(self, group: GroupMetadata, code: int) -> None:
         if self._member is not None:
             self._member.stale(_STALE.get(code, code), group.generation_id)

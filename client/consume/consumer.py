@@ -36,7 +36,6 @@ from rota.client.group.assignors import resolve
 from rota.client.group.member import Member
 from rota.client.group.subscription import topics_of
 from rota.client.types import ConsumerRecord, OffsetAndMetadata, TopicPartition
-from rota.protocol.errors import ErrorCode
 
 T = TypeVar("T")
 
@@ -58,9 +57,9 @@ class Consumer(Committing):
         resolve(config.partition_assignment_strategy)  # what is wrong with it is told at once
         self._hooks = Rebalancing(self._positions, self._handed, self._commit_before_rejoin, self._notice)
         self._assigned_by_hand = False
-        self._look_at = 0.0  # by the loop's clock
         self._poller: asyncio.Task[Any] | None = None  # who is in a poll-like call
         self._patience: asyncio.Timeout | None = None  # that call's
+        self._time: Callable[[], float] = float  # the loop's, once there is one
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_closing = False
@@ -201,7 +200,7 @@ class Consumer(Committing):
 
     async def __anext__(self) -> ConsumerRecord:
         handed = self._handed
-        if handed.left and not self._attention and self._time() < self._look_at and self._poller is None:
+        if handed.left and self._time() < self._look_at:
             record = handed.in_hand = handed.left.pop()
             return record
         if self._is_closed or self._is_closing:
@@ -229,7 +228,7 @@ class Consumer(Committing):
         if limit < 1:
             raise IllegalUse(f"max_records is {limit}; at least one record has to be asked for")
         handed = self._handed
-        if not self._attention and not handed.left and self._poller is None and self._time() < self._look_at:
+        if not handed.left and self._time() < self._look_at:
             handed.begin()
             taken = self._fetcher.take(limit)
             if taken:
@@ -307,12 +306,15 @@ class Consumer(Committing):
                 f"callback: a consumer has one reader; hand the records on through a queue, or use several consumers"
             )
         self._poller = asyncio.current_task()
+        self._look_at = 0.0  # nobody takes a short cut meanwhile
         self._idle.clear()
         try:
             yield
         finally:
             self._poller = self._patience = None
             self._look_at = min(self._time() + LOOK_EVERY_S, self._commits.auto.next_ms / 1000)
+            if self._attention:
+                self._look_at = 0.0
             if self._member is not None:
                 self._member.returning()
             self._idle.set()
@@ -324,7 +326,7 @@ class Consumer(Committing):
         self._started()
         if self._member is None:
             raise IllegalUse("there is nothing to rebalance: subscribe() first")
-        self._member.stale(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._member.rejoin(reason)
 
     @property
     def state(self) -> str:

@@ -37,14 +37,18 @@ class Reading:
         self._fetcher = Fetcher(self._cluster, config, self._positions)
         self._starting = Starting(self._cluster, config, self._positions, self._speaks, self._notice)
         self._attention = True  # the next call has more to do than to take records
+        self._look_at = 0.0  # the loop's time until which a call may take records and do nothing else
         self._is_started = self._is_closed = False
 
     def _speaks(self) -> GroupMetadata | None:
         """Whose committed offsets count."""
         return None
 
+    def _look_soon(self) -> None:
+        self._attention, self._look_at = True, 0.0
+
     def _notice(self) -> None:
-        self._attention = True
+        self._look_soon()
         self._fetcher.wake()
 
     def _open(self) -> None:
