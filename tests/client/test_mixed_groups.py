@@ -32,6 +32,11 @@ JAVA = {
 }
 STICKY = ("sticky", "cooperative-sticky")
 EVERY = pytest.mark.parametrize("assignor", STRANGER)
+WHO_LEADS = [
+    ("range", "ours"),
+    ("roundrobin", "theirs"),
+    *((assignor, leads) for assignor in STICKY for leads in ("ours", "theirs")),
+]
 PARTITIONS = 12
 HALF, THIRD = PARTITIONS // 2, PARTITIONS // 3
 
@@ -91,8 +96,7 @@ def until_read(members: Sequence[Member | JavaMember], count: int) -> None:
     assert sorted(values(), key=str) == sorted((b"%d" % number for number in range(count)), key=str)
 
 
-@EVERY
-@pytest.mark.parametrize("leads", ["ours", "theirs"])
+@pytest.mark.parametrize(("assignor", "leads"), WHO_LEADS)
 def test_ours_and_theirs_share_a_group(bootstrap: str, join: Join, group: str, assignor: str, leads: str) -> None:
     """The first one leads; when it closes, another one must."""
     topic = create_topic(bootstrap, PARTITIONS)

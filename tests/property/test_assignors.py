@@ -17,6 +17,8 @@ STICKY = ("sticky", "cooperative-sticky")
 EVERY = pytest.mark.parametrize("strategy", STRATEGIES)
 EVERY_STICKY = pytest.mark.parametrize("strategy", STICKY)
 
+QUICK = settings(max_examples=50, deadline=None)
+
 COUNTS = st.dictionaries(st.sampled_from(["t", "u", "v", "w"]), st.integers(0, 9), min_size=1)
 IDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, unique=True)
 CLAIMS = st.builds(TopicPartition, st.sampled_from(["t", "u", "gone"]), st.integers(-1, 9))
@@ -74,12 +76,14 @@ def sizes(owned: Iterable[frozenset[TopicPartition]]) -> list[int]:
 
 
 @EVERY
+@QUICK
 @given(group=groups())
 def test_each_partition_goes_to_one_member_that_subscribes(strategy: str, group: Group) -> None:
     started = start(group, strategy)
     check(started, started.owned)
 
 
+@QUICK
 @given(group=groups())
 def test_also_with_the_original(group: Group) -> None:
     for member in group.members.values():
@@ -89,12 +93,14 @@ def test_also_with_the_original(group: Group) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["roundrobin", *STICKY])
+@QUICK
 @given(group=groups(equal=True))
 def test_equal_subscriptions_give_equal_shares(strategy: str, group: Group) -> None:
     shares = sizes(start(group, strategy).owned.values())
     assert shares[-1] - shares[0] <= 1
 
 
+@QUICK
 @given(group=groups(equal=True))
 def test_range_gives_equal_shares_of_each_topic(group: Group) -> None:
     started = start(group, "range")
@@ -103,6 +109,7 @@ def test_range_gives_equal_shares_of_each_topic(group: Group) -> None:
         assert max(shares) - min(shares) <= 1
 
 
+@QUICK
 @given(count=st.integers(1, 9), group=groups(equal=True))
 def test_range_keeps_co_partitioned_topics_together(count: int, group: Group) -> None:
     group.counts = dict.fromkeys(group.counts, count)
@@ -111,6 +118,7 @@ def test_range_keeps_co_partitioned_topics_together(count: int, group: Group) ->
 
 
 @EVERY_STICKY
+@QUICK
 @given(group=groups())
 def test_no_partition_could_move_to_one_that_has_two_fewer(strategy: str, group: Group) -> None:
     owned = start(group, strategy).owned
@@ -121,6 +129,7 @@ def test_no_partition_could_move_to_one_that_has_two_fewer(strategy: str, group:
 
 
 @EVERY_STICKY
+@QUICK
 @given(group=groups(), data=st.data())
 def test_an_unchanged_group_keeps_its_assignment_whoever_leads(
     strategy: str, group: Group, data: st.DataObject
@@ -132,6 +141,7 @@ def test_an_unchanged_group_keeps_its_assignment_whoever_leads(
 
 
 @EVERY_STICKY
+@QUICK
 @given(group=groups(equal=True), data=st.data())
 def test_when_a_member_leaves_the_others_keep_all(strategy: str, group: Group, data: st.DataObject) -> None:
     started = start(group, strategy)
@@ -144,6 +154,7 @@ def test_when_a_member_leaves_the_others_keep_all(strategy: str, group: Group, d
 
 
 @EVERY_STICKY
+@QUICK
 @given(group=groups(equal=True), more=st.integers(1, 3))
 def test_when_members_join_only_what_balance_needs_moves(strategy: str, group: Group, more: int) -> None:
     started = start(group, strategy)
@@ -158,6 +169,7 @@ def test_when_members_join_only_what_balance_needs_moves(strategy: str, group: G
 
 
 @EVERY
+@QUICK
 @given(said=subscriptions(), counts=COUNTS, data=st.data())
 def test_the_order_of_the_members_plays_no_part(
     strategy: str, said: dict[str, MemberSubscription], counts: dict[str, int], data: st.DataObject
@@ -170,6 +182,7 @@ def test_the_order_of_the_members_plays_no_part(
 
 
 @EVERY
+@QUICK
 @given(said=subscriptions(), counts=COUNTS)
 def test_whatever_members_say_no_partition_goes_to_two_or_to_one_that_does_not_want_it(
     strategy: str, said: dict[str, MemberSubscription], counts: dict[str, int]
@@ -184,6 +197,7 @@ def test_whatever_members_say_no_partition_goes_to_two_or_to_one_that_does_not_w
     assert strategy == "cooperative-sticky" or set(given_out) == wanted
 
 
+@QUICK
 @given(said=subscriptions(), counts=COUNTS)
 def test_cooperative_gives_away_nothing_that_another_one_has(
     said: dict[str, MemberSubscription], counts: dict[str, int]
@@ -216,7 +230,7 @@ def change(group: Group, what: str, which: int) -> None:
             group.counts[topics[which % len(topics)]] += which % 3
 
 
-@settings(deadline=None)
+@QUICK
 @given(group=groups(), changes=CHANGES, data=st.data())
 def test_cooperative_groups_settle_and_no_partition_has_two_owners_on_the_way(
     group: Group, changes: list[tuple[str, int]], data: st.DataObject
@@ -234,7 +248,7 @@ def test_cooperative_groups_settle_and_no_partition_has_two_owners_on_the_way(
         check(group, group.owned)
 
 
-@settings(deadline=None)
+@QUICK
 @given(group=groups(equal=True), changes=CHANGES, data=st.data())
 def test_with_equal_subscriptions_in_two_rounds(
     group: Group, changes: list[tuple[str, int]], data: st.DataObject
