@@ -16,6 +16,7 @@ from rota.client.errors import ConfigError
 
 Check = Callable[[Any], str | None]  # what would be right, when it is not
 STRING_BYTES_MAX: Final = 32_767
+_PLAIN: Final[dict[str, type]] = {"str": str, "int": int, "bool": bool}
 _BOOLS: Final = ("true", "false")
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
@@ -61,9 +62,12 @@ def instance(value: Any) -> str | None:
 
 
 def check(config: Any) -> None:
-    """Each setting by itself. Raises ConfigError."""
+    """Each setting by itself; a list becomes the tuple that is meant. Raises ConfigError."""
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
+        if isinstance(value, list) and "tuple" in str(field.type):
+            value = tuple(value)
+            object.__setattr__(config, field.name, value)
         wrong_type = _type_refused(field, value)
         right = field.metadata.get("right")
         told = wrong_type or (right(value) if right is not None else None)
@@ -108,12 +112,14 @@ def parsed(name: str, field: dataclasses.Field[Any], value: Any) -> Any:
 
 def _type_refused(field: dataclasses.Field[Any], value: Any) -> str | None:
     kinds = [kind.strip() for kind in str(field.type).split("|")]
-    if "Any" in kinds or (value is None and "None" in kinds):
-        return None
-    wanted = {"str": str, "int": int, "bool": bool}
-    for kind in kinds:
-        if kind.startswith("tuple") and isinstance(value, tuple):
-            return None
-        if kind in wanted and isinstance(value, wanted[kind]) and (kind == "bool") == isinstance(value, bool):
-            return None
-    return "of type " + " or ".join(kinds)
+    return None if any(_fits(kind, value) for kind in kinds) else "of type " + " or ".join(kinds)
+
+
+def _fits(kind: str, value: Any) -> bool:
+    if kind in _PLAIN:
+        return isinstance(value, _PLAIN[kind]) and (kind == "bool") == isinstance(value, bool)
+    if kind.startswith("tuple[str"):
+        return isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+    return (
+        kind == "Any" or (kind == "None" and value is None) or (kind.startswith("tuple") and isinstance(value, tuple))
+    )

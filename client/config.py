@@ -70,7 +70,8 @@ class ClientConfig:
 
     def _servers(self) -> tuple[str, ...]:
         given = self.bootstrap_servers
-        return tuple(one.strip() for one in given.split(",") if one.strip()) if isinstance(given, str) else tuple(given)
+        listed = given.split(",") if isinstance(given, str) else given
+        return tuple(one.strip() for one in listed if one.strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

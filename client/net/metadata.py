@@ -3,7 +3,8 @@
 Laws
     `version` grows when, and only when, brokers, controller, topics, partitions or leaders differ.
     A partition's leader is taken over only from an answer whose leader epoch is not older (KIP-320), unless the topic
-    has a new id: then it is another topic of that name.
+    has a new id: then it is another topic of that name. What is not asked for any more, or is answered with an error,
+    is forgotten, its epochs too.
 """
 
 from __future__ import annotations

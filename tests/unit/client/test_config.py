@@ -144,7 +144,9 @@ def test_at_least_one_server(servers: Any) -> None:
 
 
 def test_servers_may_be_a_tuple() -> None:
-    assert ClientConfig(bootstrap_servers=("a:1", "b:2")).bootstrap == (("a", 1), ("b", 2))
+    assert ClientConfig(bootstrap_servers=("a:1", " b:2 ")).bootstrap == (("a", 1), ("b", 2))
+    assert ClientConfig(bootstrap_servers=["a:1"]) == ClientConfig(bootstrap_servers=("a:1",))  # type: ignore[arg-type]
+    assert ClientConfig.from_properties({"bootstrap.servers": ["a:1", "b:2"]}).bootstrap == (("a", 1), ("b", 2))
 
 
 @pytest.mark.parametrize(
@@ -292,7 +294,14 @@ def test_nonsense_is_refused_and_nothing_worse(name: str, value: object) -> None
 def test_any_value_of_any_setting_is_taken_or_refused(data: st.DataObject) -> None:
     config = data.draw(st.sampled_from(CONFIGS))
     name = data.draw(st.sampled_from([field.name for field in dataclasses.fields(config)]))
-    value = data.draw(st.text(max_size=20) | st.integers() | st.none() | st.booleans() | st.floats() | st.just(()))
+    value = data.draw(
+        st.text(max_size=20)
+        | st.integers()
+        | st.none()
+        | st.booleans()
+        | st.floats()
+        | st.lists(st.integers() | st.text(max_size=5), max_size=2)
+    )
     try:
         config(**{"bootstrap_servers": B, name: value})
         config.from_properties({"bootstrap.servers": B, name.replace("_", "."): value})
