@@ -106,7 +106,7 @@ class Consumer(Committing):
         self._committable = committable
         ends_ms = now_ms() + timeout_ms
         try:
-            if self._patience is not None:
+            if self._patience is not None and not self._patience.expired():
                 self._patience.reschedule(asyncio.get_running_loop().time())
             await self._idle.wait()
             if self._is_started:
@@ -165,7 +165,7 @@ class Consumer(Committing):
             raise IllegalUse("topics are subscribed to: `await consumer.unsubscribe()` before assign()")
         chosen = these(partitions)
         if self._config.commits_by_itself and self._is_started:
-            self._commits.automatic(self.group, self._handed.done())
+            self._commits.automatic(self.group, self._handed.before_last())
         self._handed.forget(self._positions.assigned - set(chosen))
         self._positions.assign(chosen)
         self._cluster.want({partition.topic for partition in chosen})

@@ -106,6 +106,17 @@ async def test_an_exception_of_the_call_itself_commits_everything_handed_out() -
     assert keeper.committed == {0: 10}
 
 
+async def test_an_assignment_that_is_replaced_is_committed_without_the_record_in_hand() -> None:
+    keeper = feed()
+    async with consuming(keeper) as consumer:
+        consumer.assign(P0)
+        for offset in range(3):
+            assert await first(consumer) == offset
+        consumer.assign(P1)
+        await eventually(lambda: keeper.committed == {0: 2})
+        assert consumer.assignment == {P1}
+
+
 async def test_seeks_count_for_commits() -> None:
     keeper = feed()
     async with consuming(keeper) as consumer:
