@@ -1,7 +1,8 @@
 """`Producer`: send records, know where they went.
 
 Laws
-    `send` waits for metadata and memory only; where neither is missing it does not give up its turn of the loop.
+    `send` waits for metadata and memory only; where neither is missing it gives up its turn of the loop once in
+    `BATCHES_PER_TURN_MAX` batches and not otherwise.
     A `send` that is cancelled took the whole record or nothing of it.
     Whatever was sent is delivered, or fails by `delivery_timeout_ms`; no failure passes unseen: it is logged, and
     raised by the delivery, or by the next `flush` or `close`.
@@ -35,6 +36,7 @@ from rota.client.types import Headers, PartitionInfo, RecordMetadata
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec
 
+BATCHES_PER_TURN_MAX: Final = 16
 _HOPELESS: Final = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
@@ -53,6 +55,7 @@ class Producer:
         self._asked: dict[str, int] = {}  # topics that somebody waits for
         self._sender: Sender | None = None
         self._flushes = 0
+        self._begun = 0  # batches, since this producer last gave up its turn
         self._closed = False
         room = min(config.max_request_size, config.buffer_memory)
         self._record_bytes_max = room - BATCH_HEADER_BYTES
@@ -114,21 +117,20 @@ class Producer:
         if fields:
             size = record_bytes(name, content, fields)
         route = self._routes.get(topic)
-        accumulator = self._accumulator
         if (
             route is None
             or size > self._record_bytes_max
-            or accumulator.used_bytes + size > self._buffer_bytes
+            or self._accumulator.used_bytes + size > self._buffer_bytes
             or self._memory.waits
+            or self._begun > BATCHES_PER_TURN_MAX
             or timestamp_ms < 0
             or (partition is not None and not 0 <= partition < len(route.queues))
         ):
             return await self._send_slowly(topic, partition, timestamp_ms, name, content, fields, size)
         queue = route.choose(name, content, partition)
-        batch = accumulator.append(queue, timestamp_ms, name, content, fields, size)
+        batch = self._accumulator.append(queue, timestamp_ms, name, content, fields, size)
         if batch is None:
-            is_free = partition is None
-            batch = self._begin(route, queue, timestamp_ms, name, content, fields, size, is_free=is_free)
+            batch = self._begin(route, queue, timestamp_ms, name, content, fields, size, is_free=partition is None)
         return Delivery(batch, batch.count - 1, timestamp_ms)
 
     async def send_and_wait(
@@ -170,6 +172,7 @@ class Producer:
             batch = self._accumulator.begin(queue, timestamp_ms, key, value, headers, size, now_ms)
         if sticky:
             route.batch = batch
+        self._begun += 1
         if self._accumulator.due_ms < self._sender.looks_ms:
             self._sender.look()
         return batch
@@ -192,6 +195,9 @@ class Producer:
             raise self._too_large(size)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.max_block_ms / 1000
+        if self._begun > BATCHES_PER_TURN_MAX:  # who sends without end would keep everybody else waiting
+            self._begun = 0
+            await asyncio.sleep(0)
         route = await self._find_route(topic, partition)
 
         def take() -> Delivery:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +18,9 @@ from confluent_kafka import Message
 from confluent_kafka import Producer as ConfluentProducer
 from confluent_kafka import TopicPartition as ConfluentPartition
 from tests.client.doors import Doors
-from tests.interop.java_kit import needs_java, talk
+from tests.interop.java_kit import run_java
 from tests.interop.kit import PATIENCE_S, create_topic, unique
+from tools.peer.jars import lib
 
 from rota.client.config import ProducerConfig
 from rota.client.errors import BrokerError, BufferFull, DeliveryFailed, RecordTooLarge, TimedOut
@@ -112,15 +116,16 @@ async def test_keys_go_where_librdkafka_sends_them(bootstrap: str) -> None:
     assert ours == {key: partition_of(key, 7) for key in keys}
 
 
-class TestJava:
-    pytestmark = needs_java
-
-    async def test_keys_go_where_java_sends_them(self, rota: str) -> None:
-        topic = create_topic(rota, 7)
-        theirs = await asyncio.to_thread(talk, rota, "keyed", topic, *[f"key-{at}" for at in range(50)])
-        placed = dict(line.split(" ") for line in theirs.splitlines())
-        assert {key: partition_of(key.encode(), 7) for key in placed} == {key: int(at) for key, at in placed.items()}
-        assert len(placed) == 50
+@pytest.mark.java
+@pytest.mark.parametrize("partitions", [7, 48])
+def test_keys_go_where_java_sends_them(partitions: int) -> None:
+    if shutil.which("java") is None or lib() is None:
+        pytest.skip("no Java, or no jars of Kafka: python -m tools.peer fetch")
+    keys = [random.Random(at).randbytes(at % 40 + 1) for at in range(200)]
+    theirs = run_java(
+        str(Path(__file__).with_name("java") / "Place.java"), str(partitions), *[key.hex() for key in keys]
+    )
+    assert [partition_of(key, partitions) for key in keys] == [int(line) for line in theirs.split()]
 
 
 async def test_the_brokers_time_when_the_topic_says_so(bootstrap: str) -> None:

@@ -20,7 +20,7 @@ from rota.client.errors import (
     TimedOut,
     Unreachable,
 )
-from rota.client.produce.producer import Producer
+from rota.client.produce.producer import BATCHES_PER_TURN_MAX, Producer
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
 
@@ -44,6 +44,16 @@ async def test_what_comes_in_one_turn_travels_together() -> None:
             for _ in range(50):
                 await producer.send("t", b"1")
         assert len([request for request in leader.asked if isinstance(request, ProduceRequest)]) == 2
+
+
+async def test_who_sends_without_end_lets_others_run() -> None:
+    async with Leader(partitions=1) as leader, Producer(settings(leader, batch_size=200)) as producer:
+        await producer.send_and_wait("t", b"0")
+        turns: list[int] = []
+        asyncio.get_running_loop().call_soon(turns.append, 1)
+        for _ in range(2 * BATCHES_PER_TURN_MAX):
+            await producer.send("t", b"x" * 100)
+        assert turns == [1]
 
 
 async def test_text_is_refused_before_anything_happens() -> None:
