@@ -23,6 +23,7 @@ from rota.client.consume.sources import Source, Sources
 from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable
 from rota.client.log import logger
 from rota.client.net.cluster import Cluster
+from rota.client.net.metadata import Metadata
 from rota.client.net.verdicts import Verdict, verdict
 from rota.client.types import ConsumerRecord, TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -47,6 +48,7 @@ class Fetcher:
         self._pauses = Pauses(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._judging = Judging(config, positions, self._arrived, self._sources, self._pauses, cluster)
         self._sessions: dict[int, FetchSession] = {}
+        self._topic_ids: dict[str, bytes] = {}
         self._fetches: dict[int, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -63,7 +65,7 @@ class Fetcher:
     def start(self) -> None:
         """Tasks begin; positions may still be empty."""
         self._loop = asyncio.get_running_loop()
-        self._unlisten = self._cluster.on_change(lambda _: self._look())
+        self._unlisten = self._cluster.on_change(self._changed)
         self._look()
 
     async def close(self) -> None:
@@ -111,6 +113,14 @@ class Fetcher:
 
     # what to fetch
 
+    def _changed(self, metadata: Metadata) -> None:
+        """A topic that was deleted and created again has another history: what we know of epochs is of the old one."""
+        for partition in self._positions.assigned:
+            before, now = self._topic_ids.get(partition.topic), metadata.topic_id(partition.topic)
+            if before is not None and now is not None and before not in (now, UUID_ZERO):
+                self._positions.of(partition).leader_epoch = -1
+        self._look()
+
     def _look(self) -> None:
         """Ask every broker that leads something to fetch and is not being asked."""
         if self._loop is None:
@@ -154,12 +164,14 @@ class Fetcher:
         return plan
 
     def _want(self, partition: TopicPartition, place: Place, source: Source, turn: int) -> Want:
+        topic_id = self._cluster.metadata.topic_id(partition.topic) or UUID_ZERO
+        self._topic_ids[partition.topic] = topic_id
         return Want(
             place.offset,
             self._config.max_partition_fetch_bytes,
             source.leader_epoch,
             place.last_epoch,
-            self._cluster.metadata.topic_id(partition.topic) or UUID_ZERO,
+            topic_id,
             turn,
         )
 

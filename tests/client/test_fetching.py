@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient
 from tests.client.doors import Doors
-from tests.interop.kit import PATIENCE_S, create_topic, produce, produce_to, unique
+from tests.interop.kit import PATIENCE_S, create_topic, produce, produce_to, unique, until
 
 from rota.client.config import ConsumerConfig
 from rota.client.consume.fetcher import Fetcher
@@ -229,6 +229,28 @@ async def test_a_log_that_ends_before_what_was_read_of_it_was_truncated(bootstra
                 await asyncio.sleep(0.01)
         await asyncio.to_thread(write, bootstrap, topic, [b"next"])
         assert [one.value for one in await its.until(1)] == [b"next"]
+
+
+async def test_a_topic_that_is_created_again_is_read_by_the_policy(bootstrap: str) -> None:
+    """It is another topic of that name: nothing was truncated, and what it has is not passed over."""
+    topic = create_topic(bootstrap, 1)
+    write(bootstrap, topic, [b"old" for _ in range(10)])
+    async with reading(bootstrap, topic, auto_offset_reset="earliest") as its:
+        await its.until(10)
+        await asyncio.to_thread(create_again, bootstrap, topic)
+        async with asyncio.timeout(PATIENCE_S):
+            while not its.positions.without_offset():
+                assert its.fetcher.take(10) == {}
+                await its.fetcher.wait()
+        assert its.positions.of(its.partitions[0]).reset == "earliest"
+
+
+def create_again(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(PATIENCE_S)
+    until(lambda: topic not in admin.list_topics(timeout=PATIENCE_S).topics, "the topic to go")
+    create_topic(bootstrap, 1, name=topic)
+    write(bootstrap, topic, [b"new"])
 
 
 async def test_an_epoch_that_no_leader_had_does_not_lose_the_position(bootstrap: str) -> None:
