@@ -250,12 +250,22 @@ class Door:
         if self._server is None:
             return
         server, self._server = self._server, None
+        await self._accept_no_more(server)
         server.close()
         visits = list(self._visits)
         self.reset()
         if visits:
             await asyncio.wait(visits)
         await server.wait_closed()
+
+    @staticmethod
+    async def _accept_no_more(server: asyncio.Server) -> None:
+        """Who was accepted already comes in first: asyncio forgets the socket of whoever comes after `close`."""
+        loop = asyncio.get_running_loop()
+        for one in server.sockets:
+            loop.remove_reader(one.fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     def reset(self) -> int:
         visits = list(self._visits)

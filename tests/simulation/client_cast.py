@@ -16,6 +16,7 @@ from tests.simulation.client_ledger import Written
 from rota.client.config import ConsumerConfig, ProducerConfig
 from rota.client.consume.consumer import Consumer
 from rota.client.errors import (
+    BrokerError,
     BufferFull,
     DeliveryFailed,
     RebalancedError,
@@ -220,8 +221,13 @@ class Reader:
 
     async def _commit(self, consumer: Consumer) -> None:
         self._finish()
-        with suppress(RebalancedError, Unreachable, TimedOut):
+        try:
             await impatient(self.random, consumer.commit(timeout_ms=5_000))
+        except (RebalancedError, Unreachable, TimedOut):
+            pass
+        except BrokerError as why:
+            if not why.is_retriable:
+                raise
 
     async def _close(self, consumer: Consumer) -> None:
         self._finish()

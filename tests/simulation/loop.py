@@ -144,6 +144,9 @@ class SimLoop(base_events.BaseEventLoop):
         where = sock.getsockname()[:2] if sock is not None else (host, port)
         return self.network.listen(protocol_factory, where)
 
+    def remove_reader(self, fd: Any) -> bool:
+        return False
+
     async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> list[Any]:  # type: ignore[override]
         return [(2, 1, 6, "", (host, port))]
 
@@ -162,6 +165,9 @@ class FakeSocket:
 
     def getsockname(self) -> tuple[str, int]:
         return self._where
+
+    def fileno(self) -> int:
+        return -1
 
     def close(self) -> None: ...
 
