@@ -318,7 +318,7 @@ class Members:
     def quiet(self) -> None:
         """No more trouble: everybody gets everything that is to be had, and it stays so."""
         self.trouble = False
-        self.run(20_000)
+        self.run(10_000)
         subscribed = {topic for node in self.nodes for topic in node.m.topics}
         everything = {TopicPartition(topic, n) for topic in subscribed for n in self.metadata.partitions(topic) or ()}
         assert {one for node in self.nodes for one in node.m.owned} == everything
@@ -327,5 +327,5 @@ class Members:
             assert node.m.generation == self.coordinator.group.generation
         assert all(node.m.state is MemberState.CLOSED and not node.timers for node in self.gone)
         generation = self.coordinator.group.generation
-        self.run(5_000)
+        self.run(2_000)
         assert self.coordinator.group.generation == generation
