@@ -30,6 +30,7 @@ class Daemon:
         self.data = data
         self.settings = SETTINGS | {name.replace("_", "."): value for name, value in settings.items()}
         self.address = ""
+        self.port = 0  # given by the system; whoever sets it has its lives at one address
         self.process: subprocess.Popen[bytes] | None = None
         self._lines: list[Line] = []
 
@@ -38,7 +39,7 @@ class Daemon:
         command = [sys.executable, "-m", "rota.coordinator", "serve", "--data", str(self.data), "--preset", "dev"]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
-        return [*command, "--listen", "127.0.0.1:0"]
+        return [*command, "--listen", f"127.0.0.1:{self.port}"]
 
     @property
     def log(self) -> Path:
