@@ -101,12 +101,14 @@ class Accumulator:
         """A new batch with this record; what was open takes no more."""
         limits = self.limits
         batch = Batch(queue, limits.batch_bytes, limits.codec, limits.level, now_ms)
+        batch.write(timestamp, key, value, headers)  # what cannot be written leaves nothing behind
+        batch.count, batch.charged_bytes = 1, size_bytes
+        self.used_bytes += size_bytes
         self.close(queue, now_ms)
         self.incomplete[batch] = None
         queue.batches.append(batch)
         queue.open = batch
         self._busy[queue] = None
-        self.append(queue, timestamp, key, value, headers, size_bytes)
         if size_bytes >= limits.batch_bytes:
             self.close(queue, now_ms)
         self.due_ms = min(self.due_ms, now_ms if self.hurry else now_ms + limits.linger_ms)

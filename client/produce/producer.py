@@ -12,17 +12,15 @@ Laws
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Iterable, Mapping
-from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
 from rota.client.config import ProducerConfig
-from rota.client.errors import BrokerError, BufferFull, IllegalUse, KafkaError, RecordTooLarge, TimedOut
+from rota.client.errors import BufferFull, IllegalUse, KafkaError, RecordTooLarge, TimedOut
 from rota.client.net.cluster import Cluster
-from rota.client.net.metadata import Metadata, TopicInfo
+from rota.client.net.metadata import Metadata
 from rota.client.produce.accumulator import Accumulator, Limits
 from rota.client.produce.batch import RECORD_OVERHEAD_BYTES_MAX, Batch, record_bytes
 from rota.client.produce.delivery import Delivery, ended, first_unseen
@@ -32,12 +30,12 @@ from rota.client.produce.records import plain_bytes, plain_headers
 from rota.client.produce.route import Route
 from rota.client.produce.sender import Sender
 from rota.client.produce.sequences import Sequences
+from rota.client.produce.topics import Topics
 from rota.client.types import Headers, PartitionInfo, RecordMetadata
-from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec
 
 BATCHES_PER_TURN_MAX: Final = 16
-_HOPELESS: Final = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+TIMESTAMP_MAX: Final = (1 << 62) - 1
 
 
 class Producer:
@@ -51,8 +49,7 @@ class Producer:
         self._cluster = Cluster(config, auto_create=True)
         self._accumulator = Accumulator(limits(config), Sequences() if config.is_idempotent else None)
         self._memory = Memory(self._fits, self._hurry)
-        self._routes: dict[str, Route] = {}
-        self._asked: dict[str, int] = {}  # topics that somebody waits for
+        self._topics = Topics(config, self._cluster, self._accumulator)
         self._sender: Sender | None = None
         self._flushes = 0
         self._begun = 0  # batches, since this producer last gave up its turn
@@ -71,7 +68,11 @@ class Producer:
         if self._sender is not None or self._closed:
             raise IllegalUse("a producer is started once: make another one")
         self._sender = Sender(self._config, self._cluster, self._accumulator, self._freed)
-        await self._cluster.start()
+        try:
+            await self._cluster.start()
+        except BaseException:
+            self._closed = True
+            raise
         self._cluster.on_change(self._moved)
         self._sender.identify()
         return self
@@ -116,14 +117,14 @@ class Producer:
         size = RECORD_OVERHEAD_BYTES_MAX + (len(content) if content else 0) + (len(name) if name else 0)
         if fields:
             size = record_bytes(name, content, fields)
-        route = self._routes.get(topic)
+        route = self._topics.routes.get(topic)
         if (
             route is None
             or size > self._record_bytes_max
             or self._accumulator.used_bytes + size > self._buffer_bytes
             or self._memory.waits
             or self._begun > BATCHES_PER_TURN_MAX
-            or timestamp_ms < 0
+            or not 0 <= timestamp_ms <= TIMESTAMP_MAX
             or (partition is not None and not 0 <= partition < len(route.queues))
         ):
             return await self._send_slowly(topic, partition, timestamp_ms, name, content, fields, size)
@@ -188,17 +189,14 @@ class Producer:
         size: int,
     ) -> Delivery:
         """What has to wait, or is refused."""
-        self._check_open()
-        if timestamp_ms < 0:
-            raise IllegalUse(f"timestamp_ms is {timestamp_ms}: milliseconds since the epoch, or None for now")
-        if size > self._record_bytes_max:
-            raise self._too_large(size)
+        self._check(timestamp_ms, size)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.max_block_ms / 1000
         if self._begun > BATCHES_PER_TURN_MAX:  # who sends without end would keep everybody else waiting
             self._begun = 0
             await asyncio.sleep(0)
-        route = await self._find_route(topic, partition)
+        route = await self._topics.find(topic, partition)
+        self._check_open()
 
         def take() -> Delivery:
             queue = route.choose(key, value, partition)
@@ -217,6 +215,13 @@ class Producer:
                 f"{self._accumulator.used_bytes} of {self._buffer_bytes} bytes (buffer_memory) wait for their "
                 "delivery; send less, or raise buffer_memory"
             ) from late
+
+    def _check(self, timestamp_ms: int, size: int) -> None:
+        self._check_open()
+        if not 0 <= timestamp_ms <= TIMESTAMP_MAX:
+            raise IllegalUse(f"timestamp_ms is {timestamp_ms}: milliseconds since the epoch, or None for now")
+        if size > self._record_bytes_max:
+            raise self._too_large(size)
 
     def _too_large(self, size: int) -> RecordTooLarge:
         size += BATCH_HEADER_BYTES
@@ -244,53 +249,16 @@ class Producer:
             self._sender.look()
         accumulator.hurry = hurry
 
-    # ---- topics
-
-    async def _find_route(self, topic: str, partition: int | None) -> Route:
-        """Raises TimedOut, BrokerError, IllegalUse."""
-        if partition is not None and partition < 0:
-            raise IllegalUse(f"partition is {partition}: a number from 0, or None to have one chosen")
-        route = self._routes.get(topic)
-        if route is not None and (partition is None or partition < len(route.queues)):
-            return route
-        self._asked[topic] = self._asked.get(topic, 0) + 1
-        self._want()
-        what = f"finding topic {topic}" if partition is None else f"finding partition {partition} of topic {topic}"
-        try:
-            info = await self._cluster.until(
-                partial(_found, topic, partition), what=what, timeout_ms=self._config.max_block_ms
-            )
-        finally:
-            self._asked[topic] -= 1
-            if not self._asked[topic]:
-                del self._asked[topic]
-        self._check_open()
-        route = self._routes.get(topic)
-        if route is None:
-            config = self._config
-            route = self._routes[topic] = Route(
-                topic, self._accumulator, config.partitioner, not config.partitioner_ignore_keys, random.randrange
-            )
-        route.update(info, self._cluster.metadata.brokers)
-        self._want()
-        return route
-
-    def _want(self) -> None:
-        self._cluster.want(sorted({*self._routes, *self._asked}))
-
     def _moved(self, known: Metadata) -> None:
         """Metadata changed."""
-        for topic, route in self._routes.items():
-            info = known.topics.get(topic)
-            if info is not None:
-                route.update(info, known.brokers)
+        self._topics.update(known)
         if self._sender is not None:
             self._sender.pump()
 
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The topic's partitions and who has them. Raises TimedOut after max_block_ms, BrokerError, IllegalUse."""
         self._check_open()
-        await self._find_route(topic, None)
+        await self._topics.find(topic, None)
         known = self._cluster.metadata.topics[topic].partitions
         return tuple(known[number] for number in sorted(known))
 
@@ -333,7 +301,7 @@ class Producer:
         if self._closed:
             return
         self._closed = True
-        self._routes.clear()
+        self._topics.forget()
         self._memory.end(IllegalUse("the producer was closed while send() waited for memory"))
         try:
             if self._sender is not None and timeout_ms != 0:
@@ -357,7 +325,7 @@ class Producer:
         state = "closed" if self._closed else "open" if self._sender is not None else "not started"
         records = sum(batch.count for batch in self._accumulator.incomplete)
         return (
-            f"<Producer {config.client_id} at {config.bootstrap_servers}, {state}, {len(self._routes)} topics, "
+            f"<Producer {config.client_id} at {config.bootstrap_servers}, {state}, {len(self._topics.routes)} topics, "
             f"{records} records in {self._accumulator.used_bytes} bytes under way>"
         )
 
@@ -372,15 +340,3 @@ def limits(config: ProducerConfig) -> Limits:
         codec=Codec[config.compression_type.upper()],
         level=config.compression_level,
     )
-
-
-def _found(topic: str, partition: int | None, known: Metadata) -> TopicInfo | None:
-    """What is known of the topic, when it has partitions, and that one. Raises BrokerError when it never will."""
-    info = known.topics.get(topic)
-    if info is None:
-        return None
-    if info.error in _HOPELESS:
-        raise BrokerError(info.error, "finding the topic", topic=topic)
-    if not info.partitions or (partition is not None and partition not in info.partitions):
-        return None
-    return info

@@ -197,3 +197,13 @@ def test_without_an_identity_nothing_goes() -> None:
     assert of.drain(1, 100) == []
     of.identify(9, 0)
     assert len(of.drain(1, 100)) == 1
+
+
+def test_what_cannot_be_written_leaves_nothing_behind() -> None:
+    of = accumulator()
+    queue = led(of)
+    with pytest.raises(TypeError):
+        of.begin(queue, 1_000, None, 5, (), 22, 0)  # type: ignore[arg-type]
+    assert of.used_bytes == 0
+    assert not of.incomplete
+    assert of.drain(1, 100) == []

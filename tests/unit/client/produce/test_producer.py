@@ -110,7 +110,7 @@ async def test_a_full_buffer_is_not_waited_for_longer_than_max_block_ms() -> Non
         leader.on(ProduceRequest, lambda _: None)
         async with Producer(settings(leader, buffer_memory=200, max_block_ms=20)) as producer:
             producer._cluster.want(["t"])
-            await producer._find_route("t", None)
+            await producer._topics.find("t", None)
             await producer.send("t", b"x" * 100)
             with pytest.raises(BufferFull, match="buffer_memory"):
                 await producer.send("t", b"x" * 100)
@@ -124,7 +124,7 @@ async def test_a_topic_that_does_not_appear_is_named() -> None:
         async with Producer(settings(leader, max_block_ms=30)) as producer:
             with pytest.raises(TimedOut, match=r"topic nowhere.*UNKNOWN_TOPIC_OR_PARTITION"):
                 await producer.send("nowhere", b"1")
-            assert producer._asked == {}
+            assert producer._topics._asked == {}
 
 
 async def test_a_name_that_no_topic_may_have_is_refused_at_once() -> None:
@@ -316,3 +316,15 @@ async def _fail_inside(config: ProducerConfig) -> None:
 
 async def _wait(delivery: object) -> object:
     return await delivery  # type: ignore[misc]
+
+
+async def test_what_is_of_the_wrong_kind_is_refused_and_harms_nobody() -> None:
+    async with Leader(partitions=1) as leader, Producer(settings(leader)) as producer:
+        with pytest.raises(IllegalUse, match="a topic is a str"):
+            await producer.send(b"t", b"1")  # type: ignore[arg-type]
+        for wrong in (1 << 63, -1):
+            with pytest.raises(IllegalUse, match="timestamp_ms"):
+                await producer.send("t", b"1", timestamp_ms=wrong)
+        with pytest.raises(TypeError):
+            await producer.send("t", b"1", timestamp_ms=1.5)  # type: ignore[arg-type]
+        assert (await producer.send_and_wait("t", b"1")).offset == 0
