@@ -73,7 +73,13 @@ class Brokers:
 
     def told(self) -> str:
         """What is wrong with each broker that does not answer, for people."""
-        return "; ".join(trouble for link in self._links.values() if (trouble := link.trouble) is not None)
+        troubles = [trouble for link in self._links.values() if (trouble := link.trouble) is not None]
+        tried = {node for node, _ in self._links}
+        if not self._known().brokers:
+            troubles += [
+                f"broker {one} was not tried yet" for node, one in self._bootstrap.items() if node not in tried
+            ]
+        return "; ".join(troubles)
 
     def learned(self) -> None:
         """The cluster has told its brokers: bootstrap connections are theirs now."""

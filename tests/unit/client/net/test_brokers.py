@@ -166,8 +166,10 @@ async def test_a_bootstrap_connection_that_nobody_needs_is_closed(world: World) 
 
 
 async def test_what_is_wrong_is_told(world: World) -> None:
-    world.tell(1, 2)
     brokers = world.client()
+    assert brokers.told() == f"broker {world.brokers[0].address} was not tried yet"
+    world.tell(1, 2)
+    assert brokers.told() == ""
     await world.brokers[1].stop()
     with pytest.raises(Unreachable):
         await brokers.open(1)

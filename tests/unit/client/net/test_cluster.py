@@ -218,8 +218,8 @@ async def test_late_is_late_and_the_next_connection_is_a_new_one() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, lambda _: None)
         async with client(*brokers) as cluster:
-            with pytest.raises(TimedOut, match=r"broker 0 \(127.0.0.1:\d+\) did not answer within 3\d ms"):
-                await cluster.ask(0, BEAT, timeout_ms=39, lane="group")
+            with pytest.raises(TimedOut, match=r"broker 0 \(127.0.0.1:\d+\) did not answer within \d+ ms"):
+                await cluster.ask(0, BEAT, timeout_ms=300, lane="group")
             brokers[0].on(HeartbeatRequest, says(0))
             assert await cluster.ask(0, BEAT, lane="group") == HeartbeatResponse()
             assert brokers[0].connections == 3
@@ -271,15 +271,15 @@ async def test_at_the_end_of_the_time_the_last_code_comes_back() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(14))
         async with client(*brokers) as cluster:
-            assert (await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=50)).error_code == 14
+            assert (await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=200)).error_code == 14
 
 
 async def test_at_the_end_of_the_time_the_last_failure_is_told() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, lambda _: CLOSE)
         async with client(*brokers) as cluster:
-            with pytest.raises(TimedOut, match=r"beating did not succeed within 60 ms; .* broker 0 .* closed") as late:
-                await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=60)
+            with pytest.raises(TimedOut, match=r"beating did not succeed within 300 ms; .* broker 0 .* closed") as late:
+                await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=300)
             assert isinstance(late.value.__cause__, Unreachable)
             brokers[0].on(HeartbeatRequest, lambda _: None)
             with pytest.raises(TimedOut, match="beating did not succeed within 40 ms"):
@@ -426,9 +426,9 @@ async def test_until_says_what_the_brokers_said() -> None:
         brokers[0].on(MetadataRequest, lambda _: brokers[0].metadata(led_by(-1, error=3)))
         async with client(*brokers) as cluster:
             cluster.want(["t"])
-            told = r"looking for t did not succeed within 30 ms: t: UNKNOWN_TOPIC_OR_PARTITION"
+            told = r"looking for t did not succeed within 200 ms: t: UNKNOWN_TOPIC_OR_PARTITION"
             with pytest.raises(TimedOut, match=told):
-                await cluster.until(lambda known: known.leader(P0), what="looking for t", timeout_ms=30)
+                await cluster.until(lambda known: known.leader(P0), what="looking for t", timeout_ms=200)
             await brokers[0].stop()
             brokers[0].on(MetadataRequest, lambda _: brokers[0].metadata())
             with pytest.raises(TimedOut):
