@@ -91,22 +91,20 @@ async def settle_where(
     read: Read[K, V],
     deadline: Deadline,
     *,
-    batch_oldest: int = 0,
     oldest: int = 0,
     newest: int | None = None,
 ) -> None:
     """One request for each broker that `locate` names, then one by one what that did not settle.
 
-    `oldest`, `newest`: versions that can say it; `batch_oldest`: that can say it of many things at once.
+    `oldest`, `newest`: versions that can say it. One that can say it of one thing alone settles the first.
     """
     nodes = await _located(locate, outcomes)
     many = [(node, keys) for node, keys in nodes.items() if node is not None and len(keys) > 1]
 
     async def at_once(node: int, keys: list[K]) -> None:
         try:
-            oldest_now = max(oldest, batch_oldest)
             answer = await cluster.ask(
-                node, build(keys), timeout_ms=deadline.broker_ms, version_min=oldest_now, version_max=newest
+                node, build(keys), timeout_ms=deadline.broker_ms, version_min=oldest, version_max=newest
             )
             for one in read(Asked(node, tuple(keys)), answer):
                 outcomes.take(one)

@@ -39,7 +39,6 @@ from rota.protocol.messages.offset_fetch import (
 
 NAMES_UNTIL: Final = 9  # the last version of OffsetCommit and OffsetFetch that names topics by their names
 EVERYTHING_VERSION: Final = 2  # of OffsetFetch: all that a group has
-MANY_GROUPS_VERSION: Final = 8  # of OffsetFetch
 REMEDIES: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID: "The group has members: stop them, or remove them with remove_members().",
     ErrorCode.REBALANCE_IN_PROGRESS: "The group has members: stop them, or remove them with remove_members().",
@@ -77,7 +76,6 @@ async def list_group_offsets(
         build,
         read,
         deadline,
-        batch_oldest=MANY_GROUPS_VERSION,
         oldest=EVERYTHING_VERSION,
         newest=NAMES_UNTIL,
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
-from tests.unit.client.net.scripted import Scripted
+from tests.unit.client.net.scripted import EVERYTHING, Scripted
 
 from rota.client.administer.asking import Deadline
 from rota.client.config import ClientConfig
 from rota.client.net.cluster import Cluster
+from rota.protocol.messages.api_versions import ApiVersion
 from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.metadata import (
     MetadataRequest,
@@ -65,6 +68,13 @@ class Pair:
         return MetadataResponseTopic(
             name=name, topic_id=self.ids.get(name, bytes(16)), partitions=parts, is_internal=internal
         )
+
+
+def until_version(request: Any, newest: int) -> tuple[ApiVersion, ...]:
+    """What a broker says that knows this API up to that version alone."""
+    return tuple(
+        dataclasses.replace(one, max_version=newest) if one.api_key == request.KEY else one for one in EVERYTHING
+    )
 
 
 @pytest.fixture

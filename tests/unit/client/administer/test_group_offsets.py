@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
-from tests.unit.client.administer.conftest import Pair
-from tests.unit.client.net.scripted import EVERYTHING, Scripted
+from tests.unit.client.administer.conftest import Pair, until_version
+from tests.unit.client.net.scripted import Scripted
 
 from rota.client.administer.asking import Deadline
 from rota.client.administer.group_offsets import alter_group_offsets, delete_group_offsets, list_group_offsets
@@ -90,10 +89,7 @@ async def test_an_old_broker_is_asked_group_by_group(deadline: Deadline) -> None
         ones = (Coordinator(key=key, node_id=0, host="127.0.0.1", port=broker.port) for key in request.coordinator_keys)
         return FindCoordinatorResponse(coordinators=tuple(ones))
 
-    until_seven = tuple(
-        dataclasses.replace(one, max_version=7) if one.api_key == OffsetFetchRequest.KEY else one for one in EVERYTHING
-    )
-    async with Scripted(versions=until_seven) as broker:
+    async with Scripted(versions=until_version(OffsetFetchRequest, 7)) as broker:
         broker.on(OffsetFetchRequest, old)
         broker.on(FindCoordinatorRequest, found)
         cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))
@@ -145,6 +141,13 @@ async def test_members_are_in_the_way(pair: Pair, cluster: Cluster, deadline: De
     error = failed.value.failed[SECOND]
     assert isinstance(error, BrokerError)
     assert (error.topic, error.partition, error.group) == ("a", 1, "g")
+
+
+async def test_a_partition_that_is_not_there_is_told_at_once(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+    commits(pair, p1=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    with pytest.raises(AdminFailed, match="describe_topics"):
+        await alter_group_offsets(cluster, "g", {FIRST: 4, SECOND: 4}, deadline)
+    assert len(pair.asked(OffsetCommitRequest)[0]) == 1
 
 
 async def test_offsets_are_deleted_one_by_one(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:

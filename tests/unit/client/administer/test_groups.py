@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.client.administer.conftest import Pair
+from tests.unit.client.administer.conftest import Pair, until_version
 from tests.unit.client.net.scripted import Scripted
 
 from rota.client.administer.asking import Deadline
@@ -18,7 +18,8 @@ from rota.client.administer.groups import (
     remove_all_members,
     remove_members,
 )
-from rota.client.errors import AdminFailed, TimedOut
+from rota.client.config import ClientConfig
+from rota.client.errors import AdminFailed, TimedOut, Unsupported
 from rota.client.net.cluster import Cluster
 from rota.client.types import TopicPartition
 from rota.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
@@ -68,6 +69,20 @@ async def test_a_broker_that_is_silent_is_told_beside_the_groups_of_the_others(
         await list_groups(cluster, soon, states=(), types=())
     assert list(failed.value.done[0]) == ["a"]
     assert isinstance(failed.value.failed[1], TimedOut)
+
+
+@pytest.mark.parametrize(
+    ("newest", "filters"), [(3, {"states": ["Stable"], "types": ()}), (4, {"states": (), "types": ["classic"]})]
+)
+async def test_a_broker_that_cannot_filter_is_not_asked(deadline: Deadline, newest: int, filters: Any) -> None:
+    async with Scripted(versions=until_version(ListGroupsRequest, newest)) as broker:
+        lists(broker, "a")
+        cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))
+        await cluster.start()
+        assert list(await list_groups(cluster, deadline, states=(), types=())) == ["a"]
+        with pytest.raises(Unsupported):
+            await list_groups(cluster, deadline, **filters)
+        await cluster.close()
 
 
 def test_a_group_without_members_protocol_only_keeps_offsets() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.client.administer.conftest import Pair
+from tests.unit.client.administer.conftest import Pair, until_version
 from tests.unit.client.net.scripted import Scripted
 
 from rota.client.administer.asking import Deadline
@@ -18,7 +18,8 @@ from rota.client.administer.topics import (
     describe_topics,
     list_topics,
 )
-from rota.client.errors import AdminFailed, IllegalUse, TimedOut, UnknownTopic
+from rota.client.config import ClientConfig
+from rota.client.errors import AdminFailed, IllegalUse, TimedOut, UnknownTopic, Unsupported
 from rota.client.net.cluster import Cluster
 from rota.client.types import PartitionInfo
 from rota.protocol.errors import ErrorCode
@@ -91,6 +92,31 @@ async def test_a_topic_that_nobody_shows_in_time_is_told_so(pair: Pair, cluster:
         await create_topics(cluster, [NewTopic("a")], soon, validate_only=False, wait=True)
     done = await create_topics(cluster, [NewTopic("a")], soon, validate_only=False, wait=False)
     assert done["a"].partitions == 2
+
+
+async def test_what_the_controller_had_no_time_for_is_not_begun_again(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
+    creates(pair, a=ErrorCode.REQUEST_TIMED_OUT)
+    with pytest.raises(AdminFailed, match="REQUEST_TIMED_OUT"):
+        await create_topics(cluster, [NewTopic("a")], deadline, validate_only=False, wait=True)
+    assert len(pair.asked(CreateTopicsRequest)[0]) == 1
+
+
+async def test_an_old_broker_knows_no_ids(deadline: Deadline) -> None:
+    async with Scripted(versions=until_version(DeleteTopicsRequest, 5)) as broker:
+        broker.on(
+            DeleteTopicsRequest,
+            lambda request: DeleteTopicsResponse(
+                responses=tuple(DeletableTopicResult(name=name) for name in request.topic_names)
+            ),
+        )
+        cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))
+        await cluster.start()
+        await delete_topics(cluster, ["a"], deadline, wait=False)
+        with pytest.raises(Unsupported):
+            await delete_topics(cluster, [FIRST_ID], deadline, wait=False)
+        await cluster.close()
 
 
 async def test_a_trial_waits_for_nothing(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:

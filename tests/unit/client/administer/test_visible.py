@@ -24,6 +24,7 @@ def seen(*leaders: int, code: int = 0, topic_id: bytes = MINE) -> MetadataRespon
         (seen(0, 1, 0), True),  # somebody added more
         (seen(0), False),
         (seen(0, -1), False),
+        (seen(0, 1, -1), False),
         (seen(code=3), False),
         (seen(0, 1, code=5), False),
         (seen(0, 1, topic_id=OTHER), False),
