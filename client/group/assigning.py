@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rota.client.errors import AssignmentFailed
-from rota.client.group import notes
+from rota.client.group import notes, watching
 from rota.client.group.effects import Assign, Hook, Lose, Revoke
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import accepts
@@ -100,7 +100,7 @@ def _settle(m: Membership) -> None:
     m.move(S.STABLE)
     if m.coordinator is None:
         m.move(S.REDISCOVERING)
-    m.look_for_changes()
+    watching.look(m)
 
 
 def _note(m: Membership, pending: Pending) -> None:

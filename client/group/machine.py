@@ -9,7 +9,7 @@ Laws
     M5  After CLOSED no timer is armed, and no event does anything.
 
 The branches: joining (giving up, discovery, JoinGroup), leading and syncing (SyncGroup), assigning (taking over),
-beating (heartbeats, sessions, coordinators that are lost), leaving (poll timeout, close).
+beating (heartbeats, sessions, coordinators that are lost), watching (topics), leaving (poll timeout, close).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final, assert_never
 
 from rota.client.config import ConsumerConfig
 from rota.client.errors import KafkaError
-from rota.client.group import answers, assigning, beating, joining, leading, leaving, notes
+from rota.client.group import answers, assigning, beating, joining, leaving, notes, watching
 from rota.client.group.assignors.base import Assignor, RebalanceProtocol
 from rota.client.group.assignors.strategies import rebalance_protocol
 from rota.client.group.effects import (
@@ -57,7 +57,7 @@ from rota.client.group.events import (
     Unanswered,
 )
 from rota.client.group.states import TRANSITIONS, MemberState
-from rota.client.group.subscription import Snapshot, Topics, difference, snapshot, topics_of
+from rota.client.group.subscription import Snapshot, Topics, topics_of
 from rota.client.net.metadata import Metadata
 from rota.client.types import GroupMetadata, TopicPartition
 from rota.protocol.messages.join_group import JoinGroupResponse
@@ -94,7 +94,10 @@ class Membership:
         self.group_topics: frozenset[str] = frozenset()  # of all members, at the leader
         self.watched: Snapshot | None = None  # at the leader: what it assigned by
         self.wanted: frozenset[str] | None = frozenset()
-        # what is under way
+        self._under_way()
+
+    def _under_way(self) -> None:
+        """What is going on: nothing yet."""
         self.polling = False
         self.rejoin: str | None = None  # why to join (again) with the next poll
         self.reason = ""  # of the next JoinGroup
@@ -185,7 +188,7 @@ class Membership:
             case HookDone():
                 self._hook_done(event)
             case Subscribed() | Known() | Learned():
-                self._topics(event)
+                watching.told(self, event)
             case Found():
                 beating.found(self, event.node)
             case NotFound():
@@ -252,20 +255,6 @@ class Membership:
         assigning.done(self, hook)
         if error is not None:
             self.fail(error)
-
-    def _topics(self, event: Subscribed | Known | Learned) -> None:
-        match event:
-            case Subscribed():
-                self.wish, self.granted, self.learned = event.topics, frozenset(), False
-                self.want()
-            case Known():
-                self.metadata, self.granted = event.metadata, frozenset()
-            case Learned():
-                self.metadata = event.metadata
-                if event.ticket == self.learning:
-                    self.learning, self.learned, self.granted = None, True, frozenset()
-                    leading.learned(self)
-        self.look_for_changes()
 
     # ---- verbs of the branches
 
@@ -350,19 +339,6 @@ class Membership:
         """With the next poll; `reason` is for the coordinator, `why` for our log."""
         self.rejoin = self.reason = reason
         self.note("info", notes.REQUEST_JOINING, reason=why or reason)
-
-    def look_for_changes(self) -> None:
-        """Join again when what the last JoinGroup told, or what the leader assigned by, is no longer so (R5, R14)."""
-        if self.rejoin is not None or self.state not in MEMBER_STATES or self.wish is None:
-            return
-        if self.watched is not None:
-            now = snapshot(self.watched, self.metadata)
-            if now != self.watched:
-                self.ask_to_rejoin("cached metadata has changed", difference(self.watched, now))
-                return
-        if self.joined_topics != self.topics:
-            before, after = sorted(self.joined_topics or ()), sorted(self.topics)
-            self.ask_to_rejoin("subscription has changed", f"subscription has changed from {before} to {after}")
 
     def out_of_group(self, reason: str, *, keep_id: bool) -> None:
         """No longer part of a generation. What is still held is lost with the next poll, which joins again."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.client.errors import AssignmentFailed
-from rota.client.group import assigning, beating, joining, notes
+from rota.client.group import assigning, beating, joining, notes, watching
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import flat
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, decode_assignment
@@ -53,4 +53,4 @@ def _synced(m: Membership, assignment: Assignment) -> None:
     m.pending = assigning.Pending(frozenset(flat(assignment.assigned_partitions)), assignment.user_data)
     m.move(MemberState.ASSIGNING)
     beating.arm(m)
-    m.look_for_changes()
+    watching.look(m)

@@ -68,6 +68,7 @@ PURE = (
             "states",
             "subscription",
             "syncing",
+            "watching",
         )
     ),
 )

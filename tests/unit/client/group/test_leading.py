@@ -16,11 +16,9 @@ from tests.unit.client.group.script import (
     joined,
     joining,
     knows,
-    leading,
     named,
     reads,
     rings,
-    stable,
     synced,
 )
 
@@ -76,22 +74,6 @@ def test_a_topic_that_is_not_there_is_left_out_until_it_comes() -> None:
     assert script >> knows(t=1, u=3) << ("wake",)
     assert script.m.rejoin == "cached metadata has changed"
     script.said(notes.REQUEST_JOINING, reason="cached metadata has changed: u from unknown to 3 partitions")
-
-
-def test_partitions_that_are_added_have_the_leader_join_again() -> None:
-    script = leading()
-    assert script >> knows(t=2)
-    assert script >> knows(t=3) << ("wake",)
-    assert script.m.rejoin == "cached metadata has changed"
-
-
-def test_a_follower_watches_no_partitions() -> None:
-    assert stable() >> knows(t=3)
-
-
-def test_partitions_that_are_added_while_it_synced_are_seen() -> None:
-    script = joining().does(joined(1, leader="a"), knows(t=5), synced("t-0", "t-1"), Done(), Done(), Done())
-    assert script.request("join").reason == "cached metadata has changed"
 
 
 def test_who_leads_no_longer_asks_no_longer_for_the_others_topics() -> None:

@@ -19,7 +19,6 @@ from tests.unit.client.group.script import (
     joining,
     knows,
     left,
-    reads,
     rings,
     stable,
     subscribes,
@@ -78,34 +77,6 @@ def test_a_poll_waits_until_the_membership_is_settled() -> None:
     assert not script.m.due
 
 
-def test_a_pattern_follows_topics_as_they_come_and_go() -> None:
-    script = Script(pattern="[tu]", counts={"t": 1}).does(POLL, FOUND, reads(t=1), joined(1), synced("t-0"), Done())
-    script.does(ENDED)
-    assert script >> knows(t=1, v=1)
-    assert script >> knows(t=1, u=1) << ("wake",)
-    assert script.m.rejoin == "subscription has changed"
-
-
-def test_a_pattern_wants_all_topics_and_names_want_their_own() -> None:
-    script = Script("t")
-    assert script >> subscribes("t")
-    assert script >> subscribes("t", "u") << ("want", ("t", "u"))
-    assert Script(pattern="t").m.wanted is None
-
-
-def test_names_are_waited_for() -> None:
-    script = stable()
-    assert script >> knows(t=2, u=1)
-    assert script >> knows()
-
-
-def test_another_subscription_is_joined_with_by_the_next_poll() -> None:
-    script = stable()
-    assert script >> subscribes("t", "u") << ("want", ("t", "u")) << ("wake",)
-    assert script.m.due
-    script.is_in(S.STABLE, 1)
-
-
 @pytest.mark.parametrize("late", [beaten(E.UNKNOWN_MEMBER_ID), breaks("beat")])
 def test_an_answer_that_nobody_waits_for_changes_nothing(late: Reply | Broken) -> None:
     script = stable().does(rings("heartbeat"), beaten())
@@ -116,11 +87,6 @@ def test_an_answer_that_nobody_waits_for_changes_nothing(late: Reply | Broken) -
 def test_a_hook_that_does_not_run_cannot_end() -> None:
     script = stable()
     assert script >> Done()
-
-
-def test_metadata_that_nobody_asked_for_is_taken_note_of() -> None:
-    script = stable()
-    assert script >> events.Learned(99, script.m.metadata)
 
 
 def test_a_join_is_not_sent_twice() -> None:
