@@ -51,7 +51,7 @@ class Attempts:
                 raise
         if self._answer is not None and self._error is None:
             return self._answer
-        last = f"; the last failure: {self._error}" if self._error is not None else ": no broker answered"
+        last = f"; the last failure: {self._error}" if self._error is not None else f": {self._cluster.told()}"
         raise TimedOut(f"{what} did not succeed within {timeout_ms} ms{last}") from self._error
 
     async def _until_settled(self) -> Any:

@@ -230,7 +230,7 @@ class Cluster:
         """
         timeout_ms = self._timeout_ms(timeout_ms)
         found = look(self.metadata)
-        return found if found is not None else await _within(timeout_ms, self._looked(look), what, self._unsaid)
+        return found if found is not None else await _within(timeout_ms, self._looked(look), what, self.told)
 
     async def _looked(self, look: Callable[[Metadata], T | None]) -> T:
         failures = 0
@@ -244,10 +244,10 @@ class Cluster:
             failures += 1
             await asyncio.sleep(self.pause(failures))
 
-    def _unsaid(self) -> str:
-        """Why what somebody looks for may not be in the metadata."""
+    def told(self) -> str:
+        """What brokers say of topics that are not well, or why brokers do not answer; for messages."""
         topics = [f"{one.name}: {ErrorCode.of(one.error).name}" for one in self.metadata.topics.values() if one.error]
-        return "; ".join(topics) or self._all_brokers.told()
+        return "; ".join(topics) or self._all_brokers.told() or "no broker has said why"
 
     def on_change(self, told: Callable[[Metadata], None]) -> Callable[[], None]:
         """`told(metadata)` after each answer that differs from what was known. Returns what ends it."""

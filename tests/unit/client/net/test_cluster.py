@@ -357,6 +357,16 @@ async def test_a_leader_is_found_followed_and_forgotten() -> None:
             assert (await cluster.refresh()).topics == {}, "it was wanted for this one call"
 
 
+async def test_a_leader_that_is_never_found_is_told_with_the_reason() -> None:
+    async with scripted() as brokers:
+        brokers[0].on(
+            MetadataRequest, lambda asked: brokers[0].metadata(*([led_by(-1, error=3)] if asked.topics else ()))
+        )
+        async with client(*brokers) as cluster:
+            with pytest.raises(TimedOut, match="reading did not succeed within 200 ms: t: UNKNOWN_TOPIC_OR_PARTITION"):
+                await cluster.ask_until(Leader(P0), FETCH, code, what="reading", timeout_ms=200)
+
+
 async def test_a_coordinator_is_found_and_followed() -> None:
     async with scripted(2) as brokers:
         coordinated(brokers, 0, 1)
