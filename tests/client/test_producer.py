@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from confluent_kafka import Message
 from confluent_kafka import Producer as ConfluentProducer
 from confluent_kafka import TopicPartition as ConfluentPartition
 from tests.client.doors import Doors
+from tests.interop.broker import PROPERTIES, broker
 from tests.interop.java_kit import run_java
 from tests.interop.kit import PATIENCE_S, create_topic, unique
 from tools.peer.jars import lib
@@ -216,6 +218,24 @@ async def test_a_topic_is_made_by_sending_where_the_broker_does_that(bootstrap: 
         assert where.topic == topic
         assert where.offset == 0
         assert len(await producer.partitions_for(topic)) >= 1
+
+
+@pytest.fixture
+def makes_no_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A Rota that creates no topic when it is asked for one."""
+    if os.environ.get("ROTA_BOOTSTRAP"):
+        pytest.skip("the given broker creates topics")
+    monkeypatch.setitem(PROPERTIES, "auto.create.topics.enable", "false")
+    with broker(tmp_path) as address:
+        yield address
+
+
+async def test_a_topic_that_nobody_makes_is_named_in_time(makes_no_topics: str, topic: str) -> None:
+    async with producing(makes_no_topics, max_block_ms=200) as producer:
+        with pytest.raises(TimedOut, match=f"{topic}.*200 ms.*UNKNOWN_TOPIC_OR_PARTITION"):
+            await producer.send(topic, b"1")
+        create_topic(makes_no_topics, 1, name=topic)
+        assert (await producer.send_and_wait(topic, b"1")).offset == 0
 
 
 async def test_a_partition_that_does_not_exist_is_named(bootstrap: str) -> None:

@@ -170,6 +170,19 @@ def test_a_batch_that_may_be_written_and_is_then_too_large_is_not_written_twice(
     assert ended(world) == [0, 1]
 
 
+def test_out_of_order_behind_one_in_doubt_renumbers_nothing() -> None:
+    world = one_partition(80)
+    world.lead(0, 2)
+    world.send(0, 80)
+    world.pump()
+    world.answer(2)  # the first one is not there yet
+    world.lose(1, done=0)
+    world.lead(0, 1)
+    world.find_late(found=True)
+    assert ended(world) == [0, 1, 2]
+    assert world.logs[0].producer[1] == 0
+
+
 def test_a_refused_batch_takes_none_of_those_behind_it_along() -> None:
     world = one_partition(80, 80, 80)
     world.answer(1, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), 0)
