@@ -62,11 +62,14 @@ def instance(value: Any) -> str | None:
 
 
 def check(config: Any) -> None:
-    """Each setting by itself; a list becomes the tuple that is meant. Raises ConfigError."""
+    """Each setting by itself; a list, or names with commas, become the tuple that is meant. Raises ConfigError."""
     for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if isinstance(value, list) and "tuple" in str(field.type):
-            value = tuple(value)
+        value = given = getattr(config, field.name)
+        if isinstance(given, list) and "tuple" in str(field.type):
+            value = tuple(given)
+        elif isinstance(given, str) and str(field.type).startswith("tuple"):
+            value = parsed(field.name, field, given)
+        if value is not given:
             object.__setattr__(config, field.name, value)
         wrong_type = _type_refused(field, value)
         right = field.metadata.get("right")

@@ -110,6 +110,11 @@ def test_text_becomes_what_the_setting_is() -> None:
     assert made.bootstrap == (("127.0.0.1", 9092), ("::1", 9093))
 
 
+def test_assignors_may_be_named_in_one_text() -> None:
+    made = ConsumerConfig(bootstrap_servers=B, partition_assignment_strategy="sticky, range")  # type: ignore[arg-type]
+    assert made.partition_assignment_strategy == ("sticky", "range")
+
+
 def test_it_does_not_change() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         ClientConfig(bootstrap_servers=B).client_id = "x"  # type: ignore[misc]
@@ -171,7 +176,8 @@ def test_servers_may_be_a_tuple() -> None:
         (ConsumerConfig, {"session_timeout_ms": 3_000}, "less than session_timeout_ms"),
         (ConsumerConfig, {"max_poll_records": 0}, "at least 1"),
         (ConsumerConfig, {"partition_assignment_strategy": ()}, "at least one assignor"),
-        (ConsumerConfig, {"partition_assignment_strategy": "range"}, "of type tuple"),
+        (ConsumerConfig, {"partition_assignment_strategy": " , "}, "at least one assignor"),
+        (ConsumerConfig, {"partition_assignment_strategy": 1}, "of type tuple"),
         (ConsumerConfig, {"auto_offset_reset": "newest"}, "earliest, latest, none or by_duration:PnDTnHnMnS"),
         (ConsumerConfig, {"isolation_level": "serializable"}, "read_uncommitted, read_committed"),
         (ConsumerConfig, {"fetch_max_bytes": 1 << 31}, "at most 2147483647"),
