@@ -41,7 +41,7 @@ Told = Callable[[TopicPartition, Found], None]
 
 
 class Listing:
-    """One call: what is still to be found, who leads it, what went wrong last."""
+    """One call: what is still to be found, who leads it, what a broker said last, else what went wrong."""
 
     def __init__(self, cluster: Cluster, times: Mapping[TopicPartition, int], isolation_level: str, told: Told) -> None:
         self.cluster, self.pending, self._told = cluster, dict(times), told
@@ -76,7 +76,7 @@ class Listing:
         try:
             answer = await self.cluster.ask_until(AnyNode(), request, lambda _: (), what=WHAT, timeout_ms=left_ms)
         except (Unreachable, TimedOut) as failure:
-            self.failure = failure
+            self.failure = self.failure or failure
             return
         self._leaders = led(answer)
         for partition in unknown - set(self._leaders):
@@ -90,7 +90,7 @@ class Listing:
                 node, self._request(partitions, timeout_ms), timeout_ms=timeout_ms, version_min=since
             )
         except (Unreachable, TimedOut) as failure:
-            self.failure = failure
+            self.failure = self.failure or failure
             self.cluster.stale()
             self._leaders = {one: leader for one, leader in self._leaders.items() if leader != node}
             return

@@ -15,7 +15,7 @@ from rota.client.net.cluster import Cluster
 from rota.client.types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from rota.protocol.errors import ErrorCode
 
-SHORT_MS = 400
+SHORT_MS = 600
 
 
 @pytest.fixture
