@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Coroutine, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from rota.client.config import ConsumerConfig
 from rota.client.consume.offsets import EARLIEST, LATEST, commit, committed, list_offsets
@@ -22,6 +22,7 @@ from rota.spark_connector.offsets import Offsets
 from rota.spark_connector.options import Topics
 
 T = TypeVar("T")
+COMMIT_MS: Final = 5_000  # no query waits longer to tell its group
 
 
 class Brokers:
@@ -62,7 +63,7 @@ class Brokers:
         return {one: None if at is None else at.offset for one, at in found.items()}
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
-        """As a simple consumer. Raises KafkaError: another consumer may be a member of the group."""
+        """As a simple consumer, within COMMIT_MS. Raises KafkaError: the group may have members."""
         self._run(self._commit(group, {one: OffsetAndMetadata(at, note) for one, at in offsets.items()}))
 
     def close(self) -> None:
@@ -119,4 +120,4 @@ class Brokers:
         return await committed(await self._asked(), GroupMetadata(group), partitions)
 
     async def _commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        await commit(await self._asked(), GroupMetadata(group), offsets)
+        await commit(await self._asked(), GroupMetadata(group), offsets, timeout_ms=COMMIT_MS)

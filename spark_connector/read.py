@@ -46,7 +46,7 @@ def read(piece: OffsetRange, options: ReadOptions) -> Iterator[pa.RecordBatch]:
         try:
             columns = Columns(options.include_headers)
             while (answer := runner.run(fetches.next())) is not None:
-                decoded = Decoding(answer, piece, options)
+                decoded = Decoding(*answer, piece, options)
                 while decoded.into(columns):
                     yield record_batch(piece.topic, piece.partition, columns, schema)
                     columns = Columns(options.include_headers)
@@ -65,7 +65,7 @@ class Fetches:
         self._reader = PartitionReader(config, isolation_level=config.isolation_level)
         self._piece, self._options = piece, options
         self._offset = piece.start
-        self._ahead: asyncio.Task[FetchedRaw | None] | None = None
+        self._ahead: asyncio.Task[tuple[int, FetchedRaw] | None] | None = None
 
     async def start(self) -> None:
         await self._reader.__aenter__()
@@ -76,14 +76,17 @@ class Fetches:
             await asyncio.gather(self._ahead, return_exceptions=True)
         await self._reader.__aexit__(None, None, None)
 
-    async def next(self) -> FetchedRaw | None:
-        """The next answer with batches; None behind the end of the piece. Raises DataLost, KafkaError."""
+    async def next(self) -> tuple[int, FetchedRaw] | None:
+        """The next answer with batches, and from which offset on it counts; None behind the end of the piece.
+
+        Raises DataLost, KafkaError.
+        """
         found = await (self._ahead or self._fetch())
         self._ahead = asyncio.create_task(self._fetch())
         await asyncio.sleep(0)  # its request is written before Spark has the thread
         return found
 
-    async def _fetch(self) -> FetchedRaw | None:
+    async def _fetch(self) -> tuple[int, FetchedRaw] | None:
         while self._offset < self._piece.end:
             try:
                 found = await self._reader.fetch_raw(self._piece.of, self._offset, max_bytes=self._bytes)
@@ -91,8 +94,8 @@ class Fetches:
                 await self._lost(gone)
                 continue
             if found.next_offset > self._offset:
-                self._offset = found.next_offset
-                return found
+                asked, self._offset = self._offset, found.next_offset
+                return asked, found
             if found.high_watermark >= 0 and found.high_watermark < self._piece.end:
                 await self._lost(None)
         return None
@@ -108,12 +111,13 @@ class Fetches:
 
 
 class Decoding:
-    """The batches of one answer, put into columns until those are large enough."""
+    """The batches of one answer, put into columns until those are large enough. What lies before `first` was not asked
+    for: a batch is answered whole."""
 
-    def __init__(self, answer: FetchedRaw, piece: OffsetRange, options: ReadOptions) -> None:
+    def __init__(self, first: int, answer: FetchedRaw, piece: OffsetRange, options: ReadOptions) -> None:
         self._data = bytes(answer.batches)
         self._batches = headers(self._data)
-        self._piece = piece
+        self._first, self._piece = first, piece
         committed = options.client.get("isolation.level") == "read_committed"
         self._aborted = Aborted(answer.aborted) if committed else None
         self._checks = options.client.get("check.crcs", "true").lower() != "false"
@@ -152,7 +156,7 @@ class Decoding:
             header.base_offset,
             header.base_timestamp,
             header.max_timestamp if header.is_log_append_time else None,
-            self._piece.start,
+            self._first,
             self._piece.end,
         )
 

@@ -1,0 +1,59 @@
+"""The connector's parts without a JVM: its readers and writers are called as Spark calls them, on a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+import pytest
+from tests.interop.kit import unique
+
+from rota.client import Admin, AdminConfig, NewTopic, Producer, ProducerConfig
+from rota.coordinator.testing import running_broker
+
+Pairs = Iterable[tuple[bytes | None, bytes | None]]
+Write = Callable[..., None]
+
+
+@pytest.fixture(scope="session")
+def bootstrap() -> Iterator[str]:
+    """HOST:PORT of a Rota in this process."""
+    with running_broker({"auto.create.topics.enable": "false"}) as address:
+        yield address
+
+
+@pytest.fixture
+def base(bootstrap: str) -> dict[str, str]:
+    """The option without which nothing goes."""
+    return {"kafka.bootstrap.servers": bootstrap}
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    """A new topic of two partitions."""
+    return create(bootstrap, unique("topic"))
+
+
+def create(bootstrap: str, name: str, partitions: int = 2, **configs: str) -> str:
+    async def make() -> None:
+        async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
+            given = {one.replace("_", "."): value for one, value in configs.items()}
+            await admin.create_topics([NewTopic(name, partitions, 1, configs=given)])
+
+    asyncio.run(make())
+    return name
+
+
+@pytest.fixture
+def write(bootstrap: str) -> Write:
+    """`write(topic, partition, pairs, **settings)`: each pair a record, with timestamps 1000, 2000, …"""
+
+    def written(topic: str, partition: int, pairs: Pairs, *, headers: tuple = (), **settings: object) -> None:
+        async def send() -> None:
+            async with Producer(ProducerConfig(bootstrap_servers=bootstrap, **settings)) as producer:
+                for at, (key, value) in enumerate(pairs, 1):
+                    await producer.send(topic, value, key, partition=partition, timestamp_ms=1000 * at, headers=headers)
+
+        asyncio.run(send())
+
+    return written

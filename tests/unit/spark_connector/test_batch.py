@@ -1,0 +1,83 @@
+"""A batch query's plan: as Spark asks for it, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, datetime
+
+import pytest
+from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, LessThan
+from tests.unit.spark_connector.conftest import Write, create
+
+from rota.client import TopicPartition, UnknownTopic
+from rota.spark_connector.batch import Piece, RotaReader, planned, unknown_in
+from rota.spark_connector.offsets import OffsetRange
+from rota.spark_connector.options import batch_options
+
+
+def plan(reader: RotaReader) -> list[tuple[int, int, int]]:
+    pieces = [one.piece for one in reader.partitions()]
+    return [(one.partition, one.start, one.end) for one in pieces]
+
+
+@pytest.fixture
+def full(topic: str, write: Write) -> str:
+    """100 records in partition 0 (timestamps 1000, 2000, …), 10 in partition 1."""
+    write(topic, 0, [(b"k", b"v")] * 100)
+    write(topic, 1, [(b"k", b"v")] * 10)
+    return topic
+
+
+def test_a_plan_is_what_there_was(full: str, base: dict[str, str], write: Write) -> None:
+    reader = RotaReader(batch_options({**base, "subscribe": full}))
+    pieces = reader.partitions()
+    write(full, 0, [(b"late", b"v")])
+    assert [one.piece for one in pieces] == [OffsetRange(full, 0, 0, 100), OffsetRange(full, 1, 0, 10)]
+    assert sum(batch.num_rows for one in pieces for batch in reader.read(one)) == 110
+
+
+def test_a_plan_in_more_pieces(full: str, base: dict[str, str]) -> None:
+    reader = RotaReader(batch_options({**base, "subscribe": full, "minPartitions": "4"}))
+    assert plan(reader) == [(0, 0, 33), (0, 33, 66), (0, 66, 100), (1, 0, 10)]
+
+
+def test_filters_narrow_the_plan(full: str, base: dict[str, str]) -> None:
+    reader = RotaReader(batch_options({**base, "subscribe": full}))
+    on_time = GreaterThanOrEqual(("timestamp",), datetime.fromtimestamp(50, UTC))
+    rest = reader.pushFilters([EqualTo(("partition",), 0), LessThan(("offset",), 60), on_time])
+    assert list(rest) == [on_time]
+    assert plan(pickle.loads(pickle.dumps(reader))) == [(0, 49, 60)]
+
+
+def test_filters_that_nothing_passes_leave_no_plan(full: str, base: dict[str, str]) -> None:
+    reader = RotaReader(batch_options({**base, "subscribe": full}))
+    assert list(reader.pushFilters([EqualTo(("topic",), "another")])) == []
+    assert plan(reader) == []
+    reader.pushFilters([GreaterThanOrEqual(("timestamp",), datetime.fromtimestamp(5000, UTC))])
+    assert plan(reader) == []
+
+
+def test_an_empty_topic_is_an_empty_plan(topic: str, base: dict[str, str]) -> None:
+    assert plan(RotaReader(batch_options({**base, "subscribe": topic}))) == []
+    assert plan(RotaReader(batch_options({**base, "subscribePattern": "no.such.topic"}))) == []
+
+
+def test_a_topic_that_is_not_there_is_named(base: dict[str, str]) -> None:
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        RotaReader(batch_options({**base, "subscribe": "nowhere"})).partitions()
+
+
+def test_a_hundred_partitions(bootstrap: str, base: dict[str, str], write: Write) -> None:
+    topic = create(bootstrap, "hundred", 100)
+    write(topic, 99, [(b"k", b"v")])
+    write(topic, 7, [(b"k", b"v")] * 2)
+    assert plan(RotaReader(batch_options({**base, "subscribe": topic}))) == [(7, 0, 2), (99, 0, 1)]
+
+
+def test_the_pieces_of_a_micro_batch(base: dict[str, str]) -> None:
+    here, new = TopicPartition("t", 0), TopicPartition("t", 1)
+    options = batch_options({**base, "subscribe": "t", "maxRecordsPerPartition": "6"})
+    pieces = planned({here: 2}, {here: 12, new: 5}, options)
+    assert all(isinstance(one, Piece) for one in pieces)
+    assert [one.piece for one in pieces] == [OffsetRange("t", 0, 2, 7), OffsetRange("t", 0, 7, 12)]
+    assert unknown_in({here: 2}, (here, new)) == (new,)

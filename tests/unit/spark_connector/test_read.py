@@ -1,0 +1,113 @@
+"""What a task reads of a piece, on a real broker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from tests.unit.spark_connector.conftest import Write, create
+
+from rota.client.types import TopicPartition
+from rota.spark_connector import read as reading
+from rota.spark_connector.broker import Brokers
+from rota.spark_connector.errors import DataLost
+from rota.spark_connector.offsets import OffsetRange
+from rota.spark_connector.options import ReadOptions, batch_options
+from rota.spark_connector.read import fetch_bytes, read
+
+
+@pytest.fixture
+def options(base: dict[str, str], topic: str) -> ReadOptions:
+    return batch_options({**base, "subscribe": topic})
+
+
+def rows(piece: OffsetRange, options: ReadOptions) -> list[tuple[int, bytes | None, bytes | None]]:
+    found = [row for batch in read(piece, options) for row in batch.to_pylist()]
+    return [(row["offset"], row["key"], row["value"]) for row in found]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_a_piece_is_read_whole_and_no_more(topic: str, write: Write, options: ReadOptions, codec: str) -> None:
+    pairs = [(b"k%d" % at, None if at % 7 == 0 else b"v%d" % at * 50) for at in range(300)]
+    write(topic, 1, pairs, compression_type=codec, batch_size=2_000)
+    assert rows(OffsetRange(topic, 1, 40, 260), options) == [(at, *pairs[at]) for at in range(40, 260)]
+
+
+def test_headers_times_and_places_are_columns(topic: str, write: Write, base: dict[str, str]) -> None:
+    write(topic, 1, [(None, b"v")], headers=(("h", b"1"), ("n", None)))
+    (batch,) = read(OffsetRange(topic, 1, 0, 1), batch_options({**base, "subscribe": topic, "includeHeaders": "true"}))
+    (row,) = batch.to_pylist()
+    assert (row["topic"], row["partition"], row["timestampType"]) == (topic, 1, 0)
+    assert row["headers"] == [{"key": "h", "value": b"1"}, {"key": "n", "value": None}]
+    assert batch.column("timestamp").cast("int64").to_pylist() == [1_000_000]
+
+
+def test_many_small_fetches_are_the_same_rows(topic: str, write: Write, base: dict[str, str]) -> None:
+    write(topic, 0, [(None, b"x" * 900)] * 100, batch_size=1_000)
+    small = batch_options({**base, "subscribe": topic, "kafka.max.partition.fetch.bytes": "3000"})
+    assert len(rows(OffsetRange(topic, 0, 0, 100), small)) == 100
+
+
+def test_batches_are_cut_when_they_are_large(
+    topic: str, write: Write, options: ReadOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BATCH_BYTES", 10_000)
+    write(topic, 0, [(None, b"x" * 900)] * 100, batch_size=3_000)
+    batches = list(read(OffsetRange(topic, 0, 0, 100), options))
+    assert sum(one.num_rows for one in batches) == 100
+    assert len(batches) > 3
+
+
+def deleted(topic: str, before: int, options: ReadOptions) -> None:
+    """Records before an offset go, as retention takes them."""
+    import asyncio
+
+    from rota.client import Admin
+
+    async def delete() -> None:
+        async with Admin.from_properties({"bootstrap.servers": options.client["bootstrap.servers"]}) as admin:
+            await admin.delete_records({TopicPartition(topic, 0): before})
+
+    asyncio.run(delete())
+
+
+def test_records_that_are_gone_fail_the_task(topic: str, write: Write, options: ReadOptions) -> None:
+    write(topic, 0, [(None, b"x")] * 10)
+    deleted(topic, 4, options)
+    with pytest.raises(DataLost, match=rf"offsets 2-9 of {topic}-0; its log has 4-9.*failOnDataLoss=false"):
+        rows(OffsetRange(topic, 0, 2, 10), options)
+
+
+def test_or_are_left_out(topic: str, write: Write, base: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    write(topic, 0, [(None, b"x")] * 10)
+    lossy = batch_options({**base, "subscribe": topic, "failOnDataLoss": "false"})
+    deleted(topic, 4, lossy)
+    with caplog.at_level(logging.WARNING):
+        assert [row[0] for row in rows(OffsetRange(topic, 0, 2, 12), lossy)] == [4, 5, 6, 7, 8, 9]
+    assert "Records are gone" in caplog.text
+
+
+def test_compacted_away_offsets_are_no_loss(bootstrap: str, write: Write, base: dict[str, str]) -> None:
+    topic = create(bootstrap, "compacted", 1, cleanup_policy="compact")
+    write(topic, 0, [(b"a", b"1"), (b"a", b"2")])
+    options = batch_options({**base, "subscribe": topic})
+    assert rows(OffsetRange(topic, 0, 0, 2), options) == [(0, b"a", b"1"), (1, b"a", b"2")]
+
+
+def test_who_says_nothing_fetches_more_than_a_consumer(options: ReadOptions) -> None:
+    from rota.client.config import ConsumerConfig
+
+    assert fetch_bytes({}, ConsumerConfig(bootstrap_servers="h:1")) == reading.FETCH_BYTES
+    told = ConsumerConfig(bootstrap_servers="h:1", max_partition_fetch_bytes=5)
+    assert fetch_bytes({"max.partition.fetch.bytes": "5"}, told) == 5
+
+
+def test_a_reader_that_is_left_early_lets_go(topic: str, write: Write, options: ReadOptions) -> None:
+    write(topic, 0, [(None, b"x" * 1000)] * 50, batch_size=2_000)
+    batches: Iterator[object] = read(OffsetRange(topic, 0, 0, 50), options)
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+    asked = Brokers(options.client)
+    assert asked.latest((TopicPartition(topic, 0),)) == {TopicPartition(topic, 0): 50}
+    asked.close()

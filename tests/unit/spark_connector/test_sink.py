@@ -1,0 +1,100 @@
+"""What a task writes, on a real broker; what is refused before."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+from tests.unit.spark_connector.conftest import create
+
+from rota.client import ConsumerRecord, DeliveryFailed, PartitionReader, TopicPartition
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.options import WriteOptions, write_options
+from rota.spark_connector.sink import RotaStreamWriter, RotaWriter, Written, check_columns, write
+
+PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
+
+
+def written(bootstrap: str, topic: str, partition: int) -> list[ConsumerRecord]:
+    async def read() -> list[ConsumerRecord]:
+        async with PartitionReader.from_properties({"bootstrap.servers": bootstrap}) as reader:
+            return [one async for one in reader.read(TopicPartition(topic, partition), -2, -1)]
+
+    return asyncio.run(read())
+
+
+def batch(**columns: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def test_rows_become_records(bootstrap: str, topic: str, base: dict[str, str]) -> None:
+    rows = batch(
+        key=pa.array(["a", None]),
+        value=pa.array([b"\xff", None], pa.binary()),
+        partition=pa.array([1, 1], pa.int32()),
+        headers=pa.array([[{"key": "h", "value": b"1"}, {"key": "n", "value": None}], None], pa.list_(PAIR)),
+    )
+    assert write(iter([rows]), write_options({**base, "topic": topic})) == Written(2)
+    found = written(bootstrap, topic, 1)
+    assert [(one.key, one.value, one.headers) for one in found] == [
+        (b"a", b"\xff", (("h", b"1"), ("n", None))),
+        (None, None, ()),
+    ]
+
+
+def test_rows_may_name_their_topics(bootstrap: str, base: dict[str, str]) -> None:
+    one, two = create(bootstrap, "rows-one", 1), create(bootstrap, "rows-two", 1)
+    rows = batch(topic=pa.array([one, two]), value=pa.array(["1", "2"]))
+    assert RotaWriter(write_options(base), StructType().add("topic", "string").add("value", "string")).write(
+        iter([rows])
+    ) == Written(2)
+    assert [one.value for one in written(bootstrap, two, 0)] == [b"2"]
+
+
+def test_the_option_wins_over_the_column(bootstrap: str, topic: str, base: dict[str, str]) -> None:
+    rows = batch(topic=pa.array(["nowhere"]), value=pa.array(["1"]), partition=pa.array([0], pa.int32()))
+    schema = StructType().add("topic", "string").add("value", "string").add("partition", "integer")
+    RotaStreamWriter(write_options({**base, "topic": topic}), schema).write(iter([rows]))
+    assert len(written(bootstrap, topic, 0)) == 1
+
+
+def test_no_rows_are_no_records(topic: str, base: dict[str, str]) -> None:
+    assert write(iter([]), write_options({**base, "topic": topic})) == Written(0)
+
+
+def test_a_row_without_a_topic_is_refused(base: dict[str, str]) -> None:
+    rows = batch(topic=pa.array([None], pa.string()), value=pa.array(["1"]))
+    with pytest.raises(OptionError, match="a topic in every row"):
+        write(iter([rows]), write_options(base))
+
+
+def test_a_record_that_is_refused_fails_the_task_with_the_reason(bootstrap: str, base: dict[str, str]) -> None:
+    topic = create(bootstrap, "compacted-sink", 1, cleanup_policy="compact")
+    with pytest.raises(DeliveryFailed, match="INVALID_RECORD"):
+        write(iter([batch(value=pa.array(["no key"]))]), write_options({**base, "topic": topic}))
+
+
+@pytest.mark.parametrize(
+    ("columns", "topic", "told"),
+    [
+        ("key string", "t", "value"),
+        ("value integer", "t", "column value"),
+        ("value string, price double", "t", "price"),
+        ("value string, partition long", "t", "column partition"),
+        ("value string, headers string", "t", "column headers"),
+        ("value string", None, "topic"),
+    ],
+)
+def test_columns_that_make_no_record_are_refused(columns: str, topic: str | None, told: str) -> None:
+    schema = StructType()
+    for column in columns.split(", "):
+        schema = schema.add(*column.split(" "))
+    with pytest.raises(OptionError, match=told):
+        check_columns(WriteOptions({}, topic, include_headers=True), schema)
+
+
+def test_the_columns_of_a_read_can_be_written_again() -> None:
+    schema = StructType().add("key", "binary").add("value", "binary").add("topic", "string").add("partition", "integer")
+    check_columns(WriteOptions({}, None, include_headers=True), schema)

@@ -1,0 +1,52 @@
+"""What Spark asks of `format("rota")`, and when it is refused."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.types import StructType
+
+from rota.spark_connector.batch import RotaReader
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.schema import spark_schema
+from rota.spark_connector.sink import RotaStreamWriter, RotaWriter
+from rota.spark_connector.source import RotaDataSource
+from rota.spark_connector.stream import RotaStreamReader
+
+SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+READ = {**SERVERS, "subscribe": "t"}
+VALUE = StructType().add("value", "string")
+
+
+def source(**options: str) -> RotaDataSource:
+    return RotaDataSource(CaseInsensitiveDict(options))
+
+
+def test_it_is_called_rota() -> None:
+    assert RotaDataSource.name() == "rota"
+
+
+@pytest.mark.parametrize("word", ["true", "TRUE", "false"])
+def test_headers_are_a_column_when_asked_for(word: str) -> None:
+    schema = source(**READ, INCLUDEHEADERS=word).schema()
+    assert ("headers" in schema.names) == (word.lower() == "true")
+
+
+def test_it_reads_and_writes_batches_and_streams() -> None:
+    schema = spark_schema(include_headers=False)
+    assert isinstance(source(**READ).reader(schema), RotaReader)
+    assert isinstance(source(**READ).streamReader(schema), RotaStreamReader)
+    assert isinstance(source(**SERVERS, topic="t").writer(VALUE, overwrite=False), RotaWriter)
+    assert isinstance(source(**SERVERS, topic="t").streamWriter(VALUE, overwrite=False), RotaStreamWriter)
+
+
+def test_options_are_refused_before_anything_is_asked() -> None:
+    with pytest.raises(OptionError, match="startingOffsets"):
+        source(**READ, startingOfset="latest").reader(spark_schema(include_headers=False))
+    with pytest.raises(OptionError, match="endingOffsets"):
+        source(**READ, endingOffsets="latest").streamReader(spark_schema(include_headers=False))
+
+
+def test_records_cannot_be_overwritten() -> None:
+    with pytest.raises(OptionError, match="append"):
+        source(**SERVERS, topic="t").writer(VALUE, overwrite=True)

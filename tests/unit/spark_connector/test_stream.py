@@ -1,0 +1,187 @@
+"""A streaming query's offsets: as Spark asks for them, micro-batch by micro-batch, without Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+from tests.interop.kit import unique
+from tests.unit.spark_connector.conftest import Write, create
+
+from rota.client import Admin, AdminConfig, TopicPartition
+from rota.spark_connector import broker
+from rota.spark_connector.errors import DataLost
+from rota.spark_connector.options import stream_options
+from rota.spark_connector.stream import RotaStreamReader
+
+ALL = ReadAllAvailable()
+Opened = Callable[..., RotaStreamReader]
+
+
+@pytest.fixture
+def opened(base: dict[str, str]) -> Iterator[Opened]:
+    """`opened(subscribe=…)`: a reader that is stopped in the end; from the beginning unless told otherwise."""
+    readers: list[RotaStreamReader] = []
+
+    def make(**options: str) -> RotaStreamReader:
+        given = {name.replace("group_id", "group.id"): value for name, value in options.items()}
+        readers.append(RotaStreamReader(stream_options({**base, "startingOffsets": "earliest", **given})))
+        return readers[-1]
+
+    yield make
+    for one in readers:
+        one.stop()
+
+
+def admin(bootstrap: str, call: Callable[[Admin], object]) -> None:
+    async def run() -> None:
+        async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as asked:
+            await call(asked)  # type: ignore[misc]
+
+    asyncio.run(run())
+
+
+def rows(reader: RotaStreamReader, start: dict, end: dict) -> list[tuple[int, int]]:
+    found = [row for one in reader.partitions(start, end) for batch in reader.read(one) for row in batch.to_pylist()]
+    return sorted((row["partition"], row["offset"]) for row in found)
+
+
+def test_a_stream_moves_from_offset_to_offset(topic: str, write: Write, opened: Opened) -> None:
+    reader = opened(subscribe=topic)
+    write(topic, 0, [(None, b"v")] * 3)
+    start = reader.initialOffset()
+    assert start == {topic: {"0": 0, "1": 0}}
+    assert reader.reportLatestOffset() is None
+    end = reader.latestOffset(start, ALL)
+    assert end == {topic: {"0": 3, "1": 0}} == reader.reportLatestOffset()
+    assert rows(reader, start, end) == [(0, 0), (0, 1), (0, 2)]
+    assert reader.latestOffset(end, ALL) == end
+    assert reader.partitions(end, end) == []
+    write(topic, 1, [(None, b"v")])
+    assert rows(reader, end, reader.latestOffset(end, ALL)) == [(1, 0)]
+
+
+def test_a_reader_that_was_restarted_reads_the_same_batch(topic: str, write: Write, opened: Opened) -> None:
+    write(topic, 0, [(None, b"v")] * 9)
+    first, again = opened(subscribe=topic), opened(subscribe=topic)
+    start = {topic: {"0": 2, "1": 0}}
+    end = first.latestOffset(start, ReadMaxRows(4))
+    write(topic, 0, [(None, b"v")] * 9)
+    assert end == {topic: {"0": 6, "1": 0}}
+    assert rows(again, start, end) == rows(first, start, end) == [(0, at) for at in range(2, 6)]
+
+
+def test_limits_are_those_of_the_options(topic: str, opened: Opened) -> None:
+    assert opened(subscribe=topic).getDefaultReadLimit() == ALL
+    assert opened(
+        subscribe=topic, maxOffsetsPerTrigger="5", minOffsetsPerTrigger="2"
+    ).getDefaultReadLimit() == ReadMaxRows(5)
+    assert opened(subscribe=topic, minOffsetsPerTrigger="2").getDefaultReadLimit() == ReadMinRows(2)
+
+
+def test_a_batch_waits_until_it_is_worth_it(topic: str, write: Write, opened: Opened) -> None:
+    reader, limit = opened(subscribe=topic, minOffsetsPerTrigger="5", maxTriggerDelay="1h"), ReadMinRows(5)
+    start = reader.initialOffset()
+    write(topic, 0, [(None, b"v")] * 4)
+    assert reader.latestOffset(start, limit) == start
+    assert reader.latestOffset(start, ALL) == {topic: {"0": 4, "1": 0}}, "the trigger's own wish goes first"
+    write(topic, 1, [(None, b"v")])
+    assert reader.latestOffset(start, limit) == {topic: {"0": 4, "1": 1}}
+
+
+def test_but_not_for_ever(topic: str, write: Write, opened: Opened) -> None:
+    reader, limit = opened(subscribe=topic, minOffsetsPerTrigger="5", maxTriggerDelay="0ms"), ReadMinRows(5)
+    start = reader.initialOffset()
+    write(topic, 0, [(None, b"v")])
+    assert reader.latestOffset(start, limit) == {topic: {"0": 1, "1": 0}}
+
+
+def test_available_now_ends(topic: str, write: Write, opened: Opened) -> None:
+    reader = opened(subscribe=topic)
+    write(topic, 0, [(None, b"v")] * 5)
+    at = reader.initialOffset()
+    reader.prepareForTriggerAvailableNow()
+    write(topic, 0, [(None, b"late")] * 5)
+    seen = [at := reader.latestOffset(at, ReadMaxRows(3)) for _ in range(3)]
+    assert [one[topic]["0"] for one in seen] == [3, 5, 5]
+
+
+def test_partitions_and_topics_that_appear_are_read_from_their_beginning(
+    bootstrap: str, write: Write, opened: Opened
+) -> None:
+    prefix = unique("grows")
+    one = create(bootstrap, f"{prefix}-1", 1)
+    reader = opened(subscribePattern=f"{prefix}-.*", startingOffsets="latest")
+    write(one, 0, [(None, b"before")])
+    start = reader.initialOffset()
+    admin(bootstrap, lambda asked: asked.create_partitions({one: 2}))
+    two = create(bootstrap, f"{prefix}-2", 1)
+    write(one, 1, [(None, b"v")] * 2)
+    write(two, 0, [(None, b"v")])
+    end = reader.latestOffset(start, ALL)
+    assert end == {one: {"0": 1, "1": 2}, two: {"0": 1}}
+    assert rows(reader, start, end) == [(0, 0), (1, 0), (1, 1)]
+
+
+def test_a_deleted_topic_is_lost_data(bootstrap: str, write: Write, opened: Opened) -> None:
+    prefix = unique("goes")
+    one, two = create(bootstrap, f"{prefix}-1", 1), create(bootstrap, f"{prefix}-2", 1)
+    write(one, 0, [(None, b"v")])
+    strict, lossy = (opened(subscribePattern=f"{prefix}-.*", failOnDataLoss=word) for word in ("true", "false"))
+    at = strict.latestOffset(strict.initialOffset(), ALL)
+    admin(bootstrap, lambda asked: asked.delete_topics([one]))
+    with pytest.raises(DataLost, match=f"gone: {one}-0.*failOnDataLoss=false"):
+        strict.latestOffset(at, ALL)
+    assert lossy.latestOffset(at, ALL) == {two: {"0": 0}}
+
+
+def test_a_log_that_was_cut_short_is_lost_data(topic: str, write: Write, opened: Opened) -> None:
+    write(topic, 0, [(None, b"v")] * 3)
+    strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
+    ahead = {topic: {"0": 50, "1": 0}}
+    with pytest.raises(DataLost, match=f"shorter than what was read: {topic}-0"):
+        strict.latestOffset(ahead, ALL)
+    assert lossy.latestOffset(ahead, ALL) == ahead
+
+
+def test_offsets_below_the_log_are_lost_data(bootstrap: str, topic: str, write: Write, opened: Opened) -> None:
+    write(topic, 0, [(None, b"v")] * 9)
+    admin(bootstrap, lambda asked: asked.delete_records({TopicPartition(topic, 0): 6}))
+    strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
+    start, end = {topic: {"0": 2, "1": 0}}, {topic: {"0": 9, "1": 0}}
+    with pytest.raises(DataLost, match=f"{topic}-0: 2 is not in 6-9"):
+        strict.partitions(start, end)
+    assert rows(lossy, start, end) == [(0, 6), (0, 7), (0, 8)]
+
+
+def test_the_group_is_told_and_can_be_started_from(topic: str, write: Write, opened: Opened) -> None:
+    group = unique("group")
+    reader = opened(subscribe=topic, group_id=group)
+    write(topic, 0, [(None, b"v")] * 4)
+    reader.commit(reader.latestOffset(reader.initialOffset(), ALL))
+    follower = opened(subscribe=topic, group_id=group, startingOffsets="group")
+    assert follower.initialOffset() == {topic: {"0": 4, "1": 0}}
+
+
+def test_a_group_that_cannot_be_told_stops_no_query(
+    opened: Opened, topic: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker, "COMMIT_MS", 300)
+    with caplog.at_level(logging.WARNING):
+        opened(subscribe=topic, group_id=unique("group")).commit({"nowhere": {"0": 4}})
+    assert "The group's progress was not committed" in caplog.text
+    opened(subscribe=topic).commit({"nowhere": {"0": 4}})  # without a group there is nobody to tell
+
+
+def test_a_pickled_reader_still_reads(topic: str, write: Write, opened: Opened) -> None:
+    write(topic, 0, [(None, b"v")])
+    reader = opened(subscribe=topic)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    (piece,) = reader.partitions(start, end)
+    (batch,) = pickle.loads(pickle.dumps(reader)).read(pickle.loads(pickle.dumps(piece)))
+    assert batch.column("offset").to_pylist() == [0]
