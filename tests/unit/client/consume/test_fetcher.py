@@ -170,7 +170,8 @@ async def test_a_leader_that_moves_is_followed() -> None:
         feed.instead[0] = [PartitionData(partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)]
         feed.write(0, batch(2, 2))
         assert await its.offsets(P0, 4) == [0, 1, 2, 3]
-        assert feed.asked(1)[-1].topics[0].partitions[0].current_leader_epoch == 1
+        asked = await eventually(lambda: feed.asked(1))
+        assert asked[0].topics[0].partitions[0].current_leader_epoch == 1
 
 
 async def test_a_leader_that_is_named_is_asked_at_once() -> None:
