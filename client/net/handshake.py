@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
 from typing import Final
 
 from rota.client.errors import KafkaError, TimedOut, Unreachable
@@ -107,8 +107,11 @@ async def _versions(connection: Connection, seconds: float) -> dict[int, range]:
         return ranges(answer.api_keys)
 
 
+@cache
 def software_version() -> str:
     """The version of this library, as brokers may log and count it."""
+    from importlib.metadata import PackageNotFoundError, version  # it is dear, and needed once
+
     try:
         return version("rota")
     except PackageNotFoundError:
