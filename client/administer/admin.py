@@ -46,6 +46,7 @@ class Admin:
     def __init__(self, config: AdminConfig) -> None:
         self._config = config
         self._cluster: Cluster | None = None
+        self._is_closed = False
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
@@ -54,13 +55,14 @@ class Admin:
 
     async def start(self) -> None:
         """Reach the cluster. Raises Unreachable that names each address."""
-        if self._cluster is not None:
+        if self._cluster is not None or self._is_closed:
             raise IllegalUse("this Admin was started before; make a new one")
         self._cluster = Cluster(self._config)
         await self._cluster.start()
 
     async def close(self) -> None:
         """Close the connections; calls under way end with Unreachable. May be called again."""
+        self._is_closed = True
         if self._cluster is not None:
             await self._cluster.close()
 
@@ -287,8 +289,14 @@ class Admin:
         given = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         return Deadline(given, self._config.request_timeout_ms)
 
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else "new" if self._cluster is None else "open"
+        return f"<Admin client_id={self._config.client_id!r} {state}>"
+
     @property
     def _on(self) -> Cluster:
+        if self._is_closed:
+            raise IllegalUse("this Admin is closed; make a new one")
         if self._cluster is None:
             raise IllegalUse("this Admin was not started: use `async with Admin(…)`, or `await admin.start()`")
         return self._cluster

@@ -4,7 +4,7 @@ Laws
     A failed connection, and a code whose verdict is RETRY, REFRESH or REDISCOVER, is followed by another attempt after
     a growing wait; REFRESH has read metadata and REDISCOVER has dropped the coordinator before it.
     Another verdict in the answer ends the attempts, whatever stands beside it: another try could not make it good.
-    The end of the time is told with the last failure.
+    The end of the time is told with the last failure; the end of the cluster ends the attempts.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class Attempts:
             request = self._request(self._node) if callable(self._request) else self._request
             answer = await self._cluster.ask(self._node, request, **self._how)
         except (Unreachable, TimedOut) as why:
+            if self._cluster.is_closed:
+                raise
             self._error = why
             return {_LOST.get(type(self._target), Verdict.REFRESH)}
         self._answer, self._error = answer, None

@@ -46,6 +46,7 @@ class Cluster:
     def __init__(self, config: ClientConfig, *, auto_create: bool = False) -> None:
         self.config = config
         self._auto_create = auto_create
+        self.is_closed = False
         self._topics: tuple[str, ...] | None = ()
         self._tasks: set[asyncio.Future[Any]] = set()
         self._brokers: Brokers | None = None
@@ -78,7 +79,8 @@ class Cluster:
             raise
 
     async def close(self) -> None:
-        """Close every connection; who waits for an answer gets Unreachable."""
+        """Close every connection; who waits for an answer gets Unreachable, and asks no more."""
+        self.is_closed = True
         if self._news is not None:
             self._news.close()
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
@@ -238,6 +240,8 @@ class Cluster:
             try:
                 found = look(await self._all_news.refresh())
             except Unreachable:
+                if self.is_closed:
+                    raise
                 found = None
             if found is not None:
                 return found

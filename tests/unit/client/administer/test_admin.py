@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.unit.client.administer.conftest import Pair
 from tests.unit.client.net.scripted import eventually
 
 from rota.client.administer.admin import Admin
 from rota.client.config import AdminConfig
-from rota.client.errors import ConfigError, IllegalUse, Unreachable
+from rota.client.errors import ConfigError, IllegalUse, KafkaError, Unreachable
+from rota.protocol.messages.describe_cluster import DescribeClusterRequest
 
 
 async def test_it_is_started_once_and_closed_as_often_as_you_like(pair: Pair) -> None:
@@ -20,7 +23,28 @@ async def test_it_is_started_once_and_closed_as_often_as_you_like(pair: Pair) ->
         with pytest.raises(IllegalUse, match="started before"):
             await admin.start()
     await admin.close()
+    with pytest.raises(IllegalUse, match="closed"):
+        await admin.list_topics()
     assert await eventually(lambda: not pair.one._writers)
+
+
+async def test_it_says_how_it_is(pair: Pair) -> None:
+    admin = Admin(AdminConfig(bootstrap_servers=pair.one.address, client_id="me"))
+    seen = [repr(admin)]
+    async with admin:
+        seen.append(repr(admin))
+    assert [*seen, repr(admin)] == [f"<Admin client_id='me' {state}>" for state in ("new", "open", "closed")]
+
+
+async def test_what_is_under_way_ends_when_it_is_closed(pair: Pair) -> None:
+    pair.one.on(DescribeClusterRequest, lambda _: None)
+    pair.two.on(DescribeClusterRequest, lambda _: None)
+    async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
+        asking = asyncio.create_task(admin.describe_cluster())
+        await eventually(lambda: any(pair.asked(DescribeClusterRequest)))
+    with pytest.raises(KafkaError):
+        async with asyncio.timeout(5):
+            await asking
 
 
 async def test_nobody_there_is_told_with_the_address() -> None:

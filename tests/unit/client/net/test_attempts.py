@@ -3,8 +3,10 @@
 import asyncio
 
 import pytest
+from tests.unit.client.net.scripted import eventually
 from tests.unit.client.net.test_cluster import BEAT, FETCH, client, code, says, scripted
 
+from rota.client.errors import Unreachable
 from rota.client.net.attempts import AGAIN
 from rota.client.net.targets import Node
 from rota.client.net.verdicts import Verdict
@@ -56,3 +58,17 @@ async def test_a_cancelled_call_is_over() -> None:
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
+
+
+async def test_a_cluster_that_is_closed_is_asked_no_more() -> None:
+    """Who is in the middle of its attempts hears of it at once, not when its time is over."""
+    async with scripted() as brokers:
+        brokers[0].on(HeartbeatRequest, lambda _: None)
+        async with client(*brokers) as cluster:
+            asking = asyncio.create_task(cluster.ask_until(Node(0), BEAT, code, what="beating"))
+            looking = asyncio.create_task(cluster.until(lambda _: None, what="looking"))
+            await eventually(lambda: brokers[0].counted()[HeartbeatRequest])
+        async with asyncio.timeout(5):
+            for task in (asking, looking):
+                with pytest.raises(Unreachable, match="closed"):
+                    await task
