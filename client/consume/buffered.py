@@ -29,7 +29,6 @@ from rota.protocol.records.codecs import decompress
 from rota.protocol.records.consumed import decode_consumed
 from rota.protocol.records.errors import CorruptBatch
 
-_OFFSET_AND_SIZE: Final = Struct(">qi")
 _OUTLINE: Final = Struct(">qiib6xi")  # base offset, size, leader epoch, magic, last offset delta
 
 
@@ -73,12 +72,13 @@ class Buffered:
     ) -> None:
         self.partition, self.next_offset, self.leader_epoch = partition, offset, -1
         self.node, self.answer, self.turn = node, answer, turn
-        self._data, self._size, self._position = data, len(data), 0
+        whole, self.end = outline(data, offset)
+        # the last batch may be cut short and comes again; what is not honest is seen when it is reached
+        self._data, self._size, self._position = data, len(data) if self.end is None else whole, 0
         self._aborted = None if aborted is None else Aborted(aborted)
         self._check_crcs = check_crcs
         self._records: list[ConsumerRecord] = []
         self._at = 0
-        self.end = outline(data, offset)[1]
         self._header: BatchHeader | None = None  # of the batch that `_records` are of
 
     @property
@@ -95,7 +95,7 @@ class Buffered:
     def own(self) -> None:
         """Keep only what is left, not the whole frame that it came in."""
         if self._position or isinstance(self._data, memoryview):
-            self._data = bytes(self._data[self._position :])
+            self._data = bytes(self._data[self._position : self._size])
             self._size, self._position = len(self._data), 0
 
     def take(self, records_max: int) -> list[ConsumerRecord]:
@@ -138,28 +138,17 @@ class Buffered:
 
     def _read(self) -> None:
         """Look at the next batch; afterwards its records are there, or it is passed."""
-        position, data = self._position, self._data
-        size = self._next_size()
-        if size is None:
-            raise self._corrupt(f"{self._size - position} bytes that are not a whole batch")
+        position = self._position
         try:
-            raw = bytes(data[position : position + max(size, BATCH_HEADER_BYTES)])
-            header = read_header(raw)
+            header = read_header(self._data, position)
+            end = position + header.size_bytes
+            if end > self._size:
+                raise CorruptBatch(f"{self._size - position} bytes that are not a whole batch")
             if header.next_offset > self.next_offset:
-                self._open(header, raw)
+                self._open(header, bytes(self._data[position:end]))
         except CorruptBatch as wrong:
             raise self._corrupt(str(wrong)) from wrong
-        self._position = position + size
-        if self._next_size() is None:  # the last batch of an answer may be cut short
-            self._position = self._size
-
-    def _next_size(self) -> int | None:
-        """Of the next batch; None when it is not there as a whole."""
-        left = self._size - self._position
-        if left < BATCH_HEADER_BYTES:
-            return None
-        size: int = _OFFSET_AND_SIZE.unpack_from(self._data, self._position)[1] + LOG_OVERHEAD
-        return size if size <= left else None
+        self._position = end
 
     def _open(self, header: BatchHeader, raw: bytes) -> None:
         if self._check_crcs:
@@ -205,19 +194,18 @@ class Buffered:
 
 
 def outline(data: memoryview | bytes, offset: int) -> tuple[int, tuple[int, int] | None]:
-    """How many bytes are whole batches, and (the offset behind them, the leader epoch of the last), None when there are
-    none, or no honest ones, for who is at `offset`."""
-    at, last, found = 0, len(data) - BATCH_HEADER_BYTES, None
-    while at <= last:
+    """How many bytes are whole batches, and (the offset behind them, the leader epoch of the last); None when there are
+    none behind `offset`, or no honest ones."""
+    at, behind, last_epoch = 0, -1, -1
+    while at <= len(data) - BATCH_HEADER_BYTES:
         base, size, epoch, magic, delta = _OUTLINE.unpack_from(data, at)
         after = at + size + LOG_OVERHEAD
         if after > len(data):
             break
-        if magic != MAGIC or size < BATCH_HEADER_BYTES - LOG_OVERHEAD or base + delta < offset:
+        if magic != MAGIC or size < BATCH_HEADER_BYTES - LOG_OVERHEAD or base + delta < behind:
             return at, None
-        at, offset = after, base + delta + 1
-        found = offset, epoch
-    return at, found
+        at, behind, last_epoch = after, base + delta + 1, epoch
+    return at, (behind, last_epoch) if behind > offset else None
 
 
 def _decompressed(header: BatchHeader, raw: bytes) -> bytes:

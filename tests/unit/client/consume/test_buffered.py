@@ -66,6 +66,12 @@ def test_a_last_batch_that_is_cut_short_comes_next_time() -> None:
         assert (buffered.next_offset, buffered.end) == (3, (3, 0))
 
 
+def test_a_batch_below_the_position_is_passed() -> None:
+    buffered = Buffered(P1, 3, framed(batch(0, 3), batch(3, 4), batch(7, 4)[:-1]))
+    assert offsets(buffered) == [3, 4, 5, 6]
+    assert buffered.is_done
+
+
 def test_control_batches_are_left_out_and_passed() -> None:
     buffered = Buffered(P1, 0, framed(batch(0, 2), marker(2, 1), batch(3, 1), marker(4, 0)))
     assert offsets(buffered) == [0, 1, 3]
@@ -161,6 +167,7 @@ def test_the_end_is_known_before_anything_is_decoded() -> None:
     assert outline(framed(first[:-1]), 0) == (0, None)
     assert outline(b"", 0) == (0, None)
     assert outline(framed(first, first), 0)[1] is None, "offsets that go back are not honest"
+    assert outline(framed(first), 3) == (len(first), None), "nothing new"
     assert outline(framed(first, b"\0" * 80), 0) == (len(first), None)
 
 
