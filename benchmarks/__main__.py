@@ -1,11 +1,14 @@
 """`make bench`: every row on Rota and, where Java is, on Apache Kafka, in turn; prints the ratios.
 
 `python -m benchmarks [--rota-only] [--seconds S] [WORD …]` runs only the rows whose name contains one of the words.
+The tables of the clients (client_consume, client_produce) follow, on the same Rota broker; a word picks them, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from contextlib import ExitStack
 from statistics import median
 
@@ -16,6 +19,7 @@ from benchmarks.brokers import Running, has_kafka, kafka, rota
 from benchmarks.rows import ROWS, Row, settings
 
 STARTS = 5
+CLIENTS = ("client_consume", "client_produce")
 
 
 def main() -> None:
@@ -39,6 +43,9 @@ def main() -> None:
             measured(table, row, ours, theirs)
         add(table, "memory, after this load", "MB", ours.memory_mb(), weighed(theirs), False, 1 / 6)
         console.print(table)
+        for name in CLIENTS:
+            if not words or any(word in name for word in words):
+                subprocess.run([sys.executable, "-m", f"benchmarks.{name}", ours.address], check=True)
 
 
 def options() -> argparse.Namespace:
