@@ -29,6 +29,7 @@ from rota.protocol.registry import APIS
 from rota.protocol.wire import DecodeError
 
 COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
+QUIET_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default
 CORRELATION_MASK: Final = 0x7FFFFFFF
 _lead = struct.Struct(">ihhi").pack
 
@@ -227,7 +228,7 @@ class Connection(asyncio.Protocol):
         self._release()
 
     def _leave_alone(self, seconds: float) -> None:
-        self._quiet_until = max(self._quiet_until, self._loop.time() + seconds)
+        self._quiet_until = max(self._quiet_until, self._loop.time() + min(seconds, QUIET_SECONDS_MAX))
         self._hold()
         self._loop.call_at(self._quiet_until, self._release)
 

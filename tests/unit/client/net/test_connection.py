@@ -9,7 +9,7 @@ import pytest
 from tests.unit.client.net.scripted import CLOSE, Scripted, eventually, framed
 
 from rota.client.errors import TimedOut, Unreachable, Unsupported
-from rota.client.net.connection import Connection
+from rota.client.net.connection import QUIET_SECONDS_MAX, Connection
 from rota.client.net.handshake import connect
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -315,6 +315,15 @@ async def test_a_broker_that_wants_to_be_left_alone_is() -> None:
         await asyncio.gather(*(connection.ask(one, 0.39) for one in asked[1:]))
         assert broker.asked[1:] == asked
         assert came[1] >= connection._quiet_until
+        await closed(connection)
+
+
+async def test_nobody_may_silence_a_client_for_ever() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(throttle_time_ms=2**31 - 1))
+        connection = await dialled(broker)
+        await connection.ask(BEAT, SECONDS)
+        assert 0 < connection._quiet_until - asyncio.get_running_loop().time() <= QUIET_SECONDS_MAX
         await closed(connection)
 
 
