@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.client.errors import BrokerError, FencedInstance, KafkaError, Unsupported
+from rota.client.errors import BrokerError, FencedInstance, KafkaError
 from rota.client.group import notes
 from rota.client.group.effects import Forget
 from rota.client.group.refusals import fenced, refused
@@ -82,8 +82,8 @@ def _alive(m: Membership, code: ErrorCode) -> None:
 
 def unanswered(m: Membership, error: KafkaError) -> None:
     m.note("info", notes.HEARTBEAT_FAILED, cause=str(error))
-    if isinstance(error, Unsupported):
-        m.give_up(error, "the coordinator knows no heartbeats")
+    if not error.retriable:
+        m.give_up(error, "the coordinator could not be sent a heartbeat")
     else:
         coordinator_lost(m, str(error))
 
@@ -122,8 +122,8 @@ def found(m: Membership, node: int) -> None:
 def not_found(m: Membership, error: KafkaError) -> None:
     m.finding = False
     m.note("warning", notes.NOT_DISCOVERED, cause=str(error))
-    lasting = isinstance(error, BrokerError) and not error.is_retriable
-    if (lasting or isinstance(error, Unsupported)) and m.state not in (S.LEAVING, S.DOWN):
+    passing = error.is_retriable if isinstance(error, BrokerError) else error.retriable
+    if not passing and m.state not in (S.LEAVING, S.DOWN):
         m.give_up(_explained(m, error), "rebalance failed due to FindCoordinator")
     else:
         m.pause()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.client.errors import KafkaError, Unsupported
+from rota.client.errors import AssignmentFailed, KafkaError, Unsupported
 from rota.client.group import beating, leading, notes
 from rota.client.group.effects import BeforeRejoin, Hook, Lose, Revoke
 from rota.client.group.refusals import fenced, java_name, refused, truncated
@@ -81,9 +81,16 @@ def proceed(m: Membership) -> None:
 
 
 def _send(m: Membership) -> None:
+    m.joined_topics, m.learned, m.rejoin = m.topics, False, None
+    try:
+        protocols = _protocols(m)
+    except Exception as error:  # noqa: BLE001  # whatever an assignor of the user's raises, or what the wire cannot say
+        failed = AssignmentFailed(f"the subscription of group {m.config.group_id} could not be told: {error!r}")
+        failed.__cause__ = error
+        m.give_up(failed, "rebalance failed due to AssignmentFailed")
+        return
     m.drop_beat()
     m.disarm("heartbeat", "session")
-    m.joined_topics, m.learned, m.rejoin = m.topics, False, None
     m.note("info", notes.JOINING, reason=m.reason)
     rebalance_ms = m.config.max_poll_interval_ms
     request = JoinGroupRequest(
@@ -93,7 +100,7 @@ def _send(m: Membership) -> None:
         member_id=m.member_id,
         group_instance_id=m.config.group_instance_id,
         protocol_type=PROTOCOL_TYPE,
-        protocols=_protocols(m),
+        protocols=protocols,
         reason=truncated(m.reason),
     )
     m.exchange = m.ask(request, min(max(m.config.request_timeout_ms, rebalance_ms + LAPSE_MS), MS_MAX))
@@ -193,6 +200,8 @@ def unanswered(m: Membership, error: KafkaError) -> None:
     m.reason = "rebalance failed due to DisconnectException"
     if isinstance(error, Unsupported):
         m.give_up(refused(what, E.UNSUPPORTED_VERSION, m.config), m.reason)
+    elif not error.retriable:
+        m.give_up(error, m.reason)
     else:
         beating.coordinator_lost(m, str(error))
         _again(m)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import random
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -29,6 +30,7 @@ from rota.client.types import GroupMetadata, TopicPartition
 Partitions = tuple[TopicPartition, ...]
 
 LEAVE_GRACE_MS = 1_000  # for LeaveGroup alone, when the time to close went by before it could be sent
+JITTER = 0.2  # of a wait
 _log = logger("rota.client.group")
 
 
@@ -227,6 +229,10 @@ class Member:
             while self._events:
                 for effect in self._machine.step(self._events.popleft(), self._now_ms()):
                     self._perform(effect)
+        except Exception as mistake:  # noqa: BLE001  # ours: nobody may wait for ever because of it
+            _log.error("a membership failed", group=self._group, state=self.state, exc_info=mistake)
+            self._events.clear()
+            self._failure = mistake
         finally:
             self._stepping = False
         self._progress.set()
@@ -276,8 +282,11 @@ class Member:
         old = self._timers.pop(key, None)
         if old is not None:
             old.cancel()
-        # a whole number of ms, rounded down, must not be reached before its time
-        self._timers[key] = asyncio.get_running_loop().call_at((at_ms + 1) / 1000, self._rang, key)
+        loop = asyncio.get_running_loop()
+        at = (at_ms + 1) / 1000  # a whole number of ms, rounded down, must not be reached before its time
+        if key == "retry":  # those who lost one coordinator do not all come back to it at once
+            at += (at - loop.time()) * random.uniform(-JITTER, JITTER)
+        self._timers[key] = loop.call_at(at, self._rang, key)
 
     def _rang(self, key: str) -> None:
         del self._timers[key]
@@ -296,16 +305,16 @@ class Member:
     async def _ask(self, asked: out.Ask) -> None:
         try:
             response = await self._cluster.ask(asked.node, asked.request, timeout_ms=asked.timeout_ms, lane=asked.lane)
-        except KafkaError as error:
-            self._step(events.Unanswered(asked.ticket, error))
+        except Exception as error:  # noqa: BLE001  # whatever it is, who waits in `poll` is told
+            self._step(events.Unanswered(asked.ticket, _told(error)))
         else:
             self._step(events.Answered(asked.ticket, response))
 
     async def _find(self) -> None:
         try:
             node = await self._cluster.coordinator(self._group)
-        except KafkaError as error:
-            self._step(events.NotFound(error))
+        except Exception as error:  # noqa: BLE001  # as above
+            self._step(events.NotFound(_told(error)))
         else:
             self._step(events.Found(node))
 
@@ -347,3 +356,12 @@ class Member:
                     await self._before_leaving()
             case _:
                 assert_never(hook)
+
+
+def _told(error: Exception) -> KafkaError:
+    """An error that is none of ours, or a mistake of ours, for who waits in `poll`."""
+    if isinstance(error, KafkaError):
+        return error
+    told = KafkaError(f"the coordinator could not be asked: {error!r}")
+    told.__cause__ = error
+    return told

@@ -27,7 +27,7 @@ from tests.unit.client.group.script import (
     subscribes,
 )
 
-from rota.client.errors import AssignmentFailed, BrokerError, FencedInstance, TimedOut, Unsupported
+from rota.client.errors import AssignmentFailed, BrokerError, FencedInstance, KafkaError, TimedOut, Unsupported
 from rota.client.group import notes
 from rota.client.group.events import NotFound
 from rota.client.group.joining import LAPSE_MS
@@ -280,3 +280,9 @@ def test_a_broker_without_static_members_is_told() -> None:
     _ = script >> breaks("join", Unsupported("JoinGroup 5"))
     script.includes(("fail", "BrokerError"))
     assert "group_instance_id" in str(script.failure)
+
+
+def test_what_could_not_even_be_asked_is_raised() -> None:
+    script = joining()
+    _ = script >> breaks("join", KafkaError("a name that does not fit"))
+    script.includes(("fail", "KafkaError")).is_in(S.DOWN, -1)

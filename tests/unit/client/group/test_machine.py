@@ -27,7 +27,7 @@ from tests.unit.client.group.script import (
 )
 
 from rota.client.config import ConsumerConfig
-from rota.client.errors import ConfigError
+from rota.client.errors import ConfigError, TimedOut
 from rota.client.group import events
 from rota.client.group.assignors.base import RebalanceProtocol
 from rota.client.group.assignors.range import RangeAssignor
@@ -98,7 +98,7 @@ def test_a_join_is_not_sent_twice() -> None:
 def test_waiting_grows_to_its_limit_and_is_forgotten_after_a_success() -> None:
     script = Script(retry_backoff_max_ms=300).does(POLL)
     for expected in (100, 200, 300, 300):
-        assert script >> events.NotFound(ConnectionError()) << arm("retry", expected)
+        assert script >> events.NotFound(TimedOut("late")) << arm("retry", expected)
         script.does(rings("retry"))
     script.does(FOUND, joined(1))
     assert script.m.attempts == 0

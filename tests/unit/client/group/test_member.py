@@ -12,7 +12,7 @@ import pytest
 from tests.unit.client.net.scripted import CLOSE, Scripted, eventually
 
 from rota.client.config import ConsumerConfig
-from rota.client.errors import BrokerError, FencedInstance, IllegalUse
+from rota.client.errors import BrokerError, FencedInstance, IllegalUse, KafkaError
 from rota.client.group.assignors.strategies import resolve
 from rota.client.group.member import Member, Partitions
 from rota.client.net.cluster import Cluster
@@ -380,6 +380,46 @@ async def test_a_commit_that_was_refused_is_a_reason_to_join(place: Place) -> No
     assert member.group.generation_id == -1
     await member.poll()
     assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
+
+
+async def test_a_pattern_is_matched_against_what_there_is(place: Place, scene: Scene) -> None:
+    member, user = await place.member(subscribed=False)
+    member.subscribe(re.compile("[a-t]"))
+    await member.poll()
+    assert user.story == [("assigned", (ZERO, ONE))]
+
+
+async def test_the_user_may_have_the_group_assign_anew(place: Place, scene: Scene) -> None:
+    member, _ = await place.member()
+    await member.poll()
+    member.rejoin("rebalance enforced by user")
+    assert not member.settled
+    await member.poll()
+    assert member.group.generation_id == 2
+    assert scene.asked(JoinGroupRequest)[-1].reason == "rebalance enforced by user"
+
+
+async def test_what_cannot_be_asked_is_raised_by_the_poll_that_waits(place: Place, scene: Scene) -> None:
+    member, _ = await place.member()
+    member.subscribe(frozenset({"t" * (1 << 16)}))  # longer than the wire can say
+    for _ in range(2):
+        with pytest.raises(KafkaError, match="could not be told"):
+            await member.poll()
+
+
+async def test_a_mistake_comes_out_of_poll_and_nobody_waits_for_ever(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    assert user.member is not None
+    scene.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(error_code=25))
+
+    def stumbles() -> None:
+        raise ValueError("of the consumer")
+
+    user.member._wake = stumbles
+    await member.poll()
+    await eventually(lambda: member.state == "DOWN")
+    with pytest.raises(ValueError, match="of the consumer"):
+        await member.poll()
 
 
 # ---- close
