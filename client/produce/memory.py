@@ -41,6 +41,10 @@ class Memory:
         try:
             async with asyncio.timeout(seconds):
                 return await one.taken
+        except TimeoutError:
+            if one.taken.done() and not one.taken.cancelled():  # its turn came in the very turn in which time was over
+                return one.taken.result()
+            raise
         finally:
             if not one.taken.done() or one.taken.cancelled():
                 self._leave(one)

@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 from rota.client.config import ProducerConfig
 from rota.client.errors import BufferFull, IllegalUse, KafkaError, RecordTooLarge, TimedOut
 from rota.client.net.cluster import Cluster
+from rota.client.net.ending import to_its_end
 from rota.client.net.metadata import Metadata
 from rota.client.produce.accumulator import Accumulator, Limits
 from rota.client.produce.batch import RECORD_OVERHEAD_BYTES_MAX, Batch, record_bytes
@@ -309,10 +310,14 @@ class Producer:
         except TimedOut:
             pass  # the rest is given up, which says so
         finally:
-            if self._sender is not None:
-                await self._sender.stop(TimedOut("the producer was closed before an answer came"))
-            await self._cluster.close()
+            await to_its_end(self._end(), "close the producer")
         self._raise_unseen()
+
+    async def _end(self) -> None:
+        """Whatever happens, nothing is left."""
+        if self._sender is not None:
+            await self._sender.stop(TimedOut("the producer was closed before an answer came"))
+        await self._cluster.close()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -65,6 +66,15 @@ async def test_who_is_late_takes_nothing() -> None:
         await room.enter("late", 1, seconds=0)
     room.give(1)
     assert room.taken == []
+
+
+async def test_who_is_taken_and_late_in_the_same_turn_is_taken() -> None:
+    room = Room()
+    entering = room.enter("x", 1, seconds=0.02)
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_later(0.005, room.give, 1)
+    time.sleep(0.04)  # noqa: ASYNC251  # the loop stands still until both are due
+    assert await entering == "x"
 
 
 async def test_a_failure_while_taking_is_that_senders_own() -> None:
