@@ -21,6 +21,7 @@ from rota.client.net.attempts import Attempts, Codes
 from rota.client.net.backoff import wait_ms
 from rota.client.net.brokers import Brokers
 from rota.client.net.coordinators import Coordinators, codes
+from rota.client.net.ending import to_its_end
 from rota.client.net.metadata import BrokerInfo, Endpoint, Metadata, led, met
 from rota.client.net.news import News
 from rota.client.net.targets import AnyNode, Controller, Coordinator, Leader, Node, Target
@@ -86,6 +87,9 @@ class Cluster:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
+        await to_its_end(self._closed(tasks), "close the cluster")
+
+    async def _closed(self, tasks: list[asyncio.Future[Any]]) -> None:
         if tasks:
             await asyncio.wait(tasks)
         if self._brokers is not None:
