@@ -66,19 +66,19 @@ def test_a_recipe_prints_what_the_page_says(
 
 
 def test_the_first_lines_of_each_part_run(broker: str) -> None:
-    table = PAGE.partition("| | three lines |")[2].partition("\n\n")[0].replace("orders", "three-lines")
-    write, read, administer, by_hand = (
-        [f"    {line}" for line in re.findall(r"`([^`]+)`", row)] for row in table.splitlines() if "async with" in row
-    )
-    committed = (
-        "        await admin.alter_group_offsets('billing', {TopicPartition('three-lines', n): 0 for n in range(3)})"
-    )
-    administer.insert(2, committed)
-    read[-1] = read[-1].replace("...", "break")
-    head = ["import asyncio", "from rota.client import *", "async def main():"]
-    printed = run("\n".join([*head, *administer, *write, *by_hand, *read, "asyncio.run(main())"]), broker).splitlines()
-    assert "PartitionLag(committed=0" in printed[0]
+    start = PAGE.partition("## Three lines of each")[2].partition("\n# Ten recipes")[0].replace("orders", "three-lines")
+    blocks = [block.splitlines() for block in re.findall(r"```python\n(.*?)```", start, re.DOTALL)]
+    administer, write, read, _ = blocks
+    everything = "{TopicPartition('three-lines', number): 0 for number in range(3)}"
+    administer.insert(2, f"    await admin.alter_group_offsets('billing', {everything})")  # else it reads what comes
+    write[1] = write[1].replace("key=", "partition=0, key=")
+    read.append("        break")
+    program = ["import asyncio", "from rota.client import *", "async def main():"]
+    program += [f"    {line}" for block in blocks for line in block]
+    printed = run("\n".join([*program, "asyncio.run(main())"]), broker).splitlines()
+    assert "TopicListing(name='three-lines'" in printed[0]
     assert "RecordMetadata(topic='three-lines'" in printed[1]
+    assert [line.partition(",")[0] for line in printed[2:]] == ["ConsumerRecord(three-lines-0@0"] * 2
 
 
 def test_the_page_names_every_error() -> None:
