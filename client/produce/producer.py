@@ -260,7 +260,7 @@ class Producer:
         """The topic's partitions and who has them. Raises TimedOut after max_block_ms, BrokerError, IllegalUse."""
         self._check_open()
         await self._topics.find(topic, None)
-        known = self._cluster.metadata.topics[topic].partitions
+        known = (await self._topics.look(topic)).partitions
         return tuple(known[number] for number in sorted(known))
 
     # ---- the end

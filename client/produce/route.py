@@ -45,8 +45,8 @@ class Route:
         self._id = info.id
         led = []
         for queue in self.queues:
-            if again:
-                queue.leader_epoch = -1
+            if again:  # another topic of that name
+                queue.leader_epoch, queue.numbering.known = -1, False
             one = info.partitions.get(queue.partition.partition)
             leader = one.leader if one is not None and one.leader in brokers else None
             queue.lead(leader, one.leader_epoch if one is not None else -1)

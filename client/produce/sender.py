@@ -84,7 +84,8 @@ class Sender:
             return
         accumulator, now_ms = self._accumulator, max(now_ms, self.now_ms())
         self._tell(self._settling.expire(now_ms))
-        self.identify()
+        if accumulator.incomplete:
+            self.identify()
         ready = accumulator.ready(now_ms)
         for node in ready.nodes:
             self._feed(node, now_ms)

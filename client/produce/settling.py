@@ -44,12 +44,13 @@ class Settling:
         """The request ended without an answer."""
         after = After(stale=True)
         for batch in batches:
-            batch.doubt, batch.last_error = True, why
             self._accumulator.landed(batch)
+            batch.last_error = why
             if isinstance(why, Unreachable | TimedOut):
+                batch.doubt = True
                 self._again(batch, now_ms, after)
-            else:
-                self._fail(batch, Failed(why, maybe_written=True), after)
+            else:  # it could not be said at all
+                self._fail(batch, Failed(why, batch.doubt), after)
         return after
 
     def answered(

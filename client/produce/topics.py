@@ -40,7 +40,7 @@ class Topics:
         route = self.routes.get(topic)
         if route is not None and (partition is None or partition < len(route.queues)):
             return route
-        info = await self._look(topic, partition)
+        info = await self.look(topic, partition)
         route = self.routes.get(topic) or self._route(topic)
         route.update(info, self._cluster.metadata.brokers)
         if not self._closed:
@@ -48,7 +48,8 @@ class Topics:
             self._want()
         return route
 
-    async def _look(self, topic: str, partition: int | None) -> TopicInfo:
+    async def look(self, topic: str, partition: int | None = None) -> TopicInfo:
+        """What the cluster says of it now. Raises TimedOut, BrokerError."""
         self._asked[topic] = self._asked.get(topic, 0) + 1
         self._want()
         what = f"finding topic {topic}" if partition is None else f"finding partition {partition} of topic {topic}"

@@ -50,6 +50,8 @@ def test_what_no_version_can_say_is_given_up() -> None:
     of = accumulator()
     one = sent(of)
     assert settling(of).unanswered([one], Unsupported("old"), 10).failed == [one]
+    assert isinstance(one.outcome, Failed)
+    assert not one.outcome.maybe_written
 
 
 def test_a_moved_leader_is_followed_at_once() -> None:
