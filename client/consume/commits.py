@@ -55,6 +55,7 @@ class Commits:
         self._cluster, self._config, self._refused, self._ended = cluster, config, refused, ended
         self._last: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self.landed: Committable = {}  # by the last automatic commit that succeeded
         self.auto = AutoCommit(
             on=config.commits_by_itself,
             interval_ms=config.auto_commit_interval_ms,
@@ -107,15 +108,18 @@ class Commits:
         if failure is not None:
             _log.warning(f"A commit failed: {failure}")
 
-    async def close(self, timeout_ms: int) -> None:
-        """Wait for what is under way, for so long; then give it up."""
+    async def settle(self, timeout_ms: int) -> None:
+        """Wait for what was asked for, for so long. Never raises."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=timeout_ms / 1000)
+
+    async def close(self) -> None:
+        """Give up what is still under way."""
         waiting = set(self._tasks)
-        if not waiting:
-            return
-        await asyncio.wait(waiting, timeout=timeout_ms / 1000)
         for task in waiting:
             task.cancel()
-        await asyncio.wait(waiting)
+        if waiting:
+            await asyncio.wait(waiting)
 
     def _queue(self) -> _Place:
         before, self._last = self._last, asyncio.get_running_loop().create_future()
@@ -154,6 +158,8 @@ class Commits:
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
             self._tell(group, offsets, failure)
+        elif not task.cancelled():
+            self.landed = offsets
         self.auto.ended(now_ms(), again=isinstance(failure, MAY_PASS))
         self._ended()
 

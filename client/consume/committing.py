@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from rota.client.config import ConsumerConfig
-from rota.client.consume.commits import Commits
+from rota.client.consume.commits import Commits, now_ms
 from rota.client.consume.handed import Committable
 from rota.client.consume.offsets import commit_failed, committed
 from rota.client.consume.reading import Reading, Several
@@ -37,7 +37,7 @@ class Committing(Reading):
 
     def __init__(self, config: ConsumerConfig) -> None:
         super().__init__(config)
-        self._commits = Commits(self._cluster, config, self._commit_refused, self._look_soon)
+        self._commits = Commits(self._cluster, config, self._commit_refused, self._notice)
         self._committable: Callable[[], Committable] = self._handed.done
         self._member: Member | None = None
         self._topics: frozenset[str] | re.Pattern[str] | None = None  # that are subscribed to
@@ -92,12 +92,27 @@ class Committing(Reading):
     def _may_commit(self) -> bool:
         return self._topics is None or self.group.generation_id >= 0
 
+    def _commit_if_due(self, entering: bool) -> None:
+        """In a poll-like call; while it waits, only what has not landed yet."""
+        if self._commits.auto.due(now_ms()) and self._may_commit:
+            offsets = self._handed.done()
+            if entering or offsets != self._commits.landed:
+                self._commits.automatic(self.group, offsets)
+
     async def _commit_now(self, timeout_ms: int) -> None:
         if self._config.commits_by_itself and self._may_commit:
             await self._commits.automatic_now(self.group, self._committable(), timeout_ms)
 
+    @property
+    def _rejoin_ms(self) -> int:
+        """A rebalance waits for our commits no longer."""
+        return min(self._config.default_api_timeout_ms, self._config.session_timeout_ms)
+
     async def _commit_before_rejoin(self) -> None:
-        await self._commit_now(min(self._config.default_api_timeout_ms, self._config.session_timeout_ms))
+        await self._commit_now(self._rejoin_ms)
+
+    async def _settle_commits(self) -> None:
+        await self._commits.settle(self._rejoin_ms)
 
     def _commit_refused(self, group: GroupMetadata, code: int) -> None:
         if self._member is not None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -55,7 +55,9 @@ class Consumer(Committing):
     def __init__(self, config: ConsumerConfig) -> None:
         super().__init__(config)
         resolve(config.partition_assignment_strategy)  # what is wrong with it is told at once
-        self._hooks = Rebalancing(self._positions, self._handed, self._commit_before_rejoin, self._notice)
+        self._hooks = Rebalancing(
+            self._positions, self._handed, self._commit_before_rejoin, self._settle_commits, self._notice
+        )
         self._assigned_by_hand = False
         self._poller: asyncio.Task[Any] | None = None  # who is in a poll-like call
         self._patience: asyncio.Timeout | None = None  # that call's
@@ -105,21 +107,25 @@ class Consumer(Committing):
         self._is_closing = True
         self._committable = committable
         ends_ms = now_ms() + timeout_ms
-        try:
+        async with AsyncExitStack() as ending:  # the last first, whatever fails or is cancelled
+            ending.push_async_callback(self._cluster.close)
+            ending.push_async_callback(self._fetcher.close)
+            ending.push_async_callback(self._starting.close)
+            ending.push_async_callback(self._commits.close)
+            ending.callback(self._closed)
             if self._patience is not None and not self._patience.expired():
                 self._patience.reschedule(asyncio.get_running_loop().time())
             await self._idle.wait()
+            self._look_at = 0.0  # what waits is not handed out any more
             if self._is_started:
                 await self._leave("the consumer is being closed", ends_ms)
-        finally:
-            self._is_closed = True
-            await self._commits.close(_left(ends_ms))
-            await self._starting.close()
-            await self._fetcher.close()
-            await self._cluster.close()
+
+    def _closed(self) -> None:
+        self._is_closed = True
 
     async def _leave(self, reason: str, ends_ms: float) -> None:
         async def last() -> None:
+            await self._commits.settle(_left(ends_ms))
             await self._commit_now(_left(ends_ms))
 
         if self._member is None:
@@ -258,8 +264,10 @@ class Consumer(Committing):
             await asyncio.sleep(0)  # records may come for ever without a wait; others want the loop too
             try:
                 async with asyncio.timeout_at(ends) as self._patience:
+                    entering = True
                     while not self._is_closing:
-                        await self._due()
+                        await self._due(entering)
+                        entering = False
                         found = take()
                         if found is not None:
                             return found
@@ -269,12 +277,11 @@ class Consumer(Committing):
                     raise
             return None
 
-    async def _due(self) -> None:
-        """Membership, commits, positions."""
+    async def _due(self, entering: bool) -> None:
+        """Commits, membership, positions."""
         self._attention = False
         try:
-            if self._commits.auto.due(now_ms()) and self._may_commit:
-                self._commits.automatic(self.group, self._handed.done())
+            self._commit_if_due(entering)
             if self._member is not None:
                 await self._member.poll()
             self._starting.raise_failure()
@@ -313,7 +320,7 @@ class Consumer(Committing):
         finally:
             self._poller = self._patience = None
             self._look_at = min(self._time() + LOOK_EVERY_S, self._commits.auto.next_ms / 1000)
-            if self._attention:
+            if self._attention or self._is_closing:
                 self._look_at = 0.0
             if self._member is not None:
                 self._member.returning()

@@ -19,12 +19,19 @@ from rota.client.consume.positions import Positions
 
 
 class Rebalancing:
-    """`rota.client.group.member.Hooks`. `listener` is the subscription's; `commit` the automatic commit, awaited."""
+    """`rota.client.group.member.Hooks`. `listener` is the subscription's; `commit` the automatic commit, awaited;
+    `settle` waits for commits that are under way."""
 
     def __init__(
-        self, positions: Positions, handed: Handed, commit: Callable[[], Awaitable[None]], changed: Callable[[], None]
+        self,
+        positions: Positions,
+        handed: Handed,
+        commit: Callable[[], Awaitable[None]],
+        settle: Callable[[], Awaitable[None]],
+        changed: Callable[[], None],
     ) -> None:
-        self._positions, self._handed, self._commit, self._changed = positions, handed, commit, changed
+        self._positions, self._handed, self._changed = positions, handed, changed
+        self._commit, self._settle = commit, settle
         self.listener = Listener()
         self.task: asyncio.Task[Any] | None = None  # that runs a callback now
 
@@ -36,6 +43,7 @@ class Rebalancing:
         """Still ours: the user is told, then they go."""
         try:
             await self._call(self.listener.revoked(partitions))
+            await self._settle()
         finally:
             self._drop(partitions)
 

@@ -134,6 +134,8 @@ async def test_a_commit_that_nobody_waits_for_is_logged_when_it_fails(
 async def test_the_end_gives_up_what_is_not_answered(queue: Queue) -> None:
     queue.keeper.open.clear()
     first, second = queue.commits.soon(MEMBER, at(1)), queue.commits.soon(MEMBER, at(2))
-    await queue.commits.close(20)
+    await queue.commits.settle(20)
+    assert not first.done()
+    await queue.commits.close()
     assert first.cancelled()
     assert second.cancelled()

@@ -11,6 +11,7 @@ from tests.unit.client.consume.kit import P0, P1, batch
 from tests.unit.client.net.scripted import eventually
 
 from rota.client.config import ConsumerConfig
+from rota.client.consume.autocommit import NEVER
 from rota.client.consume.consumer import Consumer
 from rota.client.errors import BrokerError, ConfigError, IllegalUse
 from rota.protocol.errors import ErrorCode
@@ -22,6 +23,11 @@ def feed() -> Bookkeeper:
     keeper = Bookkeeper(2)
     keeper.write(0, batch(0, 10))
     return keeper
+
+
+def answered(consumer: Consumer) -> bool:
+    """No automatic commit is under way."""
+    return consumer._commits.auto.next_ms != NEVER
 
 
 async def first(consumer: Consumer) -> int:
@@ -37,7 +43,7 @@ async def test_c1_with_each_call_what_the_last_one_gave_is_committed() -> None:
             assert all(said[0] <= offset for said in keeper.commits), "the record in hand is not"
             if offset:
                 await eventually(lambda offset=offset: keeper.committed.get(0) == offset)  # type: ignore[misc]
-            await eventually(lambda: consumer._attention)  # the answer has come
+            await eventually(lambda: answered(consumer))
     assert keeper.committed == {0: 10}
 
 
@@ -47,7 +53,7 @@ async def test_getmany_too_commits_what_the_last_one_gave() -> None:
         consumer.assign(P0)
         assert len((await consumer.getmany(4, timeout_ms=10_000))[P0]) == 4
         assert not any(said[0] for said in keeper.commits)
-        await eventually(lambda: consumer._attention)
+        await eventually(lambda: answered(consumer))
         await consumer.getmany(4, timeout_ms=10_000)
         await eventually(lambda: keeper.committed.get(0) == 4)
 
@@ -115,6 +121,51 @@ async def test_an_assignment_that_is_replaced_is_committed_without_the_record_in
         consumer.assign(P1)
         await eventually(lambda: keeper.committed == {0: 2})
         assert consumer.assignment == {P1}
+
+
+async def test_while_a_call_waits_what_failed_is_tried_again_and_what_landed_is_not() -> None:
+    keeper = feed()
+    keeper.refusals = [int(ErrorCode.REBALANCE_IN_PROGRESS)]
+    async with consuming(keeper, auto_commit_interval_ms=0) as consumer:
+        consumer.assign(P0)
+        assert len((await consumer.getmany(timeout_ms=10_000))[P0]) == 10
+        keeper.commits.clear()
+        waiting = asyncio.create_task(consumer.getmany(timeout_ms=10_000))
+        await eventually(lambda: keeper.committed == {0: 10})
+        keeper.write(1, batch(0, 1))
+        landed = len(keeper.commits)
+        consumer._notice()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(keeper.commits) == landed
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+
+async def test_what_a_callback_commits_soon_has_landed_when_the_consumer_is_closed() -> None:
+    keeper = feed()
+    async with consuming(keeper, enable_auto_commit=False) as consumer:
+        consumer.assign(P0)
+        for offset in range(1, 6):
+            consumer.commit_soon({P0: offset})
+    assert keeper.committed == {0: 5}
+
+
+async def test_once_the_end_has_begun_nothing_more_is_handed_out() -> None:
+    keeper, seen = feed(), []
+    keeper.open.clear()
+    async with consuming(keeper) as consumer:
+        consumer.assign(P0)
+        assert await first(consumer) == 0
+        closing = asyncio.create_task(consumer.close())
+        await eventually(lambda: keeper.commits)
+        seen += [one.offset async for one in consumer]
+        assert await consumer.getmany() == {}
+        assert await consumer.getmany() == {}
+        keeper.open.set()
+        await closing
+    assert seen == []
+    assert keeper.committed == {0: 1}
 
 
 async def test_seeks_count_for_commits() -> None:
