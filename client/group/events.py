@@ -116,7 +116,7 @@ class Close:
 
 @dataclass(slots=True)
 class Hurry:
-    """The time to close is over: no further hooks, and no more waiting for LeaveGroup's answer."""
+    """The time to close is over: no further hooks; said again, no more waiting for LeaveGroup's answer either."""
 
 
 Event = (

@@ -72,11 +72,11 @@ def close(m: Membership, reason: str) -> None:
 
 
 def hurry(m: Membership) -> None:
-    """Time is up."""
+    """Time is up: no further hooks. Said again: LeaveGroup's answer is not waited for either."""
     if m.closing is not None:
-        m.closing.hurried = True
-        if m.closing.asked:
+        if m.closing.hurried and m.closing.asked:
             m.closing.ticket = None
+        m.closing.hurried = True
 
 
 def proceed(m: Membership) -> None:

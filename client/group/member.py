@@ -29,7 +29,7 @@ from rota.client.types import GroupMetadata, TopicPartition
 
 Partitions = tuple[TopicPartition, ...]
 
-LEAVE_GRACE_MS = 1_000  # for LeaveGroup alone, when the time to close went by before it could be sent
+LEAVE_GRACE_MS = 500  # for LeaveGroup alone, when the time to close is over
 JITTER = 0.2  # of a wait
 _log = logger("rota.client.group")
 
@@ -152,7 +152,7 @@ class Member:
 
         A static member (group_instance_id) does not leave (KIP-345). Never raises for a broker's sake; what user
         callbacks raised is raised when all is done. After `timeout_ms` callbacks that still run are cancelled, and
-        LeaveGroup gets a second more.
+        LeaveGroup gets half a second more.
         """
         self._refuse_callbacks()
         if self._abandoned:
@@ -249,7 +249,7 @@ class Member:
             case out.Disarm(key):
                 self._timers.pop(key).cancel()
             case out.Run():
-                self._hook_task = self._spawn(self._run(effect), effect.ticket, self._context)
+                self._begin(effect)
             case out.Note(level, event, fields):
                 getattr(_log, level)(event, **fields)
             case out.Fail(error):
@@ -324,6 +324,15 @@ class Member:
         except KafkaError:
             metadata = self._cluster.metadata
         self._step(events.Learned(ticket, metadata))
+
+    def _begin(self, run: out.Run) -> None:
+        def ended(task: asyncio.Task[None]) -> None:
+            if task.cancelled():  # before it had begun
+                self._hook_task = None
+                self._step(events.HookDone(run.ticket))
+
+        self._hook_task = self._spawn(self._run(run), run.ticket, self._context)
+        self._hook_task.add_done_callback(ended)
 
     async def _run(self, run: out.Run) -> None:
         error: BaseException | None = None

@@ -193,6 +193,12 @@ def test_out_of_time_no_further_callback_runs() -> None:
     script.is_in(S.CLOSED, 1)
 
 
+def test_out_of_time_a_leave_that_is_on_its_way_has_a_moment_left() -> None:
+    script = stable().does(CLOSE, Done(), Done())
+    assert script >> Hurry()
+    script.does(left()).is_in(S.CLOSED, 1)
+
+
 def test_after_the_end_nothing_happens() -> None:
     script = stable().does(CLOSE, Done(), Done(), left())
     for event in (POLL, RETURNING, rings("heartbeat"), CLOSE, Hurry()):

@@ -473,6 +473,13 @@ async def test_a_close_out_of_time_cancels_the_callback_and_leaves(place: Place,
     assert user.story == [("assigned", (ZERO, ONE))]
 
 
+async def test_a_close_without_time_still_leaves(place: Place, scene: Scene) -> None:
+    member, _ = await place.member()
+    await member.poll()
+    await member.close("bye", before_leaving=nothing, timeout_ms=0)
+    assert (member.state, len(scene.asked(LeaveGroupRequest))) == ("CLOSED", 1)
+
+
 async def test_a_close_while_the_coordinator_holds_the_join(place: Place, scene: Scene) -> None:
     member, _ = await place.member()
     scene.broker.on(JoinGroupRequest, lambda _: None)
