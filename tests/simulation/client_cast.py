@@ -6,7 +6,8 @@ Whatever they await they may stop awaiting at any moment: nothing may be lost or
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import re
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -45,21 +46,27 @@ GIVES_UP = 0.15  # of the awaits
 SESSION_MS, BEAT_MS, POLL_MS = 6_000, 1_500, 12_000
 
 
-async def impatient(random: Random, work: Awaitable[T]) -> T | None:
-    """What `work` gives; None when it was given up."""
-    task = asyncio.ensure_future(work)
+async def impatient(
+    random: Random, work: Coroutine[Any, Any, T], late: Callable[[T], None] = lambda _: None
+) -> T | None:
+    """What `work` gives; None when it was given up. `late` is told what it gave after all, when we are cancelled."""
     if random.random() >= GIVES_UP:
-        return await task
-    for _ in range(random.randrange(4)):
-        await asyncio.sleep(random.choice((0, 0, 0.001, 0.01, 0.3)))
-    task.cancel()
+        return await work
+    task = asyncio.ensure_future(work)
     try:
+        for _ in range(random.randrange(4)):
+            await asyncio.sleep(random.choice((0, 0, 0.001, 0.01, 0.3)))
+        task.cancel()
         return await task
     except asyncio.CancelledError:
         me = asyncio.current_task()
-        if me is not None and me.cancelling():
-            raise
-        return None
+        if me is None or not me.cancelling():
+            return None
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and task.exception() is None:
+            late(task.result())
+        raise
 
 
 class Writer:
@@ -102,17 +109,18 @@ class Writer:
 
     async def _write_some(self, producer: Producer) -> None:
         for _ in range(self.random.choice((1, 3, 20))):
-            partition = self.random.choice(self.world.partitions)
-            await self._write(producer, partition)
+            await self._write(producer, self.random.choice([None, *self.world.partitions]))
         if self.random.random() < 0.2:
             with suppress(DeliveryFailed):
                 await impatient(self.random, producer.flush())
 
-    async def _write(self, producer: Producer, partition: TopicPartition) -> None:
+    async def _write(self, producer: Producer, partition: TopicPartition | None) -> None:
         number = self.written.sent
         self.written.sent += 1
+        key = self.random.choice((None, b"a", b"b"))
+        at = None if partition is None else partition.partition
         try:
-            sent = producer.send(partition.topic, self.written.value(number), partition=partition.partition)
+            sent = producer.send(self.world.topic, self.written.value(number), key, partition=at)
             delivery = await impatient(self.random, sent)
         except (BufferFull, TimedOut):
             self.written.lost[number] = False
@@ -122,7 +130,9 @@ class Writer:
 
         def told(done: Any) -> None:
             try:
-                self.written.acked[number] = partition, done.result().offset
+                where = done.result()
+                assert at in (None, where.partition)
+                self.written.acked[number] = TopicPartition(where.topic, where.partition), where.offset
             except DeliveryFailed as why:
                 self.written.lost[number] = why.maybe_written
 
@@ -140,6 +150,7 @@ class Reader:
         self.next: dict[TopicPartition, int] = {}  # what the user must be handed next
         self.working: list[ConsumerRecord] = []
         self.consumer: Consumer | None = None
+        self.instance: str | None = None
 
     @property
     def config(self) -> ConsumerConfig:
@@ -147,6 +158,7 @@ class Reader:
             bootstrap_servers=self.world.bootstrap,
             client_id=self.name,
             group_id="g",
+            group_instance_id=self.instance,
             auto_offset_reset="earliest",
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=BEAT_MS,
@@ -170,7 +182,8 @@ class Reader:
         except (Unreachable, TimedOut):
             await consumer.close()
             return
-        consumer.subscribe([self.world.topic], on_assigned=self._assigned, on_revoked=self._gone, on_lost=self._gone)
+        topics = self.random.choice(([self.world.topic], re.compile(self.world.topic)))
+        consumer.subscribe(topics, on_assigned=self._assigned, on_revoked=self._gone, on_lost=self._gone)
         ends_at = self.world.loop.time() + self.random.choice((5.0, 20.0, 60.0))
         while self.world.loop.time() < ends_at or self.world.is_over:
             if self.world.is_read:
@@ -179,33 +192,65 @@ class Reader:
         await self._close(consumer)
 
     async def _work(self, consumer: Consumer) -> None:
-        one_by_one = self.random.random() < 0.3
-        if one_by_one:
-            record = await self._asked(consumer.getone(), 1.0)
-            self._handed([] if record is None else [record])
+        how = self.random.random()
+        if how < 0.15:
+            record = await self._asked(consumer.getone(), self._one, 1.0)
+            self._one(record)
+        elif how < 0.3:
+            await self._one_by_one(consumer)
         else:
             most, wait_ms = self.random.choice((None, 1, 7)), self.random.choice((0, 100, 1_000))
-            found = await self._asked(consumer.getmany(most, wait_ms))
-            self._handed([record for records in (found or {}).values() for record in records])
+            self._many(await self._asked(consumer.getmany(most, wait_ms), self._many) or {})
         pauses = (0.0, 0.0, 0.05, 1.0, 5.0) if self.random.random() < 0.98 else (POLL_MS / 1000 + 3,)
         await asyncio.sleep(self.random.choice(pauses) if not self.world.is_over else 0.0)
         if self.random.random() < 0.1:
             await self._commit(consumer)
+        if self.random.random() < 0.1:
+            self._move(consumer)
 
-    async def _asked(self, call: Awaitable[T], seconds: float | None = None) -> T | None:
+    async def _one_by_one(self, consumer: Consumer) -> None:
+        for _ in range(self.random.choice((1, 5))):
+            self._one(await self._asked(consumer.__anext__(), self._one, 1.0))
+
+    def _move(self, consumer: Consumer) -> None:
+        """Go back a little, pause, resume."""
+        mine = sorted(consumer.assignment & self.next.keys())
+        if not mine:
+            return
+        partition = self.random.choice(mine)
+        match self.random.randrange(4):
+            case 0:
+                self.next[partition] = max(0, self.next[partition] - self.random.randrange(5))
+                consumer.seek(partition, self.next[partition])
+            case 1:
+                consumer.pause(partition)
+            case _:
+                consumer.resume()
+        if self.world.is_over:
+            consumer.resume()
+
+    async def _asked(
+        self, call: Coroutine[Any, Any, T], late: Callable[[T], None], seconds: float | None = None
+    ) -> T | None:
         """A poll-like call: whoever calls is done with what it has. A call that gives nothing up gives everything."""
         self._finish()
         try:
             async with asyncio.timeout(seconds):
-                return await impatient(self.random, call)
-        except TimeoutError as late:
-            if isinstance(late, TimedOut):
+                return await impatient(self.random, call, late)
+        except TimeoutError as why:
+            if isinstance(why, TimedOut):
                 raise
             return None
 
     def _finish(self) -> None:
         self.world.ledger.finishes(self.working)
         self.working = []
+
+    def _one(self, record: ConsumerRecord | None) -> None:
+        self._handed([] if record is None else [record])
+
+    def _many(self, found: dict[TopicPartition, list[ConsumerRecord]]) -> None:
+        self._handed([record for records in found.values() for record in records])
 
     def _handed(self, records: list[ConsumerRecord]) -> None:
         self.world.ledger.hands(records)
@@ -233,6 +278,12 @@ class Reader:
         self._finish()
         await impatient(self.random, consumer.close(timeout_ms=self.random.choice((500, 5_000))))
         await consumer.close()
+
+    async def close(self) -> None:
+        """Somebody else closes what was left behind, and with it counts all that was handed out as done."""
+        assert self.consumer is not None
+        self._finish()
+        await self.consumer.close()
 
     # ---- callbacks
 

@@ -45,13 +45,12 @@ class Ledger:
     # ---- consumers
 
     def owns(self, group: GroupMetadata, partitions: frozenset[TopicPartition]) -> None:
-        """A member was assigned these."""
+        """A member was assigned these. A static one keeps what it had when it comes back under another member id."""
         self.rebalances += 1
+        name = group.group_instance_id or group.member_id
         for partition in partitions:
-            owner = self.owners.setdefault((group.generation_id, partition), group.member_id)
-            assert owner == group.member_id, (
-                f"{partition} belongs to {owner} and to {group.member_id} in generation {group.generation_id}"
-            )
+            owner = self.owners.setdefault((group.generation_id, partition), name)
+            assert owner == name, f"{partition} belongs to {owner} and to {name} in generation {group.generation_id}"
 
     def hands(self, records: list[ConsumerRecord]) -> None:
         for record in records:

@@ -30,6 +30,7 @@ from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.presets import PRESETS
 from rota.coordinator.server import listener
+from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
 STORY_S = 60.0
 HEALING_S = 300.0  # in which all has to be read
@@ -84,6 +85,7 @@ class World:
         self.is_over = self.is_read = False
         self.delay_ms = self.random.choice((0, 500, 3_000))
         self.doors: Doors
+        self.address = ""
         self._names = itertools.count(1)
         self._lives: dict[str, asyncio.Task[None]] = {}
         self.failures: list[BaseException] = []
@@ -99,10 +101,11 @@ class World:
 
     async def play(self) -> None:
         async with self._broker() as address, Doors(address) as self.doors:
+            self.address = address
             self.doors.heard = self._heard
             await self._make_topic(address)
             writers = [self.begin(Writer(self, self.name("w"), self._fork()).act) for _ in range(WRITERS)]
-            readers = [asyncio.ensure_future(self._members()) for _ in range(READERS)]
+            readers = [asyncio.ensure_future(self._members(place)) for place in range(READERS)]
             await self._trouble()
             self._heal()
             await self._within(HEALING_S, asyncio.gather(*writers, *readers), self._left)
@@ -149,24 +152,42 @@ class World:
         self._lives[name] = life
         return life
 
-    async def _members(self) -> None:
+    async def _members(self, place: int) -> None:
         """One place in the group: a member after the other."""
         random = self._fork()
+        static = f"static-{place}" if random.random() < 0.2 else None
         while not self.is_read:
             await asyncio.sleep(random.choice((0.0, 1.0, 4.0)))
             name = self.name("m")
             reader = Reader(self, name, self._fork())
+            reader.instance = static
             self.say(f"{name} comes")
             life = self.begin(reader.act, name)
-            dies = not self.is_over and random.random() < 0.5
-            if dies:
+            end = random.random()
+            if end < 0.6 and not self.is_over:
                 await asyncio.wait({life}, timeout=random.choice((0.5, 5.0, 15.0)))
-                if not life.done():
+                if not life.done() and end < 0.4:
                     await self._crash(name, life, random.random() < 0.5)
                     continue
-            await life
+                if not life.done():
+                    await self._forget(name, life, reader, random.choice((0.0, 5.0, 20.0)))
+                else:
+                    await life
+            else:
+                await life
             self._check_nothing_left(name)
             self.say(f"{name} has gone")
+
+    async def _forget(self, name: str, life: asyncio.Task[None], reader: Reader, seconds: float) -> None:
+        """The user's task is cancelled wherever it is, and nobody closes the consumer for a while."""
+        self.say(f"{name} is forgotten for {seconds} s")
+        life.cancel()
+        await asyncio.wait({life})
+        self._lives.pop(name)
+        await asyncio.sleep(seconds)
+        if reader.consumer is not None:
+            await self.begin(reader.close, name)
+        self._lives.pop(name, None)
 
     async def _crash(self, name: str, life: asyncio.Task[None], is_silent: bool) -> None:
         """The process is gone, or its machine: nobody says goodbye."""
@@ -200,6 +221,7 @@ class World:
             self._refuse,
             self._lose_answer,
             self._slow,
+            self._grow,
         ]
         often = self.random.choice((0.3, 1.0, 5.0))
         while self.loop.time() < STORY_S:
@@ -260,6 +282,18 @@ class World:
             fault(api)
         else:
             fault(api, after=self.random.random() < 0.7)
+
+    async def _grow(self) -> None:
+        """The topic gets another partition."""
+        if len(self.partitions) < PARTITIONS + 2 and self.random.random() < 0.3:
+            count = len(self.partitions) + 1
+            self.say(f"{count} partitions")
+            line = await Line.open(self.address)
+            wanted = CreatePartitionsTopic(name=self.topic, count=count)
+            answer = await line.ask(CreatePartitionsRequest(topics=(wanted,), timeout_ms=1_000), 1)
+            await line.close()
+            assert not answer.results[0].error_code
+            self.partitions.append(TopicPartition(self.topic, count - 1))
 
     async def _slow(self) -> None:
         self.loop.network.delay_s = self.random.choice((0.0005, 0.002, 0.05, 0.3))
