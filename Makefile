@@ -6,7 +6,7 @@ SEED ?= 1
 
 .PHONY: demo test lint types interop bench sim docs clean
 
-$(VENV)/.ready: pyproject.toml setup.py constraints.txt protocol/records/fast.py protocol/records/consumed.py
+$(VENV)/.ready: pyproject.toml setup.py constraints.txt protocol/records/fast.py protocol/records/consumed.py protocol/records/columns.py
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,spark]'
 	@touch $@

@@ -13,7 +13,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-COMPILED = ["src/rota/protocol/records/fast.py", "src/rota/protocol/records/consumed.py"]
+COMPILED = [f"src/rota/protocol/records/{name}.py" for name in ("fast", "consumed", "columns")]
 LIBRARY = "rota.protocol.records.compiled"  # and __mypyc, which holds them all; each has a door of its own name
 WISH = os.environ.get("ROTA_COMPILE", "")
 

@@ -13,8 +13,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 RECORDS = Path("src/rota/protocol/records")
-COMPILED = ("fast.py", "consumed.py")
+COMPILED = ("fast.py", "consumed.py", "columns.py")
 SAYS = "from rota.protocol.records import COMPILED; print(COMPILED)"
+WITHOUT_LIBRT = """
+import sys
+from rota.protocol.records import fast, consumed
+assert "librt" not in sys.modules
+sys.modules["librt"] = sys.modules["librt.strings"] = None
+try:
+    from rota.protocol.records import columns
+except ImportError as wrong:
+    print(wrong)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +50,13 @@ def compiled(tree: Path) -> list[Path]:
     return sorted((tree / RECORDS).glob("*.so"))
 
 
-def is_compiled(tree: Path) -> bool:
+def said(tree: Path, program: str) -> str:
     environment = os.environ | {"PYTHONPATH": str(tree / "src")}
-    return subprocess.check_output([sys.executable, "-c", SAYS], cwd=tree, env=environment, text=True) == "True\n"
+    return subprocess.check_output([sys.executable, "-c", program], cwd=tree, env=environment, text=True)
+
+
+def is_compiled(tree: Path) -> bool:
+    return said(tree, SAYS) == "True\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the paths of a compiler are those of Linux and macOS")
@@ -54,6 +68,7 @@ def test_one_source_with_and_without_a_compiler(tree: Path) -> None:
         assert is_compiled(tree)
         source = sha256(b"".join((tree / RECORDS / name).read_bytes() for name in COMPILED)).hexdigest().encode()
         assert [source in library.read_bytes() for library in compiled(tree)].count(True) == 1
+        assert "librt" in said(tree, WITHOUT_LIBRT), "columns alone need librt, and say so"
 
     done = build(tree, ROTA_COMPILE="0")
     assert done.returncode == 0, done.stderr
