@@ -38,6 +38,13 @@ async def doors(bootstrap: str) -> AsyncIterator[Doors]:
         yield doors
 
 
+@pytest.fixture
+async def near(rota: str) -> AsyncIterator[Doors]:
+    """For what the doors say by themselves: it needs no second broker."""
+    async with Doors(rota) as doors:
+        yield doors
+
+
 @asynccontextmanager
 async def started(doors: Doors, **more: Any) -> AsyncIterator[Cluster]:
     cluster = Cluster(ClientConfig(bootstrap_servers=doors.bootstrap, **QUICK | more))
@@ -221,12 +228,12 @@ AGAIN_OF_A_LEADER = (5, 6, 7, 9, 74, 75, 78)
 
 
 @pytest.mark.parametrize("code", [*AGAIN_OF_A_GROUP, 7], ids=str)
-async def test_commits_see_nothing_of_what_passes(doors: Doors, topic: str, group: str, code: int) -> None:
-    async with started(doors) as cluster:
+async def test_commits_see_nothing_of_what_passes(near: Doors, topic: str, group: str, code: int) -> None:
+    async with started(near) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
-        faults = [doors.refuse(OFFSET_COMMIT, code), doors.refuse(OFFSET_FETCH, 14 if code == 7 else code)]
-        faults.append(doors.refuse(FIND_COORDINATOR, 15))
+        faults = [near.refuse(OFFSET_COMMIT, code), near.refuse(OFFSET_FETCH, 14 if code == 7 else code)]
+        faults.append(near.refuse(FIND_COORDINATOR, 15))
         await commit(cluster, GroupMetadata(group), {partition: HERE})
         assert await committed(cluster, GroupMetadata(group), [partition]) == {partition: HERE}
         assert [fault.hits for fault in faults] == [1, 1, 1]
@@ -247,22 +254,22 @@ async def test_unstable_offsets_are_asked_for_again(doors: Doors, topic: str, gr
     [(22, CommitFailed), (25, CommitFailed), (12, BrokerError), (28, BrokerError), (30, BrokerError)],
 )
 async def test_commits_that_cannot_succeed_say_so(
-    doors: Doors, topic: str, group: str, code: int, raised: type[Exception]
+    near: Doors, topic: str, group: str, code: int, raised: type[Exception]
 ) -> None:
-    async with started(doors) as cluster:
+    async with started(near) as cluster:
         await made(cluster, topic)
-        refused = doors.refuse(OFFSET_COMMIT, code)
+        refused = near.refuse(OFFSET_COMMIT, code)
         with pytest.raises(raised):
             await commit(cluster, GroupMetadata(group, 1, "m"), {TopicPartition(topic, 0): HERE})
         assert refused.hits == 1
-        assert doors.asked(OFFSET_COMMIT) == 1
+        assert near.asked(OFFSET_COMMIT) == 1
 
 
 @pytest.mark.parametrize("code", AGAIN_OF_A_LEADER, ids=str)
-async def test_offsets_by_time_see_nothing_of_what_passes(doors: Doors, topic: str, code: int) -> None:
-    async with started(doors) as cluster:
+async def test_offsets_by_time_see_nothing_of_what_passes(near: Doors, topic: str, code: int) -> None:
+    async with started(near) as cluster:
         await made(cluster, topic)
-        refused = doors.refuse(LIST_OFFSETS, code)
+        refused = near.refuse(LIST_OFFSETS, code)
         found = await list_offsets(cluster, {TopicPartition(topic, at): LATEST for at in range(PARTITIONS)})
         assert [one.offset for one in found.values() if one] == [0] * PARTITIONS
         assert refused.hits == 1

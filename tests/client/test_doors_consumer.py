@@ -38,13 +38,29 @@ QUICK: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def full(bootstrap: str) -> str:
+def filled(bootstrap: str) -> str:
     """A topic of three partitions with EACH records, the value being the offset."""
     name = create_topic(bootstrap, PARTITIONS)
     values = [str(at // PARTITIONS).encode() for at in range(EACH * PARTITIONS)]
     produce(bootstrap, name, values, **{"batch.num.messages": 1})
     return name
+
+
+@pytest.fixture(scope="module")
+def full(bootstrap: str) -> str:
+    return filled(bootstrap)
+
+
+@pytest.fixture(scope="module")
+def near_full(rota: str) -> str:
+    return filled(rota)
+
+
+@pytest.fixture
+async def near(rota: str) -> AsyncIterator[Doors]:
+    """For what the doors say by themselves: it needs no second broker."""
+    async with Doors(rota) as doors:
+        yield doors
 
 
 @pytest.fixture
@@ -151,9 +167,9 @@ AGAIN = {
 
 
 @pytest.mark.parametrize(("api", "code"), [(api, code) for api, codes in AGAIN.items() for code in codes])
-async def test_a_code_that_passes_is_not_seen(doors: Doors, full: str, group: str, api: int, code: int) -> None:
-    refused = doors.refuse(api, code, times=1)
-    async with member(doors, full, group) as its:
+async def test_a_code_that_passes_is_not_seen(near: Doors, near_full: str, group: str, api: int, code: int) -> None:
+    refused = near.refuse(api, code, times=1)
+    async with member(near, near_full, group) as its:
         await its.until(at_once=20)
         async with asyncio.timeout(20):
             while not refused.hits:
@@ -166,9 +182,11 @@ async def test_a_code_that_passes_is_not_seen(doors: Doors, full: str, group: st
 
 @pytest.mark.parametrize("api", [JOIN, SYNC, HEARTBEAT, OFFSET_FETCH, FIND_COORDINATOR, LIST_OFFSETS, OFFSET_COMMIT])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_a_connection_that_breaks_is_not_seen(doors: Doors, full: str, group: str, api: int, after: bool) -> None:
-    broken = doors.close(api, after=after)
-    async with member(doors, full, group) as its:
+async def test_a_connection_that_breaks_is_not_seen(
+    near: Doors, near_full: str, group: str, api: int, after: bool
+) -> None:
+    broken = near.close(api, after=after)
+    async with member(near, near_full, group) as its:
         await its.until(at_once=20)
         async with asyncio.timeout(20):
             while not broken.hits:
@@ -213,9 +231,11 @@ FATAL: dict[tuple[int, int], type[KafkaError]] = {
 
 
 @pytest.mark.parametrize(("api", "code"), FATAL)
-async def test_a_code_that_does_not_pass_is_raised(doors: Doors, full: str, group: str, api: int, code: int) -> None:
-    async with member(doors, full, group) as its:
-        doors.refuse(api, code, times=1)
+async def test_a_code_that_does_not_pass_is_raised(
+    near: Doors, near_full: str, group: str, api: int, code: int
+) -> None:
+    async with member(near, near_full, group) as its:
+        near.refuse(api, code, times=1)
         with pytest.raises(FATAL[api, code]):
             await its.on()
 
@@ -234,11 +254,11 @@ async def test_a_fenced_member_is_told_so_for_good(doors: Doors, full: str, grou
     ("code", "raised"), [(22, CommitFailed), (25, CommitFailed), (27, RebalanceInProgress), (82, FencedInstance)]
 )
 async def test_a_commit_that_comes_too_late_is_told(
-    doors: Doors, full: str, group: str, code: int, raised: type[KafkaError]
+    near: Doors, near_full: str, group: str, code: int, raised: type[KafkaError]
 ) -> None:
-    async with member(doors, full, group, enable_auto_commit=False) as its:
+    async with member(near, near_full, group, enable_auto_commit=False) as its:
         await its.until(2, at_once=1)
-        doors.refuse(OFFSET_COMMIT, code)
+        near.refuse(OFFSET_COMMIT, code)
         with pytest.raises(raised):
             await its.consumer.commit()
 

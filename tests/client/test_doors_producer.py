@@ -42,6 +42,18 @@ def shared(bootstrap: str) -> str:
     return create_topic(bootstrap, PARTITIONS)
 
 
+@pytest.fixture(scope="module")
+def near_shared(rota: str) -> str:
+    return create_topic(rota, PARTITIONS)
+
+
+@pytest.fixture
+async def near(rota: str) -> AsyncIterator[Doors]:
+    """For what the doors say by themselves: it needs no second broker."""
+    async with Doors(rota) as doors:
+        yield doors
+
+
 @pytest.fixture
 async def doors(bootstrap: str) -> AsyncIterator[Doors]:
     async with Doors(bootstrap) as doors:
@@ -176,11 +188,11 @@ PASSING = (2, 3, 5, 6, 7, 9, 19, 20, 56, 74, 100)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("code", PASSING, ids=str)
 async def test_a_code_that_passes_is_not_seen(
-    doors: Doors, bootstrap: str, shared: str, mark: str, code: int, after: bool
+    near: Doors, rota: str, near_shared: str, mark: str, code: int, after: bool
 ) -> None:
-    async with writing(doors, bootstrap, shared, mark) as its:
+    async with writing(near, rota, near_shared, mark) as its:
         await its.write(10)
-        refused = doors.refuse(PRODUCE, code, times=2, after=after)
+        refused = near.refuse(PRODUCE, code, times=2, after=after)
         await its.write()
         await its.check()
         assert refused.hits == 2
@@ -188,13 +200,13 @@ async def test_a_code_that_passes_is_not_seen(
 
 @pytest.mark.parametrize("code", [10, 17, 29, 38, 45, 87], ids=str)
 async def test_a_code_that_does_not_pass_fails_the_batch_and_no_other(
-    doors: Doors, bootstrap: str, shared: str, mark: str, code: int
+    near: Doors, rota: str, near_shared: str, mark: str, code: int
 ) -> None:
-    async with writing(doors, bootstrap, shared, mark) as its:
+    async with writing(near, rota, near_shared, mark) as its:
         await its.write(9)
         await its.producer.flush()
-        doors.refuse(PRODUCE, code, times=1 if code != 10 else None)
-        failed = await its.producer.send(shared, b"refused", partition=0)
+        near.refuse(PRODUCE, code, times=1 if code != 10 else None)
+        failed = await its.producer.send(near_shared, b"refused", partition=0)
         if code == 45:  # of a producer whose sequence the broker has: numbered anew, sent again
             await failed
         else:
@@ -202,7 +214,7 @@ async def test_a_code_that_does_not_pass_fails_the_batch_and_no_other(
                 await failed
             assert getattr(caught.value.cause, "code", None) == code
             assert not caught.value.maybe_written
-        for fault in doors.faults:
+        for fault in near.faults:
             fault.end()
         await its.write()
         await its.check()
@@ -210,11 +222,11 @@ async def test_a_code_that_does_not_pass_fails_the_batch_and_no_other(
 
 @pytest.mark.parametrize("code", [14, 15, 51], ids=str)
 async def test_an_identity_that_is_not_given_at_once_is_asked_for_again(
-    doors: Doors, bootstrap: str, shared: str, mark: str, code: int
+    near: Doors, rota: str, near_shared: str, mark: str, code: int
 ) -> None:
-    refused = doors.refuse(INIT_PRODUCER_ID, code, times=2)
-    lost = doors.close(INIT_PRODUCER_ID, after=True)
-    async with writing(doors, bootstrap, shared, mark) as its:
+    refused = near.refuse(INIT_PRODUCER_ID, code, times=2)
+    lost = near.close(INIT_PRODUCER_ID, after=True)
+    async with writing(near, rota, near_shared, mark) as its:
         await its.write()
         await its.check()
     assert (refused.hits, lost.hits) == (2, 1)
