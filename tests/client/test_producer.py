@@ -201,11 +201,13 @@ async def test_a_small_buffer_only_slows_down(bootstrap: str) -> None:
 
 async def test_a_full_buffer_is_told(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
-    async with Doors(bootstrap, nodes=1) as doors, producing(doors.bootstrap, buffer_memory=300) as producer:
+    async with (
+        Doors(bootstrap, nodes=1) as doors,
+        producing(doors.bootstrap, buffer_memory=300, max_block_ms=500) as producer,
+    ):
         await producer.send_and_wait(topic, b"1")
         held = doors.hold(PRODUCE)
         await producer.send(topic, b"x" * 200)
-        producer._config = ProducerConfig(bootstrap_servers=doors.bootstrap, max_block_ms=50)
         with pytest.raises(BufferFull, match="max_block_ms"):
             await producer.send(topic, b"x" * 200)
         held.release()
