@@ -102,5 +102,11 @@ async def deadline() -> Deadline:
 
 @pytest.fixture
 async def soon() -> Deadline:
-    """For what is to fail."""
+    """For what is to fail, whatever else the machine does."""
     return Deadline(150, 100)
+
+
+@pytest.fixture
+async def later() -> Deadline:
+    """For what fails in part: time enough for the other part."""
+    return Deadline(1_000, 800)

@@ -61,12 +61,12 @@ async def test_every_broker_lists_its_groups(pair: Pair, cluster: Cluster, deadl
 
 
 async def test_a_broker_that_is_silent_is_told_beside_the_groups_of_the_others(
-    pair: Pair, cluster: Cluster, soon: Deadline
+    pair: Pair, cluster: Cluster, later: Deadline
 ) -> None:
     lists(pair.one, "a")
     pair.two.on(ListGroupsRequest, lambda _: None)
     with pytest.raises(AdminFailed) as failed:
-        await list_groups(cluster, soon, states=(), types=())
+        await list_groups(cluster, later, states=(), types=())
     assert list(failed.value.done[0]) == ["a"]
     assert isinstance(failed.value.failed[1], TimedOut)
 

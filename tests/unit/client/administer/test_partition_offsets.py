@@ -64,11 +64,11 @@ async def test_what_is_not_there_fails_alone_and_at_once(pair: Pair, cluster: Cl
     assert {type(error) for error in failed.value.failed.values()} == {UnknownTopic}
 
 
-async def test_a_partition_without_a_leader_harms_no_other(pair: Pair, cluster: Cluster, soon: Deadline) -> None:
+async def test_a_partition_without_a_leader_harms_no_other(pair: Pair, cluster: Cluster, later: Deadline) -> None:
     pair.topics = {"a": [0, -1]}
     lists(pair)
-    assert await bounds(cluster, [FIRST, SECOND, NOWHERE], soon) == {FIRST: (10, 20)}
+    assert await bounds(cluster, [FIRST, SECOND, NOWHERE], later) == {FIRST: (10, 20)}
     with pytest.raises(AdminFailed) as failed:
-        await list_offsets(cluster, {FIRST: LATEST, SECOND: LATEST}, soon, isolation_level="read_uncommitted")
+        await list_offsets(cluster, {FIRST: LATEST, SECOND: LATEST}, later, isolation_level="read_uncommitted")
     assert list(failed.value.done) == [FIRST]
     assert isinstance(failed.value.failed[SECOND], TimedOut)

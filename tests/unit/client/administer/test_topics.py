@@ -82,7 +82,9 @@ async def test_some_topics_fail_and_the_others_are_told(pair: Pair, cluster: Clu
     assert failed.value.done["a"].partitions == 2
 
 
-async def test_a_topic_that_nobody_shows_in_time_is_told_so(pair: Pair, cluster: Cluster, soon: Deadline) -> None:
+async def test_a_topic_that_nobody_shows_in_time_is_told_so(
+    pair: Pair, cluster: Cluster, soon: Deadline, deadline: Deadline
+) -> None:
     creates(pair)
     pair.one.on(
         CreateTopicsRequest,
@@ -90,7 +92,7 @@ async def test_a_topic_that_nobody_shows_in_time_is_told_so(pair: Pair, cluster:
     )
     with pytest.raises(TimedOut, match="a is done, but no broker showed it"):
         await create_topics(cluster, [NewTopic("a")], soon, validate_only=False, wait=True)
-    done = await create_topics(cluster, [NewTopic("a")], soon, validate_only=False, wait=False)
+    done = await create_topics(cluster, [NewTopic("a")], deadline, validate_only=False, wait=False)
     assert done["a"].partitions == 2
 
 
