@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -49,12 +48,10 @@ async def bounds(
     wanted = Outcomes[TopicPartition, None]("listing offsets", 2, partitions, lambda key: Place(*key))
     led = await leaders_of(cluster, wanted, deadline) if wanted.open() else {}
     asked = tuple(key for key in wanted.open() if key in led)
-    starts, ends = await asyncio.gather(
-        *(
-            logs.list_offsets(cluster, dict.fromkeys(asked, at), timeout_ms=deadline.left_ms)
-            for at in (EARLIEST, LATEST)
-        )
-    )
+    starts, ends = [
+        await logs.list_offsets(cluster, dict.fromkeys(asked, at), timeout_ms=deadline.left_ms)
+        for at in (EARLIEST, LATEST)
+    ]
     return {key: (_offset(starts[key]), _offset(ends[key])) for key in asked}
 
 
