@@ -197,6 +197,7 @@ class World:
                 link.hush()
             else:
                 link.cut()
+        self.loop.dead.add(name)
         for task in self.loop.tasks_of(name):
             task.cancel()
         while left := self.loop.tasks_of(name):

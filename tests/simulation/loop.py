@@ -59,6 +59,7 @@ class SimLoop(base_events.BaseEventLoop):
         self.now, self.turns, self.random = 0.0, 0, random.Random(seed)
         self.network = Network(self)
         self.failures: list[dict[str, Any]] = []
+        self.dead: set[str] = set()  # who begins nothing any more
         self._owners: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
         self._selector = _Jump(self)
         self._clock_resolution = 1e-9
@@ -109,7 +110,9 @@ class SimLoop(base_events.BaseEventLoop):
 
     def create_task(self, coro: Any, *, name: Any = None, context: Any = None) -> Any:
         task = super().create_task(coro, name=name, context=context)
-        self._owners[task] = WHO.get() if context is None else context.get(WHO, "")
+        self._owners[task] = who = WHO.get() if context is None else context.get(WHO, "")
+        if who in self.dead:
+            task.cancel()  # before its first step
         return task
 
     def tasks_of(self, who: str) -> list[asyncio.Task[Any]]:
