@@ -9,7 +9,7 @@ import pytest
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 SEEDS = 40
 CLIENT_SEEDS_FILE = Path(__file__).with_name("client_seeds.txt")
-CLIENT_SEEDS = 12  # of worlds with real clients, which take longer
+CLIENT_SEEDS = 8  # of worlds with real clients, which take longer
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
