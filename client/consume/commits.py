@@ -95,6 +95,7 @@ class Commits:
         failure: KafkaError | None = None
         try:
             await self.commit(group, offsets, timeout_ms)
+            self.landed = offsets
         except KafkaError as error:
             failure = error
             self._tell(group, offsets, error)

@@ -20,7 +20,7 @@ from rota.client.consume.commits import Commits, now_ms
 from rota.client.consume.handed import Committable
 from rota.client.consume.offsets import commit_failed, committed
 from rota.client.consume.reading import Reading, Several
-from rota.client.errors import ConfigError, IllegalUse
+from rota.client.errors import ConfigError, IllegalUse, RebalanceInProgress
 from rota.client.group.member import Member
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -30,6 +30,8 @@ _STALE: Final[dict[int, int]] = {  # what newer brokers say, in the words that a
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
 }
+
+JOINING: Final = ("DISCOVERING", "JOINING", "SYNCING")
 
 
 class Committing(Reading):
@@ -84,13 +86,20 @@ class Committing(Reading):
         self._started()
         group = self.group
         several = self._committable() if offsets is None else _committable(offsets)
-        if several and not self._may_commit:
+        if several and self._topics is not None and group.generation_id < 0:
             raise commit_failed(group, several, f"it has not joined or was thrown out; state {self.state}")
+        if several and not self._may_commit:
+            raise RebalanceInProgress(
+                f"offsets of group {group.group_id} for {', '.join(map(str, sorted(several)))} were not committed: the "
+                f"member is joining (state {self.state}). Poll until it has joined, then commit again"
+            )
         return group, several
 
     @property
     def _may_commit(self) -> bool:
-        return self._topics is None or self.group.generation_id >= 0
+        """Once JoinGroup is on its way the coordinator may have gone on to a generation that we do not know yet, and
+        would take a commit of the old one for that of somebody who was thrown out."""
+        return self._topics is None or (self.group.generation_id >= 0 and self.state not in JOINING)
 
     def _commit_if_due(self, entering: bool) -> None:
         """In a poll-like call; while it waits, only what has not landed yet."""
@@ -109,7 +118,13 @@ class Committing(Reading):
         return min(self._config.default_api_timeout_ms, self._config.session_timeout_ms)
 
     async def _commit_before_rejoin(self) -> None:
+        await self._commits.settle(self._rejoin_ms)
         await self._commit_now(self._rejoin_ms)
+
+    async def _commit_before_revoking(self) -> None:
+        """A cooperative member has read on since it began to join."""
+        if self._committable() != self._commits.landed:
+            await self._commit_now(self._rejoin_ms)
 
     async def _settle_commits(self) -> None:
         await self._commits.settle(self._rejoin_ms)

@@ -30,7 +30,7 @@ from rota.client.consume.committing import Committing
 from rota.client.consume.handed import Batch, Committable, these
 from rota.client.consume.listener import Callback, Listener
 from rota.client.consume.reading import Several
-from rota.client.consume.rebalancing import Rebalancing
+from rota.client.consume.rebalancing import Committer, Rebalancing
 from rota.client.errors import ConfigError, IllegalUse, KafkaError
 from rota.client.group.assignors import resolve
 from rota.client.group.member import Member
@@ -55,9 +55,8 @@ class Consumer(Committing):
     def __init__(self, config: ConsumerConfig) -> None:
         super().__init__(config)
         resolve(config.partition_assignment_strategy)  # what is wrong with it is told at once
-        self._hooks = Rebalancing(
-            self._positions, self._handed, self._commit_before_rejoin, self._settle_commits, self._notice
-        )
+        committer = Committer(self._commit_before_rejoin, self._commit_before_revoking, self._settle_commits)
+        self._hooks = Rebalancing(self._positions, self._handed, committer, self._notice)
         self._assigned_by_hand = False
         self._poller: asyncio.Task[Any] | None = None  # who is in a poll-like call
         self._patience: asyncio.Timeout | None = None  # that call's

@@ -20,6 +20,7 @@ from rota.client.errors import (
     FencedInstance,
     IllegalUse,
     NoOffset,
+    RebalanceInProgress,
 )
 from rota.client.types import ConsumerRecord, GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -399,6 +400,34 @@ async def test_a_commit_after_the_membership_is_over_says_so(bootstrap: str, mak
             await consumer.commit()
         assert raised.value.partitions == (partition,)
         assert len(await read(consumer, 10)) == 10  # joined again, from the committed offset
+
+
+async def test_a_cooperative_member_reads_on_while_it_joins_and_commits_when_it_has(bootstrap: str, make: Made) -> None:
+    topic = create_topic(bootstrap, 2)
+    settings = {"partition_assignment_strategy": ("cooperative-sticky",), "auto_commit_interval_ms": 0}
+    async with make(**settings) as one, make(**settings) as idle, make(**settings) as late:
+        one.subscribe([topic])
+        idle.subscribe([topic])
+        await polled(lambda: len(one.assignment) == len(idle.assignment) == 1, one, idle)
+        await polled(lambda: one.state == idle.state == "STABLE", one, idle)
+        late.subscribe([topic])
+        await polled(lambda: one.state == "JOINING", one, late)  # the coordinator waits for the idle one
+        [partition] = one.assignment
+        produce_to(bootstrap, topic, partition.partition, TEN)
+        assert values(await read(one, 10)) == TEN
+        with pytest.raises(RebalanceInProgress, match="Poll"):
+            await one.commit()
+        await polled(lambda: one.state == idle.state == late.state == "STABLE", one, idle, late)
+        await polled(lambda: len(one.assignment | idle.assignment | late.assignment) == 2, one, idle, late)
+        async with asyncio.timeout(PATIENCE_S):
+            while await committed_offset(one, partition) != 10:
+                await asyncio.gather(*(each.getmany(timeout_ms=20) for each in (one, idle, late)))
+
+
+async def polled(look: Callable[[], bool], *consumers: Consumer) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not look():
+            await asyncio.gather(*(each.getmany(timeout_ms=20) for each in consumers))
 
 
 async def test_the_older_of_two_with_one_instance_id_is_fenced(bootstrap: str, make: Made) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from rota.client.consume.handed import Handed
 from rota.client.consume.listener import Listener, Partitions
 from rota.client.consume.positions import Positions
-from rota.client.consume.rebalancing import Rebalancing
+from rota.client.consume.rebalancing import Committer, Rebalancing
 from rota.client.types import ConsumerRecord, TopicPartition
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -22,19 +23,15 @@ class Consumer:
         self.said: list[str] = []
         self.positions = Positions()
         self.handed = Handed(self.positions)
-        self.hooks = Rebalancing(
-            self.positions, self.handed, self.commit, self.settle, lambda: self.said.append("changed")
-        )
+        committer = Committer(*(partial(self.does, what) for what in ("commit", "commit again", "settle")))
+        self.hooks = Rebalancing(self.positions, self.handed, committer, lambda: self.said.append("changed"))
         self.positions.assign([FIRST, SECOND])
         self.positions.seek(FIRST, 5)
         self.positions.seek(SECOND, 5)
         self.handed.put({one: [ConsumerRecord(*one, 4, -1, 0, None, None)] for one in (FIRST, SECOND)})
 
-    async def commit(self) -> None:
-        self.said.append("commit")
-
-    async def settle(self) -> None:
-        self.said.append("settle")
+    async def does(self, what: str) -> None:
+        self.said.append(what)
 
 
 @pytest.fixture
@@ -68,7 +65,7 @@ async def test_revoked_partitions_are_there_during_the_callback_and_gone_after_i
     assert consumer.positions.assigned == {SECOND}
     assert [one.partition for one in consumer.handed.left] == [1]
     assert consumer.hooks.task is None
-    assert consumer.said == (["changed"] if fails else ["settle", "changed"])
+    assert consumer.said == ["commit again", *([] if fails else ["settle"]), "changed"]
 
 
 async def test_of_what_is_lost_no_record_waits_when_the_user_hears_of_it(consumer: Consumer) -> None:
