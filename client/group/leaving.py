@@ -67,7 +67,6 @@ def close(m: Membership, reason: str) -> None:
     m.closing = Closing(reason, m.state in (S.DISCOVERING, S.JOINING, S.SYNCING))
     m.drop_exchange()
     m.disarm("poll", "hook", "retry")
-    m.pending, m.pausing = None, False
     m.move(S.LEAVING)
 
 

@@ -78,6 +78,13 @@ def test_who_is_not_a_member_does_not_leave() -> None:
 def test_a_leave_goes_beside_the_joins() -> None:
     script = stable().does(rings("poll"))
     assert (script.asked["leave"].lane, script.asked["sync"].lane) == ("", "group")
+    assert script.request("leave").group_id == "g"
+
+
+def test_a_heartbeat_that_is_on_its_way_is_not_waited_for_when_it_leaves() -> None:
+    script = stable().does(CLOSE, Done(), rings("heartbeat"))
+    _ = script >> Done()
+    script.includes(("drop", "beat"))
 
 
 def test_a_callback_that_takes_too_long_is_the_users_time() -> None:
@@ -196,7 +203,7 @@ def test_out_of_time_no_further_callback_runs() -> None:
 def test_out_of_time_a_leave_that_is_on_its_way_has_a_moment_left() -> None:
     script = stable().does(CLOSE, Done(), Done())
     assert script >> Hurry()
-    script.does(left()).is_in(S.CLOSED, 1)
+    script.is_in(S.LEAVING, 1).does(left()).is_in(S.CLOSED, 1)
 
 
 def test_after_the_end_nothing_happens() -> None:
