@@ -140,6 +140,11 @@ def test_a_coordinator_that_is_found_but_not_there_is_looked_for_more_slowly() -
     assert script >> NotFound(TimedOut("late")) << arm("retry", 4 * BACKOFF_MS)
 
 
+def test_a_heartbeat_that_was_answered_makes_the_next_loss_the_first_one() -> None:
+    script = stable().does(rings("heartbeat"), breaks("beat"), FOUND, beaten(), rings("heartbeat"))
+    assert script >> breaks("beat") << ("forget", 1) << disarm("heartbeat") << ("find",)
+
+
 def test_a_rebalance_that_is_heard_of_after_rediscovery_is_joined() -> None:
     script = stable().does(rings("heartbeat"), breaks("beat"), FOUND, beaten(E.REBALANCE_IN_PROGRESS))
     script.is_in(S.STABLE, 1)
