@@ -49,9 +49,7 @@ class RotaReader(DataSourceReader):
             whole = self._ranges(asked)
         finally:
             asked.close()
-        told = self._options
-        cut = pieces(whole, partitions_min=told.min_partitions, records_max=told.max_records_per_partition)
-        return [Piece(one) for one in cut]
+        return planned(whole, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one piece as Arrow batches."""
@@ -79,14 +77,10 @@ def _from(one: OffsetRange, first: int | None) -> OffsetRange:
     return OffsetRange(one.topic, one.partition, start, one.end)
 
 
-def planned(start: Offsets, end: Offsets, options: ReadOptions) -> list[InputPartition]:
-    """The pieces of a micro-batch."""
-    return [
-        Piece(one)
-        for one in pieces(
-            ranges(start, end), partitions_min=options.min_partitions, records_max=options.max_records_per_partition
-        )
-    ]
+def planned(wanted: Iterable[OffsetRange], options: ReadOptions) -> list[InputPartition]:
+    """The pieces of these ranges, as the options want them cut."""
+    told = options.min_partitions, options.max_records_per_partition
+    return [Piece(one) for one in pieces(wanted, partitions_min=told[0], records_max=told[1])]
 
 
 def unknown_in(start: Offsets, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:

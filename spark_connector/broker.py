@@ -16,6 +16,7 @@ from rota.client.config import ConsumerConfig
 from rota.client.consume.offsets import EARLIEST, LATEST, commit, committed, list_offsets
 from rota.client.errors import UnknownTopic
 from rota.client.net.cluster import Cluster
+from rota.client.net.metadata import Metadata
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.spark_connector.offsets import Offsets
@@ -43,6 +44,24 @@ class Brokers:
     def partitions(self, topics: Topics) -> tuple[TopicPartition, ...]:
         """Every partition that the query reads now. Raises UnknownTopic, TimedOut, Unreachable."""
         return self._run(self._partitions(topics))
+
+    def present(self, topics: Topics) -> tuple[TopicPartition, ...]:
+        """Those that there are: what is not there is left out. Raises TimedOut, Unreachable."""
+        return self._run(self._present(topics))
+
+    def existing(self, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+        """Those of the partitions that there are."""
+        return self.present(Topics(assigned=tuple(sorted(partitions))))
+
+    def require(self, topics: Topics) -> None:
+        """Look at what the last question has told. Raises UnknownTopic for what is named and is not there."""
+        assert self._cluster is not None
+        _require(topics, self._cluster.metadata)
+
+    def ids(self, topics: Iterable[str]) -> dict[str, bytes]:
+        """Of topics that the last question was about; those that have none, and are not there, are left out."""
+        known = self._cluster.metadata if self._cluster is not None else Metadata()
+        return {one: found for one in topics if (found := known.topic_id(one)) is not None}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Where the logs begin."""
@@ -87,28 +106,25 @@ class Brokers:
         return self._cluster
 
     async def _partitions(self, topics: Topics) -> tuple[TopicPartition, ...]:
+        found = await self._present(topics)
+        _require(topics, (await self._asked()).metadata)
+        return found
+
+    async def _present(self, topics: Topics) -> tuple[TopicPartition, ...]:
         cluster = await self._asked()
-        if topics.assigned is not None:
-            return topics.assigned
-        cluster.want(topics.names)
+        cluster.want(
+            None
+            if topics.pattern is not None
+            else {one.topic for one in topics.assigned or ()} | set(topics.names or ())
+        )
         metadata = await cluster.refresh()
-        if topics.names is not None:
-            names: Iterable[str] = topics.names
-        else:
-            pattern = re.compile(topics.pattern or "")
-            names = [one for one, info in metadata.topics.items() if not info.is_internal and pattern.fullmatch(one)]
-        found: list[TopicPartition] = []
-        for name in sorted(names):
-            numbers = metadata.partitions(name)
-            if numbers is None:
-                raise UnknownTopic(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    "looking for partitions",
-                    topic=name,
-                    remedy="Create it first.",
-                )
-            found += [TopicPartition(name, number) for number in numbers]
-        return tuple(found)
+        if topics.assigned is not None:
+            return tuple(one for one in topics.assigned if metadata.info(one) is not None)
+        return tuple(
+            TopicPartition(name, number)
+            for name in sorted(_names(topics, metadata))
+            for number in metadata.partitions(name) or ()
+        )
 
     async def _list(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
         return await list_offsets(await self._asked(), times, isolation_level=self._config.isolation_level)
@@ -121,3 +137,30 @@ class Brokers:
 
     async def _commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         await commit(await self._asked(), GroupMetadata(group), offsets, timeout_ms=COMMIT_MS)
+
+
+def _names(topics: Topics, metadata: Metadata) -> Iterable[str]:
+    if topics.names is not None:
+        return topics.names
+    pattern = re.compile(topics.pattern or "")
+    return [one for one, info in metadata.topics.items() if not info.is_internal and pattern.fullmatch(one)]
+
+
+def _require(topics: Topics, metadata: Metadata) -> None:
+    """Raises UnknownTopic for what is named and is not there."""
+    for one in topics.assigned or ():
+        if metadata.info(one) is None:
+            raise _unknown(one.topic, one.partition)
+    for name in topics.names or ():
+        if metadata.partitions(name) is None:
+            raise _unknown(name)
+
+
+def _unknown(topic: str, partition: int | None = None) -> UnknownTopic:
+    return UnknownTopic(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "looking for partitions",
+        topic=topic,
+        partition=partition,
+        remedy="Create it first.",
+    )

@@ -52,6 +52,17 @@ def starts(options: ReadOptions, partitions: tuple[TopicPartition, ...], asked: 
     return within(_given(edge, partitions, asked), partitions, asked, lossy=not options.fail_on_data_loss)
 
 
+def can_be_found_again(options: ReadOptions) -> bool:
+    """Whether the start will be the same when it is asked for later, but for what a log loses at its beginning: the
+    ends of logs and the offsets of a group move."""
+    edge = options.starting
+    if edge.from_group or edge.everywhere == LATEST:
+        return False
+    if edge.time_ms is not None or edge.times is not None:
+        return not options.latest_when_no_time
+    return edge.offsets is None or LATEST not in edge.offsets.values()
+
+
 def ends(options: ReadOptions, partitions: tuple[TopicPartition, ...], asked: Asked) -> Offsets:
     """Where each partition ends. Raises OptionError, DataLost, KafkaError."""
     edge = options.ending

@@ -55,6 +55,8 @@ FORBIDDEN: Final = {
     "kafka.group.id": "group.id",
 }
 TRIGGER_DELAY_MAX_MS: Final = 900_000
+OFFSET_TRIES: Final = 3  # fetchOffset.numRetries
+OFFSET_PAUSE_MS: Final = 1_000  # fetchOffset.retryIntervalMs
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DELAY: Final = re.compile(r"\s*(\d+)\s*([a-z]*)\s*")
 
@@ -98,6 +100,8 @@ class ReadOptions:
     offsets_per_trigger_max: int | None = None
     offsets_per_trigger_min: int | None = None
     trigger_delay_max_ms: int = TRIGGER_DELAY_MAX_MS
+    offset_tries: int = OFFSET_TRIES  # before data that seems to be lost is called lost
+    offset_pause_ms: int = OFFSET_PAUSE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +198,7 @@ def _reading(given: _Given, start: str, *, streaming: bool) -> ReadOptions:
     if least is not None and most is not None and least > most:
         raise OptionError("minOffsetsPerTrigger", least, f"at most maxOffsetsPerTrigger, {most}")
     delay = given.text("maxTriggerDelay")
+    tries, pause = given.number("fetchOffset.numRetries", 0), given.number("fetchOffset.retryIntervalMs", 0)
     return ReadOptions(
         topics=_topics(given),
         client=client,
@@ -208,6 +213,8 @@ def _reading(given: _Given, start: str, *, streaming: bool) -> ReadOptions:
         offsets_per_trigger_max=most,
         offsets_per_trigger_min=least,
         trigger_delay_max_ms=TRIGGER_DELAY_MAX_MS if delay is None else milliseconds("maxTriggerDelay", delay),
+        offset_tries=OFFSET_TRIES if tries is None else tries,
+        offset_pause_ms=OFFSET_PAUSE_MS if pause is None else pause,
     )
 
 

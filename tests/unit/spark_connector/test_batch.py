@@ -74,10 +74,12 @@ def test_a_hundred_partitions(bootstrap: str, base: dict[str, str], write: Write
     assert plan(RotaReader(batch_options({**base, "subscribe": topic}))) == [(7, 0, 2), (99, 0, 1)]
 
 
-def test_the_pieces_of_a_micro_batch(base: dict[str, str]) -> None:
-    here, new = TopicPartition("t", 0), TopicPartition("t", 1)
+def test_ranges_are_cut_into_pieces_as_told(base: dict[str, str]) -> None:
     options = batch_options({**base, "subscribe": "t", "maxRecordsPerPartition": "6"})
-    pieces = planned({here: 2}, {here: 12, new: 5}, options)
-    assert all(isinstance(one, Piece) for one in pieces)
-    assert [one.piece for one in pieces] == [OffsetRange("t", 0, 2, 7), OffsetRange("t", 0, 7, 12)]
+    pieces = planned([OffsetRange("t", 0, 2, 12), OffsetRange("t", 1, 0, 5)], options)
+    assert [one.piece[1:] for one in pieces if isinstance(one, Piece)] == [(0, 2, 7), (0, 7, 12), (1, 0, 5)]
+
+
+def test_partitions_that_appeared_are_those_without_a_start() -> None:
+    here, new = TopicPartition("t", 0), TopicPartition("t", 1)
     assert unknown_in({here: 2}, (here, new)) == (new,)

@@ -36,6 +36,20 @@ def test_a_topic_that_is_not_there_is_named(asked: Brokers) -> None:
     with pytest.raises(UnknownTopic, match=r"nowhere.*Create it first"):
         asked.partitions(Topics(names=("nowhere",)))
 
+    with pytest.raises(UnknownTopic, match=r"nowhere-3|nowhere.*3"):
+        asked.partitions(Topics(assigned=(TopicPartition("nowhere", 3),)))
+
+
+def test_what_is_there_can_be_asked_for_alone(asked: Brokers, topic: str) -> None:
+    there, not_there = TopicPartition(topic, 1), (TopicPartition(topic, 7), TopicPartition("nowhere", 0))
+    assert asked.ids([topic]) == {}
+    assert asked.existing((there, *not_there)) == (there,)
+    assert asked.present(Topics(names=("nowhere", topic))) == (TopicPartition(topic, 0), there)
+    assert list(asked.ids([topic, "nowhere"])) == [topic]
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        asked.require(Topics(names=("nowhere", topic)))
+    asked.require(Topics(names=(topic,)))
+
 
 def test_offsets_times_and_the_group(asked: Brokers, topic: str, write: Write) -> None:
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)

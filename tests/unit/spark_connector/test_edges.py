@@ -112,3 +112,19 @@ def test_a_group_that_stands_outside_of_the_log_has_lost_data() -> None:
 
     with pytest.raises(DataLost, match="t-0: 50"):
         edges.starts(stream(group_id="g", startingOffsets="group"), BOTH, Shorter())
+
+
+@pytest.mark.parametrize(
+    ("options", "is_so"),
+    [
+        (stream(), False),
+        (stream(startingOffsets="earliest"), True),
+        (stream(startingOffsets='{"t": {"0": 4, "1": -2}}'), True),
+        (stream(startingOffsets='{"t": {"0": 4, "1": -1}}'), False),
+        (stream(startingTimestamp="7000"), True),
+        (stream(startingTimestamp="7000", startingOffsetsByTimestampStrategy="latest"), False),
+        (stream(startingOffsets="group", group_id="g"), False),
+    ],
+)
+def test_some_starts_can_be_found_again(options: ReadOptions, is_so: bool) -> None:
+    assert edges.can_be_found_again(options) is is_so

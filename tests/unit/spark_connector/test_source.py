@@ -50,3 +50,30 @@ def test_options_are_refused_before_anything_is_asked() -> None:
 def test_records_cannot_be_overwritten() -> None:
     with pytest.raises(OptionError, match="append"):
         source(**SERVERS, topic="t").writer(VALUE, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"subscripe": "t"}, "subscribe"),
+        ({**READ, "assign": "{}"}, "assign, subscribe"),
+        ({**READ, "maxOffsetsPerTrigger": "many"}, "maxOffsetsPerTrigger"),
+        ({**READ, "endingOffsets": "soon"}, "endingOffsets"),
+        ({"subscribe": "t"}, "kafka.bootstrap.servers"),
+    ],
+)
+def test_what_neither_a_batch_nor_a_stream_takes_is_refused_by_load(wrong: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        source(**{**SERVERS, **wrong} if named != "kafka.bootstrap.servers" else wrong).schema()
+
+
+@pytest.mark.parametrize("option", ["maxOffsetsPerTrigger", "endingTimestamp"])
+def test_what_one_of_them_takes_is_left_to_it(option: str) -> None:
+    assert source(**READ, **{option: "5"}).schema() == spark_schema(include_headers=False)
+
+
+@pytest.mark.parametrize("kind", ["reader", "streamReader"])
+def test_other_columns_than_there_are_are_refused(kind: str) -> None:
+    with pytest.raises(OptionError, match=r"schema.*select and cast"):
+        getattr(source(**READ), kind)(VALUE)
+    getattr(source(**READ, includeHeaders="true"), kind)(spark_schema(include_headers=True))

@@ -8,11 +8,11 @@ import pickle
 from collections.abc import Callable, Iterator
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 from tests.interop.kit import unique
 from tests.unit.spark_connector.conftest import Write, create
 
-from rota.client import Admin, AdminConfig, TopicPartition
+from rota.client import Admin, AdminConfig, TopicPartition, UnknownTopic
 from rota.spark_connector import broker
 from rota.spark_connector.errors import DataLost
 from rota.spark_connector.options import stream_options
@@ -29,7 +29,8 @@ def opened(base: dict[str, str]) -> Iterator[Opened]:
 
     def make(**options: str) -> RotaStreamReader:
         given = {name.replace("group_id", "group.id"): value for name, value in options.items()}
-        readers.append(RotaStreamReader(stream_options({**base, "startingOffsets": "earliest", **given})))
+        given = {"startingOffsets": "earliest", "fetchOffset.retryIntervalMs": "1", **given}
+        readers.append(RotaStreamReader(stream_options({**base, **given})))
         return readers[-1]
 
     yield make
@@ -85,19 +86,22 @@ def test_limits_are_those_of_the_options(topic: str, opened: Opened) -> None:
 
 def test_a_batch_waits_until_it_is_worth_it(topic: str, write: Write, opened: Opened) -> None:
     reader, limit = opened(subscribe=topic, minOffsetsPerTrigger="5", maxTriggerDelay="1h"), ReadMinRows(5)
-    start = reader.initialOffset()
+    write(topic, 0, [(None, b"v")])
+    start = reader.latestOffset(reader.initialOffset(), limit)
+    assert start == {topic: {"0": 1, "1": 0}}, "the first one comes at once, as with Spark's own source"
     write(topic, 0, [(None, b"v")] * 4)
     assert reader.latestOffset(start, limit) == start
-    assert reader.latestOffset(start, ALL) == {topic: {"0": 4, "1": 0}}, "the trigger's own wish goes first"
+    assert reader.latestOffset(start, ALL) == {topic: {"0": 5, "1": 0}}, "the trigger's own wish goes first"
     write(topic, 1, [(None, b"v")])
-    assert reader.latestOffset(start, limit) == {topic: {"0": 4, "1": 1}}
+    assert reader.latestOffset(start, limit) == {topic: {"0": 5, "1": 1}}
 
 
 def test_but_not_for_ever(topic: str, write: Write, opened: Opened) -> None:
     reader, limit = opened(subscribe=topic, minOffsetsPerTrigger="5", maxTriggerDelay="0ms"), ReadMinRows(5)
-    start = reader.initialOffset()
     write(topic, 0, [(None, b"v")])
-    assert reader.latestOffset(start, limit) == {topic: {"0": 1, "1": 0}}
+    start = reader.latestOffset(reader.initialOffset(), limit)
+    write(topic, 0, [(None, b"v")])
+    assert reader.latestOffset(start, limit) == {topic: {"0": 2, "1": 0}}
 
 
 def test_available_now_ends(topic: str, write: Write, opened: Opened) -> None:
@@ -117,7 +121,7 @@ def test_partitions_and_topics_that_appear_are_read_from_their_beginning(
     one = create(bootstrap, f"{prefix}-1", 1)
     reader = opened(subscribePattern=f"{prefix}-.*", startingOffsets="latest")
     write(one, 0, [(None, b"before")])
-    start = reader.initialOffset()
+    start = reader.latestOffset(reader.initialOffset(), ALL)
     admin(bootstrap, lambda asked: asked.create_partitions({one: 2}))
     two = create(bootstrap, f"{prefix}-2", 1)
     write(one, 1, [(None, b"v")] * 2)
@@ -134,18 +138,114 @@ def test_a_deleted_topic_is_lost_data(bootstrap: str, write: Write, opened: Open
     strict, lossy = (opened(subscribePattern=f"{prefix}-.*", failOnDataLoss=word) for word in ("true", "false"))
     at = strict.latestOffset(strict.initialOffset(), ALL)
     admin(bootstrap, lambda asked: asked.delete_topics([one]))
-    with pytest.raises(DataLost, match=f"gone: {one}-0.*failOnDataLoss=false"):
+    with pytest.raises(DataLost, match=f"{one}-0 is gone, which was read up to offset 1.*failOnDataLoss=false"):
         strict.latestOffset(at, ALL)
     assert lossy.latestOffset(at, ALL) == {two: {"0": 0}}
+    with pytest.raises(DataLost, match=f"{one}-0 is gone with its offsets 0 to 0"):
+        strict.partitions({one: {"0": 0}}, {one: {"0": 1}})
+    assert rows(lossy, {one: {"0": 0}}, {one: {"0": 1}}) == []
+
+
+def test_a_topic_by_name_that_is_gone_may_come_again(bootstrap: str, topic: str, write: Write, opened: Opened) -> None:
+    write(topic, 0, [(None, b"v")])
+    strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
+    at = [one.latestOffset(one.initialOffset(), ALL) for one in (strict, lossy)][-1]
+    admin(bootstrap, lambda asked: asked.delete_topics([topic]))
+    with pytest.raises(DataLost, match="is gone"):
+        strict.latestOffset(at, ALL)
+    at = lossy.latestOffset(at, ALL)
+    assert at == lossy.latestOffset(at, ALL) == {}
+    create(bootstrap, topic, 1)
+    write(topic, 0, [(None, b"new")] * 2)
+    end = lossy.latestOffset(at, ALL)
+    assert rows(lossy, at, end) == [(0, 0), (0, 1)]
+
+
+def test_a_name_that_nobody_knows_is_an_error(topic: str, opened: Opened) -> None:
+    reader = opened(subscribe=f"{topic},nowhere")
+    with pytest.raises(UnknownTopic, match=r"nowhere.*Create it first"):
+        reader.initialOffset()
+    with pytest.raises(UnknownTopic, match=r"nowhere.*Create it first"):
+        reader.latestOffset({topic: {"0": 0, "1": 0}}, ALL)
 
 
 def test_a_log_that_was_cut_short_is_lost_data(topic: str, write: Write, opened: Opened) -> None:
     write(topic, 0, [(None, b"v")] * 3)
     strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
     ahead = {topic: {"0": 50, "1": 0}}
-    with pytest.raises(DataLost, match=f"shorter than what was read: {topic}-0"):
+    with pytest.raises(DataLost, match=f"{topic}-0 was read up to offset 50, and its log ends at 3 now"):
         strict.latestOffset(ahead, ALL)
-    assert lossy.latestOffset(ahead, ALL) == ahead
+    back = lossy.latestOffset(ahead, ALL)
+    assert back == {topic: {"0": 3, "1": 0}}
+    assert rows(lossy, ahead, back) == [(0, 0), (0, 1), (0, 2)], "what is in the new log is read, from its beginning"
+    assert lossy.latestOffset(back, ALL) == back
+
+
+@pytest.mark.parametrize("limit", [ALL, ReadMaxRows(2)])
+def test_a_topic_made_anew_is_noticed_however_long_it_is(
+    bootstrap: str, topic: str, write: Write, opened: Opened, limit: ReadLimit
+) -> None:
+    write(topic, 0, [(None, b"old")] * 3)
+    strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
+    at = [one.latestOffset(one.initialOffset(), ALL) for one in (strict, lossy)][-1]
+    assert at == lossy.latestOffset(at, ALL) == strict.latestOffset(at, ALL)
+    admin(bootstrap, lambda asked: asked.delete_topics([topic]))
+    create(bootstrap, topic)
+    write(topic, 0, [(None, b"new")] * 8)
+    with pytest.raises(DataLost, match=f"{topic}-0 was read up to offset 3, and its topic was deleted and made anew"):
+        strict.latestOffset(at, ALL)
+    seen: list[tuple[int, int]] = []
+    while (end := lossy.latestOffset(at, limit)) != at:
+        seen += rows(lossy, at, end)
+        at = end
+    assert seen == [(0, offset) for offset in range(8)]
+
+
+def test_what_is_gone_before_an_available_now_run_is_lost_data(topic: str, write: Write, opened: Opened) -> None:
+    write(topic, 0, [(None, b"v")] * 3)
+    strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
+    ahead = {topic: {"0": 50, "1": 0}, "gone": {"0": 7}}
+    for one in (strict, lossy):
+        one.prepareForTriggerAvailableNow()
+    with pytest.raises(DataLost, match=rf"gone-0 is gone.*{topic}-0 was read up to offset 50"):
+        strict.latestOffset(ahead, ALL)
+    assert lossy.latestOffset(ahead, ALL) == {topic: {"0": 3, "1": 0}}
+
+
+def test_a_start_behind_what_there_was_at_first_is_no_loss(topic: str, write: Write, opened: Opened) -> None:
+    reader = opened(subscribe=topic, startingOffsets="latest")
+    reader.prepareForTriggerAvailableNow()
+    write(topic, 0, [(None, b"v")] * 3)
+    at = reader.initialOffset()
+    assert at == reader.latestOffset(at, ALL) == reader.latestOffset(at, ALL) == {topic: {"0": 3, "1": 0}}
+
+
+def test_a_new_query_has_one_start_however_often_it_is_asked(topic: str, write: Write, opened: Opened) -> None:
+    reader = opened(subscribe=topic, startingOffsets="latest")
+    start = reader.initialOffset()
+    write(topic, 0, [(None, b"between")] * 3)
+    first = reader.latestOffset(start, ALL)
+    write(topic, 0, [(None, b"later")] * 2)
+    again = reader.initialOffset()
+    end = reader.latestOffset(first, ALL)
+    assert rows(reader, again, first) + rows(reader, first, end) == [(0, at) for at in range(5)]
+
+
+def test_a_first_batch_that_failed_loses_nothing(topic: str, write: Write, opened: Opened) -> None:
+    """The end of a log is another one when the query is started again: its first batch has written down the start."""
+    failed = opened(subscribe=topic, startingOffsets="latest")
+    first = failed.latestOffset(failed.initialOffset(), ALL)
+    write(topic, 0, [(None, b"v")] * 3)
+    reader = opened(subscribe=topic, startingOffsets="latest")
+    assert rows(reader, reader.initialOffset(), first) == []
+    assert rows(reader, first, reader.latestOffset(first, ALL)) == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_what_can_be_found_again_is_read_at_once(topic: str, write: Write, opened: Opened) -> None:
+    write(topic, 0, [(None, b"v")] * 3)
+    reader = opened(subscribe=topic, startingOffsets=f'{{"{topic}": {{"0": 1, "1": -2}}}}')
+    start = reader.initialOffset()
+    assert rows(reader, start, reader.latestOffset(start, ALL)) == [(0, 1), (0, 2)]
 
 
 def test_offsets_below_the_log_are_lost_data(bootstrap: str, topic: str, write: Write, opened: Opened) -> None:
@@ -153,7 +253,7 @@ def test_offsets_below_the_log_are_lost_data(bootstrap: str, topic: str, write: 
     admin(bootstrap, lambda asked: asked.delete_records({TopicPartition(topic, 0): 6}))
     strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
     start, end = {topic: {"0": 2, "1": 0}}, {topic: {"0": 9, "1": 0}}
-    with pytest.raises(DataLost, match=f"{topic}-0: 2 is not in 6-9"):
+    with pytest.raises(DataLost, match=f"{topic}-0 lacks offsets 2 to 5: its log begins at 6, ends at 9"):
         strict.partitions(start, end)
     assert rows(lossy, start, end) == [(0, 6), (0, 7), (0, 8)]
 
@@ -162,8 +262,11 @@ def test_the_group_is_told_and_can_be_started_from(topic: str, write: Write, ope
     group = unique("group")
     reader = opened(subscribe=topic, group_id=group)
     write(topic, 0, [(None, b"v")] * 4)
-    reader.commit(reader.latestOffset(reader.initialOffset(), ALL))
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    assert opened(subscribe=topic, group_id=group, startingOffsets="group").initialOffset() == end, "latest"
+    reader.latestOffset(end, ALL)  # Spark asks from where it is: that is done, also when nothing comes any more
     follower = opened(subscribe=topic, group_id=group, startingOffsets="group")
+    write(topic, 0, [(None, b"v")] * 4)
     assert follower.initialOffset() == {topic: {"0": 4, "1": 0}}
 
 
