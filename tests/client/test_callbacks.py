@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.interop.kit import create_topic, produce_to
+from tests.interop import kit
+from tests.interop.kit import create_topic
 
 from rota.client.config import ConsumerConfig
 from rota.client.consume.consumer import Consumer
@@ -49,6 +50,11 @@ def listening(consumer: Consumer, topic: str) -> Told:
 
     consumer.subscribe([topic], on_assigned=assigned, on_revoked=revoked, on_lost=lost)
     return told
+
+
+def produce_to(bootstrap: str, topic: str, partition: int, values: Sequence[bytes]) -> None:
+    """In this order, also where a new partition's leader is not ready for the first batch."""
+    kit.produce_to(bootstrap, topic, partition, values, **{"enable.idempotence": True})
 
 
 async def poll_until(look: Callable[[], bool], *consumers: Consumer) -> None:

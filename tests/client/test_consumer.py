@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.interop.kit import create_topic, produce, produce_to
+from tests.interop import kit
+from tests.interop.kit import create_topic, produce
 
 from rota.client.config import ConsumerConfig
 from rota.client.consume.consumer import Consumer
@@ -54,6 +55,11 @@ async def read(consumer: Consumer, count: int, **settings: Any) -> list[Consumer
             for some in (await consumer.getmany(timeout_ms=200, **settings)).values():
                 records += some
     return records
+
+
+def produce_to(bootstrap: str, topic: str, partition: int, values: Sequence[bytes]) -> None:
+    """In this order, also where a new partition's leader is not ready for the first batch."""
+    kit.produce_to(bootstrap, topic, partition, values, **{"enable.idempotence": True})
 
 
 async def poll_until(consumer: Consumer, look: Callable[[], bool]) -> None:

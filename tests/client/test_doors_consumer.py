@@ -42,7 +42,7 @@ def filled(bootstrap: str) -> str:
     """A topic of three partitions with EACH records, the value being the offset."""
     name = create_topic(bootstrap, PARTITIONS)
     values = [str(at // PARTITIONS).encode() for at in range(EACH * PARTITIONS)]
-    produce(bootstrap, name, values, **{"batch.num.messages": 1})
+    produce(bootstrap, name, values, **{"batch.num.messages": 1, "enable.idempotence": True})
     return name
 
 

@@ -34,7 +34,9 @@ def filled(bootstrap: str) -> str:
     """A topic of three partitions with EACH records, the value being the offset."""
     name = create_topic(bootstrap, PARTITIONS)
     values = [str(at // PARTITIONS).encode() for at in range(EACH * PARTITIONS)]
-    produce(bootstrap, name, values, **{"batch.num.messages": 1})  # so that one fetch does not bring them all
+    produce(
+        bootstrap, name, values, **{"batch.num.messages": 1, "enable.idempotence": True}
+    )  # so that one fetch does not bring them all
     return name
 
 

@@ -73,9 +73,9 @@ def produce(bootstrap: str, topic: str, values: Iterable[bytes], **settings: obj
     assert producer.flush(PATIENCE_S) == 0
 
 
-def produce_to(bootstrap: str, topic: str, partition: int, values: Iterable[bytes]) -> None:
+def produce_to(bootstrap: str, topic: str, partition: int, values: Iterable[bytes], **settings: object) -> None:
     """All values to one partition, all acknowledged."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, **settings})
     for value in values:
         producer.produce(topic, value, value, partition=partition)
     assert producer.flush(PATIENCE_S) == 0
