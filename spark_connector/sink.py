@@ -3,15 +3,18 @@
 Laws
     A task is done when every one of its records is acknowledged: at least once, and without duplicates as long as the
     task itself is not run again (the producer is idempotent).
-    A record that is not delivered fails its task with the broker's reason.
+    A record that is not delivered fails its task with the broker's reason, soon and not only when all else is sent.
+    What a task was given is on its way while Spark computes the rest.
     A record with a key goes where Kafka's own partitioner puts it; one with a partition goes there.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +22,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
 from rota.client.config import ProducerConfig
+from rota.client.produce.delivery import Delivery
 from rota.client.produce.producer import Producer
 from rota.client.types import Headers
 from rota.spark_connector.errors import OptionError
@@ -26,6 +30,7 @@ from rota.spark_connector.options import WriteOptions
 
 LINGER_MS: Final = 20  # a task writes as fast as it can: batches fill up by themselves
 BATCH_BYTES: Final = 128 << 10
+SLICE_ROWS: Final = 1024  # as Python objects at a time
 TEXT: Final = (StringType(), BinaryType())
 COLUMNS: Final = {
     "key": "string or binary",
@@ -103,13 +108,19 @@ def write(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
 
 async def _write(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
     count = 0
+    under_way: deque[Delivery] = deque()  # the last record of each slice: enough to hear of a failure early
     given = {"linger.ms": str(LINGER_MS), "batch.size": str(BATCH_BYTES), **options.client}
     async with Producer(ProducerConfig.from_properties(given)) as producer:
-        for batch in batches:
-            for topic, key, value, partition, headers in _rows(batch, options):
-                await producer.send(topic, value, key, partition=partition, headers=headers)
-                count += 1
-            await asyncio.sleep(0)
+        # in a thread: what was sent goes out while Spark computes the next batch
+        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+            for start in range(0, batch.num_rows, SLICE_ROWS):
+                part = batch.slice(start, SLICE_ROWS)
+                for topic, key, value, partition, headers in _rows(part, options):
+                    last = await producer.send(topic, value, key, partition=partition, headers=headers)
+                under_way.append(last)
+                while under_way and under_way[0].done():
+                    under_way.popleft().result()
+            count += batch.num_rows
         await producer.flush()
     return Written(count)
 
@@ -125,7 +136,7 @@ def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[Any, .
     partitions = columns["partition"].to_pylist() if "partition" in columns else nothing
     headers: list[Headers] = [()] * batch.num_rows
     if options.include_headers and "headers" in columns:
-        headers = [_headers(one) for one in columns["headers"].to_pylist()]
+        headers = _headers(columns["headers"])
     return zip(topics, keys, values, partitions, headers, strict=True)
 
 
@@ -135,5 +146,10 @@ def _bytes(column: pa.Array) -> list[bytes | None]:
     return found
 
 
-def _headers(pairs: list[dict[str, Any]] | None) -> Headers:
-    return tuple((one["key"] or "", one["value"]) for one in pairs or () if one is not None)
+def _headers(column: pa.ListArray) -> list[Headers]:
+    """Of each row; none where it is null. Raises OptionError for a header without a name."""
+    names, values = (one.to_pylist() for one in column.flatten().flatten())
+    if None in names:
+        raise OptionError("column headers", None, "a name (key) in every header")
+    pairs = zip(names, values, strict=True)
+    return [tuple(islice(pairs, size or 0)) for size in column.value_lengths().to_pylist()]

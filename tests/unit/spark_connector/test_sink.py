@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
+from tests.interop.kit import until
 from tests.unit.spark_connector.conftest import create
 
 from rota.client import ConsumerRecord, DeliveryFailed, PartitionReader, TopicPartition
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import WriteOptions, write_options
-from rota.spark_connector.sink import RotaStreamWriter, RotaWriter, Written, check_columns, write
+from rota.spark_connector.sink import SLICE_ROWS, RotaStreamWriter, RotaWriter, Written, check_columns, write
 
 PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
@@ -74,6 +76,45 @@ def test_a_record_that_is_refused_fails_the_task_with_the_reason(bootstrap: str,
     topic = create(bootstrap, "compacted-sink", 1, cleanup_policy="compact")
     with pytest.raises(DeliveryFailed, match="INVALID_RECORD"):
         write(iter([batch(value=pa.array(["no key"]))]), write_options({**base, "topic": topic}))
+
+
+def test_the_first_failure_ends_the_task(bootstrap: str, base: dict[str, str]) -> None:
+    topic = create(bootstrap, "compacted-early", 1, cleanup_policy="compact")
+
+    def without_end() -> Iterator[pa.RecordBatch]:
+        while True:
+            yield batch(value=pa.array(["no key"]))
+
+    with pytest.raises(DeliveryFailed, match="INVALID_RECORD"):
+        write(without_end(), write_options({**base, "topic": topic}))
+
+
+def test_rows_are_on_their_way_while_the_next_are_computed(bootstrap: str, topic: str, base: dict[str, str]) -> None:
+    def slow() -> Iterator[pa.RecordBatch]:
+        yield batch(value=pa.array(["1"]), partition=pa.array([0], pa.int32()))
+        until(lambda: written(bootstrap, topic, 0), "the row before")
+
+    assert write(slow(), write_options({**base, "topic": topic})) == Written(1)
+
+
+def test_many_rows_keep_their_order_and_their_headers(bootstrap: str, topic: str, base: dict[str, str]) -> None:
+    count = 2 * SLICE_ROWS + 1
+    rows = batch(
+        value=pa.array([str(at) for at in range(count)]),
+        partition=pa.array([0] * count, pa.int32()),
+        headers=pa.array([[{"key": str(at), "value": b""}] * (at % 3) or None for at in range(count)], pa.list_(PAIR)),
+    )
+    write(iter([rows]), write_options({**base, "topic": topic}))
+    found = written(bootstrap, topic, 0)
+    assert [one.value for one in found] == [str(at).encode() for at in range(count)]
+    assert [one.headers for one in found] == [((str(at), b""),) * (at % 3) for at in range(count)]
+
+
+@pytest.mark.parametrize("pair", [None, {"key": None, "value": b""}])
+def test_a_header_without_a_name_is_refused(topic: str, base: dict[str, str], pair: object) -> None:
+    rows = batch(value=pa.array(["1"]), headers=pa.array([[pair]], pa.list_(PAIR)))
+    with pytest.raises(OptionError, match="a name"):
+        write(iter([rows]), write_options({**base, "topic": topic}))
 
 
 @pytest.mark.parametrize(

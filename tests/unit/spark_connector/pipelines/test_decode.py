@@ -1,0 +1,162 @@
+"""What the bytes of __consumer_offsets tell: those that Apache Kafka wrote, those of ours, and garbage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.architecture.test_tidy import ROOT
+
+from rota.protocol.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
+from rota.protocol.offsets_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    encode_key,
+    encode_value,
+)
+from rota.spark_connector.pipelines.decode import EVENT, decoded, event
+
+KAFKA = Path(ROOT, "tests", "data", "kafka-4.3.1-consumer-offsets.jsonl")
+COMMIT_KEY = encode_key(OffsetCommitKey(group="g", topic="t", partition=3))
+GROUP_KEY = encode_key(GroupMetadataKey(group="g"))
+
+
+def member(subscription: bytes, assignment: bytes) -> MemberMetadata:
+    return MemberMetadata(
+        member_id="m-1",
+        group_instance_id="i",
+        client_id="c",
+        client_host="/127.0.0.1",
+        session_timeout=1,
+        subscription=subscription,
+        assignment=assignment,
+    )
+
+
+def group(*members: MemberMetadata, kind: str = "consumer") -> bytes:
+    value = GroupMetadataValue(protocol_type=kind, generation=7, protocol="range", leader="m-1", members=members)
+    return encode_value(value, 3)
+
+
+def from_kafka() -> list[dict[str, object]]:
+    rows = [json.loads(line) for line in KAFKA.read_text().splitlines()]
+    return [event(bytes.fromhex(row["key"]), row["value"] and bytes.fromhex(row["value"])) for row in rows]
+
+
+def test_what_apache_kafka_wrote_is_read() -> None:
+    found: list = from_kafka()
+    assert found[0] == {"kind": "commit", "group": "group-fe3f27b44e", "topic": "topic-cebe9dae22"} | {
+        "partition": 0,
+        "offset": 7,
+    }
+    assert {key: found[2][key] for key in ("kind", "group", "generation", "protocol")} == {
+        "kind": "group",
+        "group": "group-d2c47e2146",
+        "generation": 1,
+        "protocol": "range",
+    }
+    (only,) = found[2]["members"]
+    assert only["topics"] == ["topic-7649c81625"]
+    assert only["partitions"] == 1
+    assert only["client_id"] == "rota"
+    assert {"kind": "gone", "group": "group-8e093c6f08"} in found
+
+
+def test_a_group_without_a_generation_has_no_members() -> None:
+    assert from_kafka()[1] == {
+        "kind": "group",
+        "group": "group-d2c47e2146",
+        "generation": 0,
+        "protocol": None,
+        "members": [],
+    }
+
+
+def test_kinds_that_are_not_known_are_skipped_and_named() -> None:
+    reasons = {one["reason"] for one in from_kafka() if one["kind"] == "skipped"}
+    assert reasons == {f"key of type {kind}" for kind in range(3, 9)}  # those of KIP-848
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_of_a_commit_is_read(version: int) -> None:
+    raw = encode_value(OffsetCommitValue(offset=9, metadata="", commit_timestamp=1), version)
+    assert event(COMMIT_KEY, raw)["offset"] == 9
+
+
+def test_an_offset_may_be_taken_back() -> None:
+    assert event(COMMIT_KEY, None) == {"kind": "forgotten", "group": "g", "topic": "t", "partition": 3}
+
+
+def test_a_member_tells_its_topics_and_how_many_partitions_it_has() -> None:
+    subscription = encode_subscription(Subscription(topics=("a", "b")))
+    assigned = (TopicPartition(topic="a", partitions=(0, 1)), TopicPartition(topic="b", partitions=(0,)))
+    raw = group(member(subscription, encode_assignment(Assignment(assigned_partitions=assigned))))
+    (one,) = event(GROUP_KEY, raw)["members"]
+    assert one == {
+        "member_id": "m-1",
+        "instance_id": "i",
+        "client_id": "c",
+        "client_host": "/127.0.0.1",
+        "topics": ["a", "b"],
+        "partitions": 3,
+    }
+
+
+def test_a_member_whose_bytes_are_not_a_consumers_is_a_member_all_the_same() -> None:
+    (one,) = event(GROUP_KEY, group(member(b"\x00", b"\x00")))["members"]
+    assert (one["member_id"], one["topics"], one["partitions"]) == ("m-1", None, None)
+    (two,) = event(GROUP_KEY, group(member(b"json", b"json"), kind="connect"))["members"]
+    assert (two["topics"], two["partitions"]) == (None, None)
+
+
+def test_before_the_assignment_a_member_has_none() -> None:
+    (one,) = event(GROUP_KEY, group(member(encode_subscription(Subscription(topics=("a",))), b"")))["members"]
+    assert one["partitions"] == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (None, b"", "without a key"),
+        (b"\x00", b"", "unreadable"),
+        (COMMIT_KEY[:-1], b"", "unreadable"),
+        (COMMIT_KEY, b"\x00\x63", "OffsetCommitValue of version 99"),
+        (GROUP_KEY, b"\x00\x63", "GroupMetadataValue of version 99"),
+        (b"\xff\xff", None, "key of type -1"),
+        (b"\x00\x63rest", b"?", "key of type 99"),
+    ],
+)
+def test_what_cannot_be_read_is_skipped_and_says_why(key: bytes | None, value: bytes | None, reason: str) -> None:
+    told = event(key, value)
+    assert told["kind"] == "skipped"
+    assert reason in told["reason"]
+
+
+@given(
+    st.none() | st.binary(max_size=40) | st.binary(max_size=20).map(lambda rest: b"\x00\x02" + rest),
+    st.none() | st.binary(max_size=80) | st.binary(max_size=80).map(lambda rest: b"\x00\x03" + rest),
+)
+def test_no_bytes_raise(key: bytes | None, value: bytes | None) -> None:
+    for one in (key, COMMIT_KEY, GROUP_KEY):
+        assert event(one, value)["kind"] in ("commit", "forgotten", "group", "gone", "skipped")
+
+
+def test_columns_become_a_column_of_events() -> None:
+    keys, values = pa.array([COMMIT_KEY, None, GROUP_KEY]), pa.array([None, b"", group()])
+    rows = decoded(keys, values).to_pylist()
+    assert [row["kind"] for row in rows] == ["forgotten", "skipped", "group"]
+    assert list(rows[0]) == EVENT.names
+    assert len(decoded(pa.array([], pa.binary()), pa.array([], pa.binary()))) == 0

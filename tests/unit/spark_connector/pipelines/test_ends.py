@@ -1,0 +1,36 @@
+"""Where a log ended at a time, on a real broker."""
+
+from __future__ import annotations
+
+from tests.unit.spark_connector.conftest import Write
+
+from rota.client import TopicPartition
+from rota.spark_connector.pipelines.ends import end_offsets
+
+LATER_MS = 1 << 45  # not yet
+
+
+def test_an_end_is_that_of_its_time(bootstrap: str, topic: str, write: Write) -> None:
+    write(topic, 0, [(None, b"1"), (None, b"2"), (None, b"3")])  # at 1000, 2000, 3000 ms
+    of = TopicPartition(topic, 0)
+    wanted = [
+        (500, of),
+        (1000, of),
+        (1001, of),
+        (3000, of),
+        (3001, of),
+        (LATER_MS, of),
+        (1000, TopicPartition(topic, 1)),
+    ]
+    found = end_offsets({"bootstrap.servers": bootstrap}, wanted)
+    assert [found[one] for one in wanted] == [0, 0, 1, 2, 3, 3, 0]
+
+
+def test_what_is_gone_is_left_out(bootstrap: str, topic: str) -> None:
+    gone, there = TopicPartition("gone", 0), TopicPartition(topic, 1)
+    found = end_offsets({"bootstrap.servers": bootstrap}, [(LATER_MS, gone), (LATER_MS, there), (1, gone)])
+    assert found == {(LATER_MS, there): 0}
+
+
+def test_nothing_is_asked_for_nothing() -> None:
+    assert end_offsets({"bootstrap.servers": "127.0.0.1:1"}, []) == {}
