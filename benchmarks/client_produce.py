@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -56,13 +57,17 @@ async def paced(send: Callable[[bytes, Callable[[], None]], Awaitable[None]]) ->
     """`send(key, done)`: `done` is called when the record is delivered."""
     late: list[float] = []
     total = KEYED_PER_S * KEYED_S
+
+    def delivered(when: float) -> None:
+        late.append(time.perf_counter() - when)
+
     began, cpu = time.perf_counter(), cpu_s()
     sent = 0
     while sent < total:
         due = int((time.perf_counter() - began) * KEYED_PER_S)
         for number in range(sent, min(due, total)):
             when = began + number / KEYED_PER_S
-            await send(b"key-%d" % (number % 1_000), lambda when=when: late.append(time.perf_counter() - when))
+            await send(b"key-%d" % (number % 1_000), partial(delivered, when))
         sent = max(sent, min(due, total))
         await asyncio.sleep(TICK_S)
     while len(late) < total:
