@@ -19,9 +19,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from rich.console import Console
 from rich.table import Table
+
+from rota.client import Admin, AdminConfig, NewTopic
 
 VALUE = b"v" * 100
 RECORDS = 300_000
@@ -182,10 +185,14 @@ def child(client: str, loop: str, bootstrap: str, topic: str, keyed: bool) -> No
     print(json.dumps(asdict(figure)))
 
 
-def run(client: str, loop: str, bootstrap: str, keyed: bool) -> Figure:
-    from tests.interop.kit import create_topic
+async def create(bootstrap: str, topic: str) -> None:
+    async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
+        await admin.create_topics([NewTopic(topic, PARTITIONS, 1)])
 
-    topic = create_topic(bootstrap, PARTITIONS)
+
+def run(client: str, loop: str, bootstrap: str, keyed: bool) -> Figure:
+    topic = f"produce-{uuid4().hex[:8]}"
+    asyncio.run(create(bootstrap, topic))
     command = [sys.executable, "-m", "benchmarks.client_produce", "--child", client, loop, bootstrap, topic]
     done = subprocess.run([*command, str(int(keyed))], capture_output=True, text=True, check=True)
     return Figure(**json.loads(done.stdout.splitlines()[-1]))
