@@ -1,30 +1,32 @@
-"""Columns of records as an Arrow record batch in Spark's schema: the buffers are handed over as they are.
+"""Columns of records as an Arrow record batch in Spark's schema.
 
 Laws
     A row is a record: key, value, topic, partition, offset, time, whose time, headers; null where the record has null.
+    Keys and values are copied once, by Arrow, from the bytes that came.
     A header's name that is no UTF-8 is replaced, never an error. Records without headers have null there, as in Spark's
     own source.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
 
-from rota.protocol.records.columns import BinaryColumn, Columns
+from rota.protocol.records.columns import BinaryColumn, Columns, Validity
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
+_ROWS_MIN: Final = 1 << 16  # what is the same in every batch is made for so many rows at least, and cut
 
 
 def record_batch(topic: str, partition: int, columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
     """What `columns` hold, all of one partition; `schema` is schema.py's, with headers or without."""
     rows = int(columns.count)
     arrays = [
-        binary(columns.keys, pa.binary()),
-        binary(columns.values, pa.binary()),
-        pa.repeat(pa.scalar(topic, pa.string()), rows),
-        pa.repeat(pa.scalar(partition, pa.int32()), rows),
+        *_contents(columns, rows),
+        _same(topic, pa.string(), _room(rows)).slice(0, rows),
+        _same(partition, pa.int32(), _room(rows)).slice(0, rows),
         _fixed(columns.offsets.getvalue(), pa.int64(), rows),
         _fixed(columns.timestamps_us.getvalue(), _TIME, rows),
         _fixed(columns.types.getvalue(), pa.int32(), rows),
@@ -34,12 +36,45 @@ def record_batch(topic: str, partition: int, columns: Columns, schema: pa.Schema
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def _contents(columns: Columns, rows: int) -> tuple[pa.Array, pa.Array]:
+    """Keys and values. The places are offsets of an array in which they alternate with what lies between them."""
+    if not rows:
+        return pa.array([], pa.binary()), pa.array([], pa.binary())
+    buffers = [None, pa.py_buffer(columns.places.getvalue()), pa.py_buffer(columns.source())]
+    all_there_is = pa.Array.from_buffers(pa.binary(), 4 * rows - 1, buffers, null_count=0)
+    keys, values = (all_there_is.take(_every_fourth(first, _room(rows)).slice(0, rows)) for first in (0, 2))
+    return _with_nulls(keys, columns.keys, rows), _with_nulls(values, columns.values, rows)
+
+
+def _with_nulls(array: pa.Array, validity: Validity, rows: int) -> pa.Array:
+    nulls = int(validity.nulls)
+    if not nulls:
+        return array
+    buffers = [pa.py_buffer(validity.getvalue(rows)), *array.buffers()[1:]]
+    return pa.Array.from_buffers(array.type, rows, buffers, null_count=nulls)
+
+
+def _room(rows: int) -> int:
+    """The power of two in which they fit."""
+    return max(_ROWS_MIN, 1 << (rows - 1).bit_length())
+
+
+@lru_cache(maxsize=4)
+def _every_fourth(first: int, rows: int) -> pa.Array:
+    return pa.array(range(first, first + 4 * rows, 4), pa.int32())
+
+
+@lru_cache(maxsize=4)
+def _same(value: str | int, kind: pa.DataType, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), rows)
+
+
 def binary(column: BinaryColumn, kind: pa.DataType) -> pa.Array:
     """One column of bytes or text, with its nulls."""
-    nulls = int(column.nulls)
-    validity = pa.py_buffer(column.validity.getvalue()) if nulls else None
+    rows, nulls = int(column.count), int(column.validity.nulls)
+    validity = pa.py_buffer(column.validity.getvalue(rows)) if nulls else None
     data = [validity, pa.py_buffer(column.offsets.getvalue()), pa.py_buffer(column.data.getvalue())]
-    return pa.Array.from_buffers(kind, int(column.count), data, null_count=nulls)
+    return pa.Array.from_buffers(kind, rows, data, null_count=nulls)
 
 
 def _fixed(data: bytes, kind: pa.DataType, rows: int) -> pa.Array:
@@ -50,5 +85,6 @@ def _headers(columns: Columns, kind: pa.ListType, rows: int) -> pa.Array:
     names, values = binary(columns.header_names, pa.string()), binary(columns.header_values, pa.binary())
     pairs = pa.StructArray.from_arrays([names, values], fields=list(kind.value_type))
     offsets = pa.py_buffer(columns.header_offsets.getvalue())
-    validity = pa.py_buffer(columns.header_validity.getvalue())
-    return pa.Array.from_buffers(kind, rows, [validity, offsets], children=[pairs])
+    validity = pa.py_buffer(columns.header_validity.getvalue(rows))
+    nulls = int(columns.header_validity.nulls)
+    return pa.Array.from_buffers(kind, rows, [validity, offsets], null_count=nulls, children=[pairs])

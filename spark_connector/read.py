@@ -34,6 +34,8 @@ from rota.spark_connector.schema import arrow_schema
 BATCH_BYTES: Final = 4 << 20  # of an Arrow batch, about
 BATCH_ROWS: Final = 65_536
 FETCH_BYTES: Final = 8 << 20
+CARRIED_BYTES: Final = 256 << 10  # what is left of an answer goes on by itself if copying it would cost more than that
+SOURCE_BYTES: Final = 512 << 20  # a batch that is decompressed, or a long answer, may come on top
 _log = logger("rota.spark")
 
 
@@ -47,7 +49,7 @@ def read(piece: OffsetRange, options: ReadOptions) -> Iterator[pa.RecordBatch]:
             columns = Columns(options.include_headers)
             while (answer := runner.run(fetches.next())) is not None:
                 decoded = Decoding(*answer, piece, options)
-                while decoded.into(columns):
+                while decoded.into(columns) or columns.source_bytes > CARRIED_BYTES:
                     yield record_batch(piece.topic, piece.partition, columns, schema)
                     columns = Columns(options.include_headers)
             if columns.count:
@@ -115,8 +117,9 @@ class Decoding:
     for: a batch is answered whole."""
 
     def __init__(self, first: int, answer: FetchedRaw, piece: OffsetRange, options: ReadOptions) -> None:
-        self._data = bytes(answer.batches)
-        self._batches = headers(self._data)
+        self._view = answer.batches
+        self._data, self._begin = underlying(answer.batches)
+        self._batches = headers(self._view)
         self._first, self._piece = first, piece
         committed = options.client.get("isolation.level") == "read_committed"
         self._aborted = Aborted(answer.aborted) if committed else None
@@ -128,25 +131,26 @@ class Decoding:
             if header.base_offset >= self._piece.end:
                 return False
             if self._checks:
-                check_batch(self._data, position, header, compacted=True)
+                check_batch(self._view, position, header, compacted=True)
             if self._is_seen(position, header):
                 self._add(columns, position, header)
-                if columns.size_bytes >= BATCH_BYTES or columns.count >= BATCH_ROWS:
+                if is_full(columns):
                     return True
         return False
 
     def _is_seen(self, position: int, header: BatchHeader) -> bool:
         if header.is_control:
             if self._aborted is not None:
-                self._aborted.marked(header, self._data[position : position + header.size_bytes])
+                self._aborted.marked(header, bytes(self._view[position : position + header.size_bytes]))
             return False
         return self._aborted is None or not self._aborted.hides(header)
 
     def _add(self, columns: Columns, position: int, header: BatchHeader) -> None:
-        data, start, end = self._data, position + BATCH_HEADER_BYTES, position + header.size_bytes
-        if header.codec is not Codec.NONE:
-            with memoryview(data) as view:
-                data = decompress(header.codec, view[start:end])
+        start, end = position + BATCH_HEADER_BYTES, position + header.size_bytes
+        if header.codec is Codec.NONE and columns.is_from(self._data):
+            data, start, end = self._data, start + self._begin, end + self._begin
+        else:
+            data = decompress(header.codec, self._view[start:end])
             start, end = 0, len(data)
         columns.add_batch(
             data,
@@ -159,6 +163,19 @@ class Decoding:
             self._first,
             self._piece.end,
         )
+
+
+def underlying(view: memoryview) -> tuple[bytes, int]:
+    """The bytes that it is a view of, and where in them it begins: not a copy."""
+    if not isinstance(view.obj, bytes):
+        return bytes(view), 0
+    return view.obj, pa.py_buffer(view).address - pa.py_buffer(view.obj).address
+
+
+def is_full(columns: Columns) -> bool:
+    """Whether they are to be handed on before more is added."""
+    wide = columns.size_bytes >= BATCH_BYTES or columns.source_bytes >= SOURCE_BYTES
+    return wide or columns.count >= BATCH_ROWS
 
 
 def fetch_bytes(client: Mapping[str, str], config: ConsumerConfig) -> int:

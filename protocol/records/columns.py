@@ -4,11 +4,11 @@ Laws
     The columns hold what `decode_records` gives for the same bytes, cut to the offsets that were asked for; the same
     garbage raises CorruptBatch, and the rows of a batch that raised are not to be used.
     Compiled and interpreted give the same buffers.
-    Nothing is kept for a record but its bytes in the columns.
+    No key and no value is copied: a row has the places of both in the bytes that came.
+    Nothing is kept for a record but those, the bytes of its headers, and its numbers.
 
-Buffers are little endian; offsets are int32, one more than rows;
-times are microseconds since the epoch, as Spark has them. `librt`, the compiler's own runtime library, has the buffers
-that grow; the extra `spark` brings it.
+Buffers are little endian; times are microseconds since the epoch, as Spark has them. `librt`, the compiler's own
+runtime library, has the buffers that grow; the extra `spark` brings it.
 """
 
 from __future__ import annotations
@@ -18,72 +18,95 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import BytesWriter, write_i32_le, write_i64_le
 
 from rota.protocol.records.errors import CorruptBatch
-from rota.protocol.records.fast import HEADERS_PER_BATCH_MAX, Headers, check_bounds, content, place
+from rota.protocol.records.fast import (
+    HEADERS_PER_BATCH_MAX,
+    Headers,
+    check_bounds,
+    header_pairs,
+    place,
+    varint_rest,
+)
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
 US_PER_MS: Final = 1000
 TIME_MS_MAX: Final = 9_223_372_036_854_775  # what an int64 holds as microseconds
+SOURCE_BYTES_MAX: Final = 0x7FFF_FFFF  # places are int32
 
 
-class Bits:
-    """One bit for each row, low bits first; those after the last row are 0."""
+class Validity:
+    """One bit for each row, low bits first, 0 for null. Only nulls cost anything."""
 
-    __slots__ = ("_done", "_open", "count")
+    __slots__ = ("_count", "_done", "_open", "nulls")
 
     def __init__(self) -> None:
-        self.count: i64 = 0
+        self.nulls: i64 = 0
+        self._count: i64 = 0
         self._done = BytesWriter()
         self._open: i64 = 0
 
-    def add(self, bit: i64) -> None:
-        at = self.count & 7
+    def null(self, row: i64) -> None:
+        """This row is null; rows before it that were not named are not. In the order of the rows."""
+        self._fill(row)
+        self._add(0)
+        self.nulls += 1
+
+    def getvalue(self, rows: int) -> bytes:
+        """The bits of so many rows; those after the last one are 0."""
+        self._fill(rows)
+        done = self._done.getvalue()
+        return done + bytes([self._open]) if self._count & 7 else done
+
+    def _fill(self, rows: i64) -> None:
+        while self._count < rows:
+            self._add(1)
+
+    def _add(self, bit: i64) -> None:
+        at = self._count & 7
         self._open |= bit << at
-        self.count += 1
+        self._count += 1
         if at == 7:
             self._done.append(self._open)
             self._open = 0
 
-    def getvalue(self) -> bytes:
-        done = self._done.getvalue()
-        return done + bytes([self._open]) if self.count & 7 else done
-
 
 class BinaryColumn:
-    """Bytes or null, row after row. At most 2 GiB, as the offsets are int32: the caller looks at `size_bytes`."""
+    """Bytes or null, row after row, copied. At most 2 GiB, as the offsets are int32: the caller looks at
+    `size_bytes`."""
 
-    __slots__ = ("data", "nulls", "offsets", "size_bytes", "validity")
+    __slots__ = ("count", "data", "offsets", "size_bytes", "validity")
 
     def __init__(self) -> None:
+        self.count: i64 = 0
         self.data = BytesWriter()
         self.offsets = BytesWriter()
-        self.nulls: i64 = 0
         self.size_bytes: int = 0
-        self.validity = Bits()
+        self.validity = Validity()
         write_i32_le(self.offsets, 0)
 
     def add(self, value: bytes | None) -> None:
         """One row."""
         if value is None:
-            self.nulls += 1
-            self.validity.add(0)
+            self.validity.null(self.count)
         else:
-            self.validity.add(1)
             self.data.write(value)
             self.size_bytes += len(value)
+        self.count += 1
         write_i32_le(self.offsets, self.size_bytes)
-
-    @property
-    def count(self) -> int:
-        """Rows."""
-        return self.validity.count
 
 
 class Columns:
-    """The rows of some batches of one partition. Headers are kept when `with_headers`: null in a row without any."""
+    """The rows of some batches of one partition. Headers are kept when `with_headers`: null in a row without any.
+
+    `places` has four int32 for each row, which only grow: where its key begins and ends in `source()`, where its value
+    begins and ends; null is empty there, and null in `keys` or `values`.
+    """
 
     __slots__ = (
+        "_base",
+        "_sources",
+        "content_bytes",
         "count",
         "header_names",
         "header_offsets",
@@ -91,6 +114,8 @@ class Columns:
         "header_values",
         "keys",
         "offsets",
+        "places",
+        "source_bytes",
         "timestamps_us",
         "types",
         "values",
@@ -100,22 +125,34 @@ class Columns:
     def __init__(self, with_headers: bool = False) -> None:
         self.with_headers = with_headers
         self.count: i64 = 0
-        self.keys = BinaryColumn()
-        self.values = BinaryColumn()
+        self.content_bytes: i64 = 0
+        self.source_bytes: i64 = 0
+        self._base: i64 = 0
+        self._sources: list[bytes] = []
+        self.places = BytesWriter()
+        self.keys = Validity()
+        self.values = Validity()
         self.offsets = BytesWriter()
         self.timestamps_us = BytesWriter()
         self.types = BytesWriter()
         self.header_names = BinaryColumn()
         self.header_values = BinaryColumn()
         self.header_offsets = BytesWriter()
-        self.header_validity = Bits()
+        self.header_validity = Validity()
         write_i32_le(self.header_offsets, 0)
 
     @property
     def size_bytes(self) -> int:
         """About what the rows take."""
-        names = self.header_names.size_bytes + self.header_values.size_bytes
-        return self.keys.size_bytes + self.values.size_bytes + names + 28 * self.count
+        return self.content_bytes + self.header_names.size_bytes + self.header_values.size_bytes + 28 * self.count
+
+    def source(self) -> bytes:
+        """What the places are places in: the one buffer from which all records were read, or all of them together."""
+        return self._sources[0] if len(self._sources) == 1 else b"".join(self._sources)
+
+    def is_from(self, data: bytes) -> bool:
+        """Whether records of this buffer can be added without a copy of it."""
+        return not self._sources or self._sources[len(self._sources) - 1] is data
 
     def add_batch(
         self,
@@ -131,12 +168,21 @@ class Columns:
     ) -> None:
         """Of the `count` records in data[start:end] those with offsets first … stop-1. Raises CorruptBatch."""
         check_bounds(data, start, end, count, base_offset)
+        if not self._sources or not self.is_from(data):
+            self._begin(data)
         stamped = append_time_ms is not None
         base_time = base_timestamp if append_time_ms is None else append_time_ms
         try:
             self._add(data, start, end, count, base_offset, base_time, stamped, first, stop)
         except IndexError:
             raise CorruptBatch("a record is cut short") from None
+
+    def _begin(self, data: bytes) -> None:
+        if self.source_bytes + len(data) > SOURCE_BYTES_MAX:
+            raise CorruptBatch(f"{self.source_bytes + len(data)} bytes of records at once")
+        self._base = self.source_bytes
+        self._sources.append(data)
+        self.source_bytes += len(data)
 
     def _add(
         self,
@@ -152,33 +198,61 @@ class Columns:
     ) -> None:
         kind = 1 if stamped else 0
         headers_left: i64 = HEADERS_PER_BATCH_MAX
+        base, row, taken = self._base, self.count, self.content_bytes
+        places, offsets, times, types = self.places, self.offsets, self.timestamps_us, self.types
         at = start
         while count > 0:
             count -= 1
             after, time, offset, at = place(data, at, end, base_offset, base_time, stamped)
-            key, value, headers = content(data, at, after, headers_left)
-            at = after
-            if headers:
+            key_at, key_end, is_key, at = field(data, at)
+            value_at, value_end, is_value, at = field(data, at)
+            headers: Headers = ()
+            if data[at]:
+                headers, at = header_pairs(data, at, after, headers_left)
                 headers_left -= len(headers)
+            else:
+                at += 1
+            if at != after:
+                raise CorruptBatch("a record's fields are not as long as the record")
             if offset < first or offset >= stop:
                 continue
-            self.keys.add(key)
-            self.values.add(value)
-            write_i64_le(self.offsets, offset)
-            write_i64_le(self.timestamps_us, _microseconds(time))
-            write_i32_le(self.types, kind)
+            if not is_key:
+                self.keys.null(row)
+            if not is_value:
+                self.values.null(row)
+            write_i64_le(places, (base + key_end) << 32 | (base + key_at))  # two int32 in one step
+            write_i64_le(places, (base + value_end) << 32 | (base + value_at))
+            write_i64_le(offsets, offset)
+            write_i64_le(times, _microseconds(time))
+            write_i32_le(types, kind)
             if self.with_headers:
-                self._add_headers(headers)
-            self.count += 1
+                self._add_headers(row, headers)
+            taken += key_end - key_at + value_end - value_at
+            row += 1
         if at != end:
             raise CorruptBatch(f"{end - at} bytes after the last record")
+        self.count, self.content_bytes = row, taken
 
-    def _add_headers(self, headers: Headers) -> None:
-        self.header_validity.add(1 if headers else 0)
+    def _add_headers(self, row: i64, headers: Headers) -> None:
+        if not headers:
+            self.header_validity.null(row)
         for name, value in headers:
             self.header_names.add(_utf8(name))
             self.header_values.add(value)
-        write_i32_le(self.header_offsets, self.header_names.count)
+        write_i32_le(self.header_offsets, int(self.header_names.count))
+
+
+def field(data: bytes, at: i64) -> tuple[i64, i64, bool, i64]:
+    """A key or value: (where it begins, where it ends, whether it is one, what comes then). Whether it ends within its
+    record is seen at the end of that."""
+    size: i64 = data[at]
+    at += 1
+    if size > 0x7F:
+        size, at = varint_rest(data, at, size)
+    if size & 1:
+        return at, at, False, at
+    after = at + (size >> 1)
+    return at, after, True, after
 
 
 def _microseconds(time: i64) -> i64:

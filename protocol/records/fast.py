@@ -122,7 +122,7 @@ def place(data: bytes, at: i64, end: i64, base_offset: i64, base_time: i64, stam
     size: i64 = data[at]
     at += 1
     if size > 0x7F:
-        size, at = _varint_rest(data, at, size)
+        size, at = varint_rest(data, at, size)
     size = (size >> 1) ^ -(size & 1)
     stop = at + size
     if size < RECORD_BYTES_MIN - 1 or stop > end:
@@ -142,7 +142,7 @@ def place(data: bytes, at: i64, end: i64, base_offset: i64, base_time: i64, stam
     offset: i64 = data[at]
     at += 1
     if offset > 0x7F:
-        offset, at = _varint_rest(data, at, offset)
+        offset, at = varint_rest(data, at, offset)
     return stop, time, base_offset + ((offset >> 1) ^ -(offset & 1)), at
 
 
@@ -152,7 +152,7 @@ def content(data: bytes, at: i64, stop: i64, headers_max: i64) -> tuple[bytes | 
     size: i64 = data[at]
     at += 1
     if size > 0x7F:
-        size, at = _varint_rest(data, at, size)
+        size, at = varint_rest(data, at, size)
     if not size & 1:
         after = at + (size >> 1)
         key = data[at:after]
@@ -162,7 +162,7 @@ def content(data: bytes, at: i64, stop: i64, headers_max: i64) -> tuple[bytes | 
     size = data[at]
     at += 1
     if size > 0x7F:
-        size, at = _varint_rest(data, at, size)
+        size, at = varint_rest(data, at, size)
     if not size & 1:
         after = at + (size >> 1)
         value = data[at:after]
@@ -170,7 +170,7 @@ def content(data: bytes, at: i64, stop: i64, headers_max: i64) -> tuple[bytes | 
 
     headers: Headers = ()
     if data[at]:
-        headers, at = _headers(data, at, stop, headers_max)
+        headers, at = header_pairs(data, at, stop, headers_max)
     else:
         at += 1
     if at != stop:
@@ -303,7 +303,7 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
-def _varint_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
+def varint_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
     """The varint whose first byte, above 0x7f, has been read: (unsigned value, position after it)."""
     value = first & 0x7F
     shift: i64 = 7
@@ -322,7 +322,7 @@ def _varint_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
 
 
 def _varlong_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
-    """As `_varint_rest`, 64 bits, and the zigzag undone: (signed value, position after it)."""
+    """As `varint_rest`, 64 bits, and the zigzag undone: (signed value, position after it)."""
     half: i64 = INT64_MAX
     value = first & 0x7F
     shift: i64 = 7
@@ -337,11 +337,11 @@ def _varlong_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
         shift += 7
 
 
-def _headers(data: bytes, at: i64, stop: i64, headers_max: i64) -> tuple[Headers, i64]:
+def header_pairs(data: bytes, at: i64, stop: i64, headers_max: i64) -> tuple[Headers, i64]:
     count: i64 = data[at]
     at += 1
     if count > 0x7F:
-        count, at = _varint_rest(data, at, count)
+        count, at = varint_rest(data, at, count)
     if count & 1 or count > stop - at:  # the count is doubled, and a header has at least two bytes
         raise CorruptBatch(f"{(count >> 1) ^ -(count & 1)} headers in {stop - at} bytes")
     found: list[tuple[str, bytes | None]] = []
@@ -362,7 +362,7 @@ def _sized(data: bytes, at: i64, stop: i64) -> tuple[bytes | None, i64]:
     size: i64 = data[at]
     at += 1
     if size > 0x7F:
-        size, at = _varint_rest(data, at, size)
+        size, at = varint_rest(data, at, size)
     if size & 1:
         return None, at
     after = at + (size >> 1)

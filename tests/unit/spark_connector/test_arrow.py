@@ -48,3 +48,17 @@ def test_no_rows_are_an_empty_batch() -> None:
     batch = record_batch("orders", 0, Columns(True), schema)
     batch.validate(full=True)
     assert batch.num_rows == 0
+
+
+def test_rows_of_several_buffers_are_one_batch() -> None:
+    """As of batches that were decompressed, each by itself; more rows than the constants are made for at first."""
+    made, count = Columns(), 70_000
+    many = [Record(at, TIME_MS, None if at % 3 else b"%d" % at, b"v%d" % at) for at in range(count)]
+    for raw in (encode_kept(many, 0, TIME_MS), encode_kept(many, 0, TIME_MS)):
+        made.add_batch(raw, 0, len(raw), count, 0, TIME_MS, None, 5, count)
+    batch = record_batch("orders", 7, made, arrow_schema(include_headers=False))
+    batch.validate(full=True)
+    assert batch.column("key").to_pylist() == 2 * [one.key for one in many[5:]]
+    assert batch.column("value").to_pylist() == 2 * [one.value for one in many[5:]]
+    assert set(batch.column("topic").to_pylist()) == {"orders"}
+    assert set(batch.column("partition").to_pylist()) == {7}

@@ -43,15 +43,39 @@ def columns(request: pytest.FixtureRequest) -> ModuleType:
     return VARIANTS[request.param]
 
 
+def are(validity: imported.Validity, rows: int) -> list[bool]:
+    """Which rows are not null."""
+    bits = validity.getvalue(rows)
+    assert len(bits) == (rows + 7) // 8
+    assert not rows % 8 or not bits[-1] >> rows % 8, "those after the last one are 0"
+    found = [bool(bits[at // 8] >> at % 8 & 1) for at in range(rows)]
+    assert found.count(False) == validity.nulls
+    return found
+
+
 def rows_of_bytes(column: imported.BinaryColumn) -> list[bytes | None]:
     """The column read as Arrow reads it."""
     data, count = column.data.getvalue(), int(column.count)
-    ends = struct.unpack(f"<{count + 1}i", column.offsets.getvalue())
-    bits = column.validity.getvalue()
-    assert len(bits) == (count + 7) // 8
-    found = [data[a:b] if bits[at // 8] >> at % 8 & 1 else None for at, (a, b) in enumerate(pairwise(ends))]
-    assert found.count(None) == column.nulls
     assert len(data) == column.size_bytes
+    ends = struct.unpack(f"<{count + 1}i", column.offsets.getvalue())
+    there = are(column.validity, count)
+    return [data[a:b] if is_there else None for is_there, (a, b) in zip(there, pairwise(ends), strict=True)]
+
+
+def contents(columns: imported.Columns) -> list[tuple[bytes | None, bytes | None]]:
+    """Key and value of each row, from their places."""
+    count, source = int(columns.count), columns.source()
+    assert len(source) == columns.source_bytes
+    places = struct.unpack(f"<{4 * count}i", columns.places.getvalue())
+    assert list(places) == sorted(places), "they only grow"
+    keys, values = are(columns.keys, count), are(columns.values, count)
+    found: list[tuple[bytes | None, bytes | None]] = []
+    for at, (is_key, is_value) in enumerate(zip(keys, values, strict=True)):
+        a, b, c, d = places[4 * at : 4 * at + 4]
+        assert is_key or a == b, "null is empty"
+        assert is_value or c == d, "null is empty"
+        found.append((source[a:b] if is_key else None, source[c:d] if is_value else None))
+    assert columns.content_bytes == sum(len(one or b"") for pair in found for one in pair)
     return found
 
 
@@ -60,17 +84,16 @@ def rows(columns: imported.Columns) -> list[Record]:
     count = int(columns.count)
     offsets = struct.unpack(f"<{count}q", columns.offsets.getvalue())
     times = struct.unpack(f"<{count}q", columns.timestamps_us.getvalue())
-    keys, values = rows_of_bytes(columns.keys), rows_of_bytes(columns.values)
     headers: list[tuple[tuple[str, bytes | None], ...]] = [()] * count
     if columns.with_headers:
         names = [(name or b"").decode() for name in rows_of_bytes(columns.header_names)]
         pairs = list(zip(names, rows_of_bytes(columns.header_values), strict=True))
         ends = struct.unpack(f"<{count + 1}i", columns.header_offsets.getvalue())
         headers = [tuple(pairs[a:b]) for a, b in pairwise(ends)]
-        bits = columns.header_validity.getvalue()
-        assert [bool(one) for one in headers] == [bool(bits[at // 8] >> at % 8 & 1) for at in range(count)]
+        assert [bool(one) for one in headers] == are(columns.header_validity, count)
     assert all(time % 1000 == 0 for time in times)
-    return [Record(*row) for row in zip(offsets, [t // 1000 for t in times], keys, values, headers, strict=True)]
+    found = zip(offsets, [time // 1000 for time in times], contents(columns), headers, strict=True)
+    return [Record(offset, time, *content, names) for offset, time, content, names in found]
 
 
 def test_every_record_is_a_row(columns: ModuleType) -> None:
@@ -89,6 +112,28 @@ def test_several_batches_are_one_column_and_append_time_is_the_time_of_all(colum
     made.add_batch(RAW, 0, len(RAW), len(RECORDS), 10, 1000, 5000, 10, 11)
     assert [(one.offset, one.timestamp) for one in rows(made)] == [(15, -1), (16, 1002), (10, 5000)]
     assert struct.unpack("<3i", made.types.getvalue()) == (0, 0, 1)
+
+
+def test_what_comes_from_one_buffer_is_not_copied(columns: ModuleType) -> None:
+    made = columns.Columns()
+    assert made.is_from(RAW)
+    made.add_batch(RAW, 0, len(RAW), len(RECORDS), 10, 1000, None, 10, 11)
+    made.add_batch(RAW, 0, len(RAW), len(RECORDS), 10, 1000, None, 11, 12)
+    assert made.source() is RAW
+    other = bytes(bytearray(RAW))
+    assert not made.is_from(other)
+    made.add_batch(other, 0, len(other), len(RECORDS), 10, 1000, None, 10, 11)
+    assert made.source() == RAW + RAW
+    assert contents(made)[-1] == (b"k", b"val")
+
+
+def test_places_beyond_int32_are_refused(columns: ModuleType) -> None:
+    made = columns.Columns()
+    made.add_batch(RAW, 0, len(RAW), len(RECORDS), 10, 1000, None, *ALL)
+    made.source_bytes = (1 << 31) - 1 - len(RAW)
+    made.add_batch(bytes(bytearray(RAW)), 0, len(RAW), len(RECORDS), 10, 1000, None, *ALL)
+    with pytest.raises(CorruptBatch, match="at once"):
+        made.add_batch(bytes(bytearray(RAW)), 0, len(RAW), len(RECORDS), 10, 1000, None, *ALL)
 
 
 @pytest.mark.parametrize("time_ms", [(1 << 62), -(1 << 62)])
