@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from tests.client.doors import Doors
 from tests.interop.broker import broker
 from tests.interop.kit import unique
 
@@ -53,6 +54,20 @@ async def cluster(bootstrap: str) -> AsyncIterator[Cluster]:
     await cluster.start()
     yield cluster
     await cluster.close()
+
+
+@pytest.fixture
+async def doors(bootstrap: str) -> AsyncIterator[Doors]:
+    """A cluster of doors before the broker under test."""
+    async with Doors(bootstrap) as doors:
+        yield doors
+
+
+@pytest.fixture
+async def near(rota: str) -> AsyncIterator[Doors]:
+    """For what the doors say by themselves: it needs no second broker."""
+    async with Doors(rota) as doors:
+        yield doors
 
 
 @pytest.fixture

@@ -52,12 +52,6 @@ async def test_where_the_right_replica_leads_no_election_is_needed(admin: Admin,
 
 
 @pytest.fixture
-async def doors(bootstrap: str) -> AsyncIterator[Doors]:
-    async with Doors(bootstrap) as doors:
-        yield doors
-
-
-@pytest.fixture
 async def before_doors(doors: Doors) -> AsyncIterator[Admin]:
     async with Admin(AdminConfig(bootstrap_servers=doors.bootstrap, **QUICK)) as admin:
         yield admin

@@ -32,19 +32,6 @@ HERE = OffsetAndMetadata(3, "so far")
 PARTITIONS = 3
 
 
-@pytest.fixture
-async def doors(bootstrap: str) -> AsyncIterator[Doors]:
-    async with Doors(bootstrap) as doors:
-        yield doors
-
-
-@pytest.fixture
-async def near(rota: str) -> AsyncIterator[Doors]:
-    """For what the doors say by themselves: it needs no second broker."""
-    async with Doors(rota) as doors:
-        yield doors
-
-
 @asynccontextmanager
 async def started(doors: Doors, **more: Any) -> AsyncIterator[Cluster]:
     cluster = Cluster(ClientConfig(bootstrap_servers=doors.bootstrap, **QUICK | more))

@@ -50,19 +50,6 @@ def near_full(rota: str) -> str:
     return filled(rota)
 
 
-@pytest.fixture
-async def near(rota: str) -> AsyncIterator[Doors]:
-    """For what the doors say by themselves: it needs no second broker."""
-    async with Doors(rota) as doors:
-        yield doors
-
-
-@pytest.fixture
-async def doors(bootstrap: str) -> AsyncIterator[Doors]:
-    async with Doors(bootstrap) as doors:
-        yield doors
-
-
 class Reading:
     """A fetcher, and what came out of it, checked as it comes: in order, nothing twice, nothing left out."""
 

@@ -31,12 +31,6 @@ LOAD_IN_PROGRESS, NOT_AVAILABLE, NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_ME
 
 
 @pytest.fixture
-async def doors(bootstrap: str) -> AsyncIterator[Doors]:
-    async with Doors(bootstrap) as doors:
-        yield doors
-
-
-@pytest.fixture
 async def join(doors: Doors, group: str) -> AsyncIterator[Join]:
     async with readers(doors.bootstrap, group, **QUICK) as join:
         yield join

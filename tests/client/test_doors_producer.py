@@ -47,19 +47,6 @@ def near_shared(rota: str) -> str:
     return create_topic(rota, PARTITIONS)
 
 
-@pytest.fixture
-async def near(rota: str) -> AsyncIterator[Doors]:
-    """For what the doors say by themselves: it needs no second broker."""
-    async with Doors(rota) as doors:
-        yield doors
-
-
-@pytest.fixture
-async def doors(bootstrap: str) -> AsyncIterator[Doors]:
-    async with Doors(bootstrap) as doors:
-        yield doors
-
-
 class Writing:
     """A producer that numbers its records; a topic of its own or a shared one with a prefix of its own."""
 
