@@ -117,7 +117,7 @@ class Brokers:
             if topics.pattern is not None
             else {one.topic for one in topics.assigned or ()} | set(topics.names or ())
         )
-        metadata = await cluster.refresh()
+        metadata = await _fresh(cluster)
         if topics.assigned is not None:
             return tuple(one for one in topics.assigned if metadata.info(one) is not None)
         return tuple(
@@ -137,6 +137,12 @@ class Brokers:
 
     async def _commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         await commit(await self._asked(), GroupMetadata(group), offsets, timeout_ms=COMMIT_MS)
+
+
+async def _fresh(cluster: Cluster) -> Metadata:
+    """What the brokers say now: also when they come back only after a while. Raises TimedOut, Unreachable."""
+    known_before = iter((None,))
+    return await cluster.until(lambda known: next(known_before, known), what="reading metadata")
 
 
 def _names(topics: Topics, metadata: Metadata) -> Iterable[str]:
