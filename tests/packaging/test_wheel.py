@@ -19,6 +19,22 @@ from rota.coordinator.config.broker import BrokerConfig
 assert not {"protocol", "client", "coordinator", "spark_connector"} & set(sys.modules)
 print(BrokerConfig().num_partitions, records.__file__)
 """
+CLIENT = """
+import asyncio
+from rota.client import Consumer, ConsumerConfig, Producer, ProducerConfig
+from rota.coordinator.testing import running_broker
+
+async def main(brokers):
+    async with Producer(ProducerConfig(bootstrap_servers=brokers, compression_type="zstd")) as producer:
+        await producer.send("t", b"hello")
+    config = ConsumerConfig(bootstrap_servers=brokers, group_id="g", auto_offset_reset="earliest")
+    async with Consumer(config) as consumer:
+        consumer.subscribe(["t"])
+        print((await consumer.getone()).value)
+
+with running_broker() as address:
+    asyncio.run(main(address))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -58,5 +74,7 @@ def test_the_wheel_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> 
     done = subprocess.run([str(python), "-c", SMOKE], check=True, capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.startswith("1 ")
     assert "site-packages" in done.stdout
+    told = subprocess.run([str(python), "-c", CLIENT], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert told.stdout == "b'hello'\n"
     version = subprocess.run([str(home / "bin" / "rota"), "version"], check=True, capture_output=True, text=True)
     assert version.stdout.strip()
