@@ -41,6 +41,7 @@ COMMON: Final = (
 BATCH: Final = (*COMMON, *ENDING)
 STREAM: Final = (*COMMON, "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 WRITE: Final = ("topic", "includeHeaders")
+SPARKS_OWN: Final = ("path", "checkpointLocation")  # which Spark hands on with the rest
 SERVERS: Final = "kafka.bootstrap.servers"
 
 # what the source decides itself, as Spark's does
@@ -139,7 +140,7 @@ class _Given:
 
     def __init__(self, options: Mapping[str, str], valid: tuple[str, ...], what: str) -> None:
         self._values = {name.lower(): str(value) for name, value in options.items()}
-        known = {name.lower() for name in valid} | {"path"}
+        known = {name.lower() for name in (*valid, *SPARKS_OWN)}
         for name in options:
             low = name.lower()
             if low in FORBIDDEN:

@@ -1,21 +1,24 @@
 """How far each group was behind at the end of each window, from what was committed and where the logs ended. Pure.
 
 Laws
-    A partition has a row for each window in which its group committed, and for the newest one of the micro-batch: who
-    stops committing falls behind, and is seen to.
-    What was taken back (expired, deleted, its topic gone) is not carried on.
+    From its first commit on, a group's partition has a row in each window that has commits of anybody: who stops
+    committing falls behind, and is seen to. How the records are cut into micro-batches changes nothing.
+    What was taken back (expired, deleted, its topic gone) has a row that says so, and none after it.
     A lag that is not known is None, never 0. An end is no earlier than what was committed before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rota.client.types import TopicPartition
 
 Window = tuple[int, int]  # start and end, ms since the epoch
+Of = tuple[str, str, int]  # group, topic, partition
 At = tuple[int, TopicPartition]  # the end of a window; whose log
+
+_NO_WINDOW: Final = (-(1 << 62), -(1 << 62))
 
 
 class Standing(NamedTuple):
@@ -30,7 +33,7 @@ class Standing(NamedTuple):
     source_offset: int
 
     @property
-    def of(self) -> tuple[str, str, int]:
+    def of(self) -> Of:
         """Whose."""
         return self.group, self.topic, self.partition
 
@@ -50,21 +53,25 @@ class Lag(NamedTuple):
 
 def standing(told: Iterable[Standing], before: Iterable[Standing]) -> list[Standing]:
     """Rows of this micro-batch: `told` by its records, one for each window; `before`: the rows of the last one."""
-    told, before = list(told), list(before)
-    last = max((one.window for one in before), default=None)
-    # who has no row in the newest window was taken back
-    known = {one.of: one for one in before if one.window == last}
-    for one in sorted(told, key=lambda one: one.source_offset):
-        known[one.of] = one
-    newest = max((one.window for one in (*told, *before)), default=None)
-    there = {one.of for one in told if one.window == newest}
-    carried = [one._replace(window=newest) for one in known.values() if newest is not None and one.of not in there]
-    return sorted(one for one in (*told, *carried) if one.committed is not None)
+    before = list(before)
+    last = max((one.window for one in before), default=_NO_WINDOW)
+    known = {one.of: one for one in before if one.window == last and one.committed is not None}
+    by_window: dict[Window, dict[Of, Standing]] = {last: {}} if before else {}
+    for one in told:
+        by_window.setdefault(one.window, {})[one.of] = one
+    rows: list[Standing] = []
+    for window, here in sorted(by_window.items()):
+        known = {of: one._replace(window=window) for of, one in known.items()}
+        # what lies before the last micro-batch's newest window has had its rows
+        rows += ({**known, **here} if window >= last else here).values()
+        known |= {of: one for of, one in here.items() if of not in known or known[of].source_offset < one.source_offset}
+        known = {of: one for of, one in known.items() if one.committed is not None}
+    return sorted(rows, key=lambda one: (one.window, one.of))
 
 
 def compared(rows: Iterable[Standing], ends: Mapping[At, int]) -> Iterator[Lag]:
     """The rows with their lag."""
     for one in rows:
-        assert one.committed is not None, "what was taken back has no row"
         end = ends.get(one.at)
-        yield Lag(one, end, None if end is None else max(0, end - one.committed))
+        lag = None if end is None or one.committed is None else max(0, end - one.committed)
+        yield Lag(one, end, lag)

@@ -36,6 +36,8 @@ def lags(rows: Rows) -> dict[str, Points]:
         last[row["group"], row["window_end"], row["topic"], row["partition"]] = row
     sums: dict[tuple[str, Any], int | None] = {}
     for (group, end, *_), row in last.items():
+        if row["committed"] is None:  # it was taken back
+            continue
         before = sums.get((group, end), 0)
         sums[group, end] = None if before is None or row["lag"] is None else before + row["lag"]
     return _series({(group, end.timestamp()): value for (group, end), value in sums.items()})

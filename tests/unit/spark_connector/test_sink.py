@@ -136,6 +136,10 @@ def test_columns_that_make_no_record_are_refused(columns: str, topic: str | None
         check_columns(WriteOptions({}, topic, include_headers=True), schema)
 
 
+def test_what_spark_hands_on_of_its_own_is_taken(base: dict[str, str]) -> None:
+    assert write_options({**base, "checkpointlocation": "/c", "path": "x"}).topic is None
+
+
 def test_the_columns_of_a_read_can_be_written_again() -> None:
     schema = StructType().add("key", "binary").add("value", "binary").add("topic", "string").add("partition", "integer")
     check_columns(WriteOptions({}, None, include_headers=True), schema)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rota.client.types import TopicPartition
 from rota.spark_connector.pipelines.lag import Lag, Standing, compared, standing
 
-FIRST, SECOND, THIRD = (0, 10), (10, 20), (20, 30)
+FIRST, SECOND, THIRD = WINDOWS = (0, 10), (10, 20), (20, 30)
 
 
 def at(window: tuple[int, int], committed: int | None, source: int, group: str = "g", partition: int = 0) -> Standing:
@@ -20,23 +20,33 @@ def test_each_window_with_a_commit_has_its_row() -> None:
     assert standing(told, []) == told
 
 
-def test_who_says_nothing_has_a_row_in_the_newest_window() -> None:
-    quiet, loud = at(FIRST, 5, 1, "quiet"), at(THIRD, 9, 7, "loud")
-    assert standing([quiet, loud], []) == [quiet, loud, quiet._replace(window=THIRD)]
+def test_who_says_nothing_has_a_row_in_every_window_after() -> None:
+    quiet, loud = at(FIRST, 5, 1, "quiet"), [at(SECOND, 8, 6, "loud"), at(THIRD, 9, 7, "loud")]
+    found = standing([quiet, *loud], [])
+    assert [one for one in found if one.group == "loud"] == loud
+    assert [one for one in found if one.group == "quiet"] == [quiet._replace(window=at) for at in WINDOWS]
 
 
 def test_who_was_known_before_is_carried_on() -> None:
     before = [at(FIRST, 5, 1, "quiet"), at(SECOND, 6, 2, "quiet"), at(SECOND, 7, 3, "loud")]
-    loud = at(THIRD, 8, 9, "loud")
-    assert set(standing([loud], before)) == {loud, at(THIRD, 6, 2, "quiet")}
+    found = standing([at(THIRD, 8, 9, "loud")], before)
+    assert [one for one in found if one.window == THIRD] == [at(THIRD, 8, 9, "loud"), at(THIRD, 6, 2, "quiet")]
 
 
-def test_what_was_taken_back_is_not_carried_on() -> None:
-    assert standing([at(SECOND, None, 2)], [at(FIRST, 5, 1)]) == []
+def test_what_was_taken_back_is_told_and_not_carried_on() -> None:
     gone = [at(FIRST, 5, 1), at(SECOND, None, 2), at(SECOND, 1, 3, "other")]
-    first = standing(gone, [])
-    assert first == [at(FIRST, 5, 1), at(SECOND, 1, 3, "other")]
-    assert standing([at(THIRD, 2, 4, "other")], first) == [at(THIRD, 2, 4, "other")]
+    assert standing(gone, []) == gone
+    assert standing([at(THIRD, 2, 4, "other")], gone)[-1:] == [at(THIRD, 2, 4, "other")]
+    assert at(SECOND, None, 2) not in standing([], gone)
+
+
+def test_a_commit_with_an_old_time_has_its_row_and_is_what_holds_now() -> None:
+    late = at(FIRST, 9, 8)
+    assert standing([late], [at(SECOND, 6, 2), at(SECOND, 1, 1, "other")]) == [
+        late,
+        at(SECOND, 9, 8),
+        at(SECOND, 1, 1, "other"),
+    ]
 
 
 def test_a_micro_batch_without_commits_keeps_what_is_known() -> None:
@@ -49,29 +59,24 @@ def test_the_lag_is_what_lies_between() -> None:
     rows = [at(FIRST, 5, 1), at(FIRST, 5, 1, partition=1), at(FIRST, 5, 1, partition=2)]
     ends = {(10, TopicPartition("t", 0)): 8, (10, TopicPartition("t", 2)): 4, (20, TopicPartition("t", 1)): 9}
     assert list(compared(rows, ends)) == [Lag(rows[0], 8, 3), Lag(rows[1], None, None), Lag(rows[2], 4, 0)]
+    (gone,) = compared([at(FIRST, None, 1)], ends)
+    assert (gone.end_offset, gone.lag) == (8, None)
 
 
 @given(
-    st.lists(
-        st.tuples(st.sampled_from([FIRST, SECOND, THIRD]), st.none() | st.integers(0, 99), st.sampled_from("abc")),
-        max_size=12,
-    ),
+    st.lists(st.tuples(st.sampled_from(WINDOWS), st.none() | st.integers(0, 99), st.sampled_from("abc")), max_size=12),
     st.integers(0, 12),
 )
-def test_one_micro_batch_or_two_end_in_the_same_newest_window(
+def test_how_micro_batches_are_cut_changes_nothing(
     given: list[tuple[tuple[int, int], int | None, str]], cut: int
 ) -> None:
     ordered = sorted(given, key=lambda one: one[0])
     told = [at(window, committed, source, group) for source, (window, committed, group) in enumerate(ordered)]
-
-    def last_of_each(rows: list[Standing]) -> list[Standing]:
-        return list({(one.window, one.of): one for one in rows}.values())
-
-    def newest(rows: list[Standing]) -> set[Standing]:
-        return {one for one in rows if one.window == max(row.window for row in rows)}
-
     whole = standing(last_of_each(told), [])
-    halves = standing(last_of_each(told[cut:]), standing(last_of_each(told[:cut]), []))
-    live = newest(whole)
-    if live and told[-1].window == max(one.window for one in live):
-        assert newest(halves) == live
+    first = standing(last_of_each(told[:cut]), [])
+    second = standing(last_of_each(told[cut:]), first)
+    assert sorted(last_of_each([*first, *second]), key=lambda one: (one.window, one.of)) == whole
+
+
+def last_of_each(rows: list[Standing]) -> list[Standing]:
+    return list({(one.window, one.of): one for one in rows}.values())

@@ -18,7 +18,15 @@ MINUTE = timedelta(minutes=1)
 def lag(batch: int, minute: int, partition: int, value: int | None, group: str = "g") -> dict[str, object]:
     start = START + minute * MINUTE
     window = {"window_start": start, "window_end": start + MINUTE}
-    return {"batch_id": batch, **window, "group": group, "topic": "t", "partition": partition, "lag": value}
+    return {
+        "batch_id": batch,
+        **window,
+        "group": group,
+        "topic": "t",
+        "partition": partition,
+        "lag": value,
+        "committed": 1,
+    }
 
 
 def generations(minute: int, *found: int, group: str = "g") -> dict[str, object]:
@@ -40,6 +48,10 @@ def test_the_last_measurement_holds() -> None:
 @pytest.mark.parametrize("values", [(None, 1), (1, None)])
 def test_a_lag_that_is_not_known_makes_the_sum_unknown(values: tuple[int | None, int | None]) -> None:
     assert [value for _, value in lags([lag(0, 0, at, one) for at, one in enumerate(values)])["g"]] == [None]
+
+
+def test_what_was_taken_back_counts_no_more() -> None:
+    assert lags([lag(0, 0, 0, 3), lag(0, 0, 1, None) | {"committed": None}])["g"][0][1] == 3
 
 
 def test_a_generation_counts_once() -> None:

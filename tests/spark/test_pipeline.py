@@ -1,0 +1,236 @@
+"""The job group_activity, run as its users run it, over what real consumers did on Rota and on Apache Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.interop.kit import create_topic, unique
+from tests.spark.conftest import Sent, loaded, written
+
+import rota.spark_connector.pipelines.group_activity as pipeline
+from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, TopicPartition
+from rota.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from rota.spark_connector.errors import OptionError
+from rota.spark_connector.pipelines.group_activity import TOPIC, Job, start
+from rota.spark_connector.pipelines.reading import read
+
+FILE = Path(pipeline.__file__)
+CONF = [  # as the session of the tests
+    word
+    for one in (
+        "spark.master=local[2]",
+        "spark.ui.enabled=false",
+        "spark.driver.host=127.0.0.1",
+        "spark.driver.bindAddress=127.0.0.1",
+        "spark.sql.shuffle.partitions=2",
+        "spark.sql.session.timeZone=UTC",
+        "spark.log.level=ERROR",
+        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",  # it does not live long
+    )
+    for word in ("--conf", one)
+]
+pytestmark = pytest.mark.timeout(120)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a group did: it read `topic`, 12 records in each of two partitions, and stands at `offsets`."""
+
+    group: str
+    topic: str
+    starting: str  # where __consumer_offsets was before
+    bootstrap: str
+
+
+def config(bootstrap: str, group: str, **more: object) -> ConsumerConfig:
+    return ConsumerConfig(
+        bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False, **more
+    )
+
+
+async def ends(bootstrap: str, topic: str) -> str:
+    """Where the topic of the groups ends now, as JSON."""
+    async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
+        await admin.alter_group_offsets(unique("first"), {TopicPartition(topic, 0): 1})  # it is made with this
+        described = (await admin.describe_topics([TOPIC]))[TOPIC]
+        partitions = [TopicPartition(TOPIC, one.partition) for one in described.partitions]
+        found = await admin.list_offsets(dict.fromkeys(partitions, -1))
+    return json.dumps({TOPIC: {str(one.partition): at.offset for one, at in found.items()}})
+
+
+async def two_generations(bootstrap: str, topic: str, group: str) -> None:
+    """One member reads and commits 5 and 7, a second one comes: a generation more; both leave."""
+    async with Consumer(config(bootstrap, group, client_id="one")) as one:
+        one.subscribe([topic])
+        while len(one.assignment) < 2:
+            await one.getmany(timeout_ms=100)
+        await one.commit({TopicPartition(topic, 0): 3})
+        await one.commit({TopicPartition(topic, 0): 5, TopicPartition(topic, 1): 7})
+        async with Consumer(config(bootstrap, group, client_id="two")) as two:
+            two.subscribe([topic])
+            async with asyncio.timeout(30):
+                while len(one.assignment) != 1 or len(two.assignment) != 1:
+                    await asyncio.gather(one.getmany(timeout_ms=100), two.getmany(timeout_ms=100))
+
+
+@pytest.fixture
+def activity(bootstrap: str, new_topic: Callable[..., str], send: Callable[..., None]) -> Activity:
+    topic, group = new_topic(2), unique("group")
+    send(topic, [Sent(b"x", partition=at % 2) for at in range(24)])
+    starting = asyncio.run(ends(bootstrap, topic))
+    asyncio.run(two_generations(bootstrap, topic, group))
+    return Activity(group, topic, starting, bootstrap)
+
+
+def of(activity: Activity, frame: DataFrame, *columns: str) -> list[tuple[object, ...]]:
+    """The group's rows, of all windows."""
+    chosen = frame.where(frame["group"] == activity.group).select("window_start", *columns).distinct()
+    return sorted(tuple(row)[1:] for row in chosen.collect())
+
+
+def check(spark: SparkSession, activity: Activity, output: str) -> None:
+    """The tables tell what the group did."""
+    commits = read(spark, output, "commits")
+    assert of(activity, commits, "topic", "partition", "commits", "first_offset", "last_offset") == [
+        (activity.topic, 0, 2, 3, 5),
+        (activity.topic, 1, 1, 7, 7),
+    ]
+    lag = read(spark, output, "lag")
+    assert of(activity, lag, "topic", "partition", "committed", "end_offset", "lag") == [
+        (activity.topic, 0, 5, 12, 7),
+        (activity.topic, 1, 7, 12, 5),
+    ]
+    ((generations, members, most, protocol, rebalances),) = of(
+        activity, read(spark, output, "rebalances"), "generations", "members", "members_max", "protocol", "rebalances"
+    )
+    assert most == 2
+    assert rebalances == len(generations) >= 2
+    assert generations == sorted(generations)
+    assert members in (0, 1)
+    assert protocol in ("range", None)
+
+
+def job(activity: Activity, output: Path, **more: object) -> Job:
+    window = {"window": "3650 days"}  # no test is so long that it sees two of them
+    return Job(activity.bootstrap, str(output), starting=activity.starting, **{**window, **more})
+
+
+def run(spark: SparkSession, job: Job) -> None:
+    start(spark, job).awaitTermination()
+
+
+def test_the_tables_tell_what_a_group_did_and_once(spark: SparkSession, activity: Activity, tmp_path: Path):
+    told = job(activity, tmp_path)
+    run(spark, told)
+    check(spark, activity, str(tmp_path))
+    before = rows(spark, tmp_path, "lag")
+
+    for file in ("0", ".0.crc"):  # as if it had been killed before the end of the micro-batch
+        (tmp_path / "_checkpoint" / "commits" / file).unlink()
+    run(spark, told)
+    assert rows(spark, tmp_path, "lag") == before
+    check(spark, activity, str(tmp_path))
+
+    asyncio.run(commit(activity, 9))  # and there is more
+    run(spark, told)
+    assert of(activity, read(spark, str(tmp_path), "lag"), "topic", "partition", "committed", "lag") == [
+        (activity.topic, 0, 9, 3),
+        (activity.topic, 1, 7, 5),
+    ]
+    (counted,) = of(activity, read(spark, str(tmp_path), "commits").where("partition = 0"), "commits", "last_offset")
+    assert counted == (3, 9)
+
+    with pytest.raises(OptionError, match="--output"):
+        start(spark, job(activity, tmp_path, checkpoint=str(tmp_path / "another")))
+
+
+def rows(spark: SparkSession, output: Path, table: str) -> list[tuple[object, ...]]:
+    """As they lie there."""
+    return sorted(tuple(row) for row in spark.read.parquet(str(output / table)).drop("batch_id").collect())
+
+
+async def commit(activity: Activity, offset: int) -> None:
+    async with Admin(AdminConfig(bootstrap_servers=activity.bootstrap)) as admin:
+        await admin.alter_group_offsets(activity.group, {TopicPartition(activity.topic, 0): offset})
+
+
+@pytest.mark.parametrize("starter", ["python -m", "spark-submit"])
+def test_it_runs_from_the_command_line(spark: SparkSession, rota: str, tmp_path: Path, starter: str):
+    topic, group = create_topic(rota, 2), unique("group")
+    written(rota, topic, [Sent(b"x", partition=at % 2) for at in range(24)])
+    starting = asyncio.run(ends(rota, topic))
+    asyncio.run(two_generations(rota, topic, group))
+    bin_ = Path(sys.executable).parent
+    call = {
+        "python -m": [sys.executable, "-m", "rota.spark_connector.pipelines.group_activity"],
+        "spark-submit": [str(bin_ / "spark-submit"), *CONF, str(FILE)],
+    }[starter]
+    options = {"--bootstrap-servers": rota, "--output": str(tmp_path / "out"), "--starting": starting}
+    options |= {"--window": "3650 days", "--checkpoint": str(tmp_path / "checkpoint")}
+    given = [word for pair in options.items() for word in pair]
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": " ".join([*CONF, "pyspark-shell"]),
+    }
+    done = subprocess.run(
+        [*call, *given], check=False, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "checkpoint" / "commits" / "0").exists()
+    check(spark, Activity(group, topic, starting, rota), str(tmp_path / "out"))
+
+
+def test_windows_have_the_lag_of_their_time_and_garbage_is_counted(spark: SparkSession, rota: str, tmp_path: Path):
+    """Over a topic of our own with the same records, so that times and garbage are ours to choose."""
+    offsets, topic = create_topic(rota, 1), create_topic(rota, 1)
+    written(rota, topic, [Sent(b"x", timestamp_ms=second * 1000) for second in range(1, 11)])
+
+    def committed(group: str, offset: int | None, second: int) -> Sent:
+        key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=0))
+        value = OffsetCommitValue(offset=offset or 0, metadata="", commit_timestamp=0)
+        return Sent(None if offset is None else encode_value(value, 4), key, timestamp_ms=second * 1000)
+
+    told = Job(rota, str(tmp_path), window="2 seconds", options={"subscribe": offsets})
+    garbage = [Sent(b"?", None, timestamp_ms=2000), Sent(b"\0\x63", committed("g", 0, 0).key, timestamp_ms=2000)]
+    newer = Sent(b"", b"\0\x0b", timestamp_ms=3000)
+    written(rota, offsets, [committed("g", 1, 2), committed("quiet", 0, 3), *garbage, newer, committed("g", 4, 6)])
+    run(spark, told)
+    written(rota, offsets, [committed("g", 7, 9), committed("gone", 1, 9), committed("gone", None, 9)])
+    run(spark, told)
+    written(rota, offsets, [committed("g", 10, 11)])
+    run(spark, told)
+
+    lag = read(spark, str(tmp_path), "lag").selectExpr("group", "unix_seconds(window_end)", "committed", "lag")
+    assert sorted(tuple(row) for row in lag.collect()) == [
+        ("g", 4, 1, 2),  # of the records at 1, 2 and 3 s it has read the first
+        ("g", 8, 4, 3),
+        ("g", 10, 7, 2),
+        ("g", 12, 10, 0),
+        ("gone", 10, None, None),
+        ("quiet", 4, 0, 3),
+        ("quiet", 8, 0, 7),
+        ("quiet", 10, 0, 9),
+        ("quiet", 12, 0, 10),
+    ]
+    skipped = {row["reason"]: row["records"] for row in read(spark, str(tmp_path), "skipped").collect()}
+    assert skipped == {
+        "a record without a key": 1,
+        "unreadable: OffsetCommitValue of version 99": 1,
+        "key of type 11": 1,
+    }
+
+
+def test_the_groups_topic_is_read_by_its_name_and_not_by_a_pattern(spark: SparkSession, activity: Activity):
+    options = {"kafka.bootstrap.servers": activity.bootstrap}
+    assert loaded(spark, options, subscribe=TOPIC, startingOffsets=activity.starting).count() > 0
+    assert loaded(spark, options, subscribePattern="__consumer.*").count() == 0
