@@ -34,6 +34,8 @@ from rota.spark_connector.schema import arrow_schema
 BATCH_BYTES: Final = 4 << 20  # of an Arrow batch, about
 BATCH_ROWS: Final = 65_536
 FETCH_BYTES: Final = 8 << 20
+RECORD_BYTES: Final = 1024  # as long as nothing is known of a piece's records
+SLACK_BYTES: Final = 64 << 10
 CARRIED_BYTES: Final = 256 << 10  # what is left of an answer goes on by itself if copying it would cost more than that
 SOURCE_BYTES: Final = 512 << 20  # a batch that is decompressed, or a long answer, may come on top
 _log = logger("rota.spark")
@@ -67,6 +69,7 @@ class Fetches:
         self._reader = PartitionReader(config, isolation_level=config.isolation_level)
         self._piece, self._options = piece, options
         self._offset = piece.start
+        self._record_bytes = RECORD_BYTES
         self._ahead: asyncio.Task[tuple[int, FetchedRaw] | None] | None = None
 
     async def start(self) -> None:
@@ -91,16 +94,22 @@ class Fetches:
     async def _fetch(self) -> tuple[int, FetchedRaw] | None:
         while self._offset < self._piece.end:
             try:
-                found = await self._reader.fetch_raw(self._piece.of, self._offset, max_bytes=self._bytes)
+                found = await self._reader.fetch_raw(self._piece.of, self._offset, max_bytes=self._wanted_bytes)
             except OffsetOutOfRange as gone:
                 await self._lost(gone)
                 continue
             if found.next_offset > self._offset:
                 asked, self._offset = self._offset, found.next_offset
+                self._record_bytes = len(found.batches) // (self._offset - asked) + 1
                 return asked, found
             if found.high_watermark >= 0 and found.high_watermark < self._piece.end:
                 await self._lost(None)
         return None
+
+    @property
+    def _wanted_bytes(self) -> int:
+        """About what is left of the piece: who reads few records does not fetch many."""
+        return min(self._bytes, SLACK_BYTES + self._record_bytes * (self._piece.end - self._offset))
 
     async def _lost(self, gone: OffsetOutOfRange | None) -> None:
         """Records that the plan counted on are not there: go on behind them, or say so."""

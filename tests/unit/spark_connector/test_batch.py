@@ -6,7 +6,7 @@ import pickle
 from datetime import UTC, datetime
 
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, LessThan
+from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, InputPartition, LessThan
 from tests.unit.spark_connector.conftest import Write, create
 
 from rota.client import TopicPartition, UnknownTopic
@@ -83,3 +83,10 @@ def test_ranges_are_cut_into_pieces_as_told(base: dict[str, str]) -> None:
 def test_partitions_that_appeared_are_those_without_a_start() -> None:
     here, new = TopicPartition("t", 0), TopicPartition("t", 1)
     assert unknown_in({here: 2}, (here, new)) == (new,)
+
+
+def test_spark_makes_a_task_of_no_pieces(topic: str, base: dict[str, str]) -> None:
+    """It puts InputPartition(None) in place of an empty plan."""
+    reader = RotaReader(batch_options({**base, "subscribe": topic}))
+    assert reader.partitions() == []
+    assert list(reader.read(InputPartition(None))) == []

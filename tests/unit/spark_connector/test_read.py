@@ -14,7 +14,7 @@ from rota.spark_connector.broker import Brokers
 from rota.spark_connector.errors import DataLost
 from rota.spark_connector.offsets import OffsetRange
 from rota.spark_connector.options import ReadOptions, batch_options
-from rota.spark_connector.read import fetch_bytes, read
+from rota.spark_connector.read import Fetches, fetch_bytes, read
 
 
 @pytest.fixture
@@ -57,6 +57,38 @@ def test_batches_are_cut_when_they_are_large(
     batches = list(read(OffsetRange(topic, 0, 0, 100), options))
     assert sum(one.num_rows for one in batches) == 100
     assert len(batches) > 3
+
+
+def test_who_reads_few_records_does_not_fetch_many(topic: str, write: Write, options: ReadOptions) -> None:
+    import asyncio
+
+    write(topic, 0, [(None, b"x" * 900)] * 1000, batch_size=10_000)
+
+    async def fetched(start: int, end: int) -> list[int]:
+        fetches, sizes = Fetches(OffsetRange(topic, 0, start, end), options), []
+        await fetches.start()
+        while (found := await fetches.next()) is not None:
+            sizes.append(len(found[1].batches))
+        await fetches.close()
+        return sizes
+
+    (all_of_it,) = asyncio.run(fetched(0, 1000))
+    assert all_of_it > 900_000
+    (few,) = asyncio.run(fetched(500, 510))
+    assert few < 100_000
+
+
+def test_what_is_left_of_an_answer_goes_on_by_itself(
+    topic: str, write: Write, options: ReadOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FETCH_BYTES", 100_000)
+    write(topic, 0, [(None, b"x" * 900)] * 1000, batch_size=10_000)
+    monkeypatch.setattr(reading, "CARRIED_BYTES", 10_000_000)
+    (whole,) = read(OffsetRange(topic, 0, 0, 1000), options)  # all answers are put together
+    monkeypatch.setattr(reading, "CARRIED_BYTES", 1)
+    cut = list(read(OffsetRange(topic, 0, 0, 1000), options))
+    assert len(cut) > 5
+    assert whole.to_pylist() == [row for batch in cut for row in batch.to_pylist()]
 
 
 def deleted(topic: str, before: int, options: ReadOptions) -> None:
