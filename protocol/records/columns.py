@@ -196,10 +196,7 @@ class Columns:
         first: i64,
         stop: i64,
     ) -> None:
-        kind = 1 if stamped else 0
         headers_left: i64 = HEADERS_PER_BATCH_MAX
-        base, row, taken = self._base, self.count, self.content_bytes
-        places, offsets, times, types = self.places, self.offsets, self.timestamps_us, self.types
         at = start
         while count > 0:
             count -= 1
@@ -217,25 +214,28 @@ class Columns:
             if offset < first or offset >= stop:
                 continue
             if not is_key:
-                self.keys.null(row)
+                self.keys.null(self.count)
             if not is_value:
-                self.values.null(row)
-            write_i64_le(places, (base + key_end) << 32 | (base + key_at))  # two int32 in one step
-            write_i64_le(places, (base + value_end) << 32 | (base + value_at))
-            write_i64_le(offsets, offset)
-            write_i64_le(times, _microseconds(time))
-            write_i32_le(types, kind)
+                self.values.null(self.count)
             if self.with_headers:
-                self._add_headers(row, headers)
-            taken += key_end - key_at + value_end - value_at
-            row += 1
+                self._add_headers(headers)
+            write_i32_le(self.types, 1 if stamped else 0)
+            self._add_row(key_at, key_end, value_at, value_end, offset, time)
         if at != end:
             raise CorruptBatch(f"{end - at} bytes after the last record")
-        self.count, self.content_bytes = row, taken
 
-    def _add_headers(self, row: i64, headers: Headers) -> None:
+    def _add_row(self, key_at: i64, key_end: i64, value_at: i64, value_end: i64, offset: i64, time: i64) -> None:
+        base = self._base
+        write_i64_le(self.places, (base + key_end) << 32 | (base + key_at))  # two int32 in one step
+        write_i64_le(self.places, (base + value_end) << 32 | (base + value_at))
+        write_i64_le(self.offsets, offset)
+        write_i64_le(self.timestamps_us, _microseconds(time))
+        self.content_bytes += key_end - key_at + value_end - value_at
+        self.count += 1
+
+    def _add_headers(self, headers: Headers) -> None:
         if not headers:
-            self.header_validity.null(row)
+            self.header_validity.null(self.count)
         for name, value in headers:
             self.header_names.add(_utf8(name))
             self.header_values.add(value)
