@@ -68,7 +68,8 @@ def filled(address: str, records: int) -> str:
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     topic = f"spark-{uuid4().hex[:8]}"
-    AdminClient({"bootstrap.servers": address}).create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": address})  # its answers end with it
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
     settings = {"batch.size": BATCH_BYTES, "linger.ms": 20, "queue.buffering.max.messages": 200_000}
     producer = Producer({"bootstrap.servers": address, **settings})
     value = bytes(range(256))[:VALUE_BYTES]
@@ -169,10 +170,10 @@ def worker_mb() -> float:
     most = 0
     for pid in descendants(os.getpid()):
         with contextlib.suppress(OSError):
-            if "pyspark" in Path(f"/proc/{pid}/cmdline").read_text():
+            program, *arguments = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            if "python" in program and any("pyspark" in one for one in arguments):
                 status = Path(f"/proc/{pid}/status").read_text().splitlines()
-                if not Path(f"/proc/{pid}/cmdline").read_text().startswith("java"):
-                    most = max([most, *(int(line.split()[1]) for line in status if line.startswith("VmHWM"))])
+                most = max([most, *(int(line.split()[1]) for line in status if line.startswith("VmHWM"))])
     return most / 1024
 
 
