@@ -74,9 +74,9 @@ class Axis:
 
 
 def ceiling(value: float) -> float:
-    """1, 2 or 5 times a power of ten: the next one that is no less, and no less than one."""
+    """A round number that is no less, and no less than one."""
     power: float = 10.0 ** math.floor(math.log10(max(value, 1.0)))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= max(value, 1.0))
+    return next(step * power for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * power >= max(value, 1.0))
 
 
 def _lag_panel(lag: Series, axis: Axis, colours: Mapping[str, str]) -> Iterator[str]:

@@ -71,6 +71,7 @@ PURE = (
             "watching",
         )
     ),
+    *(f"spark_connector/pipelines/{name}.py" for name in ("decode", "lag", "plot")),
 )
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "structlog", "time", "uvloop"}
 # the shell of the shards narrates to the log; all it decides is in pure files beside it

@@ -1,0 +1,119 @@
+"""docs/SPARK.md and docs/GROUP_ACTIVITY.md: every example runs as a reader would run it; the options are all there."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.conftest import official_jars, spark  # noqa: F401 - the session of those tests
+
+from rota.coordinator.testing import running_broker
+from rota.spark_connector import options
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "SPARK.md").read_text()
+ACTIVITY = (ROOT / "docs" / "GROUP_ACTIVITY.md").read_text()
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+
+# what holds each command; one that is not here fails the test below
+HELD_BY = {
+    'pip install "rota[spark]"': "tests/docs/test_spark_page.py",
+    "python -m rota.spark_connector.pipelines.group_activity": "tests/spark/test_pipeline.py",
+    "spark-submit": "tests/spark/test_pipeline.py",
+    "python -m rota.spark_connector.pipelines.page": "tests/unit/spark_connector/pipelines/test_page.py",
+}
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    with running_broker() as address:
+        yield address
+
+
+def run(page: str, names: dict[str, object], broker: str, folder: Path) -> None:
+    """Its programs one after the other; what a program prints is what the page says."""
+    for kind, code, shown in BLOCK.findall(page):
+        if kind == "python":
+            own = re.sub(r'"(tables|checkpoints|activity)\b', rf'"{folder}/\1', code.replace("127.0.0.1:9092", broker))
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(own, code.splitlines()[0], "exec"), names)  # noqa: S102
+            assert [line.rstrip() for line in printed.getvalue().splitlines() if line] == shown.splitlines(), code
+    gc.collect()
+
+
+def test_the_pages_print_what_they_say(spark: SparkSession, broker: str, tmp_path: Path) -> None:  # noqa: F811
+    names: dict[str, object] = {"__name__": "page"}
+    run(PAGE, names, broker, tmp_path)
+    run(ACTIVITY, names, broker, tmp_path)  # it shows the group that the first one's stream made
+
+
+def test_every_command_is_held_by_a_test() -> None:
+    commands = [
+        line
+        for page in (PAGE, ACTIVITY)
+        for kind, text, _ in BLOCK.findall(page)
+        if kind == "sh"
+        for line in text.replace("\\\n", " ").splitlines()
+        if line and not line.startswith("#")
+    ]
+    for command in commands:
+        held = [test for start, test in HELD_BY.items() if command.startswith(start)]
+        assert held, command
+        assert (ROOT / held[0]).exists()
+    assert len(commands) >= len(HELD_BY)
+
+
+def test_the_extra_brings_what_a_session_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = {one.split(">")[0] for one in project["optional-dependencies"]["spark"]}
+    assert {"pyspark", "pyarrow"} <= extra
+    assert not extra & {"pandas", "numpy"}
+
+
+def table() -> dict[str, set[str]]:
+    """The options of the table and the queries that take them."""
+    rows = re.findall(r"^\| `([\w.…]+)` \| ([\w, ]+) \|", PAGE, re.MULTILINE)
+    return {
+        name: set(where.split(", ")) for name, where in rows if name not in ("key", "value", "partition", "headers")
+    }
+
+
+def test_the_table_has_every_option_and_who_takes_it() -> None:
+    told = {name: {"batch", "stream", "sink"} if where == {"all"} else where for name, where in table().items()}
+    assert told.pop("kafka.…") == {"batch", "stream", "sink"}
+    assert told.pop(options.SERVERS) == {"batch", "stream", "sink"}
+    taken = {"batch": options.BATCH, "stream": options.STREAM, "sink": options.WRITE}
+    names = {one for valid in taken.values() for one in valid}
+    assert told == {name: {kind for kind, valid in taken.items() if name in valid} for name in names}
+
+
+def test_the_page_names_what_is_refused_and_what_to_use_instead() -> None:
+    part = PAGE.partition("What Spark's connector refuses")[2].partition("Exactly what differs")[0]
+    assert set(re.findall(r"`(kafka\.[\w.]+)`", part)) == set(options.FORBIDDEN)
+
+
+def test_the_defaults_are_those_of_the_page() -> None:
+    read = options.batch_options({options.SERVERS: "a:1", "subscribe": "t"})
+    assert f"({read.offset_tries})" in row("fetchOffset.numRetries")
+    assert f"({read.offset_pause_ms};" in row("fetchOffset.retryIntervalMs")
+    assert read.fail_on_data_loss
+    assert "`true` (default)" in row("failOnDataLoss")
+    assert not read.include_headers
+    assert "`false` (default) for reading" in row("includeHeaders")
+    assert not read.latest_when_no_time
+    assert "`error` (default)" in row("startingOffsetsByTimestampStrategy")
+
+
+def row(option: str) -> str:
+    (found,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{option}` |")]
+    return found
