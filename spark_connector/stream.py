@@ -114,7 +114,7 @@ class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._progress.reached(from_tree(end), self._asked)
 
     def stop(self) -> None:
-        """The query is over. Spark ends the process that this is in, mostly without a call."""
+        """The query is over. What Spark is done with is not told here: the group hears of it when it starts again."""
         self._asked.close()
 
     def _next(self, start: Tree, begin: Offsets, limit: ReadLimit) -> Tree:
@@ -134,20 +134,27 @@ class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _looked(self, begin: Offsets) -> tuple[Offsets, losses.Told, dict[str, bytes]]:
         """Where the logs end, what of this query is lost, and which topics they are. Asks again before it says so: a
-        broker that has just come back may not know everything yet."""
+        broker that has just come back may not know everything yet, and a topic may change while it is asked about."""
         latest, tries = self._now() if self._target is None else dict(self._target), 0
+        known: dict[str, bytes] | None = None
         while True:
-            ids = self._asked.ids({one.topic for one in (*begin, *latest)})
+            ids = self._ids_of(begin, latest)
             anew = {topic for topic, one in ids.items() if self._ids.get(topic, one) != one}
             told = losses.lost(begin, latest, anew)
             if not told:
                 self._ids.update(ids)
-            if not told or anew or tries == self._options.offset_tries:
+            if not told or (anew and ids == known) or tries == self._options.offset_tries:
                 return latest, told, ids
-            if tries:
+            if tries and not anew:
                 time.sleep(self._options.offset_pause_ms / 1000)
-            tries += 1
+            tries, known = tries + 1, ids
             latest = self._now() if self._target is None else self._within_target(begin)
+
+    def _ids_of(self, begin: Offsets, latest: Offsets) -> dict[str, bytes]:
+        """The topics' ids, asked for after their offsets: they are those of these logs, or newer ones."""
+        if latest != begin:
+            self._asked.existing(latest)
+        return self._asked.ids({one.topic for one in (*begin, *latest)})
 
     def _within_target(self, begin: Offsets) -> Offsets:
         """What there is now, and no more than there was when the run began."""

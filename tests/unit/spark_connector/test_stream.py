@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
@@ -14,7 +14,9 @@ from tests.unit.spark_connector.conftest import Write, create
 
 from rota.client import Admin, AdminConfig, TopicPartition, UnknownTopic
 from rota.spark_connector import broker
+from rota.spark_connector.broker import Brokers
 from rota.spark_connector.errors import DataLost
+from rota.spark_connector.offsets import Offsets
 from rota.spark_connector.options import stream_options
 from rota.spark_connector.stream import RotaStreamReader
 
@@ -199,6 +201,32 @@ def test_a_topic_made_anew_is_noticed_however_long_it_is(
         seen += rows(lossy, at, end)
         at = end
     assert seen == [(0, offset) for offset in range(8)]
+
+
+def test_a_topic_made_anew_while_it_is_asked_about_is_noticed(
+    bootstrap: str, topic: str, write: Write, opened: Opened
+) -> None:
+    class Late(Brokers):
+        """Between the question for partitions and that for offsets the topic is made anew, with more in it."""
+
+        def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+            self.latest = super().latest  # type: ignore[method-assign]
+            admin(bootstrap, lambda asked: asked.delete_topics([topic]))
+            create(bootstrap, topic)
+            write(topic, 0, [(None, b"new")] * 5)
+            return self.latest(partitions)
+
+    write(topic, 0, [(None, b"old")] * 3)
+    reader = opened(subscribe=topic, failOnDataLoss="false")
+    at = reader.latestOffset(reader.initialOffset(), ALL)
+    reader.latestOffset(at, ALL)
+    reader.stop()
+    reader._asked = Late({"bootstrap.servers": bootstrap})
+    seen: list[tuple[int, int]] = []
+    while (end := reader.latestOffset(at, ALL)) != at:
+        seen += rows(reader, at, end)
+        at = end
+    assert seen == [(0, offset) for offset in range(5)]
 
 
 def test_what_is_gone_before_an_available_now_run_is_lost_data(topic: str, write: Write, opened: Opened) -> None:
