@@ -71,6 +71,7 @@ PURE = (
             "watching",
         )
     ),
+    *(f"spark_connector/{name}.py" for name in ("errors", "filters", "losses", "offsets", "options", "plan", "schema")),
     *(f"spark_connector/pipelines/{name}.py" for name in ("decode", "lag", "plot")),
 )
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "structlog", "time", "uvloop"}
