@@ -31,6 +31,7 @@ interop: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(PY) -m benchmarks
+	$(PY) -m benchmarks.spark
 
 sim: $(VENV)/.ready
 	$(PY) -m pytest tests/simulation -q --rota-seed $(SEED)

@@ -27,7 +27,7 @@ from uuid import uuid4
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.brokers import rota
+from benchmarks.brokers import has_kafka, rota
 
 KINDS: Final = ("rota", "kafka")
 PARTITIONS, KEY_BYTES, VALUE_BYTES, BATCH_BYTES = 4, 12, 216, 16_384
@@ -38,6 +38,9 @@ TICKS: Final = os.sysconf("SC_CLK_TCK")
 def main() -> None:
     asked = options()
     console = Console()
+    if not has_kafka():
+        console.print("[yellow]Java or Maven is missing: no Spark, no figures of it[/]")
+        return
     with ExitStack() as stack:
         address, broker = asked.address, None
         if not address:
