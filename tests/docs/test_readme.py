@@ -78,15 +78,19 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_the_examples_run(broker: str, capsys: pytest.CaptureFixture[str]) -> None:
-    clients, fixture = EXAMPLES
+    clients, _, fixture = EXAMPLES
     exec(compile(clients.replace("127.0.0.1:9092", broker), "README", "exec"), {"__name__": "readme"})  # noqa: S102
     assert "b'hello'" in capsys.readouterr().out
     assert "running_broker" in fixture
 
 
+def test_what_it_shows_of_spark_is_run_with_its_page() -> None:
+    assert EXAMPLES[1].strip() in (ROOT / "docs" / "SPARK.md").read_text(), "tests/docs/test_spark_page.py runs it"
+
+
 def test_the_fixture_of_the_readme_works(tmp_path: Path) -> None:
     uses_it = "\n\ndef test_it(bootstrap):\n    assert bootstrap.startswith('127.0.0.1:')\n"
-    (tmp_path / "test_mine.py").write_text(textwrap.dedent(EXAMPLES[1]) + uses_it)
+    (tmp_path / "test_mine.py").write_text(textwrap.dedent(EXAMPLES[2]) + uses_it)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
