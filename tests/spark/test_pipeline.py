@@ -54,7 +54,12 @@ class Activity:
 
 def config(bootstrap: str, group: str, **more: object) -> ConsumerConfig:
     return ConsumerConfig(
-        bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False, **more
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        heartbeat_interval_ms=200,  # how soon it hears of another member
+        **more,
     )
 
 
