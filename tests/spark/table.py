@@ -55,7 +55,7 @@ class Table:
 
     def offsets(self) -> list[dict[str, dict[str, int]]]:
         """Where each micro-batch ended, as the checkpoint has it."""
-        files = sorted((one for one in (self.checkpoint / "offsets").iterdir() if one.name.isdigit()), key=_number)
+        files = sorted((one for one in (self.checkpoint / "offsets").glob("*") if one.name.isdigit()), key=_number)
         return [json.loads(one.read_text().splitlines()[-1]) for one in files]
 
 

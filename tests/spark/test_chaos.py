@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from tests.chaos.daemon import Daemon
 from tests.interop.kit import create_topic, until
 from tests.spark.conftest import Sent, written
-from tests.spark.table import Table, failed, reached, stream
+from tests.spark.table import ENDS_S, Table, failed, reached, stream
 
 pytestmark = pytest.mark.timeout(180)
 IMPATIENT = {"kafka.request.timeout.ms": "500", "kafka.default.api.timeout.ms": "1500"}
@@ -30,6 +31,11 @@ def values(table: Table) -> list[int]:
     return sorted(int(row[3]) for row in table.rows())
 
 
+def begun(query: StreamingQuery, table: Table) -> None:
+    """It is in its second micro-batch at least."""
+    until(lambda: len(table.offsets()) > 1 or query.exception(), "the second batch", seconds=ENDS_S)
+
+
 async def send(daemon: Daemon, topic: str, first: int, count: int) -> None:
     records = [Sent(str(at).encode(), partition=at % 3) for at in range(first, first + count)]
     await asyncio.to_thread(written, daemon.address, topic, records)
@@ -39,18 +45,18 @@ async def test_a_stream_outlives_a_broker_that_is_killed(spark: SparkSession, tm
     async with Daemon(tmp_path / "data") as daemon:
         await lives(daemon)
         topic = await asyncio.to_thread(create_topic, daemon.address, 3)
-        await send(daemon, topic, 0, 60)
+        await send(daemon, topic, 0, 36)
         base = {"kafka.bootstrap.servers": daemon.address, "subscribe": topic}
         query = table.start(stream(spark, base, maxOffsetsPerTrigger=9), processingTime="20 milliseconds")
-        await asyncio.to_thread(until, lambda: len(table.offsets()) > 2 or query.exception(), "the third batch")
+        await asyncio.to_thread(begun, query, table)
         await daemon.crash()
-        await send(daemon, topic, 60, 30)
-        await asyncio.to_thread(reached, query, {topic: {str(one): 30 for one in range(3)}})
+        await send(daemon, topic, 36, 9)
+        await asyncio.to_thread(reached, query, {topic: {str(one): 15 for one in range(3)}})
         await daemon.crash()  # and while there is nothing to read
-        await send(daemon, topic, 90, 9)
-        await asyncio.to_thread(reached, query, {topic: {str(one): 33 for one in range(3)}})
+        await send(daemon, topic, 45, 9)
+        await asyncio.to_thread(reached, query, {topic: {str(one): 18 for one in range(3)}})
         query.stop()
-    assert values(table) == list(range(99))
+    assert values(table) == list(range(54))
 
 
 async def test_a_broker_that_stays_away_fails_the_stream_which_goes_on_from_its_checkpoint(
@@ -63,7 +69,7 @@ async def test_a_broker_that_stays_away_fails_the_stream_which_goes_on_from_its_
         base = {"kafka.bootstrap.servers": daemon.address, "subscribe": topic, **IMPATIENT}
         frame = stream(spark, base, maxOffsetsPerTrigger=9)
         query = table.start(frame, processingTime="20 milliseconds")
-        await asyncio.to_thread(until, lambda: len(table.offsets()) > 1 or query.exception(), "the second batch")
+        await asyncio.to_thread(begun, query, table)
         daemon.kill()
         words = await asyncio.to_thread(failed, query)
         assert daemon.address in words, words

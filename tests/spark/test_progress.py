@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.interop.kit import create_topic, unique, until
 from tests.spark.conftest import Options, written
-from tests.spark.table import Table, reached, stream
+from tests.spark.table import ENDS_S, Table, reached, stream
 
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, TopicPartition
 
@@ -55,7 +55,11 @@ def test_lag_is_in_the_progress_and_the_group_follows_each_batch(spark: SparkSes
     frame = stream(spark, {"kafka.bootstrap.servers": rota}, subscribe=topic, group_id=group, maxOffsetsPerTrigger=4)
     query = table.start(frame, processingTime="20 milliseconds")
     reached(query, {topic: {"0": 10}})
-    until(lambda: asyncio.run(stands(rota, group)) == {TopicPartition(topic, 0): 10}, "the group to follow")
+    until(
+        lambda: asyncio.run(stands(rota, group)) == {TopicPartition(topic, 0): 10},
+        "the group to follow",
+        seconds=ENDS_S,
+    )
     query.stop()
     sources = [one.sources[0] for one in query.recentProgress if one.numInputRows]
     ends = [json.loads(one.endOffset)[topic]["0"] for one in sources]

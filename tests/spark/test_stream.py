@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.interop.kit import create_topic, unique, until
 from tests.spark.conftest import Options, Sent, written
-from tests.spark.table import Row, Table, ended, failed, reached, stream
+from tests.spark.table import ENDS_S, Row, Table, ended, failed, reached, stream
 
 from rota.client import Admin, AdminConfig, TopicPartition
 
@@ -104,9 +104,9 @@ def test_a_stream_that_is_stopped_and_started_again_has_each_row_once(
 ) -> None:
     topic = create_topic(rota, 2)
     written(rota, topic, numbered(40, 2))
-    frame = stream(spark, {"kafka.bootstrap.servers": rota}, subscribe=topic, maxOffsetsPerTrigger=7)
+    frame = stream(spark, {"kafka.bootstrap.servers": rota}, subscribe=topic, maxOffsetsPerTrigger=11)
     query = table.start(frame, processingTime="50 milliseconds")
-    until(lambda: len(table.offsets()) >= 3 or query.exception(), "the third batch")
+    until(lambda: len(table.offsets()) >= 2 or query.exception(), "the second batch", seconds=ENDS_S)
     query.stop()
     assert query.exception() is None
     written(rota, topic, numbered(10, 2, 40))
@@ -125,7 +125,7 @@ def test_a_batch_waits_until_it_is_worth_it(spark: SparkSession, rota: str, tabl
     spark.conf.unset(IDLE)
     reached(query, {topic: {"0": 2}})  # the first one does not wait, as with Spark's own source
     written(rota, topic, numbered(6, first=2))
-    until(lambda: seen(query) == 8, "the source to see them")
+    until(lambda: seen(query) == 8, "the source to see them", seconds=ENDS_S)
     written(rota, topic, numbered(6, first=8))
     reached(query, {topic: {"0": 14}})
     query.stop()
