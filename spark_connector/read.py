@@ -21,7 +21,7 @@ from rota.client.consume.aborted import Aborted
 from rota.client.consume.reader import FetchedRaw, PartitionReader
 from rota.client.errors import OffsetOutOfRange
 from rota.client.log import logger
-from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, Codec, check_batch, headers
+from rota.protocol.records.batch import BATCH_HEADER_BYTES, CODEC_BITS, CONTROL_BIT, BatchHeader, check_batch, headers
 from rota.protocol.records.codecs import decompress
 from rota.protocol.records.columns import Columns
 from rota.spark_connector.arrow import record_batch
@@ -141,7 +141,7 @@ class Decoding:
                 return False
             if self._checks:
                 check_batch(self._view, position, header, compacted=True)
-            if self._is_seen(position, header):
+            if (self._aborted is None and not header.attributes & CONTROL_BIT) or self._is_seen(position, header):
                 self._add(columns, position, header)
                 if is_full(columns):
                     return True
@@ -156,7 +156,7 @@ class Decoding:
 
     def _add(self, columns: Columns, position: int, header: BatchHeader) -> None:
         start, end = position + BATCH_HEADER_BYTES, position + header.size_bytes
-        if header.codec is Codec.NONE and columns.is_from(self._data):
+        if not header.attributes & CODEC_BITS and columns.is_from(self._data):
             data, start, end = self._data, start + self._begin, end + self._begin
         else:
             data = decompress(header.codec, self._view[start:end])
