@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.conftest import official_jars, spark  # noqa: F401 - the session of those tests
+from tests.interop.kit import create_topic
+from tests.spark.conftest import official, official_jars, spark, written  # noqa: F401 - the session of those tests
 
 from rota.coordinator.testing import running_broker
 from rota.spark_connector import options
@@ -55,6 +56,27 @@ def test_the_pages_print_what_they_say(spark: SparkSession, broker: str, tmp_pat
     names: dict[str, object] = {"__name__": "page"}
     run(PAGE, names, broker, tmp_path)
     run(ACTIVITY, names, broker, tmp_path)  # it shows the group that the first one's stream made
+
+
+def test_a_stream_of_the_official_connector_keeps_its_checkpoint(
+    spark: SparkSession,  # noqa: F811
+    official: str,  # noqa: F811
+    broker: str,
+    tmp_path: Path,
+) -> None:
+    topic = create_topic(broker, 1)
+
+    def table_after(kind: str, record: bytes) -> list[bytes]:
+        written(broker, topic, [record])
+        read = spark.readStream.format(kind).option("kafka.bootstrap.servers", broker).option("subscribe", topic)
+        writing = read.option("startingOffsets", "earliest").load().select("value").writeStream.format("parquet")
+        writing = writing.option("path", f"{tmp_path}/t").option("checkpointLocation", f"{tmp_path}/c")
+        writing.trigger(availableNow=True).start().awaitTermination()
+        return sorted(bytes(row.value) for row in spark.read.parquet(f"{tmp_path}/t").collect())
+
+    assert table_after(official, b"1") == [b"1"]
+    assert table_after("rota", b"2") == [b"1", b"2"]
+    assert table_after(official, b"3") == [b"1", b"2", b"3"]
 
 
 def test_every_command_is_held_by_a_test() -> None:
