@@ -287,4 +287,4 @@ def _checked(config: type[ConsumerConfig | ProducerConfig], client: Mapping[str,
     try:
         _ = config.from_properties(client).bootstrap
     except ConfigError as wrong:
-        raise OptionError("kafka.*", dict(client), f"settings of the client: {wrong}") from None
+        raise OptionError("kafka.*", ", ".join(client), f"settings of the client: {wrong}") from None  # names: no secrets
