@@ -287,4 +287,5 @@ def _checked(config: type[ConsumerConfig | ProducerConfig], client: Mapping[str,
     try:
         _ = config.from_properties(client).bootstrap
     except ConfigError as wrong:
-        raise OptionError("kafka.*", ", ".join(client), f"settings of the client: {wrong}") from None  # names: no secrets
+        names = ", ".join(client)  # the values may be secrets
+        raise OptionError("kafka.*", names, f"settings of the client: {wrong}") from None
