@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.client.doors import Doors
+from tests.client.filled import filled
 from tests.interop.broker import broker
 from tests.interop.kit import unique
 
@@ -68,6 +69,18 @@ async def near(rota: str) -> AsyncIterator[Doors]:
     """For what the doors say by themselves: it needs no second broker."""
     async with Doors(rota) as doors:
         yield doors
+
+
+@pytest.fixture(scope="module")
+def full(bootstrap: str) -> str:
+    """A topic with records (filled.py) on the broker under test."""
+    return filled(bootstrap)
+
+
+@pytest.fixture(scope="module")
+def near_full(rota: str) -> str:
+    """The same on Rota."""
+    return filled(rota)
 
 
 @pytest.fixture

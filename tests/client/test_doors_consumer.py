@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.client.doors import Doors
-from tests.interop.kit import create_topic, produce
+from tests.client.filled import EACH, PARTITIONS
 
 from rota.client.config import ConsumerConfig
 from rota.client.consume.consumer import Consumer
@@ -22,8 +22,6 @@ from rota.client.types import ConsumerRecord, TopicPartition
 
 FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 1, 2, 8, 9, 10
 JOIN, HEARTBEAT, LEAVE, SYNC = 11, 12, 13, 14
-PARTITIONS = 3
-EACH = 30
 QUICK: dict[str, Any] = {
     "retry_backoff_ms": 10,
     "retry_backoff_max_ms": 50,
@@ -36,24 +34,6 @@ QUICK: dict[str, Any] = {
     "heartbeat_interval_ms": 50,
     "auto_commit_interval_ms": 50,
 }
-
-
-def filled(bootstrap: str) -> str:
-    """A topic of three partitions with EACH records, the value being the offset."""
-    name = create_topic(bootstrap, PARTITIONS)
-    values = [str(at // PARTITIONS).encode() for at in range(EACH * PARTITIONS)]
-    produce(bootstrap, name, values, **{"batch.num.messages": 1, "enable.idempotence": True})
-    return name
-
-
-@pytest.fixture(scope="module")
-def full(bootstrap: str) -> str:
-    return filled(bootstrap)
-
-
-@pytest.fixture(scope="module")
-def near_full(rota: str) -> str:
-    return filled(rota)
 
 
 class Reading:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.client.doors import Doors
-from tests.interop.kit import create_topic, produce
+from tests.client.filled import EACH, PARTITIONS
 
 from rota.client.config import ConsumerConfig
 from rota.client.consume.fetcher import Fetcher
@@ -19,8 +19,6 @@ from rota.client.net.cluster import Cluster
 from rota.client.types import ConsumerRecord, TopicPartition
 
 FETCH = 1
-PARTITIONS = 3
-EACH = 30
 QUICK: dict[str, Any] = {
     "retry_backoff_ms": 10,
     "retry_backoff_max_ms": 50,
@@ -28,26 +26,6 @@ QUICK: dict[str, Any] = {
     "reconnect_backoff_max_ms": 50,
     "fetch_max_wait_ms": 100,
 }
-
-
-def filled(bootstrap: str) -> str:
-    """A topic of three partitions with EACH records, the value being the offset."""
-    name = create_topic(bootstrap, PARTITIONS)
-    values = [str(at // PARTITIONS).encode() for at in range(EACH * PARTITIONS)]
-    produce(
-        bootstrap, name, values, **{"batch.num.messages": 1, "enable.idempotence": True}
-    )  # so that one fetch does not bring them all
-    return name
-
-
-@pytest.fixture(scope="module")
-def full(bootstrap: str) -> str:
-    return filled(bootstrap)
-
-
-@pytest.fixture(scope="module")
-def near_full(rota: str) -> str:
-    return filled(rota)
 
 
 class Reading:
