@@ -41,7 +41,7 @@ docs: $(VENV)/.ready
 	$(PY) -m rota.coordinator.group.states > docs/GROUP_STATES.md
 	$(PY) -m rota.coordinator.config.page > docs/SETTINGS.md
 	$(PY) -m rota.client.config_page > docs/CLIENT_SETTINGS.md
-	$(PY) -m rota.client.net.verdicts > docs/CLIENT_ERRORS.md
+	$(PY) -m rota.client.network.error_actions_page > docs/CLIENT_ERRORS.md
 	$(PY) -m rota.client.group.states > docs/CLIENT_STATES.md
 
 clean:

@@ -150,9 +150,9 @@ def looked_at(records: Iterable[Any]) -> int:
 async def rota(address: str, topic: str, records: int) -> None:
     """Fetching alone: what a consumer can be at best."""
     from rota.client.config import ConsumerConfig
-    from rota.client.consume.fetcher import Fetcher
-    from rota.client.consume.positions import Positions
-    from rota.client.net.cluster import Cluster
+    from rota.client.consumer.fetcher import Fetcher
+    from rota.client.consumer.positions import Positions
+    from rota.client.network.cluster import Cluster
     from rota.client.types import TopicPartition
 
     config = ConsumerConfig(bootstrap_servers=address)

@@ -82,7 +82,7 @@ async def paced(send: Callable[[bytes, Callable[[], None]], Awaitable[None]]) ->
 
 async def rota(bootstrap: str, topic: str, keyed: bool) -> Figure:
     from rota.client.config import ProducerConfig
-    from rota.client.produce.producer import Producer
+    from rota.client.producer.producer import Producer
 
     config = ProducerConfig(bootstrap_servers=bootstrap, linger_ms=0 if keyed else 5, batch_size=65_536)
     async with Producer(config) as producer:

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from rota.client.administer.admin import Admin
-    from rota.client.administer.cluster_info import ClusterDescription
-    from rota.client.administer.configs import (
+    from rota.client.admin.admin import Admin
+    from rota.client.admin.cluster_info import ClusterDescription
+    from rota.client.admin.configs import (
         ConfigChange,
         ConfigEntry,
         ConfigOperation,
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
         ConfigType,
         ResourceType,
     )
-    from rota.client.administer.descriptions import GroupDescription, MemberDescription
-    from rota.client.administer.groups import GroupListing
-    from rota.client.administer.lag import PartitionLag
-    from rota.client.administer.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
+    from rota.client.admin.descriptions import GroupDescription, MemberDescription
+    from rota.client.admin.groups import GroupListing
+    from rota.client.admin.lag import PartitionLag
+    from rota.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
     from rota.client.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
-    from rota.client.consume.consumer import Consumer
-    from rota.client.consume.listing import EARLIEST, LATEST, MAX_TIMESTAMP
-    from rota.client.consume.reader import Fetched, FetchedRaw, PartitionReader
+    from rota.client.consumer.consumer import Consumer
+    from rota.client.consumer.listing import EARLIEST, LATEST, MAX_TIMESTAMP
+    from rota.client.consumer.reader import Fetched, FetchedRaw, PartitionReader
     from rota.client.errors import (
         AdminFailed,
         AssignmentFailed,
@@ -62,9 +62,9 @@ if TYPE_CHECKING:
     from rota.client.group.assignors.range import RangeAssignor
     from rota.client.group.assignors.roundrobin import RoundRobinAssignor
     from rota.client.group.assignors.sticky import StickyAssignor
-    from rota.client.net.metadata import BrokerInfo
-    from rota.client.produce.delivery import Delivery
-    from rota.client.produce.producer import Producer
+    from rota.client.network.metadata import BrokerInfo
+    from rota.client.producer.delivery import Delivery
+    from rota.client.producer.producer import Producer
     from rota.client.types import (
         ConsumerRecord,
         GroupMetadata,
@@ -79,9 +79,9 @@ if TYPE_CHECKING:
     from rota.protocol.errors import ErrorCode
 
 _FROM: Final = {
-    "rota.client.administer.admin": ("Admin",),
-    "rota.client.administer.cluster_info": ("ClusterDescription",),
-    "rota.client.administer.configs": (
+    "rota.client.admin.admin": ("Admin",),
+    "rota.client.admin.cluster_info": ("ClusterDescription",),
+    "rota.client.admin.configs": (
         "ConfigChange",
         "ConfigEntry",
         "ConfigOperation",
@@ -91,10 +91,10 @@ _FROM: Final = {
         "ConfigType",
         "ResourceType",
     ),
-    "rota.client.administer.descriptions": ("GroupDescription", "MemberDescription"),
-    "rota.client.administer.groups": ("GroupListing",),
-    "rota.client.administer.lag": ("PartitionLag",),
-    "rota.client.administer.topics": (
+    "rota.client.admin.descriptions": ("GroupDescription", "MemberDescription"),
+    "rota.client.admin.groups": ("GroupListing",),
+    "rota.client.admin.lag": ("PartitionLag",),
+    "rota.client.admin.topics": (
         "CreatedTopic",
         "NewPartitions",
         "NewTopic",
@@ -102,9 +102,9 @@ _FROM: Final = {
         "TopicListing",
     ),
     "rota.client.config": ("AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig"),
-    "rota.client.consume.consumer": ("Consumer",),
-    "rota.client.consume.listing": ("EARLIEST", "LATEST", "MAX_TIMESTAMP"),
-    "rota.client.consume.reader": ("Fetched", "FetchedRaw", "PartitionReader"),
+    "rota.client.consumer.consumer": ("Consumer",),
+    "rota.client.consumer.listing": ("EARLIEST", "LATEST", "MAX_TIMESTAMP"),
+    "rota.client.consumer.reader": ("Fetched", "FetchedRaw", "PartitionReader"),
     "rota.client.errors": (
         "AdminFailed",
         "AssignmentFailed",
@@ -134,9 +134,9 @@ _FROM: Final = {
     "rota.client.group.assignors.range": ("RangeAssignor",),
     "rota.client.group.assignors.roundrobin": ("RoundRobinAssignor",),
     "rota.client.group.assignors.sticky": ("StickyAssignor",),
-    "rota.client.net.metadata": ("BrokerInfo",),
-    "rota.client.produce.delivery": ("Delivery",),
-    "rota.client.produce.producer": ("Producer",),
+    "rota.client.network.metadata": ("BrokerInfo",),
+    "rota.client.producer.delivery": ("Delivery",),
+    "rota.client.producer.producer": ("Producer",),
     "rota.client.types": (
         "ConsumerRecord",
         "GroupMetadata",

@@ -20,27 +20,27 @@ import structlog
 
 from rota.coordinator.api.node import Node
 from rota.coordinator.api.routes import routes
-from rota.coordinator.cluster import eager
-from rota.coordinator.cluster.changes import Change, TopicCreated, TopicDeleted
-from rota.coordinator.cluster.embedded import EmbeddedStore
-from rota.coordinator.cluster.partition import Partition
-from rota.coordinator.cluster.partitions import Partitions
-from rota.coordinator.cluster.producer_ids import ProducerIds
-from rota.coordinator.cluster.registration import claim_controller, register
-from rota.coordinator.cluster.topic import CONSUMER_OFFSETS, Refusal, Topic
-from rota.coordinator.cluster.topics import Topics
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.log.contract import LogConfig, StorageFailed
-from rota.coordinator.server.connections import Connections
-from rota.coordinator.server.durability import Durability
-from rota.coordinator.server.fetch_sessions import FetchSessions
-from rota.coordinator.server.listener import Listener
-from rota.coordinator.server.soon import Soon
-from rota.coordinator.server.timers import Timers
-from rota.coordinator.shard.coordinator import Coordinator
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.changes import Change, TopicCreated, TopicDeleted
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.producer_ids import ProducerIds
+from rota.coordinator.metadata.registration import claim_controller, register
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Refusal, Topic
+from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.network.connections import Connections
+from rota.coordinator.network.listener import Listener
+from rota.coordinator.replica.durability import Durability
+from rota.coordinator.replica.fetch_sessions import FetchSessions
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.partitions import Partitions
+from rota.coordinator.runtime.coordinator import Coordinator
+from rota.coordinator.scheduling.tick_queue import TickQueue
+from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.storage import Disk, Memory
 from rota.coordinator.upkeep import Upkeep
 
@@ -134,7 +134,7 @@ class Broker:
         await self.topics.load()
         self.storage.identify(self.topics.cluster_id)
         if not self.storage.was_clean:
-            await self.topics.lead_again()
+            await self.topics.bump_leader_epochs()
         self.partitions = Partitions(
             self.topics,
             self.storage.open_log,
@@ -144,7 +144,7 @@ class Broker:
         self.partitions.open()
         self.upkeep = Upkeep(self.partitions, self.storage, self.durability, self.timers, self.now_ms)
         loop = asyncio.get_running_loop()
-        self.soon = Soon(loop.call_soon, loop.call_exception_handler)
+        self.tick_queue = TickQueue(loop.call_soon, loop.call_exception_handler)
         self.groups = self._coordinator()
         self.topics.on_change(self._changed)
         if CONSUMER_OFFSETS in self.topics:
@@ -160,9 +160,9 @@ class Broker:
             config=group_config(self.config),
             partition=self._offsets_partition,
             when_durable=self.durability.when_durable,
-            alarms=self.timers,
+            timers=self.timers,
             clock=self.now_ms,
-            soon=self.soon,
+            tick_queue=self.tick_queue,
             found=self._found_offsets_topic,
         )
 
@@ -178,7 +178,7 @@ class Broker:
             durability=self.durability,
             now_ms=self.now_ms,
         )
-        return Connections(node, routes(), self.soon)
+        return Connections(node, routes(), self.tick_queue)
 
     def _log_config(self, topic: Topic) -> LogConfig:
         return TopicConfig(topic.configs, self.config).log_config()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from rota.coordinator.cluster.topic import Topic
 from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
 from rota.coordinator.log.directory import LogDirectory
 from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.metadata.topic import Topic
 
 STORE_FILE = "metadata.journal"
 

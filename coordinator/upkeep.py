@@ -14,11 +14,11 @@ from typing import Final
 
 import structlog
 
-from rota.coordinator.cluster.partition import Partition
-from rota.coordinator.cluster.partitions import Partitions
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.server.durability import Durability
-from rota.coordinator.server.timers import Timers
+from rota.coordinator.replica.durability import Durability
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.partitions import Partitions
+from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.storage import Disk, Memory
 
 log = structlog.get_logger("rota.upkeep")

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from rota.client.types import TopicPartition
-from rota.spark_connector import edges
+from rota.spark_connector import offset_bounds as edges
 from rota.spark_connector.broker import Brokers
 from rota.spark_connector.filters import Narrowing, narrowed
 from rota.spark_connector.offsets import OffsetRange, Offsets, ranges

@@ -13,10 +13,10 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from rota.client.config import ConsumerConfig
-from rota.client.consume.offsets import EARLIEST, LATEST, commit, committed, list_offsets
+from rota.client.consumer.offsets import EARLIEST, LATEST, commit, committed, list_offsets
 from rota.client.errors import UnknownTopic
-from rota.client.net.cluster import Cluster
-from rota.client.net.metadata import Metadata
+from rota.client.network.cluster import Cluster
+from rota.client.network.metadata import Metadata
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.spark_connector.offsets import Offsets

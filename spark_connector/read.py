@@ -17,16 +17,16 @@ from typing import Final
 import pyarrow as pa
 
 from rota.client.config import ConsumerConfig
-from rota.client.consume.aborted import Aborted
-from rota.client.consume.reader import FetchedRaw, PartitionReader
+from rota.client.consumer.aborted import Aborted
+from rota.client.consumer.reader import FetchedRaw, PartitionReader
 from rota.client.errors import OffsetOutOfRange
 from rota.client.log import logger
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, CODEC_BITS, CONTROL_BIT, BatchHeader, check_batch, headers
 from rota.protocol.records.codecs import decompress
 from rota.protocol.records.columns import Columns
 from rota.spark_connector.arrow import record_batch
-from rota.spark_connector.edges import REMEDY
 from rota.spark_connector.errors import DataLost
+from rota.spark_connector.offset_bounds import REMEDY
 from rota.spark_connector.offsets import OffsetRange
 from rota.spark_connector.options import ReadOptions
 from rota.spark_connector.schema import arrow_schema

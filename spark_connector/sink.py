@@ -22,8 +22,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
 from rota.client.config import ProducerConfig
-from rota.client.produce.delivery import Delivery
-from rota.client.produce.producer import Producer
+from rota.client.producer.delivery import Delivery
+from rota.client.producer.producer import Producer
 from rota.client.types import Headers
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import WriteOptions

@@ -25,7 +25,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from rota.client.log import logger
-from rota.spark_connector import edges, losses
+from rota.spark_connector import data_loss as losses
+from rota.spark_connector import offset_bounds as edges
 from rota.spark_connector.batch import Piece, planned, unknown_in
 from rota.spark_connector.broker import Brokers
 from rota.spark_connector.errors import DataLost

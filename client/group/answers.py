@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.client.errors import KafkaError
-from rota.client.group import beating, joining, leaving, syncing
+from rota.client.group import heartbeat as beating
+from rota.client.group import join as joining
+from rota.client.group import leave as leaving
+from rota.client.group import sync as syncing
 from rota.client.group.states import MemberState
 
 if TYPE_CHECKING:

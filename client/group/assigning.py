@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rota.client.errors import AssignmentFailed
-from rota.client.group import notes, watching
+from rota.client.group import metadata_watch as watching
+from rota.client.group import notes
 from rota.client.group.effects import Assign, Hook, Lose, Revoke
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import accepts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.client.errors import KafkaError
-from rota.client.net.metadata import Metadata
+from rota.client.network.metadata import Metadata
 
 
 @dataclass(slots=True)

@@ -19,7 +19,11 @@ from typing import Any, Final, assert_never
 
 from rota.client.config import ConsumerConfig
 from rota.client.errors import KafkaError
-from rota.client.group import answers, assigning, beating, joining, leaving, notes, watching
+from rota.client.group import answers, assigning, notes
+from rota.client.group import heartbeat as beating
+from rota.client.group import join as joining
+from rota.client.group import leave as leaving
+from rota.client.group import metadata_watch as watching
 from rota.client.group.assignors.base import Assignor, RebalanceProtocol
 from rota.client.group.assignors.strategies import rebalance_protocol
 from rota.client.group.effects import (
@@ -58,7 +62,7 @@ from rota.client.group.events import (
 )
 from rota.client.group.states import TRANSITIONS, MemberState
 from rota.client.group.subscription import Snapshot, Topics, topics_of
-from rota.client.net.metadata import Metadata
+from rota.client.network.metadata import Metadata
 from rota.client.types import GroupMetadata, TopicPartition
 from rota.protocol.messages.join_group import JoinGroupResponse
 

@@ -24,7 +24,7 @@ from rota.client.group.assignors.base import Assignor
 from rota.client.group.machine import Membership
 from rota.client.group.states import MemberState
 from rota.client.log import logger
-from rota.client.net.cluster import Cluster
+from rota.client.network.cluster import Cluster
 from rota.client.types import GroupMetadata, TopicPartition
 
 Partitions = tuple[TopicPartition, ...]

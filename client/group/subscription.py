@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from rota.client.group.assignors.base import MemberSubscription
-from rota.client.net.metadata import Metadata
+from rota.client.network.metadata import Metadata
 from rota.client.types import TopicPartition
 from rota.protocol import consumer_protocol as wire
 

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rota.coordinator.admin.options import OptionsRefused, ServeOptions
-from rota.coordinator.cluster.store import StoreFailed
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.properties_file import FileRefused
 from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.observe.logs import configure, get_logger
 
 EXIT_CANNOT_START = 2

@@ -15,13 +15,13 @@ from typing import Protocol, TypeVar
 
 from rota.coordinator.api.describe_configs import BROKER, TOPIC, refuse_broker
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster import eager
-from rota.coordinator.cluster.store import StoreFailed
-from rota.coordinator.cluster.topic import Refusal, Topic
-from rota.coordinator.cluster.topic_names import refuse_name
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.topic import TopicConfig
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.topic import Refusal, Topic
+from rota.coordinator.metadata.topic_names import refuse_name
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -53,7 +53,7 @@ class Resource(Protocol):
 R = TypeVar("R", bound=Resource)
 
 
-def alter_configs(node: Node, call: Call, request: AlterConfigsRequest) -> Parked[AlterConfigsResponse]:
+def alter_configs(node: Node, call: Call, request: AlterConfigsRequest) -> DelayedReply[AlterConfigsResponse]:
     """Each resource is answered for itself."""
     return eager.start(_alter_all(node, request))
 

@@ -9,8 +9,8 @@ that could be cancelled.
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster import placement
-from rota.coordinator.cluster.topic import Refusal
+from rota.coordinator.metadata import placement
+from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

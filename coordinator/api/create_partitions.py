@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster import eager
-from rota.coordinator.cluster.store import StoreFailed
-from rota.coordinator.cluster.topic import INTERNAL, Refusal
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.topic import INTERNAL, Refusal
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -23,7 +23,9 @@ from rota.protocol.messages.create_partitions import (
 )
 
 
-def create_partitions(node: Node, call: Call, request: CreatePartitionsRequest) -> Parked[CreatePartitionsResponse]:
+def create_partitions(
+    node: Node, call: Call, request: CreatePartitionsRequest
+) -> DelayedReply[CreatePartitionsResponse]:
     """Answered when the partitions are in the metadata store and their logs are there."""
     return eager.start(_create_all(node, request))
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import Counter
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster import eager
-from rota.coordinator.cluster.placement import PARTITIONS_PER_REQUEST_MAX
-from rota.coordinator.cluster.store import StoreFailed
-from rota.coordinator.cluster.topic import RESERVED, Refusal, Topic
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.describe import describe_topic
 from rota.coordinator.config.topic import TopicConfig
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.placement import PARTITIONS_PER_REQUEST_MAX
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.topic import RESERVED, Refusal, Topic
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_topics import (
     CreatableTopic,
@@ -31,7 +31,7 @@ from rota.protocol.messages.create_topics import (
 DEFAULT = -1
 
 
-def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> Parked[CreateTopicsResponse]:
+def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> DelayedReply[CreateTopicsResponse]:
     """Answered when the topics are in the metadata store and their logs are there."""
     return eager.start(_create_all(node, request))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.events import Remove
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -18,9 +18,9 @@ from rota.protocol.messages.delete_groups import (
 
 def delete_groups(
     node: Node, call: Call, request: DeleteGroupsRequest
-) -> DeleteGroupsResponse | Parked[DeleteGroupsResponse]:
+) -> DeleteGroupsResponse | DelayedReply[DeleteGroupsResponse]:
     """Each group is answered for itself, when its tombstones are durable."""
-    whole: Parked[DeleteGroupsResponse] = Parked()
+    whole: DelayedReply[DeleteGroupsResponse] = DelayedReply()
     names = tuple(dict.fromkeys(request.groups_names))
     codes: dict[str, ErrorCode] = {}
     if not names:
@@ -36,9 +36,9 @@ def delete_groups(
     return whole
 
 
-def _delete(node: Node, group_id: str) -> Parked[ErrorCode]:
+def _delete(node: Node, group_id: str) -> DelayedReply[ErrorCode]:
     shard = node.groups.ready(group_id)
-    refused: Parked[ErrorCode] = Parked()
+    refused: DelayedReply[ErrorCode] = DelayedReply()
     if isinstance(shard, ErrorCode):
         refused.answer(shard)
         return refused

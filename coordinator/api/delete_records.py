@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster.partition import Partition
-from rota.coordinator.cluster.topic import INTERNAL
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.server.places import Places
+from rota.coordinator.metadata.topic import INTERNAL
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -27,21 +27,22 @@ NO_WATERMARK: Final = -1
 
 def delete_records(node: Node, call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Forget the records before each offset (-1: all of them). Answers where each log begins now."""
-    places = Places(node.topics, node.partitions)
+    partition_lookup = PartitionLookup(node.topics, node.partitions)
     return DeleteRecordsResponse(
         topics=tuple(
             DeleteRecordsTopicResult(
-                name=topic.name, partitions=tuple(_delete(places, topic.name, one) for one in topic.partitions)
+                name=topic.name,
+                partitions=tuple(_delete(partition_lookup, topic.name, one) for one in topic.partitions),
             )
             for topic in request.topics
         )
     )
 
 
-def _delete(places: Places, name: str, one: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-    partition = places.find((name, one.partition_index))
+def _delete(partition_lookup: PartitionLookup, name: str, one: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    partition = partition_lookup.find((name, one.partition_index))
     if partition is None:
-        return _refused(one, places.missing((name, one.partition_index)))
+        return _refused(one, partition_lookup.missing((name, one.partition_index)))
     try:
         error = _forbidden(partition)
         if error is not ErrorCode.NONE:

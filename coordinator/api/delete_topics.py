@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster import eager
-from rota.coordinator.cluster.store import StoreFailed
-from rota.coordinator.cluster.topic import Refusal, Topic
-from rota.coordinator.cluster.topics import unknown_topic
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.topic import Refusal, Topic
+from rota.coordinator.metadata.topics import unknown_topic
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -28,7 +28,7 @@ from rota.protocol.wire import UUID_ZERO
 
 def delete_topics(
     node: Node, call: Call, request: DeleteTopicsRequest
-) -> DeleteTopicsResponse | Parked[DeleteTopicsResponse]:
+) -> DeleteTopicsResponse | DelayedReply[DeleteTopicsResponse]:
     """Answered when the topics are out of the metadata store and their logs are gone."""
     asked = _asked(call, request)
     if not node.config.delete_topic_enable:

@@ -11,11 +11,11 @@ that this client used, and says so here too: it is no default but where it was s
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster.topic import Refusal
-from rota.coordinator.cluster.topic_names import refuse_name
-from rota.coordinator.cluster.topics import unknown_topic
 from rota.coordinator.config.definition import Source
 from rota.coordinator.config.describe import Described, Synonym, describe_broker, describe_topic
+from rota.coordinator.metadata.topic import Refusal
+from rota.coordinator.metadata.topic_names import refuse_name
+from rota.coordinator.metadata.topics import unknown_topic
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

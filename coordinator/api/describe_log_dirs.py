@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster.partition import Partition
+from rota.coordinator.replica.partition import Partition
 from rota.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,

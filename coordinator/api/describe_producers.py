@@ -8,10 +8,10 @@ A transaction is never under way here: its start offset and its coordinator's ep
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster.topic_names import wrong_with
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.producers import Producer
-from rota.coordinator.server.places import Places
+from rota.coordinator.metadata.topic_names import wrong_with
+from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -24,22 +24,22 @@ from rota.protocol.messages.describe_producers import (
 
 def describe_producers(node: Node, call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """The idempotent producers that each partition's log remembers."""
-    places = Places(node.topics, node.partitions)
+    partition_lookup = PartitionLookup(node.topics, node.partitions)
     return DescribeProducersResponse(
         topics=tuple(
             TopicResponse(
                 name=topic.name,
-                partitions=tuple(_partition(places, topic.name, index) for index in topic.partition_indexes),
+                partitions=tuple(_partition(partition_lookup, topic.name, index) for index in topic.partition_indexes),
             )
             for topic in request.topics
         )
     )
 
 
-def _partition(places: Places, name: str, index: int) -> PartitionResponse:
-    partition = places.find((name, index))
+def _partition(partition_lookup: PartitionLookup, name: str, index: int) -> PartitionResponse:
+    partition = partition_lookup.find((name, index))
     if partition is None:
-        code, why = _missing(places, name, index)
+        code, why = _missing(partition_lookup, name, index)
         return PartitionResponse(partition_index=index, error_code=code, error_message=why)
     try:
         producers = partition.log.producers.all()
@@ -48,11 +48,11 @@ def _partition(places: Places, name: str, index: int) -> PartitionResponse:
     return PartitionResponse(partition_index=index, active_producers=tuple(map(_state, producers)))
 
 
-def _missing(places: Places, name: str, index: int) -> tuple[ErrorCode, str | None]:
+def _missing(partition_lookup: PartitionLookup, name: str, index: int) -> tuple[ErrorCode, str | None]:
     why = wrong_with(name)
     if why is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, message(f"Topic name is invalid: {why}")
-    return places.missing((name, index)), None
+    return partition_lookup.missing((name, index)), None
 
 
 def _state(producer: Producer) -> ProducerState:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from rota.coordinator.api import authorized
 from rota.coordinator.api.metadata import offline_replicas
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster.topic import INTERNAL, PartitionState, Topic
-from rota.coordinator.cluster.topic_names import wrong_with
+from rota.coordinator.metadata.topic import INTERNAL, PartitionState, Topic
+from rota.coordinator.metadata.topic_names import wrong_with
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_topic_partitions import (
     Cursor,

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 
 from rota.coordinator.api.alter_configs import Configs, alter_each
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster import eager
-from rota.coordinator.cluster.topic import Refusal
 from rota.coordinator.config.definition import Type, unknown
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.config.topic_properties import TOPIC as TOPIC_CONFIGS
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.topic import Refusal
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -32,7 +32,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 def incremental_alter_configs(
     node: Node, call: Call, request: IncrementalAlterConfigsRequest
-) -> Parked[IncrementalAlterConfigsResponse]:
+) -> DelayedReply[IncrementalAlterConfigsResponse]:
     """Each resource is answered for itself."""
     return eager.start(_alter_all(node, request))
 

@@ -16,9 +16,9 @@ from typing import Final
 import structlog
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster import eager
-from rota.coordinator.cluster.store import StoreFailed
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 def init_producer_id(
     node: Node, call: Call, request: InitProducerIdRequest
-) -> InitProducerIdResponse | Parked[InitProducerIdResponse]:
+) -> InitProducerIdResponse | DelayedReply[InitProducerIdResponse]:
     """A producer id that was never given before, with epoch 0."""
     error = _refusal(node, request)
     if error is not ErrorCode.NONE:

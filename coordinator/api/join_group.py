@@ -12,25 +12,27 @@ from uuid import uuid4
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import Joined
 from rota.coordinator.group.events import InstanceId, Join, MemberId, Proto
-from rota.coordinator.server.parked import Parked
-from rota.coordinator.shard.shard import Shard
+from rota.coordinator.runtime.shard import Shard
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 PREFIX_CHARS_MAX: Final = 4_096  # of a member id: with the rest of it, what the offsets topic can hold (32,767 bytes)
 
 
-def join_group(node: Node, call: Call, request: JoinGroupRequest) -> JoinGroupResponse | Parked[JoinGroupResponse]:
+def join_group(
+    node: Node, call: Call, request: JoinGroupRequest
+) -> JoinGroupResponse | DelayedReply[JoinGroupResponse]:
     """Answered when the group's next generation begins, or at once with a refusal."""
     shard = _refusal(node, request)
     if isinstance(shard, ErrorCode):
         return _response(Joined(member_id=MemberId(request.member_id), error=shard), call.version)
     group = node.groups.group(shard, request.group_id)
     event = _event(shard, call, request)
-    parked: Parked[Joined] = shard.submit(
+    delayed_reply: DelayedReply[Joined] = shard.submit(
         group, event, event.token, lambda code: Joined(member_id=event.member_id, error=code), mutes=True
     )
-    return parked.map(lambda body: _response(body, call.version))
+    return delayed_reply.map(lambda body: _response(body, call.version))
 
 
 def _refusal(node: Node, request: JoinGroupRequest) -> Shard | ErrorCode:

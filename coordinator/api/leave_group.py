@@ -8,12 +8,14 @@ from __future__ import annotations
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import Left
 from rota.coordinator.group.events import InstanceId, Leave, Leaver, MemberId
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 
-def leave_group(node: Node, call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse | Parked[LeaveGroupResponse]:
+def leave_group(
+    node: Node, call: Call, request: LeaveGroupRequest
+) -> LeaveGroupResponse | DelayedReply[LeaveGroupResponse]:
     """Each member that leaves is answered for itself."""
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -26,8 +28,8 @@ def leave_group(node: Node, call: Call, request: LeaveGroupRequest) -> LeaveGrou
         nobody = tuple((one.member_id, one.instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for one in leavers)
         return _response(Left(ErrorCode.NONE, nobody), call.version)
     token = shard.token()
-    parked: Parked[Left] = shard.submit(group, Leave(token, leavers), token, Left)
-    return parked.map(lambda body: _response(body, call.version))
+    delayed_reply: DelayedReply[Left] = shard.submit(group, Leave(token, leavers), token, Left)
+    return delayed_reply.map(lambda body: _response(body, call.version))
 
 
 def _leavers(call: Call, request: LeaveGroupRequest) -> tuple[Leaver, ...]:

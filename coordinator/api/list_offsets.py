@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster.partition import Partition
 from rota.coordinator.log.contract import StorageFailed, TimedOffset
-from rota.coordinator.server.epochs import fence
-from rota.coordinator.server.places import Places
+from rota.coordinator.replica.leader_epochs import fence
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -67,27 +67,31 @@ _SPECIAL: Final[dict[int, tuple[int, Callable[[Partition], TimedOffset]]]] = {
 
 def list_offsets(node: Node, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """For each partition the first offset at or after a time, or what a negative time stands for."""
-    places = Places(node.topics, node.partitions)
-    return ListOffsetsResponse(topics=tuple(_topic(places, call.version, topic) for topic in request.topics))
+    partition_lookup = PartitionLookup(node.topics, node.partitions)
+    return ListOffsetsResponse(topics=tuple(_topic(partition_lookup, call.version, topic) for topic in request.topics))
 
 
-def _topic(places: Places, version: int, topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
+def _topic(partition_lookup: PartitionLookup, version: int, topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
     times = Counter(one.partition_index for one in topic.partitions)
     asked = {one.partition_index: one for one in topic.partitions}
     answers = (
-        _refused(index, ErrorCode.INVALID_REQUEST) if times[index] > 1 else _partition(places, version, topic.name, one)
+        _refused(index, ErrorCode.INVALID_REQUEST)
+        if times[index] > 1
+        else _partition(partition_lookup, version, topic.name, one)
         for index, one in asked.items()
     )
     return ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers))
 
 
-def _partition(places: Places, version: int, name: str, one: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+def _partition(
+    partition_lookup: PartitionLookup, version: int, name: str, one: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
     since, find = _SPECIAL.get(one.timestamp, (1, None))
     if version < since or (find is None and one.timestamp < 0):
         return _refused(one.partition_index, ErrorCode.UNSUPPORTED_VERSION)
-    partition = places.find((name, one.partition_index))
+    partition = partition_lookup.find((name, one.partition_index))
     if partition is None:
-        return _refused(one.partition_index, places.missing((name, one.partition_index)))
+        return _refused(one.partition_index, partition_lookup.missing((name, one.partition_index)))
     try:
         error = fence(partition, one.current_leader_epoch)
         if error is not ErrorCode.NONE:

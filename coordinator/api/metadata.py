@@ -14,11 +14,11 @@ from collections.abc import Iterable
 
 from rota.coordinator.api import authorized
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster import eager
-from rota.coordinator.cluster.store import StoreFailed
-from rota.coordinator.cluster.topic import CONSUMER_OFFSETS, INTERNAL, RESERVED, PartitionState, Refusal, Topic
-from rota.coordinator.cluster.topic_names import wrong_with
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, INTERNAL, RESERVED, PartitionState, Refusal, Topic
+from rota.coordinator.metadata.topic_names import wrong_with
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.metadata import (
     MetadataRequest,
@@ -33,7 +33,7 @@ from rota.protocol.wire import UUID_ZERO
 TOPICS_CREATED_PER_REQUEST_MAX = 1_000
 
 
-def metadata(node: Node, call: Call, request: MetadataRequest) -> MetadataResponse | Parked[MetadataResponse]:
+def metadata(node: Node, call: Call, request: MetadataRequest) -> MetadataResponse | DelayedReply[MetadataResponse]:
     """Who leads what. Parked only while a missing topic is being created."""
     asked = request.topics
     if asked is None or (call.version == 0 and not asked):

@@ -15,16 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rota.coordinator.server.durability import Durability
+from rota.coordinator.replica.durability import Durability
 
 if TYPE_CHECKING:
-    from rota.coordinator.cluster.partitions import Partitions
-    from rota.coordinator.cluster.producer_ids import ProducerIds
-    from rota.coordinator.cluster.topics import Topics
     from rota.coordinator.config.broker import BrokerConfig
-    from rota.coordinator.server.fetch_sessions import FetchSessions
-    from rota.coordinator.server.timers import Timers
-    from rota.coordinator.shard.coordinator import Coordinator
+    from rota.coordinator.metadata.producer_ids import ProducerIds
+    from rota.coordinator.metadata.topics import Topics
+    from rota.coordinator.replica.fetch_sessions import FetchSessions
+    from rota.coordinator.replica.partitions import Partitions
+    from rota.coordinator.runtime.coordinator import Coordinator
+    from rota.coordinator.scheduling.timers import Timers
 
 
 class HangUp(Exception):

@@ -14,10 +14,10 @@ from functools import lru_cache, partial
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster.topic import Topic
 from rota.coordinator.group.effects import OffsetRecord, OffsetValue
 from rota.coordinator.group.events import InstanceId, MemberId
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.metadata.topic import Topic
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -37,7 +37,7 @@ Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the r
 
 def offset_commit(
     node: Node, call: Call, request: OffsetCommitRequest
-) -> OffsetCommitResponse | Parked[OffsetCommitResponse]:
+) -> OffsetCommitResponse | DelayedReply[OffsetCommitResponse]:
     """Answered when the offsets are durable."""
     refused: Refused = {}
     group_id, generation = request.group_id, request.generation_id_or_member_epoch

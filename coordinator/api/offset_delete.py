@@ -10,7 +10,7 @@ from itertools import groupby
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import OffsetsDropped
 from rota.coordinator.group.events import DropOffsets
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -22,7 +22,7 @@ from rota.protocol.messages.offset_delete import (
 
 def offset_delete(
     node: Node, call: Call, request: OffsetDeleteRequest
-) -> OffsetDeleteResponse | Parked[OffsetDeleteResponse]:
+) -> OffsetDeleteResponse | DelayedReply[OffsetDeleteResponse]:
     """Each partition is answered for itself, when its tombstone is durable."""
     shard = node.groups.ready(request.group_id) if request.group_id else ErrorCode.INVALID_GROUP_ID
     if isinstance(shard, ErrorCode):
@@ -38,8 +38,10 @@ def offset_delete(
             exists = found is not None and 0 <= one.partition_index < len(found.partitions)
             (known if exists else unknown).append((topic.name, one.partition_index))
     token = shard.token()
-    parked: Parked[OffsetsDropped] = shard.submit(group, DropOffsets(token, tuple(known)), token, OffsetsDropped)
-    return parked.map(lambda body: _response(body, unknown))
+    delayed_reply: DelayedReply[OffsetsDropped] = shard.submit(
+        group, DropOffsets(token, tuple(known)), token, OffsetsDropped
+    )
+    return delayed_reply.map(lambda body: _response(body, unknown))
 
 
 def _response(body: OffsetsDropped, unknown: list[tuple[str, int]]) -> OffsetDeleteResponse:

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import OffsetValue
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
 
 def offset_fetch(
     node: Node, call: Call, request: OffsetFetchRequest
-) -> OffsetFetchResponse | Parked[OffsetFetchResponse]:
+) -> OffsetFetchResponse | DelayedReply[OffsetFetchResponse]:
     """The committed offsets of one group, or of many."""
     if call.version >= 8:
         return _many(node, call, request)
@@ -73,13 +73,15 @@ def _single(call: Call, wanted: list[Wanted] | None, offsets: Offsets, code: Err
     return OffsetFetchResponse(topics=topics, error_code=code)
 
 
-def _many(node: Node, call: Call, request: OffsetFetchRequest) -> OffsetFetchResponse | Parked[OffsetFetchResponse]:
+def _many(
+    node: Node, call: Call, request: OffsetFetchRequest
+) -> OffsetFetchResponse | DelayedReply[OffsetFetchResponse]:
     """From v8. The answer waits for the last of the shards that still write."""
     bodies = [_group(node, call, asked) for asked in request.groups]
-    waiting = [body for body in bodies if isinstance(body, Parked)]
+    waiting = [body for body in bodies if isinstance(body, DelayedReply)]
     if not waiting:
         return OffsetFetchResponse(groups=tuple(bodies))  # type: ignore[arg-type]
-    whole: Parked[OffsetFetchResponse] = Parked()
+    whole: DelayedReply[OffsetFetchResponse] = DelayedReply()
     left = len(waiting)
 
     def one_more(_: OffsetFetchResponseGroup) -> None:
@@ -88,7 +90,7 @@ def _many(node: Node, call: Call, request: OffsetFetchRequest) -> OffsetFetchRes
         if left == 0:
             whole.answer(
                 OffsetFetchResponse(
-                    groups=tuple(body.value if isinstance(body, Parked) else body for body in bodies)  # type: ignore[misc]
+                    groups=tuple(body.value if isinstance(body, DelayedReply) else body for body in bodies)  # type: ignore[misc]
                 )
             )
 
@@ -99,7 +101,7 @@ def _many(node: Node, call: Call, request: OffsetFetchRequest) -> OffsetFetchRes
 
 def _group(
     node: Node, call: Call, asked: OffsetFetchRequestGroup
-) -> OffsetFetchResponseGroup | Parked[OffsetFetchResponseGroup]:
+) -> OffsetFetchResponseGroup | DelayedReply[OffsetFetchResponseGroup]:
     shard = node.groups.ready(asked.group_id)
     if isinstance(shard, ErrorCode):
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=shard)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.server.epochs import epoch_end, fence
-from rota.coordinator.server.places import Places
+from rota.coordinator.replica.leader_epochs import epoch_end, fence
+from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -25,21 +25,22 @@ def offset_for_leader_epoch(
     node: Node, call: Call, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     """Where each epoch ended; epoch and offset -1 for one that the log does not know."""
-    places = Places(node.topics, node.partitions)
+    partition_lookup = PartitionLookup(node.topics, node.partitions)
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=tuple(_end(places, topic.topic, one) for one in topic.partitions)
+                topic=topic.topic,
+                partitions=tuple(_end(partition_lookup, topic.topic, one) for one in topic.partitions),
             )
             for topic in request.topics
         )
     )
 
 
-def _end(places: Places, name: str, one: OffsetForLeaderPartition) -> EpochEndOffset:
-    partition = places.find((name, one.partition))
+def _end(partition_lookup: PartitionLookup, name: str, one: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = partition_lookup.find((name, one.partition))
     if partition is None:
-        return EpochEndOffset(partition=one.partition, error_code=places.missing((name, one.partition)))
+        return EpochEndOffset(partition=one.partition, error_code=partition_lookup.missing((name, one.partition)))
     try:
         error = fence(partition, one.current_leader_epoch)
         if error is not ErrorCode.NONE:

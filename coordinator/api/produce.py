@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from rota.coordinator.api.node import Call, HangUp, Node
-from rota.coordinator.cluster.partition import Partition
-from rota.coordinator.cluster.topic import INTERNAL
 from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
-from rota.coordinator.server.parked import Parked
-from rota.coordinator.server.places import Places
-from rota.coordinator.server.produced import (
+from rota.coordinator.metadata.topic import INTERNAL
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.partition_lookup import PartitionLookup
+from rota.coordinator.replica.produce_validation import (
     belongs_to_transaction,
     check_records,
     check_times,
@@ -25,6 +24,7 @@ from rota.coordinator.server.produced import (
     recoded,
     without_key,
 )
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -46,7 +46,7 @@ _WITHOUT_START: Final = frozenset(
 )
 
 
-def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse | Parked[ProduceResponse] | None:
+def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse | DelayedReply[ProduceResponse] | None:
     """Append each partition's batch. Parked until durable where flushes are asked for; None when acks is 0.
 
     Raises HangUp when something went wrong and the client expects no reply.
@@ -62,22 +62,32 @@ def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse 
 class _Writing:
     """One request on its way into the logs. It counts the partitions whose records are not durable yet."""
 
-    __slots__ = ("_acks", "_admin", "_node", "_parked", "_places", "_response", "_transactional", "_version", "_waits")
+    __slots__ = (
+        "_acks",
+        "_admin",
+        "_delayed_reply",
+        "_node",
+        "_partition_lookup",
+        "_response",
+        "_transactional",
+        "_version",
+        "_waits",
+    )
 
     def __init__(self, node: Node, call: Call, request: ProduceRequest) -> None:
         self._node, self._version, self._acks = node, call.version, request.acks
         self._admin = call.client_id == ADMIN_CLIENT
-        self._places = Places(node.topics, node.partitions)
+        self._partition_lookup = PartitionLookup(node.topics, node.partitions)
         self._transactional = _transactional(request)
         self._waits = 0
-        self._parked: Parked[ProduceResponse] | None = None
+        self._delayed_reply: DelayedReply[ProduceResponse] | None = None
         self._response: ProduceResponse | None = None
 
-    def reply(self, response: ProduceResponse) -> ProduceResponse | Parked[ProduceResponse]:
+    def reply(self, response: ProduceResponse) -> ProduceResponse | DelayedReply[ProduceResponse]:
         if not self._waits:
             return response
-        self._response, self._parked = response, Parked()
-        return self._parked
+        self._response, self._delayed_reply = response, DelayedReply()
+        return self._delayed_reply
 
     def topic(self, topic: TopicProduceData) -> TopicProduceResponse:
         name: str | bytes = topic.topic_id if self._version >= TOPIC_IDS_SINCE else topic.name
@@ -87,9 +97,9 @@ class _Writing:
     def _partition(self, name: str | bytes, data: PartitionProduceData) -> PartitionProduceResponse:
         if self._transactional is not ErrorCode.NONE:
             return _refused(data.index, self._transactional)
-        partition = self._places.find((name, data.index))
+        partition = self._partition_lookup.find((name, data.index))
         if partition is None:
-            return _refused(data.index, self._places.missing((name, data.index)))
+            return _refused(data.index, self._partition_lookup.missing((name, data.index)))
         records = data.records if data.records is not None else b""
         error = check_records(records, self._version) or self._forbidden(partition)
         return _refused(data.index, error) if error else self._append(partition, records)
@@ -127,8 +137,8 @@ class _Writing:
 
     def _durable(self) -> None:
         self._waits -= 1
-        if not self._waits and self._parked is not None and self._response is not None:
-            self._parked.answer(self._response)
+        if not self._waits and self._delayed_reply is not None and self._response is not None:
+            self._delayed_reply.answer(self._response)
 
 
 def _transactional(request: ProduceRequest) -> ErrorCode:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import Synced
 from rota.coordinator.group.events import InstanceId, MemberId, Sync
-from rota.coordinator.server.parked import Parked
-from rota.coordinator.shard.shard import Shard
+from rota.coordinator.runtime.shard import Shard
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-def sync_group(node: Node, call: Call, request: SyncGroupRequest) -> SyncGroupResponse | Parked[SyncGroupResponse]:
+def sync_group(
+    node: Node, call: Call, request: SyncGroupRequest
+) -> SyncGroupResponse | DelayedReply[SyncGroupResponse]:
     """Answered when the leader's assignment has come and is durable."""
     shard = _refusal(node, call, request)
     if isinstance(shard, ErrorCode):
@@ -23,8 +25,10 @@ def sync_group(node: Node, call: Call, request: SyncGroupRequest) -> SyncGroupRe
     if group is None:
         return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     event = _event(shard, request)
-    parked: Parked[Synced] = shard.submit(group, event, event.token, lambda code: Synced(error=code), mutes=True)
-    return parked.map(_response)
+    delayed_reply: DelayedReply[Synced] = shard.submit(
+        group, event, event.token, lambda code: Synced(error=code), mutes=True
+    )
+    return delayed_reply.map(_response)
 
 
 def _refusal(node: Node, call: Call, request: SyncGroupRequest) -> Shard | ErrorCode:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rota.coordinator.group import notes, takeover
+from rota.coordinator.group import notes
+from rota.coordinator.group import static_member as takeover
 from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined
 from rota.coordinator.group.events import NOBODY, Join, MemberId
 from rota.coordinator.group.members import Member, member_of, pending_timer

@@ -8,7 +8,7 @@ Laws
 from __future__ import annotations
 
 from rota.coordinator.log.contract import AppendRefused, LogConfig
-from rota.coordinator.log.producers import Producers, Sent
+from rota.coordinator.log.producers import BatchMetadata, Producers
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import BatchHeader, Buffer, check_batch, headers
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
@@ -43,7 +43,7 @@ def admit(buffer: Buffer, config: LogConfig) -> Batches:
     return batches
 
 
-def admit_sequences(batches: Batches, producers: Producers) -> Sent | None:
+def admit_sequences(batches: Batches, producers: Producers) -> BatchMetadata | None:
     """The first write of a batch that was sent before: then none of them is written. Raises AppendRefused."""
     if len(batches) == 1:
         header = batches[0][1]

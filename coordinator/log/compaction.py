@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from rota.coordinator.log.contract import LogConfig
-from rota.coordinator.log.media import Media
 from rota.coordinator.log.producers import Producer
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Headers, Segment
+from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.protocol.records.batch import BatchHeader, read_header
 from rota.protocol.records.record import Record, read_records, rewrite_batch
 
@@ -56,14 +56,14 @@ class Compaction:
 
     def __init__(
         self,
-        media: Media,
+        media: SegmentStorage,
         config: LogConfig,
         what: Range,
         last_of_producers: dict[int, Producer],
         now_ms: int,
         keys_max: int = KEYS_PER_PASS_MAX,
     ) -> None:
-        self._media, self._config, self._range, self._now_ms = media, config, what, now_ms
+        self._storage, self._config, self._range, self._now_ms = media, config, what, now_ms
         self._last_of_producers, self._keys_max = last_of_producers, keys_max
         self._latest: dict[bytes, int] = {}
         self._mapped_end = what.first_dirty
@@ -120,7 +120,7 @@ class Compaction:
         """Second half, for one group, in slices; returns the staged segment, or None when the group is no more."""
         if not all(map(alive, group)):
             return None
-        staged = self._media.stage(group[0].base_offset, group[0].index_interval_bytes)
+        staged = self._storage.stage(group[0].base_offset, group[0].index_interval_bytes)
         out, headers, read_bytes = bytearray(), list[tuple[int, BatchHeader]](), 0
         for segment in group:
             for _, header, batch in segment.scan():
@@ -131,7 +131,7 @@ class Compaction:
                     out, headers, read_bytes = bytearray(), [], 0
                     yield
                     if not all(map(alive, group)):
-                        self._media.discard(staged)
+                        self._storage.discard(staged)
                         return None
         _write(staged, out, headers)
         staged.next_offset = group[-1].next_offset

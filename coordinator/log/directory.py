@@ -36,7 +36,7 @@ from rota.coordinator.log.checkpoints import (
     write_checkpoint,
 )
 from rota.coordinator.log.contract import LogConfig, StorageFailed
-from rota.coordinator.log.disk import DiskLog, Known
+from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.epochs import BadCheckpoint
 from rota.coordinator.log.folder import LoadedIndexes
 from rota.coordinator.log.properties import read_properties, write_properties
@@ -129,7 +129,7 @@ class LogDirectory:
             failed.abandon()
         path = self.path / f"{topic}-{partition}"
         self._own(key, path, topic_id)
-        known = Known(
+        known = RecoveryCheckpoint(
             clean=key in self._clean_logs,
             recovery_point=self._recovery_points.get(key, 0),
             log_start_offset=self._starts.get(key, 0),

@@ -29,7 +29,7 @@ from rota.protocol.records.errors import CorruptBatch
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RecoveryCheckpoint:
     """What the checkpoints of the log directory say about one log, and whether it was closed in order."""
 
     clean: bool = False
@@ -61,7 +61,7 @@ class DiskLog(SegmentedLog):
         cls,
         path: Path,
         config: LogConfig,
-        known: Known | None = None,
+        known: RecoveryCheckpoint | None = None,
         *,
         files: OpenFiles | None = None,
         loaded: LoadedIndexes | None = None,
@@ -71,11 +71,11 @@ class DiskLog(SegmentedLog):
         files = OpenFiles() if files is None else files
         folder = Folder(path, files, LoadedIndexes() if loaded is None else loaded)
         try:
-            return cls(folder, config, known or Known(), now_ms)
+            return cls(folder, config, known or RecoveryCheckpoint(), now_ms)
         except CorruptBatch as error:
             raise StorageFailed(f"{path} is damaged: {error}") from error
 
-    def __init__(self, folder: Folder, config: LogConfig, known: Known, now_ms: int) -> None:
+    def __init__(self, folder: Folder, config: LogConfig, known: RecoveryCheckpoint, now_ms: int) -> None:
         segments = folder.open(config.index_interval_bytes)
         epochs = folder.load_epochs()
         before = epochs.entries()
@@ -138,7 +138,7 @@ class DiskLog(SegmentedLog):
             self._folder.release(segment)
 
 
-def _make_whole(folder: Folder, segments: list[Segment], epochs: LeaderEpochs, known: Known) -> int:
+def _make_whole(folder: Folder, segments: list[Segment], epochs: LeaderEpochs, known: RecoveryCheckpoint) -> int:
     """Find the end of the log; after an unclean stop check what lies past the recovery point. Returns bytes cut."""
     if known.clean and segments:
         try:

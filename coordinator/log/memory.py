@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.log.epochs import LeaderEpochs
-from rota.coordinator.log.media import Media, MemoryMedia
 from rota.coordinator.log.producers import Producers
 from rota.coordinator.log.recovery import recover, restore_producers
 from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.segment_storage import MemorySegmentStorage, SegmentStorage
 from rota.coordinator.log.segmented import SegmentedLog
 from rota.coordinator.log.snapshots import MemorySnapshots
 from rota.coordinator.log.store import MemoryStore
@@ -24,7 +24,7 @@ class MemoryLog(SegmentedLog):
 
     def __init__(self, config: LogConfig | None = None, *, now_ms: int = -1) -> None:
         config = config if config is not None else LogConfig()
-        media = MemoryMedia(MemorySnapshots())
+        media = MemorySegmentStorage(MemorySnapshots())
         first = media.create(0, config.index_interval_bytes, now_ms)
         super().__init__(media, config, [first], epochs=LeaderEpochs(), producers=Producers())
 
@@ -39,14 +39,14 @@ class MemoryLog(SegmentedLog):
                 break
             next_offset = segment.next_offset
         for segment in self._segments[len(kept) :]:
-            self._media.remove(segment)
-        self._begin_again(self._media, kept, epochs)
+            self._storage.remove(segment)
+        self._begin_again(self._storage, kept, epochs)
 
     def close(self) -> None:
         """Keeps everything, so that the same object may be used again."""
         self.flush()
 
-    def _begin_again(self, media: Media, kept: list[Segment], epochs: LeaderEpochs) -> None:
+    def _begin_again(self, media: SegmentStorage, kept: list[Segment], epochs: LeaderEpochs) -> None:
         for segment in kept[:-1]:
             segment.seal()
         end = kept[-1].next_offset

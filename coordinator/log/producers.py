@@ -28,7 +28,7 @@ NO_SEQUENCE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class BatchMetadata:
     """One batch of a producer that is in the log."""
 
     last_sequence: int
@@ -54,7 +54,7 @@ class Producer:
     coordinator_epoch: int = -1
     last_timestamp: int = -1
     transaction_first_offset: int = -1
-    sent: deque[Sent] = field(default_factory=lambda: deque(maxlen=BATCHES_PER_PRODUCER_MAX))
+    sent: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=BATCHES_PER_PRODUCER_MAX))
 
     @property
     def last_sequence(self) -> int:
@@ -97,7 +97,7 @@ class Producers:
         """A picture of now, for compaction: it keeps each producer's last batch, if only its header."""
         return {producer_id: producer.copy() for producer_id, producer in self._by_id.items()}
 
-    def check(self, header: BatchHeader) -> Sent | None:
+    def check(self, header: BatchHeader) -> BatchMetadata | None:
         """The earlier write when the batch is a duplicate. Raises AppendRefused."""
         producer = self._by_id.get(header.producer_id)
         if producer is None:
@@ -124,7 +124,7 @@ class Producers:
         producer.last_timestamp = header.max_timestamp
         if not header.is_control:
             producer.sent.append(
-                Sent(header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp)
+                BatchMetadata(header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp)
             )
 
     def overlay(self, producer_ids: Iterable[int]) -> Producers:

@@ -16,11 +16,11 @@ from rota.coordinator.log.admission import Batches, admit, admit_sequences
 from rota.coordinator.log.compaction import Compaction, cleanable
 from rota.coordinator.log.contract import Appended, LogConfig, OffsetOutOfRange, Pair, StorageFailed, TimedOffset
 from rota.coordinator.log.epochs import LeaderEpochs
-from rota.coordinator.log.media import Media
 from rota.coordinator.log.producers import Producers
 from rota.coordinator.log.recovery import restore_producers
 from rota.coordinator.log.retention import expired_count
 from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.store import Buffer
 from rota.coordinator.log.times import first_since, newest
@@ -40,10 +40,10 @@ class SegmentedLog:
         "_cleaned_until",
         "_end",
         "_expired_ms",
-        "_media",
         "_recovery_point",
         "_segments",
         "_start",
+        "_storage",
         "_truncations",
         "config",
         "epochs",
@@ -52,7 +52,7 @@ class SegmentedLog:
 
     def __init__(
         self,
-        media: Media,
+        media: SegmentStorage,
         config: LogConfig,
         segments: list[Segment],
         *,
@@ -62,7 +62,7 @@ class SegmentedLog:
         recovery_point: int = 0,
         cleaned_until: int = 0,
     ) -> None:
-        self._media, self.config, self.epochs, self.producers = media, config, epochs, producers
+        self._storage, self.config, self.epochs, self.producers = media, config, epochs, producers
         self._use(segments)
         self._end = self._active.next_offset
         self._start = min(max(start_offset, self._bases[0]), self._end)
@@ -165,9 +165,9 @@ class SegmentedLog:
         self._truncations += 1
         keep = bisect_right(self._bases, offset)
         for segment in reversed(self._segments[keep:]):
-            self._media.remove(segment)
+            self._storage.remove(segment)
         if not keep:
-            self._use([self._media.create(offset, self.config.index_interval_bytes, -1)])
+            self._use([self._storage.create(offset, self.config.index_interval_bytes, -1)])
         else:
             self._use(self._segments[:keep])
         self._end = self._active.truncate(offset)
@@ -175,11 +175,11 @@ class SegmentedLog:
         self._recovery_point = min(self._recovery_point, self._end)
         self._cleaned_until = min(self._cleaned_until, self._end)
         if self.epochs.truncate(self._end):
-            self._media.save_epochs(self.epochs)
-        for at in self._media.snapshots.offsets():
+            self._storage.save_epochs(self.epochs)
+        for at in self._storage.snapshots.offsets():
             if at > self._end:
-                self._media.snapshots.remove(at)
-        restore_producers(self.producers, self._media.snapshots, self._segments, self._end)
+                self._storage.snapshots.remove(at)
+        restore_producers(self.producers, self._storage.snapshots, self._segments, self._end)
 
     def retain(self, now_ms: int) -> int:
         if now_ms - self._expired_ms >= PRODUCER_CHECK_MS:
@@ -195,10 +195,10 @@ class SegmentedLog:
         self._use(self._segments[count:])
         self._start_at(self._bases[0])
         for segment in gone:
-            self._media.remove(segment)
-        for at in self._media.snapshots.offsets():
+            self._storage.remove(segment)
+        for at in self._storage.snapshots.offsets():
             if at < self._bases[0]:
-                self._media.snapshots.remove(at)
+                self._storage.snapshots.remove(at)
         return freed_bytes
 
     def compact(self, now_ms: int, *, force: bool = False) -> int:
@@ -220,7 +220,7 @@ class SegmentedLog:
         def alive(segment: Segment) -> bool:
             return truncations == self._truncations and not segment.active and segment in self._segments
 
-        compaction = Compaction(self._media, self.config, what, self.producers.last_offsets(), now_ms)
+        compaction = Compaction(self._storage, self.config, what, self.producers.last_offsets(), now_ms)
         try:
             yield from compaction.map_keys(self._segments[:-1], alive)
             for group in compaction.groups(self._segments[:-1]):
@@ -249,7 +249,7 @@ class SegmentedLog:
 
     def destroy(self) -> None:
         for segment in self._segments:
-            self._media.remove(segment)
+            self._storage.remove(segment)
 
     def _flush(self, end: int) -> None:
         truncations = self._truncations
@@ -260,7 +260,7 @@ class SegmentedLog:
                 segment.sync()
             if segment.base_offset <= self._recovery_point:
                 break
-        self._media.sync_names()
+        self._storage.sync_names()
         if truncations == self._truncations:
             self._recovery_point = max(self._recovery_point, end)
 
@@ -290,7 +290,7 @@ class SegmentedLog:
                 self.producers.record(header)
         self._end = end
         if leader_epoch != self.epochs.latest and self.epochs.assign(leader_epoch, first):
-            self._media.save_epochs(self.epochs)
+            self._storage.save_epochs(self.epochs)
         return Appended(first, end - 1, append_time_ms)
 
     def _read(self, offset: int, bytes_max: int, end: int) -> bytes:
@@ -318,11 +318,11 @@ class SegmentedLog:
     def _roll(self, now_ms: int) -> None:
         self._active.seal()
         self._snapshot()
-        self._use([*self._segments, self._media.create(self._end, self.config.index_interval_bytes, now_ms)])
+        self._use([*self._segments, self._storage.create(self._end, self.config.index_interval_bytes, now_ms)])
 
     def _snapshot(self) -> None:
         """Producer state as of the end, so that a start has not to read the log for it."""
-        snapshots = self._media.snapshots
+        snapshots = self._storage.snapshots
         taken = snapshots.offsets()
         if not self._end or (taken and taken[-1] >= self._end):
             return
@@ -335,11 +335,11 @@ class SegmentedLog:
         if offset > self._start:
             self._start = offset
             if self.epochs.begin(offset):
-                self._media.save_epochs(self.epochs)
+                self._storage.save_epochs(self.epochs)
 
     def _swap(self, group: list[Segment], staged: Segment) -> None:
         at = self._segments.index(group[0])
-        self._media.swap(group, staged)
+        self._storage.swap(group, staged)
         self._use([*self._segments[:at], staged, *self._segments[at + len(group) :]])
 
     def _use(self, segments: list[Segment]) -> None:

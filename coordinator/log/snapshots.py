@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final, Protocol
 
-from rota.coordinator.log.producers import Producer, Sent
+from rota.coordinator.log.producers import BatchMetadata, Producer
 from rota.protocol.crc import crc32c
 
 SNAPSHOT_VERSION: Final = 1
@@ -84,7 +84,7 @@ def read_snapshot(data: bytes) -> list[Producer]:
 
 
 def _entry(producer: Producer) -> bytes:
-    last = producer.sent[-1] if producer.sent else Sent(-1, -1, 0, -1)
+    last = producer.sent[-1] if producer.sent else BatchMetadata(-1, -1, 0, -1)
     return _ENTRY.pack(
         producer.producer_id,
         producer.epoch,
@@ -109,5 +109,5 @@ def _producer(
 ) -> Producer:
     producer = Producer(producer_id, epoch, coordinator_epoch, timestamp, transaction_first_offset)
     if last_offset >= 0:
-        producer.sent.append(Sent(last_sequence, last_offset, offset_delta, timestamp))
+        producer.sent.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
     return producer

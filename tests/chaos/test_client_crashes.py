@@ -16,10 +16,10 @@ from tests.chaos.daemon import Daemon
 from tests.chaos.requests import create_topic, records_of
 
 from rota.client.config import ConsumerConfig, ProducerConfig
-from rota.client.consume.consumer import Consumer
+from rota.client.consumer.consumer import Consumer
 from rota.client.errors import BrokerError, RebalancedError, TimedOut, Unreachable
-from rota.client.produce.delivery import Delivery
-from rota.client.produce.producer import Producer
+from rota.client.producer.delivery import Delivery
+from rota.client.producer.producer import Producer
 from rota.client.types import TopicPartition
 
 PATIENCE_S = 60.0

@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.daemon import Daemon
 from tests.chaos.requests import batch, commit, committed, create_topic, produce, produced, records_of
 
-from rota.coordinator.shard.routing import shard_of
+from rota.coordinator.runtime.routing import shard_of
 
 BATCHES = 20
 

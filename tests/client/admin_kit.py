@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.interop.kit import PATIENCE_S
 
-from rota.client.administer.admin import Admin
+from rota.client.admin.admin import Admin
 from rota.client.config import AdminConfig
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode

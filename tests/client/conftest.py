@@ -11,13 +11,13 @@ import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from tests.client.doors import Doors
+from tests.client.fault_proxy import Doors
 from tests.client.filled import filled
 from tests.interop.broker import broker
 from tests.interop.kit import unique
 
 from rota.client.config import ClientConfig
-from rota.client.net.cluster import Cluster
+from rota.client.network.cluster import Cluster
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -12,7 +12,7 @@ from tests.interop.kit import PATIENCE_S
 from rota.client.config import ConsumerConfig
 from rota.client.group.assignors.strategies import resolve
 from rota.client.group.member import Member, Partitions
-from rota.client.net.cluster import Cluster
+from rota.client.network.cluster import Cluster
 from rota.client.types import TopicPartition
 
 LOOK_EVERY_S = 0.01

@@ -13,7 +13,7 @@ from tests.interop.kit import Record
 from tests.interop.members import Member
 
 from rota.client.config import ConsumerConfig
-from rota.client.consume.consumer import Consumer
+from rota.client.consumer.consumer import Consumer
 from rota.client.types import OffsetAndMetadata, TopicPartition
 
 

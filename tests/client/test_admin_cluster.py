@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.client.admin_kit import admin, parts, theirs, told
-from tests.client.doors import Doors
+from tests.client.fault_proxy import Doors
 
-from rota.client.administer.admin import Admin
-from rota.client.administer.topics import NewTopic
+from rota.client.admin.admin import Admin
+from rota.client.admin.topics import NewTopic
 from rota.client.config import AdminConfig
 from rota.client.errors import AdminFailed
 from rota.client.types import TopicPartition

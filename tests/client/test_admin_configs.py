@@ -11,9 +11,9 @@ from confluent_kafka.admin import ConfigResource as TheirResource
 from tests.client.admin_kit import admin, theirs, told
 from tests.interop.kit import PATIENCE_S, unique
 
-from rota.client.administer.admin import Admin
-from rota.client.administer.configs import ConfigChange, ConfigEntry, ConfigResource, ConfigSource, ConfigType
-from rota.client.administer.topics import NewTopic
+from rota.client.admin.admin import Admin
+from rota.client.admin.configs import ConfigChange, ConfigEntry, ConfigResource, ConfigSource, ConfigType
+from rota.client.admin.topics import NewTopic
 from rota.client.errors import AdminFailed, BrokerError
 from rota.protocol.errors import ErrorCode
 

@@ -15,8 +15,8 @@ from tests.interop.kit import until
 from tests.interop.layouts import until_sizes
 from tests.interop.members import Member, Settings
 
-from rota.client.administer.admin import Admin
-from rota.client.administer.topics import NewTopic
+from rota.client.admin.admin import Admin
+from rota.client.admin.topics import NewTopic
 from rota.client.config import AdminConfig
 from rota.client.errors import AdminFailed, BrokerError
 from rota.client.types import TopicPartition

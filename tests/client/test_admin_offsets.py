@@ -9,10 +9,10 @@ from confluent_kafka.admin import AdminClient
 from tests.client.admin_kit import admin, parts, theirs, told
 from tests.interop.kit import produce_to, unique
 
-from rota.client.administer.admin import Admin
-from rota.client.administer.lag import PartitionLag
-from rota.client.administer.topics import NewTopic
-from rota.client.consume.listing import EARLIEST, MAX_TIMESTAMP
+from rota.client.admin.admin import Admin
+from rota.client.admin.lag import PartitionLag
+from rota.client.admin.topics import NewTopic
+from rota.client.consumer.listing import EARLIEST, MAX_TIMESTAMP
 from rota.client.errors import AdminFailed, KafkaError
 from rota.client.types import OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode

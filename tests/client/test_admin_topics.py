@@ -10,9 +10,9 @@ from confluent_kafka.admin import NewTopic as TheirTopic
 from tests.client.admin_kit import admin, parts, refused, theirs, told
 from tests.interop.kit import produce, produce_to, unique
 
-from rota.client.administer.admin import Admin
-from rota.client.administer.topics import NewPartitions, NewTopic
-from rota.client.consume.listing import EARLIEST, LATEST, MAX_TIMESTAMP
+from rota.client.admin.admin import Admin
+from rota.client.admin.topics import NewPartitions, NewTopic
+from rota.client.consumer.listing import EARLIEST, LATEST, MAX_TIMESTAMP
 from rota.client.errors import AdminFailed, BrokerError, UnknownTopic
 from rota.client.types import OffsetAndTimestamp, TopicPartition
 from rota.protocol.errors import ErrorCode

@@ -11,7 +11,7 @@ from tests.interop import kit
 from tests.interop.kit import create_topic
 
 from rota.client.config import ConsumerConfig
-from rota.client.consume.consumer import Consumer
+from rota.client.consumer.consumer import Consumer
 from rota.client.errors import CommitFailed, IllegalUse
 from rota.client.types import TopicPartition
 

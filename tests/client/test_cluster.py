@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.unit.client.net.scripted import eventually
+from tests.unit.client.network.scripted import eventually
 
 from rota.client.config import ClientConfig
 from rota.client.errors import TimedOut, Unreachable
-from rota.client.net.cluster import Cluster
-from rota.client.net.targets import AnyNode, Controller, Coordinator, Leader
+from rota.client.network.cluster import Cluster
+from rota.client.network.targets import AnyNode, Controller, Coordinator, Leader
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

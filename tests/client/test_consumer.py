@@ -13,8 +13,8 @@ from tests.interop import kit
 from tests.interop.kit import create_topic, produce
 
 from rota.client.config import ConsumerConfig
-from rota.client.consume.consumer import Consumer
-from rota.client.consume.offsets import committed
+from rota.client.consumer.consumer import Consumer
+from rota.client.consumer.offsets import committed
 from rota.client.errors import (
     CommitFailed,
     ConfigError,

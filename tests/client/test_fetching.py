@@ -12,14 +12,14 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient
-from tests.client.doors import Doors
+from tests.client.fault_proxy import Doors
 from tests.interop.kit import PATIENCE_S, create_topic, produce, produce_to, unique, until
 
 from rota.client.config import ConsumerConfig
-from rota.client.consume.fetcher import Fetcher
-from rota.client.consume.positions import Positions
+from rota.client.consumer.fetcher import Fetcher
+from rota.client.consumer.positions import Positions
 from rota.client.errors import KafkaError, LogTruncated, OffsetOutOfRange
-from rota.client.net.cluster import Cluster
+from rota.client.network.cluster import Cluster
 from rota.client.types import ConsumerRecord, TopicPartition
 from rota.protocol.messages.fetch import FetchRequest
 

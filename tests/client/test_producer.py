@@ -18,7 +18,7 @@ from confluent_kafka import Consumer as Confluent
 from confluent_kafka import Message
 from confluent_kafka import Producer as ConfluentProducer
 from confluent_kafka import TopicPartition as ConfluentPartition
-from tests.client.doors import Doors
+from tests.client.fault_proxy import Doors
 from tests.interop.broker import PROPERTIES, broker
 from tests.interop.java_kit import run_java
 from tests.interop.kit import PATIENCE_S, create_topic, unique
@@ -26,8 +26,8 @@ from tools.peer.jars import lib
 
 from rota.client.config import ProducerConfig
 from rota.client.errors import BrokerError, BufferFull, DeliveryFailed, RecordTooLarge, TimedOut
-from rota.client.produce.partitioner import partition_of
-from rota.client.produce.producer import Producer
+from rota.client.producer.partitioner import partition_of
+from rota.client.producer.producer import Producer
 from rota.client.types import RecordMetadata, TimestampType, TopicPartition
 from rota.protocol.errors import ErrorCode
 

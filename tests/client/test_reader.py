@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.client.doors import Doors
+from tests.client.fault_proxy import Doors
 from tests.interop.kit import PATIENCE_S, create_topic, produce, produce_to
 
 from rota.client.config import ClientConfig
-from rota.client.consume.offsets import EARLIEST, LATEST
-from rota.client.consume.reader import PartitionReader
+from rota.client.consumer.offsets import EARLIEST, LATEST
+from rota.client.consumer.reader import PartitionReader
 from rota.client.errors import OffsetOutOfRange, UnknownTopic
 from rota.client.types import TopicPartition
 from rota.protocol.records.record import read_all

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rota.coordinator.log.contract import LogConfig
-from rota.coordinator.log.disk import DiskLog, Known
+from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.log.segmented import SegmentedLog
 
@@ -72,7 +72,7 @@ class DiskWorld:
 
     def _open(self, *, clean: bool) -> None:
         log = self.log
-        known = Known(clean, log.recovery_point, log.log_start_offset, log.cleaned_until)
+        known = RecoveryCheckpoint(clean, log.recovery_point, log.log_start_offset, log.cleaned_until)
         self.log = DiskLog.open(log.path, self.config, known, now_ms=0)
 
     def _tear(self, file: Path, tear: int, recovery_point: int) -> None:

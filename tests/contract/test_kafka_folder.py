@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rota.coordinator.log.contract import LogConfig
-from rota.coordinator.log.disk import DiskLog, Known
+from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.snapshots import read_snapshot, write_snapshot
 from rota.protocol.records.fast import Record
 from rota.protocol.records.record import read_all
@@ -54,7 +54,7 @@ def is_what_was_sent(records: list[Record]) -> bool:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_opens(folder: Path, clean: bool) -> None:
-    log = DiskLog.open(folder, CONFIG, Known(clean=clean))
+    log = DiskLog.open(folder, CONFIG, RecoveryCheckpoint(clean=clean))
     assert (log.log_start_offset, log.log_end_offset, log.latest_epoch) == (0, 100, 0)
     assert log.segment_count == len(list(folder.glob("*.log")))
     assert is_what_was_sent(everything(log))
@@ -64,7 +64,7 @@ def test_opens(folder: Path, clean: bool) -> None:
 
 
 def test_every_record_is_found_by_its_time(folder: Path) -> None:
-    log = DiskLog.open(folder, CONFIG, Known(clean=True))
+    log = DiskLog.open(folder, CONFIG, RecoveryCheckpoint(clean=True))
     records = everything(log)
     for record in records:
         found = log.offset_at(record.timestamp)

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from rota.coordinator.cluster.eager import now
-from rota.coordinator.cluster.embedded import EmbeddedStore
-from rota.coordinator.cluster.store import (
+from rota.coordinator.metadata.eager import now
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.store import (
     ANY_VERSION,
     NODE_BYTES_MAX,
     BadNode,

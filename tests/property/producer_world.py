@@ -6,10 +6,10 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from rota.client.errors import Unreachable
-from rota.client.produce.accumulator import Accumulator, Limits
-from rota.client.produce.batch import Batch, Failed, Written, record_bytes
-from rota.client.produce.sequences import NUMBERED_MAX, Sequences
-from rota.client.produce.settling import After, Settling
+from rota.client.producer.accumulator import Accumulator, Limits
+from rota.client.producer.batch import Batch, Failed, Written, record_bytes
+from rota.client.producer.produce_response import After, Settling
+from rota.client.producer.sequences import NUMBERED_MAX, Sequences
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import LeaderIdAndEpoch, PartitionProduceResponse

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.client.errors import KafkaError, Unreachable
-from rota.client.net.connection import Connection
+from rota.client.network.connection import Connection
 from rota.protocol.compiler import codec
 from rota.protocol.header import read_request, response_header
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from rota.coordinator.api.node import Call
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.server import connection
-from rota.coordinator.server.connection import Connection
-from rota.coordinator.server.connections import Connections
-from rota.coordinator.server.dispatch import Route
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.network import connection
+from rota.coordinator.network.connection import Connection
+from rota.coordinator.network.connections import Connections
+from rota.coordinator.network.dispatch import Route
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 KINDS = ("now", "later", "mute", "never", "at once")
@@ -66,7 +66,7 @@ class Run:
     def __init__(self, kinds: list[str], bounds: dict[str, str]) -> None:
         self.kinds = kinds
         self.soon: list[Callable[[], None]] = []
-        self.parked: dict[int, Parked[HeartbeatResponse]] = {}
+        self.parked: dict[int, DelayedReply[HeartbeatResponse]] = {}
         self.asked: list[int] = []
         self.abandoned: set[int] = set()
         self.running = False
@@ -95,7 +95,7 @@ class Run:
             return response
         if kind == "never":
             return None
-        parked: Parked[HeartbeatResponse] = Parked(mutes=kind == "mute")
+        parked: DelayedReply[HeartbeatResponse] = DelayedReply(mutes=kind == "mute")
         if kind == "at once":
             parked.answer(response)
         else:
@@ -180,7 +180,7 @@ def converse(kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, in
         assert run.replied() == expected
         assert run.asked == list(range(len(kinds)))
         run.connection.connection_lost(None)
-    assert run.owner.intake.held_bytes == 0
+    assert run.owner.request_memory.held_bytes == 0
     assert len(run.owner) == 0
 
 

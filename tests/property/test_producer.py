@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.property.producer_world import DELIVERY_MS, NODES, World
 
-from rota.client.produce.partitioner import murmur2, partition_of
-from rota.client.produce.sticky import Sticky
+from rota.client.producer.partitioner import murmur2, partition_of
+from rota.client.producer.sticky import Sticky
 from rota.protocol.errors import ErrorCode
 
 PARTITIONS = 3

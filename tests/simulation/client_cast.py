@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tests.simulation.client_ledger import Written
 
 from rota.client.config import ConsumerConfig, ProducerConfig
-from rota.client.consume.consumer import Consumer
+from rota.client.consumer.consumer import Consumer
 from rota.client.errors import (
     BrokerError,
     BufferFull,
@@ -24,7 +24,7 @@ from rota.client.errors import (
     TimedOut,
     Unreachable,
 )
-from rota.client.produce.producer import Producer
+from rota.client.producer.producer import Producer
 from rota.client.types import ConsumerRecord, TopicPartition
 
 if TYPE_CHECKING:

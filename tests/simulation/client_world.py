@@ -18,7 +18,7 @@ from unittest import mock
 
 from tests.chaos.line import Line
 from tests.chaos.requests import create_topic, records_of
-from tests.client.doors import Doors
+from tests.client.fault_proxy import Doors
 from tests.simulation.client_cast import Reader, Writer
 from tests.simulation.client_ledger import Ledger
 from tests.simulation.loop import FakeSocket, SimLoop, simulate
@@ -29,7 +29,7 @@ from rota.coordinator.api import join_group
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.presets import PRESETS
-from rota.coordinator.server import listener
+from rota.coordinator.network import listener
 from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
 STORY_S = 60.0

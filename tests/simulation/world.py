@@ -19,18 +19,18 @@ from tests.simulation.clients import Client, Loner
 from tests.simulation.member import Member, Trace
 from tests.unit.coordinator.api.data_world import World as Parts
 
-from rota.coordinator.cluster.partition import Partition
-from rota.coordinator.cluster.topic import CONSUMER_OFFSETS
 from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.states import GroupState
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.server.parked import Parked
-from rota.coordinator.server.timers import TimerHeap
-from rota.coordinator.shard.coordinator import Coordinator
-from rota.coordinator.shard.replay import Replay
-from rota.coordinator.shard.shard import ShardState
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.runtime.coordinator import Coordinator
+from rota.coordinator.runtime.replay import Replay
+from rota.coordinator.runtime.shard import ShardState
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.scheduling.timers import TimerHeap
 from rota.protocol.registry import APIS, snake_case
 
 SHARDS = 2
@@ -108,11 +108,11 @@ class World(Parts):
 
     def _turn(self) -> None:
         """The end of a turn of the loop, before any step of which the broker may crash."""
-        while self._soon:
+        while self._tick_queue:
             if self.random.random() < self.crashes:
                 self.crash()
             else:
-                self._soon.pop(0)()
+                self._tick_queue.pop(0)()
 
     # ---- the broker
 
@@ -125,16 +125,16 @@ class World(Parts):
         self.life += 1
         self.started_ms = getattr(self, "started_ms", self.now_ms)
         self.timers = TimerHeap()
-        self._soon: list[Callable[[], None]] = []
+        self._tick_queue: list[Callable[[], None]] = []
         self._undurable: dict[Partition, list[Callable[[], None]]] = {}
         self.pending: dict[int, tuple[Any, int]] = {}
-        soon = self._soon
+        soon = self._tick_queue
         self.node.groups = Coordinator(
             shards=SHARDS,
             config=GroupConfig(initial_rebalance_delay_ms=self.delay_ms),
             partition=partial(self.partition, CONSUMER_OFFSETS),
             when_durable=self._when_durable,
-            alarms=self.timers,
+            timers=self.timers,
             clock=lambda: self.now_ms,
             soon=soon.append,
             found=lambda: True,
@@ -189,7 +189,7 @@ class World(Parts):
             del self.pending[token]
             heard(body)
 
-        if isinstance(reply, Parked):
+        if isinstance(reply, DelayedReply):
             reply.then(answered)
         else:
             answered(reply)

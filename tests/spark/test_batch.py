@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.client import doors as doors_module
-from tests.client.doors import Doors, Visit
+from tests.client import fault_proxy as doors_module
+from tests.client.fault_proxy import Doors, Visit
 from tests.interop.kit import PATIENCE_S, unique
 from tests.spark.conftest import Options, Sent, loaded, rows
 

@@ -76,7 +76,7 @@ PURE = (
 )
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "structlog", "time", "uvloop"}
 # the shell of the shards narrates to the log; all it decides is in pure files beside it
-IMPURE_ALLOWED = {("coordinator/shard/coordinator.py", "structlog")}
+IMPURE_ALLOWED = {("coordinator/runtime/coordinator.py", "structlog")}
 # folders of declarations: what holds them is generated for every message or property at once
 COVERED_TOGETHER = {
     "protocol/messages": "tests/property/test_wire.py",

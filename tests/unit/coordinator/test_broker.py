@@ -16,12 +16,12 @@ from tests.chaos.requests import batch, commit, committed, create_topic, produce
 
 from rota.coordinator.admin.serve import EXIT_CANNOT_START
 from rota.coordinator.broker import SEGMENT_BYTES_MIN, Broker, group_config
-from rota.coordinator.cluster.store import StoreFailed
-from rota.coordinator.cluster.topic import CONSUMER_OFFSETS
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.server.listener import CannotListen
-from rota.coordinator.shard.shard import ShardState
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
+from rota.coordinator.network.listener import CannotListen
+from rota.coordinator.runtime.shard import ShardState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.metadata import MetadataRequest

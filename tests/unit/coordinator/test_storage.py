@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.coordinator.api.data_world import NOW_MS, batch
 
-from rota.coordinator.cluster.topic import Topic
 from rota.coordinator.log.contract import LogConfig, StorageFailed
+from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.storage import STORE_FILE, Disk, Memory
 
 TOPIC = Topic(name="t", topic_id=b"i" * 16, partitions=())

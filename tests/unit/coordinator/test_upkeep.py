@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.unit.coordinator.api.data_world import World, batch
 
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.server.durability import Durability
+from rota.coordinator.replica.durability import Durability
 from rota.coordinator.storage import Memory
 from rota.coordinator.upkeep import COMPACTION_PAUSE_MS, ROUND_MS, TIDY_EVERY_MS, Upkeep
 

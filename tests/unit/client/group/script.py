@@ -18,7 +18,7 @@ from rota.client.group.assignors.strategies import resolve
 from rota.client.group.machine import Membership
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import grouped, told
-from rota.client.net.metadata import Metadata, TopicInfo
+from rota.client.network.metadata import Metadata, TopicInfo
 from rota.client.types import PartitionInfo, TopicPartition
 from rota.protocol.consumer_protocol import Assignment, encode_assignment
 from rota.protocol.errors import ErrorCode

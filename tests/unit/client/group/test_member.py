@@ -9,13 +9,13 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.unit.client.net.scripted import CLOSE, Scripted, eventually
+from tests.unit.client.network.scripted import CLOSE, Scripted, eventually
 
 from rota.client.config import ConsumerConfig
 from rota.client.errors import BrokerError, FencedInstance, IllegalUse, KafkaError
 from rota.client.group.assignors.strategies import resolve
 from rota.client.group.member import Member, Partitions
-from rota.client.net.cluster import Cluster
+from rota.client.network.cluster import Cluster
 from rota.client.types import TopicPartition
 from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -15,9 +15,9 @@ import structlog
 
 from rota.coordinator.admin.options import ServeOptions
 from rota.coordinator.admin.serve import EXIT_CANNOT_START, EXIT_NOT_IN_ORDER, cannot_start, run, serve, tell_ready
-from rota.coordinator.cluster.store import StoreFailed
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.metadata.store import StoreFailed
 
 
 class Broker:

@@ -7,20 +7,20 @@ from itertools import count, groupby
 from typing import Any
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.cluster import eager
-from rota.coordinator.cluster.embedded import EmbeddedStore
-from rota.coordinator.cluster.partition import Partition
-from rota.coordinator.cluster.partitions import Partitions
-from rota.coordinator.cluster.producer_ids import ProducerIds
-from rota.coordinator.cluster.topic import Topic
-from rota.coordinator.cluster.topics import Topics
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.log.contract import Log, LogConfig
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.server.fetch_sessions import FetchSessions
-from rota.coordinator.server.parked import Parked
-from rota.coordinator.server.timers import Timers
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.producer_ids import ProducerIds
+from rota.coordinator.metadata.topic import Topic
+from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.replica.fetch_sessions import FetchSessions
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.partitions import Partitions
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.scheduling.timers import Timers
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rota.protocol.records.record import Record, write_batch
@@ -102,7 +102,7 @@ def batch(*values: bytes, key: bytes | None = b"k", timestamp: int = NOW_MS, ste
 
 def answered(reply: Any) -> Any:
     """The value of a parked reply that must be there."""
-    assert isinstance(reply, Parked)
+    assert isinstance(reply, DelayedReply)
     assert reply.answered
     return reply.value
 

@@ -12,11 +12,11 @@ from rota.coordinator.api.join_group import join_group
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.api.sync_group import sync_group
-from rota.coordinator.cluster.topic import CONSUMER_OFFSETS
 from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.server.parked import Parked
-from rota.coordinator.shard.coordinator import Coordinator
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
+from rota.coordinator.runtime.coordinator import Coordinator
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rota.protocol.messages.offset_commit import (
@@ -34,16 +34,16 @@ class GroupWorld(World):
 
     def __init__(self, properties: dict[str, str] | None = None) -> None:
         super().__init__({"offsets.topic.num.partitions": "4", **(properties or {})})
-        self.soon: list[Callable[[], None]] = []
+        self.tick_queue: list[Callable[[], None]] = []
         node = self.node
         node.groups = Coordinator(
             shards=4,
             config=GroupConfig(initial_rebalance_delay_ms=0, group_size_max=100),
             partition=self._offsets_partition,
             when_durable=self._when_durable,
-            alarms=node.timers,
+            timers=node.timers,
             clock=lambda: self.now_ms,
-            soon=self.soon.append,
+            tick_queue=self.tick_queue.append,
             found=self._found,
         )
 
@@ -62,9 +62,9 @@ class GroupWorld(World):
     def turn(self) -> None:
         self.now_ms += 1
         self.node.timers.fire()
-        while self.soon:
-            soon, self.soon[:] = list(self.soon), []
-            for call in soon:
+        while self.tick_queue:
+            tick_queue, self.tick_queue[:] = list(self.tick_queue), []
+            for call in tick_queue:
                 call()
 
     def ask(self, api: Callable[..., Any], request: Any, version: int) -> Any:
@@ -72,7 +72,7 @@ class GroupWorld(World):
         reply = self.serve(api, request, version)
         for _ in range(4):
             self.turn()
-        if isinstance(reply, Parked):
+        if isinstance(reply, DelayedReply):
             assert reply.answered, "the request still waits"
             return reply.value
         return reply

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.coordinator.api.data_world import World, answered, fetch_request
 
 from rota.coordinator.api.fetch import fetch
-from rota.coordinator.cluster import eager
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.metadata import eager
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, FetchResponse, PartitionData, ReplicaState
 
@@ -191,9 +191,9 @@ class TestEpochs:
 
 
 class TestWaiting:
-    def ask(self, world: World, *asked: tuple[str, int, int], **how: Any) -> Parked[FetchResponse]:
+    def ask(self, world: World, *asked: tuple[str, int, int], **how: Any) -> DelayedReply[FetchResponse]:
         reply = world.serve(fetch, fetch_request(*(asked or (("t", 2, 0),)), **{"max_wait_ms": 500, **how}), 12)
-        assert isinstance(reply, Parked)
+        assert isinstance(reply, DelayedReply)
         return reply
 
     async def test_for_the_next_record(self, world: World) -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.find_coordinator import find_coordinator
-from rota.coordinator.cluster.topic import CONSUMER_OFFSETS
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 

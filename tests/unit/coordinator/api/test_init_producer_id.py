@@ -8,7 +8,7 @@ import pytest
 from tests.unit.coordinator.api.data_world import World, answered
 
 from rota.coordinator.api.init_producer_id import init_producer_id
-from rota.coordinator.cluster import eager
+from rota.coordinator.metadata import eager
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

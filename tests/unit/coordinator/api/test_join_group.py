@@ -4,7 +4,7 @@ import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, join_request
 
 from rota.coordinator.api.join_group import PREFIX_CHARS_MAX, join_group
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequestProtocol
 
@@ -62,7 +62,7 @@ def test_a_join_that_waits_for_others_mutes_its_connection() -> None:
     world = GroupWorld().open()
     world.member()
     waiting = world.join()
-    assert isinstance(waiting, Parked)
+    assert isinstance(waiting, DelayedReply)
     assert waiting.mutes
     assert not waiting.answered
 

@@ -6,7 +6,7 @@ from tests.unit.coordinator.api.data_world import World
 from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.metadata import metadata
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from rota.protocol.wire import UUID_ZERO
@@ -26,7 +26,7 @@ def ask(
 ) -> MetadataResponse:
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=create, **how)
     reply = world.serve(metadata, request, version)
-    if isinstance(reply, Parked):
+    if isinstance(reply, DelayedReply):
         assert reply.answered
         reply = reply.value
     assert isinstance(reply, MetadataResponse)

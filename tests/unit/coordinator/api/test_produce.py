@@ -14,12 +14,12 @@ from tests.unit.coordinator.api.data_world import (
     produce_request,
     produces,
 )
-from tests.unit.coordinator.server.test_durability import Gate, turns
+from tests.unit.coordinator.replica.test_durability import Gate, turns
 
 from rota.coordinator.api.node import HangUp
 from rota.coordinator.api.produce import produce
-from rota.coordinator.server.durability import Durability
-from rota.coordinator.server.parked import Parked
+from rota.coordinator.replica.durability import Durability
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse
 from rota.protocol.records.batch import Codec, read_header
@@ -237,7 +237,7 @@ class TestFlushedMessages:
 
     async def test_the_reply_waits_for_the_medium(self, world: World, gate: Gate) -> None:
         reply = world.serve(produce, produces([("t", 0, GOOD), ("t", 1, GOOD)]), 9)
-        assert isinstance(reply, Parked)
+        assert isinstance(reply, DelayedReply)
         assert not reply.mutes
         for _ in range(2):
             assert not reply.answered

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, StorageFailed
-from rota.coordinator.log.disk import DiskLog, Known
+from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.folder import file_name
 from rota.coordinator.log.store import OpenFiles
 
@@ -29,7 +29,7 @@ def idempotent(sequence: int) -> bytes:
 def reopened(log: DiskLog, *, clean: bool = True, config: LogConfig = CONFIG) -> DiskLog:
     if clean:
         log.close()
-    known = Known(clean, log.recovery_point, log.log_start_offset, log.cleaned_until)
+    known = RecoveryCheckpoint(clean, log.recovery_point, log.log_start_offset, log.cleaned_until)
     return DiskLog.open(log.path, config, known)
 
 
@@ -70,7 +70,7 @@ def test_a_clean_start_reads_only_the_end(tmp_path: Path, monkeypatch: pytest.Mo
     read = []
     real = os.pread
     monkeypatch.setattr(os, "pread", lambda fd, count, at: read.append(count) or real(fd, count, at))  # type: ignore[func-returns-value]
-    again = DiskLog.open(log.path, CONFIG, Known(clean=True))
+    again = DiskLog.open(log.path, CONFIG, RecoveryCheckpoint(clean=True))
     assert again.log_end_offset == 500
     assert sum(read) < 1000
 
@@ -103,7 +103,7 @@ def test_a_start_beyond_the_end_gives_no_offset_twice(tmp_path: Path) -> None:
     log = DiskLog.open(tmp_path / "t-0", CONFIG)
     fill(log, 3)
     log.close()
-    again = DiskLog.open(log.path, CONFIG, Known(log_start_offset=10))
+    again = DiskLog.open(log.path, CONFIG, RecoveryCheckpoint(log_start_offset=10))
     assert (again.log_start_offset, again.log_end_offset) == (10, 10)
     assert again.append(values(1), leader_epoch=0, now_ms=0) == Appended(10, 10)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
-from rota.coordinator.log.disk import DiskLog, Known
+from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.epochs import EPOCHS_FILE
 from rota.coordinator.log.folder import FileSnapshots, Folder, LoadedIndexes, file_name
 from rota.coordinator.log.store import FileStore, OpenFiles
@@ -88,9 +88,9 @@ def test_compaction_may_stop_before_any_step(tmp_path: Path, clean: bool) -> Non
     while stopped:
         at += 1
         path = Path(shutil.copytree(source.path, tmp_path / f"t-{at}"))
-        log = DiskLog.open(path, replace(CONFIG, compact=True), Known(clean=True))
+        log = DiskLog.open(path, replace(CONFIG, compact=True), RecoveryCheckpoint(clean=True))
         stopped = interrupted(path, at, lambda log=log: log.compact(0, force=True))  # type: ignore[misc]
-        again = DiskLog.open(path, CONFIG, Known(clean=clean, recovery_point=end))
+        again = DiskLog.open(path, CONFIG, RecoveryCheckpoint(clean=clean, recovery_point=end))
         assert {record.key: record for record in held(again)} == expected
         assert again.log_end_offset == end
         again.close()
@@ -108,7 +108,7 @@ def test_a_missing_or_damaged_index_is_made_anew(tmp_path: Path, damage: bytes |
             file.unlink()
         else:
             file.write_bytes(damage)
-    again = DiskLog.open(log.path, CONFIG, Known(clean=True))
+    again = DiskLog.open(log.path, CONFIG, RecoveryCheckpoint(clean=True))
     assert [record.offset for record in held(again)] == list(range(12))
     for timestamp in range(12):
         found = again.offset_at(timestamp)

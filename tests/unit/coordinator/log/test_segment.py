@@ -36,7 +36,7 @@ def filled(counts: list[int], interval: int = 200) -> Segment:
     return segment
 
 
-def places(segment: Segment) -> list[tuple[int, int, int]]:
+def partition_lookup(segment: Segment) -> list[tuple[int, int, int]]:
     """(position, base, last) of each batch."""
     return [(position, header.base_offset, header.last_offset) for position, header in segment.walk()]
 
@@ -46,7 +46,7 @@ def test_every_offset_is_found(counts: list[int], fresh: bool) -> None:
     segment = filled(counts)
     if not fresh:
         segment.seal()  # forgets the last batches: the index and a walk have to do
-    for position, base, last in places(segment):
+    for position, base, last in partition_lookup(segment):
         for offset in range(base, last + 1):
             assert segment.position_of(offset) == position
     assert segment.position_of(segment.next_offset) == segment.size_bytes
@@ -55,23 +55,23 @@ def test_every_offset_is_found(counts: list[int], fresh: bool) -> None:
 def test_the_memory_of_the_last_batches_is_bounded_and_right() -> None:
     segment = filled([1] * (3 * RECENT_BATCHES_MAX))
     assert len(segment._recent_offsets) < 2 * RECENT_BATCHES_MAX
-    found = places(segment)
+    found = partition_lookup(segment)
     assert [segment.position_of(base) for _, base, _ in found] == [position for position, _, _ in found]
 
 
 def test_a_gap_between_offsets_leads_to_the_next_batch() -> None:
     segment = filled([2, 2])
     append(segment, values(1), offset=BASE + 10)
-    assert segment.position_of(BASE + 7) == places(segment)[2][0]
+    assert segment.position_of(BASE + 7) == partition_lookup(segment)[2][0]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=30), st.data())
 def test_a_cut_leaves_what_would_have_been_without_it(counts: list[int], data: st.DataObject) -> None:
     segment = filled(counts)
     offset = data.draw(st.integers(BASE, segment.next_offset))
-    kept = [place for place in places(segment) if place[2] < offset]
+    kept = [place for place in partition_lookup(segment) if place[2] < offset]
     assert segment.truncate(offset) == segment.next_offset == (kept[-1][2] + 1 if kept else BASE)
-    assert places(segment) == kept
+    assert partition_lookup(segment) == kept
     like = filled(counts[: len(kept)])
     assert segment.largest == like.largest
     append(segment, values(3, timestamp=5000))
@@ -90,7 +90,7 @@ def test_indexes_made_anew_are_the_same(counts: list[int]) -> None:
 
 def test_the_first_batch_comes_whole_and_the_last_may_be_cut() -> None:
     segment = filled([20, 20])
-    first, second = (position for position, _, _ in places(segment))
+    first, second = (position for position, _, _ in partition_lookup(segment))
     assert len(segment.read(first, 0, segment.size_bytes)) == second
     assert len(segment.read(first, second + 10, segment.size_bytes)) == second + 10
     assert len(segment.read(first, 1 << 20, second)) == second
@@ -135,5 +135,5 @@ def test_indexes_of_sealed_segments_come_and_go(tmp_path: Path) -> None:
         segment.seal()
     assert first.largest_timestamp == second.largest_timestamp == 19
     for segment in (first, second, first):
-        assert segment.position_of(segment.base_offset + 31) == places(segment)[15][0]
+        assert segment.position_of(segment.base_offset + 31) == partition_lookup(segment)[15][0]
     assert (first._offsets is None, second._offsets is None) == (False, True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.log.producers import Producer, Sent
+from rota.coordinator.log.producers import BatchMetadata, Producer
 from rota.coordinator.log.snapshots import BadSnapshot, MemorySnapshots, read_snapshot, write_snapshot
 
 int64, int32 = st.integers(0, (1 << 63) - 1), st.integers(0, (1 << 31) - 1)
@@ -17,7 +17,7 @@ def producers(draw: st.DrawFn) -> Producer:
     timestamp = draw(int64)
     made = Producer(draw(int64), draw(st.integers(0, 32767)), draw(int32), timestamp, draw(st.integers(-1, 99)))
     if draw(st.booleans()):
-        made.sent.append(Sent(draw(int32), draw(int64), draw(int32), timestamp))
+        made.sent.append(BatchMetadata(draw(int32), draw(int64), draw(int32), timestamp))
     return made
 
 
@@ -28,9 +28,9 @@ def test_there_and_back(state: list[Producer]) -> None:
 
 def test_only_the_last_batch_is_kept_as_in_kafka() -> None:
     producer = Producer(1, 0, sent=Producer(1).sent)
-    producer.sent.extend([Sent(0, 0, 0, 5), Sent(3, 3, 2, 6)])
+    producer.sent.extend([BatchMetadata(0, 0, 0, 5), BatchMetadata(3, 3, 2, 6)])
     (read,) = read_snapshot(write_snapshot([producer]))
-    assert list(read.sent) == [Sent(3, 3, 2, -1)]
+    assert list(read.sent) == [BatchMetadata(3, 3, 2, -1)]
 
 
 @given(st.data())

@@ -1,0 +1,103 @@
+"""The cluster: its id, its controller, its brokers; and who shall lead a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rota.client.admin.asking import Deadline, settle
+from rota.client.admin.outcomes import Answer, Asked, Outcomes, Place
+from rota.client.errors import BrokerError, Unsupported
+from rota.client.network.cluster import Cluster
+from rota.client.network.metadata import BrokerInfo
+from rota.client.network.targets import AnyNode, Controller
+from rota.client.types import TopicPartition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from rota.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from rota.protocol.messages.metadata import MetadataRequest
+
+PREFERRED, UNCLEAN = 0, 1  # as ElectLeaders says them
+UNCLEAN_VERSION: Final = 1  # of ElectLeaders
+REMEDIES: Final = {
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "Start the broker that is the first of the partition's replicas.",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Start a broker that is in sync, or, losing records, elect unclean.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """`controller` is None when nobody is, or the one who is cannot be reached by clients."""
+
+    cluster_id: str | None
+    controller: BrokerInfo | None
+    nodes: tuple[BrokerInfo, ...]
+
+
+async def describe_cluster(cluster: Cluster, deadline: Deadline) -> ClusterDescription:
+    """Brokers in the order of their ids. Raises BrokerError, TimedOut."""
+    try:
+        answer = await cluster.ask_until(
+            AnyNode(), DescribeClusterRequest(), _codes, what="describing the cluster", timeout_ms=deadline.left_ms
+        )
+    except Unsupported:
+        return await _from_metadata(cluster, deadline)
+    if answer.error_code:
+        raise BrokerError(answer.error_code, "describing the cluster", detail=answer.error_message)
+    nodes = [BrokerInfo(one.broker_id, one.host, one.port, one.rack) for one in answer.brokers]
+    return _description(answer.cluster_id, answer.controller_id, nodes)
+
+
+async def elect_leaders(
+    cluster: Cluster, partitions: Iterable[TopicPartition], deadline: Deadline, *, unclean: bool
+) -> dict[TopicPartition, bool]:
+    """Whether there was something to elect: False where the right replica leads already. Raises AdminFailed."""
+    outcomes = Outcomes[TopicPartition, bool](
+        "electing leaders", 43, partitions, lambda key: Place(*key), remedies=REMEDIES
+    )
+
+    def build(keys: Sequence[TopicPartition]) -> ElectLeadersRequest:
+        topics = {topic: tuple(key.partition for key in keys if key.topic == topic) for topic, _ in keys}
+        named = tuple(TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in topics.items())
+        kind = UNCLEAN if unclean else PREFERRED
+        return ElectLeadersRequest(election_type=kind, topic_partitions=named, timeout_ms=deadline.broker_ms)
+
+    def read(asked: Asked[TopicPartition], answer: ElectLeadersResponse) -> Iterable[Answer[TopicPartition, bool]]:
+        for key in asked.keys if answer.error_code else ():
+            yield Answer(key, answer.error_code, False)
+        for topic in answer.replica_election_results:
+            for one in topic.partition_result:
+                key, needed = TopicPartition(topic.topic, one.partition_id), one.error_code != _NOT_NEEDED
+                yield Answer(key, one.error_code if needed else 0, needed, one.error_message)
+
+    if outcomes.open():
+        oldest = UNCLEAN_VERSION if unclean else 0
+        await settle(cluster, Controller(), outcomes, build, read, deadline, oldest=oldest)
+    return outcomes.results()
+
+
+_NOT_NEEDED: Final = ErrorCode.ELECTION_NOT_NEEDED
+
+
+async def _from_metadata(cluster: Cluster, deadline: Deadline) -> ClusterDescription:
+    """Before Kafka 2.8."""
+    answer = await cluster.ask_until(
+        AnyNode(),
+        MetadataRequest(topics=(), allow_auto_topic_creation=False),
+        lambda _: (),
+        what="describing the cluster",
+        timeout_ms=deadline.left_ms,
+        version_min=1,
+    )
+    nodes = [BrokerInfo(one.node_id, one.host, one.port, one.rack) for one in answer.brokers]
+    return _description(answer.cluster_id, answer.controller_id, nodes)
+
+
+def _codes(answer: DescribeClusterResponse) -> Iterable[int]:
+    return (answer.error_code,)
+
+
+def _description(cluster_id: str | None, controller: int, nodes: Iterable[BrokerInfo]) -> ClusterDescription:
+    ordered = tuple(sorted(nodes, key=lambda node: node.id))
+    return ClusterDescription(cluster_id, next((node for node in ordered if node.id == controller), None), ordered)

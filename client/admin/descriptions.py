@@ -1,0 +1,116 @@
+"""What a group is, as its coordinator describes it. Pure.
+
+Laws
+    Bytes that are not what consumers say leave their fields empty; they are never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rota.client.network.metadata import BrokerInfo
+from rota.client.types import TopicPartition
+from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, decode_assignment, decode_subscription
+from rota.protocol.consumer_protocol import TopicPartition as TopicPartitions
+from rota.protocol.messages import consumer_group_describe as newer
+from rota.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from rota.protocol.wire import DecodeError
+
+CLASSIC, NEWER = "classic", "consumer"  # types of groups, as ListGroups says them
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member. `topics`, `owned`, `rack` are from its subscription, `assignment` is what it was given: empty where the
+    group is not a consumer group, while it rebalances, and where the bytes are not what consumers say. `metadata` and
+    `raw_assignment` are those bytes."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    topics: tuple[str, ...] = ()
+    assignment: tuple[TopicPartition, ...] = ()
+    owned: tuple[TopicPartition, ...] = ()
+    rack: str | None = None
+    metadata: bytes = field(default=b"", repr=False)
+    raw_assignment: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group. `state`: Empty, PreparingRebalance, CompletingRebalance, Stable, or Assigning, Reconciling where `type`
+    is "consumer" (KIP-848); `protocol`: the assignor."""
+
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str
+    members: tuple[MemberDescription, ...]
+    coordinator: BrokerInfo | None
+    type: str = CLASSIC
+
+
+def of_newer(one: newer.DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
+    """As ConsumerGroupDescribe told it (KIP-848)."""
+    members = tuple(
+        MemberDescription(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            member.subscribed_topic_names,
+            tuple(
+                TopicPartition(topic.topic_name, number)
+                for topic in member.assignment.topic_partitions
+                for number in topic.partitions
+            ),
+            rack=member.rack_id,
+        )
+        for member in one.members
+    )
+    return GroupDescription(
+        one.group_id, one.group_state, PROTOCOL_TYPE, one.assignor_name, members, coordinator, NEWER
+    )
+
+
+def of_classic(one: DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
+    """As DescribeGroups told it."""
+    members = tuple(_member(member, one.protocol_type) for member in one.members)
+    return GroupDescription(one.group_id, one.group_state, one.protocol_type, one.protocol_data, members, coordinator)
+
+
+def _member(one: DescribedGroupMember, protocol_type: str) -> MemberDescription:
+    consumes = protocol_type == PROTOCOL_TYPE
+    told = _subscription(one.member_metadata) if consumes else Subscription()
+    return MemberDescription(
+        one.member_id,
+        one.group_instance_id,
+        one.client_id,
+        one.client_host,
+        told.topics,
+        _partitions(_assigned(one.member_assignment)) if consumes else (),
+        _partitions(told.owned_partitions),
+        told.rack_id,
+        one.member_metadata,
+        one.member_assignment,
+    )
+
+
+def _subscription(raw: bytes) -> Subscription:
+    try:
+        return decode_subscription(raw)
+    except DecodeError:
+        return Subscription()
+
+
+def _assigned(raw: bytes) -> tuple[TopicPartitions, ...]:
+    try:
+        return decode_assignment(raw).assigned_partitions
+    except DecodeError:
+        return ()
+
+
+def _partitions(topics: Iterable[TopicPartitions]) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(one.topic, partition) for one in topics for partition in one.partitions)

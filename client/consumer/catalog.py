@@ -1,0 +1,47 @@
+"""Which topics there are, asked for without following them, and without creating any.
+
+Laws
+    A topic that is not there has no partitions; it is not an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rota.client.errors import BrokerError
+from rota.client.network.cluster import Cluster
+from rota.client.network.targets import AnyNode
+from rota.client.types import PartitionInfo
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+
+ABSENT = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+async def catalog(
+    cluster: Cluster, topics: Iterable[str] | None, *, timeout_ms: int | None = None
+) -> dict[str, tuple[PartitionInfo, ...]]:
+    """Partitions by topic, in order; `topics` None: all that there are. Raises BrokerError, TimedOut."""
+    asked = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
+    request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+    answer = await cluster.ask_until(AnyNode(), request, lambda _: (), what="reading topics", timeout_ms=timeout_ms)
+    for topic in answer.topics:
+        if topic.error_code not in ABSENT:
+            raise BrokerError(topic.error_code, "reading topics", topic=topic.name)
+    return {topic.name or "": partitions_of(topic) for topic in answer.topics if topic.partitions}
+
+
+def partitions_of(topic: MetadataResponseTopic) -> tuple[PartitionInfo, ...]:
+    """A topic's partitions as the client shows them."""
+    return tuple(
+        PartitionInfo(
+            topic.name or "",
+            one.partition_index,
+            one.leader_id,
+            one.leader_epoch,
+            tuple(one.replica_nodes),
+            tuple(one.isr_nodes),
+            tuple(one.offline_replicas),
+        )
+        for one in sorted(topic.partitions, key=lambda one: one.partition_index)
+    )

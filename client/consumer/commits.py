@@ -1,0 +1,186 @@
+"""Commits of one consumer, in the order in which they were asked for.
+
+Laws
+    One commit is under way at a time; a later one never lands before an earlier one, retries included.
+    A commit speaks for the membership at the moment of the call: queued over a rebalance it is refused.
+    Automatic commits hold up nobody, are logged when they fail, and never raise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rota.client.config import ConsumerConfig
+from rota.client.consumer.autocommit import AutoCommit
+from rota.client.consumer.delivered_records import Committable
+from rota.client.consumer.offsets import commit
+from rota.client.errors import (
+    BrokerError,
+    CommitFailed,
+    FencedInstance,
+    KafkaError,
+    RebalanceInProgress,
+    TimedOut,
+    Unreachable,
+)
+from rota.client.log import logger
+from rota.client.network.cluster import Cluster
+from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+MAY_PASS = (TimedOut, Unreachable, RebalanceInProgress)
+_log = logger("rota.client.consumer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in the queue: my turn when `before` is done; I am done when I say so."""
+
+    before: asyncio.Future[None] | None
+    done: asyncio.Future[None]
+
+
+class Commits:
+    """`refused(group, code)` is told when the broker's answer ends or shakes the membership, `ended()` when an
+    automatic commit is over."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        refused: Callable[[GroupMetadata, int], None],
+        ended: Callable[[], None],
+    ) -> None:
+        self._cluster, self._config, self._refused, self._ended = cluster, config, refused, ended
+        self._last: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.landed: Committable = {}  # by the last automatic commit that succeeded
+        self.auto = AutoCommit(
+            on=config.commits_by_itself,
+            interval_ms=config.auto_commit_interval_ms,
+            backoff_ms=config.retry_backoff_ms,
+            now_ms=0,  # due with the first poll, which has nothing to commit
+        )
+
+    async def commit(
+        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int | None = None
+    ) -> None:
+        """Raises what `offsets.commit` raises; `timeout_ms` covers the wait for earlier ones."""
+        await self._do(self._queue(), group, offsets, timeout_ms)
+
+    def soon(
+        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int | None = None
+    ) -> asyncio.Task[None]:
+        """The same in a task, which has its place in the queue already."""
+        task = asyncio.create_task(self._do(self._queue(), group, offsets, timeout_ms), name="rota-commit")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def automatic(self, group: GroupMetadata, offsets: Committable) -> None:
+        """When it is `auto.due`: commit in the background."""
+        self.auto.began(now_ms())
+        if not offsets:
+            self.auto.ended(now_ms(), again=False)
+            return
+        task = self.soon(group, offsets)
+        task.add_done_callback(lambda ended: self._auto_ended(group, offsets, ended))
+
+    async def automatic_now(self, group: GroupMetadata, offsets: Committable, timeout_ms: int) -> None:
+        """Before partitions are given up: commit and wait, for so long. Never raises."""
+        if not self.auto.on or not offsets:
+            return
+        self.auto.began(now_ms())
+        failure: KafkaError | None = None
+        try:
+            await self.commit(group, offsets, timeout_ms)
+            self.landed = offsets
+        except KafkaError as error:
+            failure = error
+            self._tell(group, offsets, error)
+        finally:
+            self.auto.ended(now_ms(), again=isinstance(failure, MAY_PASS))
+
+    @staticmethod
+    def tell_failure(task: asyncio.Task[None]) -> None:
+        """A commit that nobody has to wait for has ended."""
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            _log.warning(f"A commit failed: {failure}")
+
+    async def settle(self, timeout_ms: int) -> None:
+        """Wait for what was asked for, for so long. Never raises."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=timeout_ms / 1000)
+
+    async def close(self) -> None:
+        """Give up what is still under way."""
+        waiting = set(self._tasks)
+        for task in waiting:
+            task.cancel()
+        if waiting:
+            await asyncio.wait(waiting)
+
+    def _queue(self) -> _Place:
+        before, self._last = self._last, asyncio.get_running_loop().create_future()
+        return _Place(before if before is not None and not before.done() else None, self._last)
+
+    async def _do(
+        self,
+        place: _Place,
+        group: GroupMetadata,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        timeout_ms: int | None,
+    ) -> None:
+        timeout_ms = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        ends_ms = now_ms() + timeout_ms
+        try:
+            await self._my_turn(place, group, timeout_ms)
+            await commit(self._cluster, group, offsets, timeout_ms=max(1, int(ends_ms - now_ms())))
+        except (CommitFailed, RebalanceInProgress, FencedInstance) as error:
+            if isinstance(error.__cause__, BrokerError):
+                self._refused(group, int(error.__cause__.code))
+            raise
+        finally:
+            _pass_on(place)
+
+    async def _my_turn(self, place: _Place, group: GroupMetadata, timeout_ms: int) -> None:
+        if place.before is None:
+            return
+        done, _ = await asyncio.wait({place.before}, timeout=timeout_ms / 1000)
+        if not done:
+            raise TimedOut(
+                f"committing offsets of group {group.group_id}: earlier commits of this consumer were not done within "
+                f"{timeout_ms} ms"
+            )
+
+    def _auto_ended(self, group: GroupMetadata, offsets: Committable, task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            self._tell(group, offsets, failure)
+        elif not task.cancelled():
+            self.landed = offsets
+        self.auto.ended(now_ms(), again=isinstance(failure, MAY_PASS))
+        self._ended()
+
+    def _tell(self, group: GroupMetadata, offsets: Committable, failure: BaseException) -> None:
+        _log.warning(
+            f"Automatic commit of offsets failed: {failure}",
+            group=group.group_id,
+            offsets={str(one): at.offset for one, at in offsets.items()},
+        )
+
+
+def now_ms() -> float:
+    """The loop's time."""
+    return asyncio.get_running_loop().time() * 1000
+
+
+def _pass_on(place: _Place) -> None:
+    """Whoever comes next waits for me, and for those before me."""
+    done = place.done
+    if place.before is None or place.before.done():
+        done.set_result(None)
+    else:
+        place.before.add_done_callback(lambda _: done.set_result(None))

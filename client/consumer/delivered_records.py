@@ -1,0 +1,115 @@
+"""What the user was handed, and what waits to be handed out one by one. Pure.
+
+`async for` and `getone` take a whole poll's records at once and hand them out one at a time; the positions have moved
+behind all of them by then. This is the difference between what was taken and what the user has seen.
+
+Laws
+    C1: `done` never passes a record that was not handed out; `before_last` never passes one that was handed out in the
+    last call, or not at all.
+    Whoever has seen a partition's records to the end finds its position in both.
+    What was put back is taken again from the same offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from rota.client.consumer.positions import Positions
+from rota.client.types import ConsumerRecord, OffsetAndMetadata, TopicPartition
+
+Batch = dict[TopicPartition, list[ConsumerRecord]]
+Committable = dict[TopicPartition, OffsetAndMetadata]
+
+
+class Handed:
+    """`begin` with each poll-like call; `put` what was taken; `left.pop()` is the next record."""
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+        self.left: list[ConsumerRecord] = []  # the next one last: what was taken and not handed out
+        self.in_hand: ConsumerRecord | None = None  # the record of the last call, when it gave one
+        self._starts: Committable = {}  # where the records of the last call begin, when it gave many
+
+    def begin(self) -> None:
+        """A call begins: the user is done with what the last one gave."""
+        self.in_hand = None
+        self._starts = {}
+
+    def put(self, taken: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
+        """These wait to be handed out one by one."""
+        self.left[:0] = [record for records in reversed(list(taken.values())) for record in reversed(records)]
+
+    def one(self) -> ConsumerRecord:
+        """The next record goes to the user."""
+        record = self.in_hand = self.left.pop()
+        return record
+
+    def many(self, records_max: int) -> Batch:
+        """What waits goes to the user at once, up to so many."""
+        batch: Batch = {}
+        for _ in range(min(records_max, len(self.left))):
+            record = self.left.pop()
+            batch.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
+        return self.all_of(batch)
+
+    def all_of(self, batch: Batch) -> Batch:
+        """A whole batch goes to the user."""
+        self._starts = {partition: _at(records[0]) for partition, records in batch.items()}
+        return batch
+
+    def done(self) -> Committable:
+        """What may be committed when the user is done with everything that was handed out."""
+        return self._with(self._waiting())
+
+    def before_last(self) -> Committable:
+        """The same when the user is not done with what the last call gave."""
+        last = self._starts
+        if self.in_hand is not None:
+            last = {TopicPartition(self.in_hand.topic, self.in_hand.partition): _at(self.in_hand)}
+        return self._with(self._waiting() | last)
+
+    def next_offset(self, partition: TopicPartition) -> int | None:
+        """Where the user stands while records of the partition wait; None: at the position."""
+        return next((one.offset for one in reversed(self.left) if _of(one) == partition), None)
+
+    def put_back(self, partitions: Collection[TopicPartition]) -> None:
+        """Records of these that wait will be taken again: the positions go back before them."""
+        for partition, at in self._waiting().items():
+            if partition in partitions and partition in self._positions.assigned:
+                self._positions.seek(partition, at.offset, at.leader_epoch)
+        self._without(partitions)
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """These are not ours any more, or stand somewhere else by the user's will: nothing of them waits or was handed
+        out."""
+        self._without(partitions)
+        self._starts = {one: at for one, at in self._starts.items() if one not in partitions}
+        if self.in_hand is not None and _of(self.in_hand) in partitions:
+            self.in_hand = None
+
+    def _without(self, partitions: Collection[TopicPartition]) -> None:
+        if self.left:
+            self.left = [record for record in self.left if _of(record) not in partitions]
+
+    def _waiting(self) -> Committable:
+        """The first record of each partition that waits."""
+        first = {_of(record): record for record in self.left}
+        return {partition: _at(record) for partition, record in first.items()}
+
+    def _with(self, earlier: Mapping[TopicPartition, OffsetAndMetadata]) -> Committable:
+        consumed = dict(self._positions.consumed())
+        return consumed | {partition: at for partition, at in earlier.items() if partition in consumed}
+
+
+def these(partitions: TopicPartition | Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """One partition or several, as the user gave them."""
+    several = (partitions,) if isinstance(partitions, TopicPartition) else tuple(partitions)
+    return tuple(TopicPartition(*one) for one in several)
+
+
+def _of(record: ConsumerRecord) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)
+
+
+def _at(record: ConsumerRecord) -> OffsetAndMetadata:
+    return OffsetAndMetadata(record.offset, "", record.leader_epoch)

@@ -1,0 +1,141 @@
+"""What has come from brokers and was not taken yet: answers and failures, in the order in which they came. Pure.
+
+Laws
+    A partition waits with two answers at most: the one that is being taken and the next.
+    A failure is raised once, in its turn, and never before records that came earlier were given.
+    What a seek, a reset or a rebalance made stale is thrown away.
+    A paused partition keeps what it has, and nothing of what came in the same frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rota.client.consumer.completed_fetch import Buffered
+from rota.client.consumer.positions import Position, Positions
+from rota.client.errors import CorruptRecords
+from rota.client.types import ConsumerRecord, TopicPartition
+
+
+class Failed:
+    """What a fetch met, for the user."""
+
+    __slots__ = ("error", "turn")
+
+    def __init__(self, error: Exception, turn: int) -> None:
+        self.error, self.turn = error, turn
+
+
+class Place(NamedTuple):
+    """Where to go on fetching, and the epoch of the record before it."""
+
+    offset: int
+    last_epoch: int
+
+
+class Arrived:
+    """`put` and `fail`, `take`."""
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+        self._waiting: dict[TopicPartition, list[Buffered | Failed]] = {}
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory behind all that waits."""
+        held = [one.held for many in self._waiting.values() for one in many if isinstance(one, Buffered)]
+        return sum(len(one) for one in {id(one): one for one in held}.values())
+
+    def put(self, buffered: Buffered) -> None:
+        self._waiting.setdefault(buffered.partition, []).append(buffered)
+
+    def fail(self, partition: TopicPartition, error: Exception, turn: int) -> None:
+        self._waiting.setdefault(partition, []).append(Failed(error, turn))
+
+    def stays(self, partition: TopicPartition) -> bool:
+        """What waits is to be taken before the partition is fetched again; False when nothing waits."""
+        many = self._waiting.get(partition)
+        if many is None:
+            return False
+        if isinstance(many[-1], Buffered):
+            many[-1].end = None
+        return True
+
+    def ahead(self, partition: TopicPartition, position: Position) -> Place | None:
+        """Where to fetch: at the position, or behind the one answer that waits; None when it is not to be fetched."""
+        many = self._waiting.get(partition)
+        if many is None:
+            return None if position.offset is None else Place(position.offset, position.leader_epoch)
+        last = many[-1]
+        if len(many) > 1 or not isinstance(last, Buffered) or last.end is None:
+            return None
+        return Place(*last.end)
+
+    def has_any(self) -> bool:
+        """Whether `take` has something to give or to raise."""
+        return next(self._ready(), None) is not None
+
+    def full_nodes(self) -> set[int]:
+        """The brokers of whom two answers are waiting; what is paused does not count."""
+        answers = {(one.node, one.answer) for _, many in self._ready() for one in many if isinstance(one, Buffered)}
+        nodes = [node for node, _ in answers]
+        return {node for node in nodes if nodes.count(node) > 1}
+
+    def clear(self) -> None:
+        self._waiting.clear()
+
+    def tidy(self) -> None:
+        """Throw away what is stale; let go of frames of which only paused partitions are left."""
+        for partition, many in list(self._waiting.items()):
+            position = self._positions.find(partition)
+            if position is None or position.turn != many[0].turn:
+                del self._waiting[partition]
+            elif position.paused:
+                for one in many:
+                    if isinstance(one, Buffered):
+                        one.own()
+
+    def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Records up to `records_max`, in the order in which they came; their positions are moved. Raises a failure."""
+        taken: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for partition, many in list(self._ready()):
+            if records_max <= 0:
+                break
+            one = many[0]
+            if isinstance(one, Failed):
+                if taken:
+                    break
+                del self._waiting[partition]
+                raise one.error
+            try:
+                records = self._taken(partition, one, records_max)
+            except CorruptRecords:
+                if taken:
+                    break
+                del self._waiting[partition]
+                raise
+            if records:
+                taken[partition] = records
+                records_max -= len(records)
+        return taken
+
+    def _taken(self, partition: TopicPartition, one: Buffered, records_max: int) -> list[ConsumerRecord]:
+        try:
+            records = one.take(records_max)
+        finally:
+            position = self._positions.of(partition)
+            position.offset = one.next_offset
+            if one.leader_epoch >= 0:
+                position.leader_epoch = one.leader_epoch
+        if one.is_done:
+            rest = self._waiting.pop(partition)[1:]
+            if rest:  # in its turn, behind the others
+                self._waiting[partition] = rest
+        return records
+
+    def _ready(self) -> Iterator[tuple[TopicPartition, list[Buffered | Failed]]]:
+        for partition, many in self._waiting.items():
+            position = self._positions.find(partition)
+            if position is not None and position.turn == many[0].turn and not position.paused:
+                yield partition, many

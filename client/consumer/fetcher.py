@@ -1,0 +1,274 @@
+"""Fetches from all leaders of the assigned partitions, ahead of the user; a shell around fetch_session.py.
+
+Laws
+    What is buffered is bounded: of each broker the answer that is being taken, and the next one, which is fetched
+    meanwhile. Nothing is fetched for a paused partition; what it has waits by itself.
+    A record that was taken is never given again, and none is left out, whatever is cancelled when.
+    What fails is tried again with growing waits; only what does not pass by itself is told to the user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from rota.client.config import ConsumerConfig
+from rota.client.consumer.fetch_buffer import Arrived, Place
+from rota.client.consumer.fetch_response import Judging
+from rota.client.consumer.fetch_session import SESSION_ERRORS, Asking, FetchSession, Want
+from rota.client.consumer.pauses import Pauses
+from rota.client.consumer.positions import Positions
+from rota.client.consumer.sources import Source, Sources
+from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable
+from rota.client.log import logger
+from rota.client.network.cluster import Cluster
+from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.metadata import Metadata
+from rota.client.types import ConsumerRecord, TopicPartition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import FetchRequest, FetchResponse
+from rota.protocol.wire import UUID_ZERO
+
+NAMES_UNTIL: Final = 12  # the last version that names topics by their names
+LANE: Final = "fetch"
+ISOLATION: Final = {"read_uncommitted": 0, "read_committed": 1}
+_log = logger("rota.client.fetcher")
+
+Wants = dict[TopicPartition, Want]
+
+
+class Fetcher:
+    """`start()`, then `take` and `wait` in turn; `await close()`."""
+
+    def __init__(self, cluster: Cluster, config: ConsumerConfig, positions: Positions) -> None:
+        self._cluster, self._config, self._positions = cluster, config, positions
+        self._arrived = Arrived(positions)
+        self._sources = Sources(config.metadata_max_age_ms)
+        self._pauses = Pauses(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._judging = Judging(config, positions, self._arrived, self._sources, self._pauses, cluster)
+        self._sessions: dict[int, FetchSession] = {}
+        self._topic_ids: dict[str, bytes] = {}
+        self._fetches: dict[int, asyncio.Task[None]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._news = asyncio.Event()
+        self._woken = False
+        self._answers = 0
+        self._unlisten: Callable[[], None] | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory behind what has come and was not taken."""
+        return self._arrived.held_bytes
+
+    def start(self) -> None:
+        """Tasks begin; positions may still be empty."""
+        self._loop = asyncio.get_running_loop()
+        self._unlisten = self._cluster.on_change(self._changed)
+        self._look()
+
+    async def close(self) -> None:
+        """Fetches end; what has come is thrown away."""
+        self._loop = None
+        if self._unlisten is not None:
+            self._unlisten()
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = list(self._fetches.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._arrived.clear()
+        self._news.set()
+
+    def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """What is there, up to `records_max` records, and the positions moved behind it. Never waits.
+
+        Raises what the fetches met for an assigned partition, once: OffsetOutOfRange and NoOffset
+        (auto_offset_reset=none), CorruptRecords, LogTruncated, BrokerError. A reset by policy is not an error: it marks
+        the position. A topic that is not there (yet) is looked for again and again.
+        """
+        try:
+            return self._arrived.take(records_max)
+        finally:
+            self._look()
+
+    async def wait(self) -> None:
+        """Until `take` has something to give or to raise, `wake` was called, or positions are missing."""
+        while not self._woken and not self._arrived.has_any():
+            if self._positions.without_offset():
+                await asyncio.sleep(0)  # who looks for them in a loop lets others run
+                break
+            self._news.clear()
+            await self._news.wait()
+        self._woken = False
+
+    def wake(self) -> None:
+        """Ends `wait`; positions, pauses or assignments have changed: look again what to fetch."""
+        self._woken = True
+        self._news.set()
+        self._look()
+
+    # what to fetch
+
+    def _changed(self, metadata: Metadata) -> None:
+        """A topic that was deleted and created again has another history: what we know of epochs is of the old one."""
+        for partition in self._positions.assigned:
+            before, now = self._topic_ids.get(partition.topic), metadata.topic_id(partition.topic)
+            if before is not None and now is not None and before not in (now, UUID_ZERO):
+                self._positions.of(partition).leader_epoch = -1
+        self._look()
+
+    def _look(self) -> None:
+        """Ask every broker that leads something to fetch and is not being asked."""
+        if self._loop is None:
+            return
+        self._arrived.tidy()
+        now_ms = self._now_ms()
+        for node, (wants, wait_ms) in self._plan(now_ms).items():
+            if wants:
+                self._fetches[node] = self._loop.create_task(self._fetch(node, wants, wait_ms))
+        self._look_again(now_ms)
+
+    def _plan(self, now_ms: int) -> dict[int, tuple[Wants, int]]:
+        """What to ask of whom, and for how long the broker may wait: no longer than a partition of its own is left
+        alone, which is asked about with the next fetch."""
+        metadata = self._cluster.metadata
+        busy = self._fetches.keys() | self._arrived.full_nodes()
+        if metadata.brokers and busy.issuperset(metadata.brokers):
+            return {}
+        plan: dict[int, tuple[Wants, int]] = {}
+        lost = False
+        for partition, position in self._positions.fetchable():
+            place = self._arrived.ahead(partition, position)
+            if place is None:
+                continue
+            source, pause_ms = self._sources.of(partition, metadata, now_ms), self._pauses.left_ms(partition, now_ms)
+            if source is None:
+                lost = True
+                if not pause_ms:
+                    self._pauses.failed(partition, now_ms)
+                continue
+            if source.node in busy or self._pauses.holds(source.node, now_ms):
+                continue
+            wants, wait_ms = plan.get(source.node) or ({}, self._config.fetch_max_wait_ms)
+            if pause_ms:
+                wait_ms = min(wait_ms, pause_ms)
+            else:
+                wants[partition] = self._want(partition, place, source, position.turn)
+            plan[source.node] = wants, wait_ms
+        if lost:
+            self._cluster.stale()
+        return plan
+
+    def _want(self, partition: TopicPartition, place: Place, source: Source, turn: int) -> Want:
+        topic_id = self._cluster.metadata.topic_id(partition.topic) or UUID_ZERO
+        self._topic_ids[partition.topic] = topic_id
+        return Want(
+            place.offset,
+            self._config.max_partition_fetch_bytes,
+            source.leader_epoch,
+            place.last_epoch,
+            topic_id,
+            turn,
+        )
+
+    def _look_again(self, now_ms: int) -> None:
+        """When the next pause is over, of those that the plan of this moment saw: none may end in between."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        until = self._pauses.next_end(now_ms)
+        if until is not None and self._loop is not None:
+            # a whole number of ms, rounded down, must not be reached before its time
+            self._timer = self._loop.call_at((until + 1) / 1000, self._look)
+
+    def _now_ms(self) -> int:
+        assert self._loop is not None, "started"
+        return int(self._loop.time() * 1000)
+
+    # one fetch
+
+    async def _fetch(self, node: int, wants: Wants, wait_ms: int) -> None:
+        session = self._sessions.setdefault(node, FetchSession())
+        by_id = all(want.topic_id != UUID_ZERO for want in wants.values())
+        try:
+            answer = await self._cluster.ask(
+                node,
+                self._request(session.ask(wants, by_id=by_id), wait_ms),
+                timeout_ms=self._config.request_timeout_ms + self._config.fetch_max_wait_ms,
+                version_max=None if by_id else NAMES_UNTIL,
+                lane=LANE,
+            )
+            self._answered(node, session, wants, answer)
+        except (Unreachable, TimedOut) as why:
+            _log.info("a fetch failed", broker=node, why=str(why))
+            session.failed()
+            self._pauses.failed(node, self._now_ms())
+            self._sources_failed(wants)
+            self._cluster.stale()
+        except Exception as why:  # noqa: BLE001 - nobody awaits this task: the user hears of it from `take`
+            session.failed()
+            self._failed(wants, why)
+        finally:
+            del self._fetches[node]
+        self._news.set()
+        self._look()
+
+    def _request(self, asking: Asking, wait_ms: int) -> FetchRequest:
+        config = self._config
+        return FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            isolation_level=ISOLATION[config.isolation_level],
+            session_id=asking.session_id,
+            session_epoch=asking.epoch,
+            topics=asking.topics,
+            forgotten_topics_data=asking.forgotten,
+            rack_id=config.client_rack,
+        )
+
+    def _answered(self, node: int, session: FetchSession, wants: Wants, answer: FetchResponse) -> None:
+        now_ms = self._now_ms()
+        if not session.answered(answer.error_code, answer.session_id):
+            self._refused(node, wants, answer.error_code)
+            return
+        self._pauses.worked(node)
+        if answer.throttle_time_ms > 0:
+            self._pauses.pause(node, now_ms, answer.throttle_time_ms)
+        self._answers += 1
+        names = {want.topic_id: partition.topic for partition, want in wants.items()}
+        for topic in answer.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
+            for data in topic.partitions:
+                partition = TopicPartition(name, data.partition_index)
+                want = wants.get(partition)
+                if want is not None:
+                    self._judging.judge(node, partition, want, data, self._answers, now_ms)
+
+    def _refused(self, node: int, wants: Wants, code: int) -> None:
+        """The answer as a whole is an error."""
+        _log.info("a fetch was refused", broker=node, error=ErrorCode.of(code).name)
+        if code in SESSION_ERRORS:
+            return
+        if verdict(FetchRequest.KEY, code) is Verdict.FATAL:
+            self._failed(wants, BrokerError(code, "fetching", broker=str(node)))
+            return
+        self._pauses.failed(node, self._now_ms())
+        self._cluster.stale()
+
+    def _sources_failed(self, wants: Wants) -> None:
+        for partition in wants:
+            self._sources.give_up(partition)
+
+    def _failed(self, wants: Wants, why: Exception) -> None:
+        """What does not pass by itself: the user is told."""
+        if not isinstance(why, KafkaError):
+            _log.error("an answer could not be taken in", exc_info=why)
+        for partition, want in wants.items():
+            position = self._positions.find(partition)
+            if position is not None and position.turn == want.turn and not self._arrived.stays(partition):
+                self._arrived.fail(partition, why, want.turn)

@@ -1,0 +1,60 @@
+"""Whom to fetch a partition from: its leader, or a replica near by that the leader named (KIP-392). Pure.
+
+Laws
+    A leader that a broker named (KIP-951) counts as long as the metadata do not know of a newer epoch.
+    A replica near by counts until its time is over or it refuses; then the leader is asked again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rota.client.network.metadata import Metadata
+from rota.client.types import TopicPartition
+
+
+class Source(NamedTuple):
+    """A node, and the epoch of the partition's leader (-1 unknown), which may be another node."""
+
+    node: int
+    leader_epoch: int
+    is_leader: bool = True
+
+
+class Sources:
+    """`replica_ms`: for how long a replica near by is asked before the leader is asked again."""
+
+    def __init__(self, replica_ms: int) -> None:
+        self._replica_ms = replica_ms
+        self._named: dict[TopicPartition, tuple[int, int]] = {}  # leader, epoch
+        self._near: dict[TopicPartition, tuple[int, int]] = {}  # replica, until when
+
+    def of(self, partition: TopicPartition, metadata: Metadata, now_ms: int) -> Source | None:
+        """None when nobody that is known leads."""
+        info = metadata.info(partition)
+        leader, epoch = (info.leader, info.leader_epoch) if info is not None else (-1, -1)
+        named = self._named.get(partition)
+        if named is not None:
+            if named[1] > epoch and named[0] in metadata.brokers:
+                leader, epoch = named
+            elif named[1] <= epoch:
+                del self._named[partition]
+        near = self._near.get(partition)
+        if near is not None:
+            if now_ms < near[1] and near[0] in metadata.brokers:
+                return Source(near[0], epoch, near[0] == leader)
+            del self._near[partition]
+        return Source(leader, epoch) if leader in metadata.brokers else None
+
+    def leads(self, partition: TopicPartition, node: int, epoch: int) -> None:
+        """A broker that does not lead said who does."""
+        if node >= 0 and epoch >= 0:
+            self._named[partition] = (node, epoch)
+
+    def prefers(self, partition: TopicPartition, node: int, now_ms: int) -> None:
+        """The leader said that this replica is nearer."""
+        self._near[partition] = (node, now_ms + self._replica_ms)
+
+    def give_up(self, partition: TopicPartition) -> bool:
+        """Ask the leader from now on; whether it was a replica near by that was asked."""
+        return self._near.pop(partition, None) is not None

@@ -1,0 +1,209 @@
+"""Giving up what must be, finding the coordinator, JoinGroup.
+
+Laws
+    EAGER gives up everything before it joins, COOPERATIVE only what is not subscribed to any more (KIP-429).
+    What was held in a generation that is over is lost, not revoked.
+    Once everything is given up, joining goes on without a poll, until there is an assignment to take over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.client.errors import AssignmentFailed, KafkaError, Unsupported
+from rota.client.group import heartbeat as beating
+from rota.client.group import leader_assignment as leading
+from rota.client.group import notes
+from rota.client.group.effects import BeforeRejoin, Hook, Lose, Revoke
+from rota.client.group.refusals import fenced, java_name, refused, truncated
+from rota.client.group.states import MemberState
+from rota.client.group.subscription import accepts, told
+from rota.protocol.consumer_protocol import PROTOCOL_TYPE
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+
+if TYPE_CHECKING:
+    from rota.client.group.machine import Membership
+
+S = MemberState
+E = ErrorCode
+LAPSE_MS = 5_000  # a coordinator holds a JoinGroup for the rebalance timeout; then its answer has to travel
+MS_MAX = (1 << 31) - 1
+
+
+def begin(m: Membership) -> None:
+    """From DOWN, or from a generation that is to be renewed: give up what must be, then join."""
+    if m.wish is None or not (m.state in (S.DOWN, S.REVOKING) or (m.state in (S.STABLE, S.REDISCOVERING) and m.rejoin)):
+        return
+    hook = _to_give_up(m)
+    if hook is None:
+        m.move(S.DISCOVERING if m.coordinator is None else S.JOINING)
+    elif m.polling:
+        if m.state is not S.REVOKING:
+            m.move(S.REVOKING)
+        m.committed = True
+        _tell(m, hook)
+        m.run(hook)
+
+
+def _to_give_up(m: Membership) -> Hook | None:
+    if not m.owned:
+        return None
+    if m.generation < 0:
+        return Lose(tuple(sorted(m.owned)))
+    if not m.committed:
+        return BeforeRejoin()
+    wish = m.wish
+    gone = [one for one in m.owned if not m.is_cooperative or wish is None or not accepts(wish, one.topic)]
+    return Revoke(tuple(sorted(gone))) if gone else None
+
+
+def _tell(m: Membership, hook: Hook) -> None:
+    if isinstance(hook, Lose):
+        m.note("info", notes.LOSING, partitions=[str(one) for one in hook.partitions])
+    elif isinstance(hook, Revoke):
+        m.note("info", notes.REVOKING, partitions=[str(one) for one in hook.partitions])
+
+
+def proceed(m: Membership) -> None:
+    """The next step towards an answered JoinGroup."""
+    if m.coordinator is None:
+        if m.state is S.JOINING and m.exchange is None:
+            m.move(S.DISCOVERING)
+        m.find()
+        return
+    if m.state is S.DISCOVERING:
+        m.move(S.JOINING)
+    if m.exchange is not None or m.pausing or m.learning is not None:
+        return
+    if not isinstance(m.wish, frozenset) and not m.learned:
+        m.learn()  # a pattern is matched against fresh metadata: one rebalance instead of several for a new topic
+    else:
+        _send(m)
+
+
+def _send(m: Membership) -> None:
+    m.joined_topics, m.learned, m.rejoin = m.topics, False, None
+    try:
+        protocols = _protocols(m)
+    except Exception as error:  # noqa: BLE001  # whatever an assignor of the user's raises, or what the wire cannot say
+        failed = AssignmentFailed(f"the subscription of group {m.config.group_id} could not be told: {error!r}")
+        failed.__cause__ = error
+        m.give_up(failed, "rebalance failed due to AssignmentFailed")
+        return
+    m.drop_beat()
+    m.disarm("heartbeat", "session")
+    m.note("info", notes.JOINING, reason=m.reason)
+    rebalance_ms = m.config.max_poll_interval_ms
+    request = JoinGroupRequest(
+        group_id=m.config.group_id or "",
+        session_timeout_ms=m.config.session_timeout_ms,
+        rebalance_timeout_ms=rebalance_ms,
+        member_id=m.member_id,
+        group_instance_id=m.config.group_instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocols=protocols,
+        reason=truncated(m.reason),
+    )
+    m.exchange = m.ask(request, min(max(m.config.request_timeout_ms, rebalance_ms + LAPSE_MS), MS_MAX))
+
+
+def _protocols(m: Membership) -> tuple[JoinGroupRequestProtocol, ...]:
+    topics = m.joined_topics or frozenset()
+    return tuple(
+        JoinGroupRequestProtocol(
+            name=name,
+            metadata=told(topics, assignor.user_data(sorted(topics)), m.owned, m.generation, m.config.client_rack),
+        )
+        for name, assignor in m.assignors.items()
+    )
+
+
+# ---- answers
+
+
+def answered(m: Membership, answer: JoinGroupResponse) -> None:
+    code = E.of(answer.error_code)
+    if code is E.NONE and answer.protocol_type not in (None, "", PROTOCOL_TYPE):
+        code = E.INCONSISTENT_GROUP_PROTOCOL
+    if code is E.NONE:
+        _joined(m, answer)
+        return
+    m.note("debug" if code is E.MEMBER_ID_REQUIRED else "info", notes.JOIN_FAILED, code=code.name)
+    if code is E.MEMBER_ID_REQUIRED:
+        m.member_id = answer.member_id
+        m.reason = f"need to re-join with the given member-id: {answer.member_id}"
+        _again(m, at_once=m.attempts == 0)
+    else:
+        failed(m, code, "JoinGroup")
+
+
+def _joined(m: Membership, answer: JoinGroupResponse) -> None:
+    m.member_id, m.generation = answer.member_id, answer.generation_id
+    m.assignor_name, m.watched, m.attempts = answer.protocol_name or "", None, 0
+    m.move(S.SYNCING)
+    leads = answer.leader == answer.member_id
+    m.note("info", notes.JOINED, protocol=m.assignor_name, leader=leads)
+    beating.arm(m)
+    if leads:
+        leading.elected(m, answer)
+    else:
+        m.want()
+        leading.send(m, ())
+
+
+def failed(m: Membership, code: ErrorCode, what: str) -> None:
+    """A JoinGroup or SyncGroup was refused: try again, from as far back as the code says."""
+    m.reason = f"rebalance failed due to {java_name(code)}"
+    match code:
+        case E.ILLEGAL_GENERATION | E.UNKNOWN_MEMBER_ID:
+            _thrown_out(m, code)
+        case E.REBALANCE_IN_PROGRESS:
+            _again(m, at_once=m.attempts == 0)
+        case E.COORDINATOR_LOAD_IN_PROGRESS:
+            _again(m)
+        case E.NOT_COORDINATOR | E.COORDINATOR_NOT_AVAILABLE:
+            beating.coordinator_lost(m, code.name)
+            _again(m)
+        case E.FENCED_INSTANCE_ID:
+            beating.fence(m, fenced(m.config))
+        case _ if code.retriable:
+            _again(m)
+        case _:
+            m.give_up(refused(what, code, m.config), m.reason)
+
+
+def _thrown_out(m: Membership, code: ErrorCode) -> None:
+    if m.owned:
+        m.out_of_group(m.reason, keep_id=code is E.ILLEGAL_GENERATION)
+        return
+    m.note("info", notes.RESETTING, reason=m.reason, member_id_kept=code is E.ILLEGAL_GENERATION)
+    m.generation = -1
+    if code is E.UNKNOWN_MEMBER_ID:
+        m.member_id = ""
+    _again(m, at_once=m.attempts == 0)
+
+
+def _again(m: Membership, *, at_once: bool = False) -> None:
+    """Back to JOINING, from where `proceed` goes on."""
+    if m.state is S.SYNCING:
+        m.move(S.JOINING)
+    m.elected = None
+    m.arm_session()
+    if at_once:
+        m.attempts += 1
+    elif not m.pausing:
+        m.pause()
+
+
+def unanswered(m: Membership, error: KafkaError) -> None:
+    what = "JoinGroup" if m.state is S.JOINING else "SyncGroup"
+    m.note("info", notes.JOIN_FAILED if m.state is S.JOINING else notes.SYNC_FAILED, cause=str(error))
+    m.reason = "rebalance failed due to DisconnectException"
+    if isinstance(error, Unsupported):
+        m.give_up(refused(what, E.UNSUPPORTED_VERSION, m.config), m.reason)
+    elif not error.retriable:
+        m.give_up(error, m.reason)
+    else:
+        beating.coordinator_lost(m, str(error))
+        _again(m)

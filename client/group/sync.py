@@ -1,0 +1,59 @@
+"""SyncGroup's answer: an assignment to take over, or back to joining.
+
+Law
+    An assignment that cannot be read, or comes from another assignor than the generation's, is never taken over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.client.errors import AssignmentFailed
+from rota.client.group import assigning, notes
+from rota.client.group import heartbeat as beating
+from rota.client.group import join as joining
+from rota.client.group import metadata_watch as watching
+from rota.client.group.states import MemberState
+from rota.client.group.subscription import flat
+from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, decode_assignment
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.sync_group import SyncGroupResponse
+from rota.protocol.wire import DecodeError
+
+if TYPE_CHECKING:
+    from rota.client.group.machine import Membership
+
+E = ErrorCode
+
+
+def answered(m: Membership, answer: SyncGroupResponse) -> None:
+    code = _code(m, answer)
+    if code is not E.NONE:
+        m.note("info", notes.SYNC_FAILED, code=code.name)
+        joining.failed(m, code, "SyncGroup")
+        return
+    try:
+        # a leader may have nothing to say to a member: no bytes at all
+        assignment = decode_assignment(answer.assignment) if answer.assignment else Assignment()
+    except DecodeError as error:
+        wrong = AssignmentFailed(f"the leader of group {m.config.group_id} sent an assignment that is none: {error}")
+        m.give_up(wrong, "rebalance failed due to AssignmentFailed")
+        return
+    _synced(m, assignment)
+
+
+def _code(m: Membership, answer: SyncGroupResponse) -> ErrorCode:
+    """The answer's own code, or that of an answer which is about another protocol than ours."""
+    code = E.of(answer.error_code)
+    strange_type = answer.protocol_type not in (None, "", PROTOCOL_TYPE)
+    strange_name = answer.protocol_name not in (None, "", m.assignor_name)
+    return E.INCONSISTENT_GROUP_PROTOCOL if code is E.NONE and (strange_type or strange_name) else code
+
+
+def _synced(m: Membership, assignment: Assignment) -> None:
+    m.note("info", notes.SYNCED)
+    m.attempts, m.reason, m.committed = 0, "", False
+    m.pending = assigning.Pending(frozenset(flat(assignment.assigned_partitions)), assignment.user_data)
+    m.move(MemberState.ASSIGNING)
+    beating.arm(m)
+    watching.look(m)

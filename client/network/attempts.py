@@ -1,0 +1,91 @@
+"""Asking again and again: what each verdict makes of the next attempt, until it worked or the time is over.
+
+Laws
+    A failed connection, and a code whose verdict is RETRY, REFRESH or REDISCOVER, is followed by another attempt after
+    a growing wait; REFRESH has read metadata and REDISCOVER has dropped the coordinator before it.
+    Another verdict in the answer ends the attempts, whatever stands beside it: another try could not make it good.
+    The end of the time is told with the last failure; the end of the cluster ends the attempts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from rota.client.errors import KafkaError, TimedOut, Unreachable
+from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.targets import AnyNode, Coordinator, Target
+
+if TYPE_CHECKING:
+    from rota.client.network.cluster import Cluster
+
+Codes = Callable[[Any], Iterable[int]]  # the error codes in an answer
+AGAIN = frozenset({Verdict.RETRY, Verdict.REFRESH, Verdict.REDISCOVER})
+_LOST = {Coordinator: Verdict.REDISCOVER, AnyNode: Verdict.RETRY}  # what a broken connection means; REFRESH for others
+
+
+class Attempts:
+    """One call: `await run(...)`. `how` goes to `Cluster.ask`: versions, lane."""
+
+    def __init__(
+        self, cluster: Cluster, target: Target, request: Any | Callable[[int], Any], codes: Codes, how: dict[str, Any]
+    ) -> None:
+        self._cluster = cluster
+        self._target = target
+        self._request = request
+        self._codes = codes
+        self._how = how
+        self._node: int | None = None
+        self._answer: Any = None
+        self._error: KafkaError | None = None
+
+    async def run(self, what: str, timeout_ms: int) -> Any:
+        """The answer. Raises TimedOut, and what asking raises beside Unreachable and TimedOut."""
+        limit = asyncio.timeout(timeout_ms / 1000)
+        try:
+            async with limit:
+                return await self._until_settled()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        if self._answer is not None and self._error is None:
+            return self._answer
+        last = f"; the last failure: {self._error}" if self._error is not None else f": {self._cluster.told()}"
+        raise TimedOut(f"{what} did not succeed within {timeout_ms} ms{last}") from self._error
+
+    async def _until_settled(self) -> Any:
+        failures = 0
+        while True:
+            found = await self._once()
+            if not found or found - AGAIN:
+                return self._answer
+            failures += 1
+            if Verdict.REDISCOVER in found and isinstance(self._target, Coordinator) and self._node is not None:
+                self._cluster.coordinator_moved(self._target.group, self._node)
+            await asyncio.sleep(self._cluster.pause(failures))
+            if Verdict.REFRESH in found:
+                await self._refresh()
+
+    async def _once(self) -> set[Verdict]:
+        """What one attempt means; nothing when all is well."""
+        self._node = None
+        try:
+            self._node = await self._cluster.locate(self._target)
+            request = self._request(self._node) if callable(self._request) else self._request
+            answer = await self._cluster.ask(self._node, request, **self._how)
+        except (Unreachable, TimedOut) as why:
+            if self._cluster.is_closed:
+                raise
+            self._error = why
+            return {_LOST.get(type(self._target), Verdict.REFRESH)}
+        self._answer, self._error = answer, None
+        return (
+            {verdict(request.KEY, code) for code in self._codes(answer)} - {Verdict.OK} if answer is not None else set()
+        )
+
+    async def _refresh(self) -> None:
+        try:
+            await self._cluster.refresh()
+        except (Unreachable, TimedOut) as why:
+            self._error = why

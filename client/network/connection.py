@@ -1,0 +1,307 @@
+"""One connection to a broker: requests out, answers in, matched by their correlation ids.
+
+Laws
+    Requests leave in the order in which they were asked; answers come in that order, as Kafka promises: an answer with
+    another correlation id, or one that cannot be read, ends the connection.
+    A request without an answer by its deadline ends the connection, whoever still waits for it: a broker that is
+    half gone is noticed.
+    Who stops waiting harms nobody: the answer is read and dropped.
+    When the connection ends, everybody who waits is told why; nobody waits for ever.
+    What the socket does not take, and what is asked while the broker wants to be left alone (KIP-219), is kept in the
+    order of the requests and goes out afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, cast
+
+from rota.client.errors import KafkaError, TimedOut, Unreachable
+from rota.client.network.frames import FrameRefused, Frames
+from rota.client.network.versions import newest
+from rota.protocol.compiler import codec
+from rota.protocol.header import read_response_header
+from rota.protocol.registry import APIS
+from rota.protocol.wire import DecodeError
+
+COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
+QUIET_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default
+CORRELATION_MASK: Final = 0x7FFFFFFF
+_lead = struct.Struct(">ihhi").pack
+
+Parts = list[bytes | memoryview]
+
+
+class Spoken(NamedTuple):
+    """One API in one version, as this connection speaks it."""
+
+    key: int
+    version: int
+    parts: Callable[[Any], Parts]
+    decode: Callable[[bytes, int], tuple[Any, int]]
+    tail: bytes  # of the header: the client id, and no tags
+    body_at: int  # where an answer without tags begins
+    throttles: bool  # its answers say how long the broker wants to be left alone
+
+
+class Slot:
+    """A request that is under way."""
+
+    __slots__ = ("correlation", "deadline", "seconds", "waiter")
+
+    def __init__(self, correlation: int, deadline: float, seconds: float, waiter: asyncio.Future[bytes]) -> None:
+        self.correlation, self.deadline, self.seconds, self.waiter = correlation, deadline, seconds, waiter
+
+
+class Connection(asyncio.Protocol):
+    """`peer` names the broker in messages; `versions` are those that it serves, once the handshake has set them."""
+
+    def __init__(self, peer: str, client_id: str, ended: Callable[[Connection], None] | None = None) -> None:
+        self.peer = peer
+        self.versions: dict[int, range] = {}
+        self.used_at = 0.0
+        self.answers = 0
+        self.failure: KafkaError | None = None
+        raw = client_id.encode()
+        self._client = struct.pack(">h", len(raw)) + raw
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._frames = Frames()
+        self._transport: asyncio.Transport | None = None
+        self._spoken: dict[tuple[type, int, int | None], Spoken] = {}
+        self._slots: deque[Slot] = deque()
+        self._correlation = 0
+        self._unsent: deque[Parts] = deque()
+        self._room: asyncio.Future[None] | None = None  # while requests have to wait
+        self._is_full = False  # the socket takes nothing
+        self._quiet_until = 0.0  # the broker wants to be left alone
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._lost = self._loop.create_future()
+
+    @property
+    def is_open(self) -> bool:
+        return self.failure is None and self._transport is not None
+
+    @property
+    def in_flight(self) -> int:
+        """Requests without an answer."""
+        return len(self._slots)
+
+    # ---- asking
+
+    async def ask(self, request: Any, seconds: float, version_min: int = 0, version_max: int | None = None) -> Any:
+        """The answer. Raises Unreachable, TimedOut, Unsupported."""
+        kind = request.__class__
+        spoken = self._spoken.get((kind, version_min, version_max)) or self.speaks(kind, version_min, version_max)
+        return self.read(spoken, await self.send(spoken, request, seconds))
+
+    async def tell(self, request: Any, version_min: int = 0, version_max: int | None = None) -> None:
+        """A request that has no answer; returns when it was written. Raises Unreachable, Unsupported."""
+        spoken = self.speaks(request.__class__, version_min, version_max)
+        self._correlation = (self._correlation + 1) & CORRELATION_MASK
+        self._write(spoken, self._correlation, request)
+        while self._room is not None:
+            await asyncio.shield(self._room)
+        if self.failure is not None:
+            raise self._failed()
+
+    def version(self, key: int) -> int:
+        """The version in which this API is asked here. Raises Unsupported."""
+        return newest(self.peer, self.versions, key)
+
+    def speaks(self, request: type[Any], low: int = 0, high: int | None = None) -> Spoken:
+        """How this request is written here. Raises Unsupported."""
+        found = self._spoken.get((request, low, high))
+        if found is None:
+            version = newest(self.peer, self.versions, request.KEY, low, high)
+            found = self._spoken[request, low, high] = self.spoken(request, version)
+        return found
+
+    def spoken(self, request: type[Any], version: int) -> Spoken:
+        """This request in this version, whatever the broker serves."""
+        key: int = request.KEY
+        api = APIS[key]
+        tail = self._client + (b"\0" if version >= api.flexible else b"")
+        at = read_response_header(bytes(5), key, version)[1]
+        throttles = hasattr(api.response, "throttle_time_ms")
+        decode = codec(api.response, version).decode
+        return Spoken(key, version, codec(request, version).parts, decode, tail, at, throttles)
+
+    def send(self, spoken: Spoken, request: Any, seconds: float) -> asyncio.Future[bytes]:
+        """The frame of the answer, when it is there. Raises Unreachable at once when the connection has ended."""
+        self._correlation = correlation = (self._correlation + 1) & CORRELATION_MASK
+        self._write(spoken, correlation, request)
+        self.used_at = now = self._loop.time()
+        deadline = max(now, self._quiet_until) + seconds
+        waiter: asyncio.Future[bytes] = self._loop.create_future()
+        self._slots.append(Slot(correlation, deadline, seconds, waiter))
+        if self._timer is None or deadline < self._timer_at:
+            self._watch(deadline)
+        return waiter
+
+    def read(self, spoken: Spoken, frame: bytes) -> Any:
+        """The message in an answer. Raises Unreachable, and ends the connection, when it cannot be read."""
+        try:
+            at = spoken.body_at
+            if at == 5 and frame[4]:
+                at = read_response_header(frame, spoken.key, spoken.version)[1]
+            answer = spoken.decode(frame, at)[0]
+        except (DecodeError, IndexError) as cause:
+            name = APIS[spoken.key].name
+            why = Unreachable(
+                f"broker {self.peer} answered {name} version {spoken.version} with {len(frame)} bytes that cannot be "
+                f"read ({cause}); the connection was closed"
+            )
+            self.end(why)
+            raise why from cause
+        if spoken.throttles and answer.throttle_time_ms > 0:
+            self._leave_alone(answer.throttle_time_ms / 1000)
+        return answer
+
+    def _write(self, spoken: Spoken, correlation: int, request: Any) -> None:
+        if self.failure is not None:
+            raise self._failed()
+        assert self._transport is not None, "asked before it was connected"
+        parts = spoken.parts(request)
+        size = sum(map(len, parts)) + len(spoken.tail) + 8
+        out: Parts = [_lead(size, spoken.key, spoken.version, correlation), spoken.tail, *parts]
+        if self._room is not None:
+            self._unsent.append(out)
+        elif size <= COPIED_BYTES_MAX:
+            self._transport.write(b"".join(out))
+        else:
+            self._transport.writelines(out)
+
+    # ---- what the loop tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's only looks like one
+        self.used_at = self._loop.time()
+        plug = made.get_extra_info("socket")
+        if plug is not None:
+            plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            frames = self._frames.feed(data)
+        except FrameRefused as why:
+            self.end(Unreachable(f"broker {self.peer} sent {why}; is it a Kafka listener without TLS and SASL?"))
+            return
+        for frame in frames:
+            self._answer(frame)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        why = f": {exc}" if exc is not None else ""
+        self.end(Unreachable(f"broker {self.peer} closed the connection{why}"))
+        if not self._lost.done():
+            self._lost.set_result(None)
+
+    def _answer(self, frame: bytes) -> None:
+        if not self._slots:
+            self.end(Unreachable(f"broker {self.peer} sent an answer that nobody asked for; the connection was closed"))
+            return
+        slot = self._slots[0]
+        correlation = int.from_bytes(frame[:4], "big", signed=True)
+        if correlation != slot.correlation:
+            told = f"answered request {correlation} where {slot.correlation} was next; the connection was closed"
+            self.end(Unreachable(f"broker {self.peer} {told}"))
+            return
+        self._slots.popleft()
+        self.answers += 1
+        if not slot.waiter.done():
+            slot.waiter.set_result(frame)
+
+    # ---- when requests have to wait
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+        self._hold()
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        self._release()
+
+    def _leave_alone(self, seconds: float) -> None:
+        self._quiet_until = max(self._quiet_until, self._loop.time() + min(seconds, QUIET_SECONDS_MAX))
+        self._hold()
+        self._loop.call_at(self._quiet_until, self._release)
+
+    def _hold(self) -> None:
+        if self._room is None and self.failure is None:
+            self._room = self._loop.create_future()
+
+    def _release(self) -> None:
+        """Send what waits, as far as the socket takes it."""
+        while self._unsent and self._may_write and self._transport is not None:
+            self._transport.writelines(self._unsent.popleft())
+        if not self._unsent and self._may_write:
+            self._make_room()
+
+    @property
+    def _may_write(self) -> bool:
+        return not self._is_full and self._loop.time() >= self._quiet_until
+
+    def _make_room(self) -> None:
+        room, self._room = self._room, None
+        if room is not None:
+            room.set_result(None)
+
+    # ---- deadlines
+
+    def _watch(self, deadline: float) -> None:
+        """One timer for all requests: it is moved when it fires, not with each request."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._loop.call_at(deadline, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._slots:
+            return
+        late = min(self._slots, key=lambda slot: slot.deadline)
+        if late.deadline > self._timer_at:
+            self._watch(late.deadline)
+            return
+        told = f"did not answer within {late.seconds * 1000:.0f} ms (request_timeout_ms); the connection was closed"
+        self.end(TimedOut(f"broker {self.peer} {told}"))
+
+    # ---- the end
+
+    def end(self, why: KafkaError) -> None:
+        """Tell everybody who waits, and close at once. A second reason changes nothing."""
+        if self.failure is None:
+            self.failure = why
+            if self._timer is not None:
+                self._timer.cancel()
+            self._unsent.clear()
+            self._make_room()
+            slots, self._slots = self._slots, deque()
+            for slot in slots:
+                if not slot.waiter.done():
+                    slot.waiter.set_exception(self._failed())
+            if self._ended is not None:
+                self._ended(self)
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def closed(self) -> None:
+        """Until the socket is gone."""
+        await asyncio.shield(self._lost)
+
+    def _failed(self) -> KafkaError:
+        assert self.failure is not None
+        return copied(self.failure)
+
+
+def copied(failure: KafkaError) -> KafkaError:
+    """The same failure for one more who waits: a shared exception would gather the tracebacks of all."""
+    made = type(failure)(*failure.args)
+    made.__cause__ = failure.__cause__
+    return made

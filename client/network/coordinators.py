@@ -1,0 +1,71 @@
+"""Who coordinates which group: asked once, remembered until it proves wrong.
+
+Laws
+    One question at a time for each group; whoever asks meanwhile gets the same answer.
+    A coordinator that metadata does not know yet can be asked at once: the answer says where it listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rota.client.errors import BrokerError, TimedOut
+from rota.client.log import logger
+from rota.client.network.error_actions_page import Verdict, verdict
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+
+GROUP = 0  # the key type
+Find = Callable[[str, FindCoordinatorRequest], Awaitable[Any]]
+_log = logger("rota.client.group")
+
+
+class Coordinators:
+    """`await of(group)`, `moved(group, node)`. `find` asks any broker until it has an answer; `met` is told where it
+    listens."""
+
+    def __init__(self, find: Find, met: Callable[[int, str, int], None]) -> None:
+        self._find = find
+        self._met = met
+        self._known: dict[str, int] = {}
+        self._asking: dict[str, asyncio.Lock] = {}
+
+    def known(self, group: str) -> int | None:
+        """The node, if it was found before."""
+        return self._known.get(group)
+
+    async def of(self, group: str) -> int:
+        """The node that coordinates the group. Raises TimedOut, BrokerError."""
+        lock = self._asking.setdefault(group, asyncio.Lock())
+        async with lock:
+            node = self._known.get(group)
+            if node is None:
+                node = self._known[group] = await self._found(group)
+        return node
+
+    def moved(self, group: str, node: int) -> None:
+        """`node` does not coordinate the group, or is gone."""
+        if self._known.get(group) == node:
+            del self._known[group]
+            _log.info("group coordinator is not there any more; looking for it again", group=group, node=node)
+
+    async def _found(self, group: str) -> int:
+        answer = await self._find(group, FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,)))
+        one = answer.coordinators[0] if answer.coordinators else answer
+        if one.error_code != ErrorCode.NONE:
+            failure = BrokerError(
+                one.error_code, "looking for the coordinator", group=group, detail=one.error_message or None
+            )
+            if verdict(FindCoordinatorRequest.KEY, one.error_code) is Verdict.FATAL:
+                raise failure
+            raise TimedOut(f"no coordinator for group {group} was found in time: {failure}") from failure
+        self._met(one.node_id, one.host, one.port)
+        _log.info("discovered group coordinator", group=group, node=one.node_id, address=f"{one.host}:{one.port}")
+        return int(one.node_id)
+
+
+def codes(answer: Any) -> list[int]:
+    """The error codes of a FindCoordinator answer, old or new."""
+    return [one.error_code for one in answer.coordinators] or [answer.error_code]

@@ -1,0 +1,124 @@
+"""From an address to a connection that may be used: resolve, connect, ask ApiVersions (KIP-511).
+
+Laws
+    Every address of a host name is tried in turn, each for socket_connection_setup_timeout_ms (KIP-302).
+    Our newest ApiVersions is asked first; a broker that is older says in version 0 what it serves.
+    What fails leaves no open socket behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from rota.client.errors import KafkaError, TimedOut, Unreachable
+from rota.client.network.connection import Connection
+from rota.client.network.versions import ranges
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from rota.protocol.registry import APIS
+
+SOFTWARE_NAME: Final = "rota"
+_KEY: Final = ApiVersionsRequest.KEY
+
+
+async def connect(
+    host: str,
+    port: int,
+    peer: str,
+    client_id: str,
+    *,
+    setup_seconds: float,
+    request_seconds: float,
+    ended: Callable[[Connection], None],
+) -> Connection:
+    """A connection that knows the broker's versions. Raises Unreachable, TimedOut."""
+    connection = await _connected(host, port, peer, lambda: Connection(peer, client_id, ended), setup_seconds)
+    try:
+        connection.versions = await _versions(connection, min(setup_seconds, request_seconds))
+    except BaseException as why:
+        connection.end(why if isinstance(why, KafkaError) else Unreachable(f"dialling {peer} was given up"))
+        await connection.closed()
+        raise
+    return connection
+
+
+async def _connected(
+    host: str, port: int, peer: str, protocol: Callable[[], Connection], setup_seconds: float
+) -> Connection:
+    failures: list[str] = []
+    timed_out = False
+    for address in await _addresses(host, port, peer):
+        where = "" if address == host else f"{address}: "
+        try:
+            async with asyncio.timeout(setup_seconds):
+                _, connection = await asyncio.get_running_loop().create_connection(protocol, address, port)
+            return connection
+        except TimeoutError:
+            timed_out = True
+            failures.append(f"{where}not within {setup_seconds * 1000:.0f} ms (socket_connection_setup_timeout_ms)")
+        except OSError as cause:
+            failures.append(where + _reason(cause))
+    kind = TimedOut if timed_out else Unreachable
+    raise kind(f"no connection to broker {peer}: {'; '.join(failures)}")
+
+
+async def _addresses(host: str, port: int, peer: str) -> list[str]:
+    """What the name stands for. Raises Unreachable."""
+    if _is_address(host):
+        return [host]
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as cause:
+        raise Unreachable(f"no connection to broker {peer}: the host name {host} is not known ({cause})") from cause
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+def _is_address(host: str) -> bool:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, UnicodeError):
+            continue
+        return True
+    return False
+
+
+async def _versions(connection: Connection, seconds: float) -> dict[int, range]:
+    asked = APIS[_KEY].versions[-1]
+    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version())
+    while True:
+        spoken = connection.spoken(ApiVersionsRequest, asked)
+        frame = await connection.send(spoken, request, seconds)
+        refused = int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
+        answer: ApiVersionsResponse = connection.read(
+            connection.spoken(ApiVersionsRequest, 0) if refused else spoken, frame
+        )
+        if refused and asked:
+            served = ranges(answer.api_keys).get(_KEY)
+            asked = max(0, min(asked - 1, served[-1])) if served else 0
+            continue
+        if answer.error_code:
+            code = ErrorCode.of(answer.error_code)
+            raise Unreachable(f"broker {connection.peer} refused ApiVersions: {code.name} ({int(code)}): {code.text}")
+        return ranges(answer.api_keys)
+
+
+@cache
+def software_version() -> str:
+    """The version of this library, as brokers may log and count it."""
+    from importlib.metadata import PackageNotFoundError, version  # it is dear, and needed once
+
+    try:
+        return version("rota")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _reason(cause: OSError) -> str:
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused: nothing listens there"
+    return cause.strerror or str(cause) or type(cause).__name__

@@ -1,0 +1,283 @@
+"""What was sent and is not done: gathered into batches, handed out by node, taken back, settled. Pure.
+
+Laws
+    A record is in one batch until that batch has its outcome: nothing is lost and nothing is there twice.
+    A partition's records go on the wire in the order in which they came, also when some are sent again. With
+    idempotence up to five of its batches are on the wire at a time and their sequences keep the order; without, one
+    (Java's producer allows several, and loses the order when one of them is repeated).
+    `used_bytes` is what the records of all batches without an outcome were charged, to the byte.
+    A batch waits for `linger_ms` at most, unless it may not be sent yet; it has its outcome by `delivery_timeout_ms`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from rota.client.producer.batch import Batch, Failed, Written
+from rota.client.producer.queue import Queue
+from rota.client.producer.sequences import Advice, Sequences
+from rota.client.types import TopicPartition
+from rota.protocol.records.batch import Codec
+from rota.protocol.records.fast import Headers
+
+NEVER: Final = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in bytes, times in milliseconds, as ProducerConfig has them."""
+
+    batch_bytes: int = 16_384
+    linger_ms: float = 5
+    request_bytes: int = 1_048_576
+    delivery_ms: float = 120_000
+    codec: Codec = Codec.NONE
+    level: int | None = None
+
+
+class Ready(NamedTuple):
+    """The nodes for which something is to be sent; when to look again; topics of which a partition has no leader."""
+
+    nodes: tuple[int, ...]
+    next_ms: float
+    leaderless: tuple[str, ...]
+
+
+class Accumulator:
+    """`sequences` None: not idempotent. `hurry`: everything is to be sent without lingering.
+
+    `due_ms`: something may be ready by then; who appends compares it with when it will look.
+    """
+
+    def __init__(self, limits: Limits, sequences: Sequences | None) -> None:
+        self.limits, self.sequences = limits, sequences
+        self.used_bytes = 0
+        self.due_ms: float = NEVER
+        self.hurry = False
+        self.incomplete: dict[Batch, None] = {}  # in the order of their age
+        self.queues: dict[TopicPartition, Queue] = {}
+        self._busy: dict[Queue, None] = {}  # those with batches that wait
+
+    def queue(self, partition: TopicPartition) -> Queue:
+        """The partition's queue, made when it is first asked for."""
+        found = self.queues.get(partition)
+        if found is None:
+            found = self.queues[partition] = Queue(partition)
+        return found
+
+    # ---- records come in
+
+    def append(
+        self,
+        queue: Queue,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        size_bytes: int,
+    ) -> Batch | None:
+        """The open batch, when it took the record, as its last one. `size_bytes` is what it is charged
+        (`record_bytes`)."""
+        batch = queue.open
+        if batch is None or not batch.write(timestamp, key, value, headers):
+            return None
+        batch.count += 1
+        batch.charged_bytes += size_bytes
+        self.used_bytes += size_bytes
+        return batch
+
+    def begin(
+        self,
+        queue: Queue,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        size_bytes: int,
+        now_ms: float,
+    ) -> Batch:
+        """A new batch with this record; what was open takes no more."""
+        limits = self.limits
+        batch = Batch(queue, limits.batch_bytes, limits.codec, limits.level, now_ms)
+        batch.write(timestamp, key, value, headers)  # what cannot be written leaves nothing behind
+        batch.count, batch.charged_bytes = 1, size_bytes
+        self.used_bytes += size_bytes
+        self.close(queue, now_ms)
+        self.incomplete[batch] = None
+        queue.batches.append(batch)
+        queue.open = batch
+        self._busy[queue] = None
+        if size_bytes >= limits.batch_bytes:
+            self.close(queue, now_ms)
+        self.due_ms = min(self.due_ms, now_ms if self.hurry else now_ms + limits.linger_ms)
+        return batch
+
+    def close(self, queue: Queue, now_ms: float) -> None:
+        """What is open takes no more, and waits no more."""
+        if queue.open is not None:
+            queue.open = None
+            self.due_ms = min(self.due_ms, now_ms)
+
+    # ---- and go out
+
+    def ready(self, now_ms: float) -> Ready:
+        """What could be drained now, and when there may be more."""
+        nodes: dict[int, None] = {}
+        leaderless: dict[str, None] = {}
+        next_ms = NEVER
+        for queue in self._busy:
+            if queue.leader is None:
+                leaderless[queue.partition.topic] = None
+                continue
+            at = self._sendable_ms(queue)
+            if at <= now_ms:
+                nodes[queue.leader] = None
+            elif at < next_ms:
+                next_ms = at
+        if self.incomplete:
+            next_ms = min(next_ms, next(iter(self.incomplete)).created_ms + self.limits.delivery_ms)
+        self.due_ms = next_ms
+        return Ready(tuple(nodes), next_ms, tuple(leaderless))
+
+    def drain(self, node: int, now_ms: float) -> list[Batch]:
+        """One request for that node: a batch of each partition that has one, if one of them is due, up to
+        `request_bytes` (more only for a single batch). Partitions take turns."""
+        queues = [queue for queue in self._busy if queue.leader == node]
+        if not any(self._sendable_ms(queue) <= now_ms for queue in queues):
+            return []
+        taken: list[Batch] = []
+        size = 0
+        for queue in queues:
+            head = queue.batches[0]
+            if self._is_blocked(queue, head) or self._backs_off(queue, head) > now_ms:
+                continue
+            size += head.wire_bytes
+            if taken and size > self.limits.request_bytes:
+                break
+            taken.append(self._take(queue))
+        return taken
+
+    def _take(self, queue: Queue) -> Batch:
+        batch = queue.take()
+        if self.sequences is not None and not batch.is_numbered:
+            self.sequences.number(queue.numbering, batch)
+        batch.seal()
+        batch.attempts += 1
+        batch.leader_epoch = queue.leader_epoch
+        queue.on_wire += 1
+        del self._busy[queue]
+        if queue.batches:
+            self._busy[queue] = None
+        return batch
+
+    def _sendable_ms(self, queue: Queue) -> float:
+        head = queue.batches[0]
+        if self._is_blocked(queue, head):
+            return NEVER
+        if head.attempts:
+            return self._backs_off(queue, head)
+        if self.hurry or head is not queue.open:
+            return head.not_before_ms
+        return head.created_ms + self.limits.linger_ms
+
+    def _is_blocked(self, queue: Queue, head: Batch) -> bool:
+        """Until an answer comes."""
+        if self.sequences is None:
+            return queue.on_wire > 0
+        return not self.sequences.may_send(queue.numbering, head)
+
+    def _backs_off(self, queue: Queue, head: Batch) -> float:
+        """Until when. A new leader is asked at once (KIP-951)."""
+        return head.created_ms if queue.leader_epoch > head.leader_epoch >= 0 else head.not_before_ms
+
+    # ---- what became of them
+
+    def landed(self, batch: Batch) -> None:
+        """Its request is over, whatever the answer; what became of it follows: `deliver`, `retry`, `split`, `fail`."""
+        batch.queue.on_wire -= 1
+
+    def deliver(self, batch: Batch, written: Written) -> None:
+        """The broker has it. Also for a batch that was given up meanwhile: its sequences are known now."""
+        if self.sequences is not None:
+            self.sequences.delivered(batch.queue.numbering, batch)
+        if batch.outcome is None:
+            self._end(batch, written)
+        self._settle(batch.queue)
+
+    def fail(self, batch: Batch, failed: Failed) -> None:
+        """It is given up; it may wait, be on the wire or be done already."""
+        if batch.outcome is None:
+            if batch in batch.queue.batches:
+                self._withdraw(batch)
+            if self.sequences is not None:
+                self.sequences.given_up(batch.queue.numbering, batch, maybe_written=failed.maybe_written)
+            self._end(batch, failed)
+        self._settle(batch.queue)
+
+    def retry(self, batch: Batch, not_before_ms: float) -> None:
+        """Once more, not before that time unless somebody else leads by then."""
+        if batch.outcome is None:
+            batch.not_before_ms = not_before_ms
+            batch.queue.put_back(batch)
+            self._busy[batch.queue] = None
+        self._settle(batch.queue)
+
+    def split(self, batch: Batch) -> None:
+        """The broker found it too large: in smaller batches, at once. It has two records at least."""
+        queue = batch.queue
+        if batch.outcome is None:
+            parts = batch.split(self.limits.batch_bytes, self.limits.codec, self.limits.level)
+            if batch.is_numbered:
+                queue.numbering.replace(batch, parts)
+            self.incomplete = {
+                one: None for old in self.incomplete for one in (parts if old is batch else (old,))
+            }  # of the same age
+            for part in reversed(parts):
+                queue.put_back(part)
+            self._busy[queue] = None
+        self._settle(queue)
+
+    def advise(self, batch: Batch, code: int) -> Advice | None:
+        """What the sequences make of an error; None when it is not theirs."""
+        if self.sequences is None or batch.outcome is not None:
+            return None
+        return self.sequences.advise(batch.queue.numbering, batch, code)
+
+    def expired(self, now_ms: float) -> list[Batch]:
+        """What has not been delivered in time; each is to be failed."""
+        late = []
+        for batch in self.incomplete:
+            if batch.created_ms + self.limits.delivery_ms > now_ms:
+                break
+            late.append(batch)
+        return late
+
+    def is_on_wire(self, batch: Batch) -> bool:
+        """In a request whose answer is not there yet."""
+        return batch.attempts > 0 and batch.outcome is None and batch not in batch.queue.batches
+
+    def identify(self, producer_id: int, epoch: int) -> None:
+        """The cluster gave an identity."""
+        assert self.sequences is not None
+        self.sequences.producer = (producer_id, epoch)
+        for queue in self.queues.values():
+            self._settle(queue)
+
+    def _settle(self, queue: Queue) -> None:
+        if self.sequences is not None and not queue.on_wire:
+            self.sequences.settle(queue.numbering)
+
+    def _withdraw(self, batch: Batch) -> None:
+        queue = batch.queue
+        queue.batches.remove(batch)
+        if queue.open is batch:
+            queue.open = None
+        if not queue.batches:
+            self._busy.pop(queue, None)
+
+    def _end(self, batch: Batch, outcome: Written | Failed) -> None:
+        del self.incomplete[batch]
+        self.used_bytes -= batch.charged_bytes
+        batch.end(outcome)

@@ -1,0 +1,203 @@
+"""Records of one partition that travel together, and what became of them. Pure.
+
+Laws
+    Records are encoded when they come and compressed once, when the batch is sealed; another sequence only patches the
+    header.
+    A batch has one outcome, which never changes. One that was split has none: its parts have theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from rota.client.errors import KafkaError
+from rota.protocol.crc import crc32c
+from rota.protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MAX, Codec
+from rota.protocol.records.fast import Headers, RecordBuffer
+from rota.protocol.records.record import BatchBuilder, read_records
+
+if TYPE_CHECKING:
+    from rota.client.producer.queue import Queue
+
+RECORD_OVERHEAD_BYTES_MAX: Final = 21  # length, attributes, deltas, lengths of key and value, count of headers
+HEADER_OVERHEAD_BYTES_MAX: Final = 10
+
+Told = Callable[[], bool]  # called once when there is an outcome; whether anybody was still there to hear it
+ProducerId = tuple[int, int]  # id, epoch
+
+_PRODUCER: Final = Struct(">qhi")
+_CRC: Final = Struct(">I")
+_CRC_AT: Final = 17
+_ATTRIBUTES_AT: Final = 21
+_PRODUCER_AT: Final = 43
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The broker has them. Offset -1: it did not say where. `append_time_ms` -1: the records' own timestamps hold."""
+
+    base_offset: int
+    append_time_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """They were given up. `records`: what was wrong with some of them, by their place (KIP-467)."""
+
+    cause: KafkaError
+    maybe_written: bool
+    records: dict[int, KafkaError] = field(default_factory=dict)
+
+
+class Batch(BatchBuilder):
+    """One batch, from its first record to its outcome.
+
+    `write` appends a record, False when it no longer fits. `attempts` counts how often it was sent; `doubt`: one of
+    these ended without an answer, or with one that does not tell.
+    """
+
+    __slots__ = (
+        "attempts",
+        "charged_bytes",
+        "count",
+        "created_ms",
+        "doubt",
+        "last_error",
+        "leader_epoch",
+        "listeners",
+        "not_before_ms",
+        "outcome",
+        "parts",
+        "producer",
+        "queue",
+        "raw",
+        "raw_bytes",
+        "seen",
+        "sequence",
+        "was_whole",
+        "write",
+    )
+
+    count: int  # no look into the records for each of them
+
+    def __init__(self, queue: Queue, bytes_max: int, codec: Codec, level: int | None, created_ms: float) -> None:
+        super().__init__(bytes_max, codec, level)
+        self.write: Callable[[int, bytes | None, bytes | None, Headers], bool] = self._records.append
+        self.queue = queue
+        self.created_ms = created_ms
+        self.count = 0
+        self.charged_bytes = 0
+        self.attempts = 0
+        self.not_before_ms = created_ms
+        self.leader_epoch = -1
+        self.doubt = False
+        self.was_whole = False  # it is a part of one that may have been written: a broker would not know it again
+        self.last_error: KafkaError | None = None
+        self.producer: ProducerId = (-1, -1)
+        self.sequence = -1
+        self.raw = b""
+        self.raw_bytes = 0  # before compression, once it is sealed
+        self.listeners: list[tuple[int, Told]] = []
+        self.outcome: Written | Failed | None = None
+        self.parts: tuple[tuple[int, Batch], ...] = ()
+        self.seen: set[int] = set()
+
+    @property
+    def is_numbered(self) -> bool:
+        """It has a sequence, which it keeps for all attempts."""
+        return self.sequence >= 0
+
+    @property
+    def end_sequence(self) -> int:
+        """The sequence that follows its last record's."""
+        return (self.sequence + self.count) & SEQUENCE_MAX
+
+    @property
+    def is_unseen(self) -> bool:
+        """It failed, and nobody has heard of that for one of its records at least."""
+        return isinstance(self.outcome, Failed) and len(self.seen) < self.count
+
+    @property
+    def wire_bytes(self) -> int:
+        """What it takes in a request; before it is sealed, before compression."""
+        return len(self.raw) or self.size_bytes
+
+    def seal(self) -> None:
+        """Make the bytes that are sent, or give those that were made another sequence."""
+        if not self.raw:
+            producer_id, epoch = self.producer
+            self.raw = self.build(producer_id=producer_id, producer_epoch=epoch, base_sequence=self.sequence)
+            self.raw_bytes = self.size_bytes
+            self._release()
+        elif _PRODUCER.unpack_from(self.raw, _PRODUCER_AT) != (*self.producer, self.sequence):
+            self.raw = _stamped(self.raw, self.producer, self.sequence)
+
+    def end(self, outcome: Written | Failed) -> None:
+        """Settle it, forget the records, tell who listens."""
+        assert self.outcome is None, "a batch has one outcome"
+        self.outcome = outcome
+        self.raw = b""
+        self._release()
+        listeners, self.listeners = self.listeners, []
+        for index, told in listeners:
+            if told():
+                self.seen.add(index)
+
+    def split(self, bytes_max: int, codec: Codec, level: int | None) -> tuple[Batch, ...]:
+        """The same records in two or more batches of the same age, which take over the listeners. There must be two."""
+        bytes_max = min(bytes_max, BATCH_HEADER_BYTES + (self.raw_bytes - BATCH_HEADER_BYTES) // 2)
+        parts = [Batch(self.queue, bytes_max, codec, level, self.created_ms)]
+        starts = [0]
+        for place, record in enumerate(read_records(self.raw)):
+            if not parts[-1].write(record.timestamp, record.key, record.value, record.headers):
+                parts.append(Batch(self.queue, bytes_max, codec, level, self.created_ms))
+                starts.append(place)
+                parts[-1].write(record.timestamp, record.key, record.value, record.headers)
+            parts[-1].count += 1
+            parts[-1].charged_bytes += record_bytes(record.key, record.value, record.headers)
+        self.parts = tuple(zip(starts, parts, strict=True))
+        for part in parts:
+            part.doubt, part.was_whole, part.last_error = self.doubt, self.doubt, self.last_error
+        for index, told in self.listeners:
+            part, place = self.place(index)
+            part.listeners.append((place, told))
+        self.raw, self.listeners = b"", []
+        return tuple(parts)
+
+    def place(self, index: int) -> tuple[Batch, int]:
+        """The batch in which a record is now, and its place there."""
+        batch = self
+        while batch.parts:
+            start, batch = next(one for one in reversed(batch.parts) if one[0] <= index)
+            index -= start
+        return batch, index
+
+    def _release(self) -> None:
+        """The records are no longer needed one by one."""
+        self._records = RecordBuffer(0)
+        self.write = _closed
+
+
+def record_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """What a record takes at most, as Java's producer estimates it."""
+    size = RECORD_OVERHEAD_BYTES_MAX + (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
+    for name, content in headers:
+        size += HEADER_OVERHEAD_BYTES_MAX + len(name.encode("utf-8", "surrogateescape"))
+        size += len(content) if content is not None else 0
+    return size
+
+
+def _stamped(raw: bytes, producer: ProducerId, sequence: int) -> bytes:
+    changed = bytearray(raw)
+    _PRODUCER.pack_into(changed, _PRODUCER_AT, *producer, sequence)
+    with memoryview(changed) as view:
+        checksum = crc32c(view[_ATTRIBUTES_AT:])
+    _CRC.pack_into(changed, _CRC_AT, checksum)
+    return bytes(changed)
+
+
+def _closed(timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
+    return False

@@ -1,0 +1,124 @@
+"""What `send` gives back: where the record went, once that is known.
+
+Laws
+    One that nobody waits for costs no future; to cancel waiting cancels nothing else.
+    Asking again gives the same answer. A failure that nobody hears of is raised by `flush` and `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any
+
+from rota.client.errors import DeliveryFailed, IllegalUse
+from rota.client.producer.batch import Batch, Failed, Written
+from rota.client.types import RecordMetadata, TimestampType
+
+
+class Delivery:
+    """Await it for the RecordMetadata, or DeliveryFailed."""
+
+    __slots__ = ("_batch", "_index", "_timestamp")
+
+    def __init__(self, batch: Batch, index: int, timestamp: int) -> None:
+        self._batch, self._index, self._timestamp = batch, index, timestamp
+
+    def done(self) -> bool:
+        """Whether it is known what became of the record."""
+        return self._batch.place(self._index)[0].outcome is not None
+
+    def result(self) -> RecordMetadata:
+        """Where the record is. Raises DeliveryFailed; IllegalUse when it is not done yet."""
+        batch, index = self._batch.place(self._index)
+        outcome = batch.outcome
+        if outcome is None:
+            raise IllegalUse("the delivery is not done yet: await it, or look at done() first")
+        if not isinstance(outcome, Written):
+            batch.seen.add(index)
+            raise failure(batch, index)
+        return _metadata(batch, index, outcome, self._timestamp)
+
+    def add_done_callback(self, told: Callable[[Delivery], object]) -> None:
+        """`told(delivery)` soon after it is done, in the loop; soon after now when it is done already."""
+        loop = asyncio.get_running_loop()
+        batch, index = self._batch.place(self._index)
+        if batch.outcome is None:
+            batch.listeners.append((index, partial(_call_soon, loop, told, self)))
+        else:
+            batch.seen.add(index)
+            loop.call_soon(told, self)
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        batch, index = self._batch.place(self._index)
+        if batch.outcome is None:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            batch.listeners.append((index, partial(_wake, waiter)))
+            yield from waiter.__await__()
+        return self.result()
+
+    def __repr__(self) -> str:
+        batch, index = self._batch.place(self._index)
+        outcome = batch.outcome
+        told = "under way" if outcome is None else "delivered" if isinstance(outcome, Written) else "failed"
+        where = f"@{outcome.base_offset + index}" if isinstance(outcome, Written) and outcome.base_offset >= 0 else ""
+        return f"<Delivery to {batch.queue.partition}{where}, {told}>"
+
+
+def failure(batch: Batch, index: int) -> DeliveryFailed:
+    """Why a record of a failed batch was not delivered."""
+    outcome = batch.outcome
+    assert isinstance(outcome, Failed)
+    cause = outcome.records.get(index, outcome.cause)
+    said = (
+        "a record was given up, and may or may not have been written"
+        if outcome.maybe_written
+        else ("a record was not written")
+    )
+    return DeliveryFailed(
+        f"{said} ({batch.queue.partition}): {cause}",
+        batch.queue.partition,
+        maybe_written=outcome.maybe_written,
+        cause=cause,
+    )
+
+
+def first_unseen(batch: Batch) -> DeliveryFailed:
+    """The failure of its first record that nobody has heard of."""
+    return failure(batch, next(index for index in range(batch.count) if index not in batch.seen))
+
+
+async def ended(batch: Batch) -> None:
+    """Until each of its records is delivered or given up."""
+    while batch.outcome is None and not batch.parts:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        batch.listeners.append((0, partial(_wake_unheard, waiter)))
+        await waiter
+    for _, part in batch.parts:
+        await ended(part)
+
+
+def _metadata(batch: Batch, index: int, written: Written, timestamp: int) -> RecordMetadata:
+    topic, partition = batch.queue.partition
+    offset = written.base_offset + index if written.base_offset >= 0 else -1
+    if written.append_time_ms >= 0:
+        return RecordMetadata(topic, partition, offset, written.append_time_ms, TimestampType.LOG_APPEND_TIME)
+    return RecordMetadata(topic, partition, offset, timestamp)
+
+
+def _wake(waiter: asyncio.Future[None]) -> bool:
+    if waiter.done():
+        return False
+    waiter.set_result(None)
+    return True
+
+
+def _wake_unheard(waiter: asyncio.Future[None]) -> bool:
+    _wake(waiter)
+    return False
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, told: Callable[[Delivery], object], delivery: Delivery) -> bool:
+    loop.call_soon(told, delivery)
+    return True

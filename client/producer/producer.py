@@ -1,0 +1,347 @@
+"""`Producer`: send records, know where they went.
+
+Laws
+    `send` waits for metadata and memory only; where neither is missing it gives up its turn of the loop once in
+    `BATCHES_PER_TURN_MAX` batches and not otherwise.
+    A `send` that is cancelled took the whole record or nothing of it.
+    Whatever was sent is delivered, or fails by `delivery_timeout_ms`; no failure passes unseen: it is logged, and
+    raised by the delivery, or by the next `flush` or `close`.
+    After `close` nothing is left: no task, no timer, no connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+from rota.client.config import ProducerConfig
+from rota.client.errors import BufferFull, IllegalUse, KafkaError, RecordTooLarge, TimedOut
+from rota.client.network.cluster import Cluster
+from rota.client.network.metadata import Metadata
+from rota.client.network.shielded_close import to_its_end
+from rota.client.producer.accumulator import Accumulator, Limits
+from rota.client.producer.batch import RECORD_OVERHEAD_BYTES_MAX, Batch, record_bytes
+from rota.client.producer.delivery import Delivery, ended, first_unseen
+from rota.client.producer.memory import Memory
+from rota.client.producer.queue import Queue
+from rota.client.producer.records import plain_bytes, plain_headers
+from rota.client.producer.route import Route
+from rota.client.producer.sender import Sender
+from rota.client.producer.sequences import Sequences
+from rota.client.producer.topics import Topics
+from rota.client.types import Headers, PartitionInfo, RecordMetadata
+from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec
+
+BATCHES_PER_TURN_MAX: Final = 16
+TIMESTAMP_MAX: Final = (1 << 62) - 1
+
+
+class Producer:
+    """`async with Producer(ProducerConfig(bootstrap_servers=…)) as producer:`; belongs to the loop that it began on.
+
+    Leaving flushes, however it is left; only a cancelled task gives up what is not delivered.
+    """
+
+    def __init__(self, config: ProducerConfig) -> None:
+        self._config = config
+        self._cluster = Cluster(config, auto_create=True)
+        self._accumulator = Accumulator(limits(config), Sequences() if config.is_idempotent else None)
+        self._memory = Memory(self._fits, self._hurry)
+        self._topics = Topics(config, self._cluster, self._accumulator)
+        self._sender: Sender | None = None
+        self._flushes = 0
+        self._begun = 0  # batches, since this producer last gave up its turn
+        self._closed = False
+        room = min(config.max_request_size, config.buffer_memory)
+        self._record_bytes_max = room - BATCH_HEADER_BYTES
+        self._buffer_bytes = config.buffer_memory
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, Any]) -> Self:
+        """From Kafka's dotted names. Raises ConfigError."""
+        return cls(ProducerConfig.from_properties(properties))
+
+    async def start(self) -> Self:
+        """Reach the cluster. Raises Unreachable."""
+        if self._sender is not None or self._closed:
+            raise IllegalUse("a producer is started once: make another one")
+        self._sender = Sender(self._config, self._cluster, self._accumulator, self._freed)
+        try:
+            await self._cluster.start()
+        except BaseException:
+            self._closed = True
+            raise
+        self._cluster.on_change(self._moved)
+        self._sender.identify()
+        return self
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.close()
+            return
+        try:
+            await self.close(timeout_ms=0 if isinstance(error, asyncio.CancelledError) else None)
+        except KafkaError as unseen:
+            error.add_note(f"and, while the producer was closed: {unseen}")
+
+    # ---- sending
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | bytearray | memoryview | None,
+        key: bytes | bytearray | memoryview | None = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> Delivery:
+        """Put a record on its way; the Delivery tells, when awaited, where it went.
+
+        `timestamp_ms` None: now. `partition` None: by the key, or in turns. Waits for the topic's partitions and for
+        room in `buffer_memory`, `max_block_ms` at most. Raises RecordTooLarge, BufferFull, TimedOut (no such topic or
+        partition), BrokerError (a name that no topic may have), IllegalUse (closed; text instead of bytes).
+        """
+        content = value if type(value) is bytes else plain_bytes("value", value)
+        name = key if type(key) is bytes else plain_bytes("key", key)
+        fields = plain_headers(headers) if headers else ()
+        if timestamp_ms is None:
+            timestamp_ms = int(time.time() * 1000)
+        size = RECORD_OVERHEAD_BYTES_MAX + (len(content) if content else 0) + (len(name) if name else 0)
+        if fields:
+            size = record_bytes(name, content, fields)
+        route = self._topics.routes.get(topic)
+        if (
+            route is None
+            or size > self._record_bytes_max
+            or self._accumulator.used_bytes + size > self._buffer_bytes
+            or self._memory.waits
+            or self._begun > BATCHES_PER_TURN_MAX
+            or not 0 <= timestamp_ms <= TIMESTAMP_MAX
+            or (partition is not None and not 0 <= partition < len(route.queues))
+        ):
+            return await self._send_slowly(topic, partition, timestamp_ms, name, content, fields, size)
+        queue = route.choose(name, content, partition)
+        batch = self._accumulator.append(queue, timestamp_ms, name, content, fields, size)
+        if batch is None:
+            batch = self._begin(route, queue, timestamp_ms, name, content, fields, size, is_free=partition is None)
+        return Delivery(batch, batch.count - 1, timestamp_ms)
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | bytearray | memoryview | None,
+        key: bytes | bytearray | memoryview | None = None,
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
+    ) -> RecordMetadata:
+        """`send`, then wait for the delivery. Raises what `send` raises, and DeliveryFailed."""
+        return await (
+            await self.send(topic, value, key, partition=partition, timestamp_ms=timestamp_ms, headers=headers)
+        )
+
+    def _begin(
+        self,
+        route: Route,
+        queue: Queue,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        size: int,
+        *,
+        is_free: bool,
+    ) -> Batch:
+        """A record that no open batch takes. `is_free`: its partition was not given."""
+        assert self._sender is not None
+        now_ms = self._sender.now_ms()
+        batch = None
+        sticky = is_free and queue is route.queue and route.is_sticky(key)
+        if sticky:
+            queue = route.turn(now_ms)
+            batch = self._accumulator.append(queue, timestamp_ms, key, value, headers, size)
+        if batch is None:
+            batch = self._accumulator.begin(queue, timestamp_ms, key, value, headers, size, now_ms)
+        if sticky:
+            route.batch = batch
+        self._begun += 1
+        if self._accumulator.due_ms < self._sender.looks_ms:
+            self._sender.look()
+        return batch
+
+    async def _send_slowly(
+        self,
+        topic: str,
+        partition: int | None,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        size: int,
+    ) -> Delivery:
+        """What has to wait, or is refused."""
+        self._check(timestamp_ms, size)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._config.max_block_ms / 1000
+        if self._begun > BATCHES_PER_TURN_MAX:  # who sends without end would keep everybody else waiting
+            self._begun = 0
+            await asyncio.sleep(0)
+        route = await self._topics.find(topic, partition)
+        self._check_open()
+
+        def take() -> Delivery:
+            queue = route.choose(key, value, partition)
+            batch = self._accumulator.append(queue, timestamp_ms, key, value, headers, size)
+            is_free = partition is None
+            batch = batch or self._begin(route, queue, timestamp_ms, key, value, headers, size, is_free=is_free)
+            return Delivery(batch, batch.count - 1, timestamp_ms)
+
+        if self._fits(size) and not self._memory.waits:
+            return take()
+        try:
+            return await self._memory.enter(size, take, deadline - loop.time())
+        except TimeoutError as late:
+            raise BufferFull(
+                f"no room for {size} bytes within {self._config.max_block_ms} ms (max_block_ms): "
+                f"{self._accumulator.used_bytes} of {self._buffer_bytes} bytes (buffer_memory) wait for their "
+                "delivery; send less, or raise buffer_memory"
+            ) from late
+
+    def _check(self, timestamp_ms: int, size: int) -> None:
+        self._check_open()
+        if not 0 <= timestamp_ms <= TIMESTAMP_MAX:
+            raise IllegalUse(f"timestamp_ms is {timestamp_ms}: milliseconds since the epoch, or None for now")
+        if size > self._record_bytes_max:
+            raise self._too_large(size)
+
+    def _too_large(self, size: int) -> RecordTooLarge:
+        size += BATCH_HEADER_BYTES
+        if size > self._config.max_request_size:
+            return RecordTooLarge(
+                f"a record of {size} bytes, with what is written around it, is larger than max_request_size "
+                f"({self._config.max_request_size}); the topic's max.message.bytes must allow it too"
+            )
+        return RecordTooLarge(f"a record of {size} bytes is larger than the whole buffer_memory ({self._buffer_bytes})")
+
+    def _fits(self, size: int) -> bool:
+        return self._accumulator.used_bytes + size <= self._buffer_bytes
+
+    def _freed(self) -> None:
+        if self._memory.waits:
+            self._memory.freed()
+
+    def _hurry(self) -> None:
+        """While somebody waits for memory or for a flush, nothing lingers."""
+        accumulator = self._accumulator
+        hurry = self._flushes > 0 or self._memory.waits
+        if hurry and not accumulator.hurry and self._sender is not None:
+            accumulator.due_ms = 0
+            accumulator.hurry = True
+            self._sender.look()
+        accumulator.hurry = hurry
+
+    def _moved(self, known: Metadata) -> None:
+        """Metadata changed."""
+        self._topics.update(known)
+        if self._sender is not None:
+            self._sender.pump()
+
+    async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """The topic's partitions and who has them. Raises TimedOut after max_block_ms, BrokerError, IllegalUse."""
+        self._check_open()
+        await self._topics.find(topic, None)
+        known = (await self._topics.look(topic)).partitions
+        return tuple(known[number] for number in sorted(known))
+
+    # ---- the end
+
+    async def flush(self, timeout_ms: int | None = None) -> None:
+        """Wait until all that was sent before is delivered or has failed; nothing lingers meanwhile.
+
+        Raises the first DeliveryFailed that nobody has heard of (no delivery awaited, no callback); TimedOut when
+        `timeout_ms` is over, with the rest still under way.
+        """
+        self._check_open()
+        await self._drained(timeout_ms)
+        self._raise_unseen()
+
+    async def _drained(self, timeout_ms: int | None) -> None:
+        batches = list(self._accumulator.incomplete)
+        self._flushes += 1
+        self._hurry()
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                for batch in batches:
+                    await ended(batch)
+        except TimeoutError as late:
+            left = sum(batch.count for batch in self._accumulator.incomplete)
+            raise TimedOut(f"{left} records were not delivered within {timeout_ms} ms") from late
+        finally:
+            self._flushes -= 1
+            self._hurry()
+
+    def _raise_unseen(self) -> None:
+        batch = self._sender.unseen() if self._sender is not None else None
+        if batch is not None:
+            raise first_unseen(batch)
+
+    async def close(self, timeout_ms: int | None = None) -> None:
+        """Deliver what was sent, for `timeout_ms` at most (None: as long as it takes, which `delivery_timeout_ms`
+        bounds), give up the rest, close the connections. Raises as `flush` does, when all is closed. A second call
+        does nothing. Who is cancelled here gives up the rest too."""
+        if self._closed:
+            return
+        self._closed = True
+        self._topics.forget()
+        self._memory.end(IllegalUse("the producer was closed while send() waited for memory"))
+        try:
+            if self._sender is not None and timeout_ms != 0:
+                await self._drained(timeout_ms)
+        except TimedOut:
+            pass  # the rest is given up, which says so
+        finally:
+            await to_its_end(self._end(), "close the producer")
+        self._raise_unseen()
+
+    async def _end(self) -> None:
+        """Whatever happens, nothing is left."""
+        if self._sender is not None:
+            await self._sender.stop(TimedOut("the producer was closed before an answer came"))
+        await self._cluster.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalUse("the producer is closed")
+        if self._sender is None:
+            raise IllegalUse("the producer was not started: `async with Producer(…) as producer`, or await start()")
+
+    def __repr__(self) -> str:
+        config = self._config
+        state = "closed" if self._closed else "open" if self._sender is not None else "not started"
+        records = sum(batch.count for batch in self._accumulator.incomplete)
+        return (
+            f"<Producer {config.client_id} at {config.bootstrap_servers}, {state}, {len(self._topics.routes)} topics, "
+            f"{records} records in {self._accumulator.used_bytes} bytes under way>"
+        )
+
+
+def limits(config: ProducerConfig) -> Limits:
+    """What the accumulator needs to know."""
+    return Limits(
+        batch_bytes=config.batch_size,
+        linger_ms=config.linger_ms,
+        request_bytes=config.max_request_size,
+        delivery_ms=config.delivery_timeout_ms,
+        codec=Codec[config.compression_type.upper()],
+        level=config.compression_level,
+    )

@@ -1,0 +1,61 @@
+"""Batches as one Produce request, and which part of its answer is whose. Pure.
+
+Laws
+    A request names its topics by id (v13) when an id is known for each of them, otherwise all by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from rota.client.producer.batch import Batch
+from rota.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+NAMES_VERSION_MAX: Final = 12
+
+TopicIds = Callable[[str], bytes | None]
+
+
+def request(batches: Sequence[Batch], acks: int, timeout_ms: int, version: int, id_of: TopicIds) -> ProduceRequest:
+    """One batch of each partition. `version`: what the broker speaks."""
+    topics: dict[str, list[PartitionProduceData]] = {}
+    for batch in batches:
+        topic, partition = batch.queue.partition
+        topics.setdefault(topic, []).append(PartitionProduceData(index=partition, records=batch.raw))
+    ids = {topic: id_of(topic) for topic in topics} if version > NAMES_VERSION_MAX else {}
+    by_id = bool(ids) and all(ids.values())
+    data = tuple(
+        TopicProduceData(topic_id=ids[topic] or b"", partition_data=tuple(parts))
+        if by_id
+        else TopicProduceData(name=topic, partition_data=tuple(parts))
+        for topic, parts in topics.items()
+    )
+    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=data)
+
+
+def version_max(asked: ProduceRequest) -> int | None:
+    """The newest version that can say it; None: any."""
+    return NAMES_VERSION_MAX if any(topic.name for topic in asked.topic_data) else None
+
+
+def answers(
+    batches: Sequence[Batch], asked: ProduceRequest, answer: ProduceResponse
+) -> Iterator[tuple[Batch, PartitionProduceResponse | None]]:
+    """Each batch with its part of the answer; None where the broker left it out."""
+    found = {
+        (topic.name or topic.topic_id, one.index): one
+        for topic in answer.responses
+        for one in topic.partition_responses
+    }
+    names = list(dict.fromkeys(batch.queue.partition.topic for batch in batches))  # in the order of the request
+    keys = {name: topic.name or topic.topic_id for name, topic in zip(names, asked.topic_data, strict=True)}
+    for batch in batches:
+        topic, partition = batch.queue.partition
+        yield batch, found.get((keys[topic], partition))

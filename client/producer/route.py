@@ -1,0 +1,91 @@
+"""A topic as `send` sees it: its partitions' queues, and where a record goes. Pure.
+
+Laws
+    A partition that was given is taken as it is; else a partitioner of the caller's own is asked; else a key's hash
+    chooses among all partitions; else the record goes where the last one without a key went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from rota.client.errors import IllegalUse
+from rota.client.network.metadata import TopicInfo
+from rota.client.producer.accumulator import Accumulator
+from rota.client.producer.batch import Batch
+from rota.client.producer.partitioner import Partitioner, partition_of
+from rota.client.producer.queue import Queue
+from rota.client.producer.sticky import Draw, Sticky
+from rota.client.types import TopicPartition
+
+
+class Route:
+    """`choose` the queue for a record; `queue` is the sticky one, `turn` it when its batch takes no more."""
+
+    __slots__ = ("_accumulator", "_id", "_own", "_sticky", "_uses_keys", "batch", "numbers", "queue", "queues", "topic")
+
+    def __init__(
+        self, topic: str, accumulator: Accumulator, own: Partitioner | None, uses_keys: bool, draw: Draw
+    ) -> None:
+        self.topic = topic
+        self.numbers: tuple[int, ...] = ()
+        self.queues: list[Queue] = []
+        self.queue: Queue = Queue(TopicPartition(topic, -1))
+        self.batch: Batch | None = None  # the last one that was begun without a key
+        self._accumulator, self._own, self._uses_keys = accumulator, own, uses_keys
+        self._sticky = Sticky(accumulator.limits.batch_bytes, draw)
+        self._id = b""
+
+    def update(self, info: TopicInfo, brokers: Container[int]) -> None:
+        """What is known of the topic now. `brokers`: the nodes that are known."""
+        if info.partitions:
+            self.numbers = tuple(sorted(info.partitions))
+        self.queues = [self._accumulator.queue(TopicPartition(self.topic, number)) for number in self.numbers]
+        again = info.id != self._id
+        self._id = info.id
+        led = []
+        for queue in self.queues:
+            if again:  # another topic of that name
+                queue.leader_epoch, queue.numbering.known = -1, False
+            one = info.partitions.get(queue.partition.partition)
+            leader = one.leader if one is not None and one.leader in brokers else None
+            queue.lead(leader, one.leader_epoch if one is not None else -1)
+            if queue.leader is not None:
+                led.append(queue.partition.partition)
+        self._sticky.update(self.numbers, led)
+        self._point()
+
+    def choose(self, key: bytes | None, value: bytes | None, partition: int | None) -> Queue:
+        """Where a record goes. Raises IllegalUse when a partitioner gives a partition that there is not."""
+        if partition is not None:
+            return self.queues[partition]
+        if self._own is not None:
+            chosen = self._own(self.topic, key, value, self.numbers)
+            if not isinstance(chosen, int) or not 0 <= chosen < len(self.queues):
+                raise IllegalUse(
+                    f"the partitioner gave {chosen!r} for topic {self.topic}, which has the partitions 0 to "
+                    f"{len(self.queues) - 1}"
+                )
+            return self.queues[chosen]
+        if key is None or not self._uses_keys:
+            return self.queue
+        return self.queues[partition_of(key, len(self.queues))]
+
+    def is_sticky(self, key: bytes | None) -> bool:
+        """Whether a record with that key goes where the last one without a key went."""
+        return self._own is None and (key is None or not self._uses_keys)
+
+    def turn(self, now_ms: float) -> Queue:
+        """The sticky queue's batch takes no more: where the next one begins."""
+        if self.batch is not None:
+            before = self.queue
+            self._sticky.filled(self.batch.charged_bytes)
+            self.batch = None
+            self._point()
+            if self.queue is not before:
+                self._accumulator.close(before, now_ms)
+        return self.queue
+
+    def _point(self) -> None:
+        if self.queues:
+            self.queue = self.queues[self._sticky.partition]

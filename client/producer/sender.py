@@ -1,0 +1,241 @@
+"""Batches to brokers: what is ready goes out, what comes back is settled, what fails is sent again or given up.
+
+Laws
+    At most `max_in_flight_requests_per_connection` requests to a broker are without an answer.
+    There is a task for each request under way and for nothing else: one timer says when to look again.
+    A batch goes to a broker only over a connection that stands; what was given up before was certainly not written.
+    A failure that nobody has heard of is kept until `unseen` gives it out, `FAILURES_KEPT_MAX` of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rota.client.config import INT32_MAX, ProducerConfig
+from rota.client.errors import BrokerError, KafkaError, TimedOut, Unsupported
+from rota.client.log import logger
+from rota.client.network.backoff import wait_ms
+from rota.client.network.cluster import Cluster
+from rota.client.network.targets import AnyNode
+from rota.client.producer.accumulator import NEVER, Accumulator
+from rota.client.producer.batch import Batch, Failed
+from rota.client.producer.produce_response import After, Settling
+from rota.client.producer.requests import answers, request, version_max
+from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from rota.protocol.messages.produce import ProduceRequest, ProduceResponse
+
+FAILURES_KEPT_MAX: Final = 1_000
+
+_log = logger("rota.client.producer")
+
+
+@dataclass(slots=True)
+class Road:
+    """The way to one broker. `version`: of Produce, None while there is no connection that stands."""
+
+    node: int
+    version: int | None = None
+    opens: bool = False
+    failures: int = 0
+    in_flight: int = 0
+
+
+class Sender:
+    """`look()` after something was appended; `freed` is called when memory was given back."""
+
+    def __init__(
+        self, config: ProducerConfig, cluster: Cluster, accumulator: Accumulator, freed: Callable[[], None]
+    ) -> None:
+        self._config, self._cluster, self._accumulator, self._freed = config, cluster, accumulator, freed
+        self._settling = Settling(accumulator, config.retries, self._pause_ms)
+        self._loop = asyncio.get_running_loop()
+        self._roads: dict[int, Road] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._handle: asyncio.Handle | None = None
+        self._identifies = False
+        self._closed = False
+        self._unseen: deque[Batch] = deque(maxlen=FAILURES_KEPT_MAX)
+        self.looks_ms: float = NEVER
+
+    def now_ms(self) -> float:
+        """The loop's time."""
+        return self._loop.time() * 1000
+
+    # ---- when to look
+
+    def look(self) -> None:
+        """Look again when the accumulator is due."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        at = self.looks_ms = self._accumulator.due_ms
+        if at < NEVER and not self._closed:
+            soon = at <= self.now_ms()
+            self._handle = self._loop.call_soon(self.pump) if soon else self._loop.call_at(at / 1000, self.pump, at)
+
+    def pump(self, now_ms: float = 0.0) -> None:
+        """Give up what is late, send what is ready."""
+        if self._closed:
+            return
+        accumulator, now_ms = self._accumulator, max(now_ms, self.now_ms())
+        self._tell(self._settling.expire(now_ms))
+        if accumulator.incomplete:
+            self.identify()
+        ready = accumulator.ready(now_ms)
+        for node in ready.nodes:
+            self._feed(node, now_ms)
+        if ready.nodes:
+            ready = accumulator.ready(now_ms)
+        if ready.leaderless:
+            self._cluster.stale()
+            accumulator.due_ms = min(accumulator.due_ms, now_ms + self._config.retry_backoff_max_ms)
+        self.look()
+
+    def _feed(self, node: int, now_ms: float) -> None:
+        road = self._roads.get(node)
+        if road is None:
+            road = self._roads[node] = Road(node)
+        while road.in_flight < self._config.max_in_flight_requests_per_connection:
+            if road.version is None:
+                self._open(road)
+                return
+            batches = self._accumulator.drain(node, now_ms)
+            if not batches:
+                return
+            road.in_flight += 1
+            self._spawn(self._send(road, road.version, batches))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (why := task.exception()) is not None:
+            _log.error("a request of the producer ended in an error of its own", exc_info=why)
+
+    # ---- connections and identity
+
+    def _open(self, road: Road) -> None:
+        if not road.opens:
+            road.opens = True
+            self._spawn(self._opened(road))
+
+    async def _opened(self, road: Road) -> None:
+        try:
+            road.version = await self._cluster.version(road.node, ProduceRequest.KEY)
+            road.failures = 0
+        except Unsupported as why:
+            self._tell(self._settling.abandon(why, untried=True))
+        except KafkaError as why:
+            road.failures += 1
+            self._settling.note(road.node, why)
+            self._cluster.stale()
+            await asyncio.sleep(self._pause_ms(road.failures) / 1000)
+        finally:
+            road.opens = False
+        self.pump()
+
+    def identify(self) -> None:
+        """See to a producer id, when one is needed and none is there."""
+        sequences = self._accumulator.sequences
+        if sequences is not None and sequences.producer is None and not self._identifies:
+            self._identifies = True
+            self._spawn(self._identified())
+
+    async def _identified(self) -> None:
+        try:
+            answer: InitProducerIdResponse = await self._cluster.ask_until(
+                AnyNode(),
+                InitProducerIdRequest(transaction_timeout_ms=INT32_MAX),
+                lambda answer: (answer.error_code,),
+                what="getting a producer id",
+            )
+            if answer.error_code:
+                raise BrokerError(answer.error_code, "getting a producer id")
+            self._accumulator.identify(answer.producer_id, answer.producer_epoch)
+            _log.info("producer id", id=answer.producer_id, epoch=answer.producer_epoch)
+        except TimedOut as why:
+            _log.warning("no producer id yet", why=str(why))
+        except KafkaError as why:
+            self._tell(self._settling.abandon(why, untried=True))
+            await asyncio.sleep(self._config.retry_backoff_max_ms / 1000)
+        finally:
+            self._identifies = False
+        self.pump()
+
+    # ---- one request
+
+    async def _send(self, road: Road, version: int, batches: list[Batch]) -> None:
+        config = self._config
+        asked = request(
+            batches, config.required_acks, config.request_timeout_ms, version, self._cluster.metadata.topic_id
+        )
+        try:
+            answer: ProduceResponse | None = await self._cluster.ask(road.node, asked, version_max=version_max(asked))
+        except KafkaError as why:
+            road.in_flight -= 1
+            road.version = None
+            self._tell(self._settling.unanswered(batches, why, self.now_ms()))
+        else:
+            road.in_flight -= 1
+            if answer is None:
+                self._settling.sent(batches)
+            else:
+                pairs = answers(batches, asked, answer)
+                brokers = self._cluster.metadata.brokers
+                self._tell(self._settling.answered(pairs, self._broker(road.node), brokers, self.now_ms()))
+        self._freed()
+        self.pump()
+
+    def _tell(self, after: After) -> None:
+        for text, batch in after.notes:
+            _log.info(text, partition=str(batch.queue.partition), records=batch.count)
+        for batch in after.failed:
+            assert isinstance(batch.outcome, Failed)
+            _log.warning(
+                "records were not delivered",
+                partition=str(batch.queue.partition),
+                records=batch.count,
+                maybe_written=batch.outcome.maybe_written,
+                cause=str(batch.outcome.cause),
+            )
+        self._unseen.extend(after.failed)
+        if after.failed:
+            self._freed()
+        if after.stale:
+            self._cluster.stale()
+
+    def _pause_ms(self, failures: int) -> float:
+        config = self._config
+        return wait_ms(failures, config.retry_backoff_ms, config.retry_backoff_max_ms, random.random())
+
+    def _broker(self, node: int) -> str:
+        known = self._cluster.metadata.brokers.get(node)
+        return str(known) if known is not None else str(node)
+
+    # ---- the end
+
+    def unseen(self) -> Batch | None:
+        """The first failed batch of which somebody has not heard; all of them count as told after that."""
+        first = next((batch for batch in self._unseen if batch.is_unseen), None)
+        self._unseen.clear()
+        return first
+
+    async def stop(self, why: KafkaError) -> None:
+        """End all requests, give up what is not delivered."""
+        self._closed = True
+        if self._handle is not None:
+            self._handle.cancel()
+        self._tell(self._settling.abandon(why))
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)

@@ -1,0 +1,154 @@
+"""Idempotence (KIP-98, KIP-360): which batch carries which sequence, and what to do when the broker minds. Pure.
+
+Laws
+    Under one producer id and epoch, the sequences of a partition's batches have no gap and no overlap, and a batch
+    keeps its own in every attempt: a broker that has it already knows it again.
+    A batch is numbered anew, under a higher epoch, only when none of the partition's is on the wire and the broker
+    cannot have it.
+    A batch that was numbered and is sent again is the first that is not done: the broker takes nothing before it.
+    At most five batches of a partition are numbered and not done: a broker remembers no more.
+    Until the broker is known to have one batch under an identity, one is on the wire: a broker that has nothing yet of
+    a producer takes any sequence for its first, also that of a second batch whose predecessor it refused.
+
+As Kafka's TransactionManager, with two differences: it renumbers also batches that are on the wire, and it sends
+several before the first is known to be written, which turns their order round when a new topic's leader is not ready.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from rota.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from rota.client.producer.batch import Batch, ProducerId
+
+NOBODY: Final = (-1, -1)
+EPOCH_MAX: Final = (1 << 15) - 1
+NUMBERED_MAX: Final = 5
+
+
+class Advice(Enum):
+    """What to do with a batch that met one of the sequences' errors."""
+
+    RETRY = "what comes before it is not done yet"
+    RENUMBER = "the broker does not have it: again, under a new epoch"
+    GIVE_UP = "the broker may have had it, and has forgotten: nobody can tell"
+
+
+class Numbering:
+    """One partition's sequences. `numbered`: the batches that have one and are not done, in order.
+
+    `gap`: a numbered batch was given up, and nobody knows yet whether the broker has it. `renumbers`: it certainly has
+    not, so that all after it need other numbers. `known`: the broker has something of this producer.
+    """
+
+    __slots__ = ("acked", "gap", "known", "next", "numbered", "producer", "renumbers")
+
+    def __init__(self) -> None:
+        self.producer: ProducerId = NOBODY
+        self.next = 0
+        self.acked = 0  # the sequence after the last one that the broker is known to have
+        self.numbered: list[Batch] = []
+        self.known = False
+        self.gap = False
+        self.renumbers = False
+
+    def begin(self, producer: ProducerId) -> None:
+        """From zero, under this identity; with what is numbered."""
+        self.producer, self.next, self.acked = producer, 0, 0
+        self.known = self.gap = self.renumbers = False
+        for batch in self.numbered:
+            self._number(batch)
+
+    def add(self, batch: Batch) -> None:
+        """Give it the next sequences."""
+        self._number(batch)
+        self.numbered.append(batch)
+
+    def before(self, batch: Batch) -> list[Batch]:
+        """What was numbered before it and is not done."""
+        return self.numbered[: self.numbered.index(batch)]
+
+    def replace(self, batch: Batch, parts: tuple[Batch, ...]) -> None:
+        """It was split: the parts share its sequences."""
+        sequence = batch.sequence
+        for part in parts:
+            part.producer, part.sequence = batch.producer, sequence
+            sequence = part.end_sequence
+        at = self.numbered.index(batch)
+        self.numbered[at : at + 1] = parts
+
+    def _number(self, batch: Batch) -> None:
+        batch.producer, batch.sequence = self.producer, self.next
+        self.next = batch.end_sequence
+
+
+class Sequences:
+    """The identity of a producer; None until the cluster has given one, and again when its epochs are used up."""
+
+    def __init__(self) -> None:
+        self.producer: ProducerId | None = None
+
+    def may_send(self, numbering: Numbering, batch: Batch) -> bool:
+        """Whether the batch, the first that waits, may go on the wire now."""
+        if self.producer is None or numbering.renumbers:
+            return False
+        if batch.is_numbered:
+            return numbering.numbered[0] is batch
+        if numbering.gap or len(numbering.numbered) >= NUMBERED_MAX:
+            return False
+        return not numbering.numbered or (numbering.known and numbering.producer == self.producer)
+
+    def number(self, numbering: Numbering, batch: Batch) -> None:
+        """Before its first attempt."""
+        assert self.producer is not None
+        if numbering.producer != self.producer:
+            numbering.begin(self.producer)
+        numbering.add(batch)
+
+    def advise(self, numbering: Numbering, batch: Batch, code: int) -> Advice | None:
+        """None: the code has nothing to do with sequences."""
+        if code not in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID):
+            return None
+        if numbering.numbered[0] is not batch:
+            return Advice.RETRY
+        if batch.was_whole or (code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.doubt):
+            return Advice.GIVE_UP
+        numbering.renumbers = True
+        return Advice.RENUMBER
+
+    def delivered(self, numbering: Numbering, batch: Batch) -> None:
+        """The broker has it; perhaps it had been given up before that was known."""
+        if batch in numbering.numbered:
+            numbering.numbered.remove(batch)
+        if batch.producer == numbering.producer:
+            numbering.acked, numbering.known = batch.end_sequence, True
+
+    def given_up(self, numbering: Numbering, batch: Batch, *, maybe_written: bool) -> None:
+        """It will not be sent again."""
+        if batch not in numbering.numbered:
+            return
+        numbering.numbered.remove(batch)
+        if maybe_written:
+            numbering.gap = True
+        else:
+            numbering.renumbers = True
+
+    def settle(self, numbering: Numbering) -> None:
+        """None of the partition's batches is on the wire: see what is missing, and begin anew where that is needed."""
+        if numbering.gap and not numbering.numbered:
+            numbering.gap = False
+            numbering.renumbers = numbering.renumbers or numbering.acked != numbering.next
+        if not numbering.renumbers:
+            return
+        if numbering.producer == self.producer:
+            self._bump()
+        if self.producer is not None:
+            numbering.begin(self.producer)
+
+    def _bump(self) -> None:
+        assert self.producer is not None
+        number, epoch = self.producer
+        self.producer = (number, epoch + 1) if epoch < EPOCH_MAX else None

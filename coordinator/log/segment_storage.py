@@ -1,0 +1,72 @@
+"""What a log needs of the medium that it is kept on. Two exist: a folder of files, and memory.
+
+Laws
+    After `swap` either the old segments are there or the new one, whatever moment the machine stopped at.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rota.coordinator.log.epochs import LeaderEpochs
+from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.snapshots import Snapshots
+from rota.coordinator.log.store import MemoryStore
+
+
+class SegmentStorage(Protocol):
+    """Makes and unmakes segments. Methods raise StorageFailed."""
+
+    snapshots: Snapshots
+
+    def create(self, base_offset: int, index_interval_bytes: int, now_ms: int) -> Segment:
+        """An empty segment to write."""
+
+    def stage(self, base_offset: int, index_interval_bytes: int) -> Segment:
+        """An empty segment that does not count until `swap`."""
+
+    def swap(self, old: list[Segment], staged: Segment) -> None:
+        """`staged`, sealed, takes the place of the old ones, whose first has the same base offset."""
+
+    def discard(self, staged: Segment) -> None:
+        """The staged segment is not wanted after all."""
+
+    def remove(self, segment: Segment) -> None:
+        """It is gone for good."""
+
+    def save_epochs(self, epochs: LeaderEpochs) -> None: ...
+
+    def sync_names(self) -> None:
+        """The segments made so far keep their names through a crash. May run in another thread."""
+
+
+class MemorySegmentStorage:
+    """Segments in memory."""
+
+    __slots__ = ("snapshots",)
+
+    def __init__(self, snapshots: Snapshots) -> None:
+        self.snapshots = snapshots
+
+    def create(self, base_offset: int, index_interval_bytes: int, now_ms: int) -> Segment:
+        return Segment(base_offset, MemoryStore(), None, index_interval_bytes=index_interval_bytes, created_ms=now_ms)
+
+    def stage(self, base_offset: int, index_interval_bytes: int) -> Segment:
+        return self.create(base_offset, index_interval_bytes, -1)
+
+    def swap(self, old: list[Segment], staged: Segment) -> None:
+        staged.store.sync()
+        for segment in old:
+            segment.store.remove()
+
+    def discard(self, staged: Segment) -> None:
+        staged.store.remove()
+
+    def remove(self, segment: Segment) -> None:
+        segment.store.remove()
+
+    def save_epochs(self, epochs: LeaderEpochs) -> None:
+        pass
+
+    def sync_names(self) -> None:
+        pass

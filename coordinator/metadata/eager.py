@@ -1,0 +1,64 @@
+"""Run a coroutine as far as it goes now; only one that really has to wait becomes a task.
+
+The metadata store's methods are coroutines for ZooKeeper's sake. On the embedded store they never wait, so a topic is
+created inside the request that asks for it, with no extra turn of the loop, and pure tests need no loop at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any, TypeVar, cast
+
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+
+T = TypeVar("T")
+_RUNNING: set[asyncio.Task[None]] = set()  # the loop keeps only weak references to tasks
+
+
+@types.coroutine
+def _resume(coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """`await` refuses a coroutine that stopped in the middle; this goes on with it."""
+    result: T = yield from coroutine  # allowed inside types.coroutine
+    return result
+
+
+def start(coroutine: Coroutine[Any, Any, T], *, mutes: bool = True) -> DelayedReply[T]:
+    """The place where its result appears; already there when it did not have to wait.
+
+    What it raises before its first wait is raised here; what it raises later is the reply, which ends a connection, so
+    a coroutine that answers a request turns what it expects into an answer itself.
+    """
+    delayed_reply: DelayedReply[T] = DelayedReply(mutes=mutes)
+    try:
+        waits_for: asyncio.Future[Any] | None = coroutine.send(None)
+    except StopIteration as done:
+        delayed_reply.answer(done.value)
+        return delayed_reply
+
+    async def finish() -> None:
+        if waits_for is not None:
+            waits_for._asyncio_future_blocking = False  # it was meant for the task that did not exist yet
+            await asyncio.wait([waits_for])
+        try:
+            result = await _resume(coroutine)
+        except Exception as mistake:  # noqa: BLE001  # it travels as the reply: who sends it ends that connection
+            result = cast(T, mistake)
+        delayed_reply.answer(result)
+
+    task = asyncio.get_running_loop().create_task(finish())
+    _RUNNING.add(task)
+    task.add_done_callback(_RUNNING.discard)
+    return delayed_reply
+
+
+def now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that must not wait, as at start-up on the embedded store."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    coroutine.close()
+    raise RuntimeError("the store had to wait where only an embedded one is allowed")

@@ -1,0 +1,154 @@
+"""A file of frames, each whole or absent: what the embedded store writes to disk.
+
+    frame:  u32 length of the payload | u32 CRC32C of the payload | payload        (big-endian; a payload is not empty)
+
+Laws
+    J1  `append` returns when the frame is on the medium; when it raises, the file is as it was before.
+    J2  A crash at any byte leaves a prefix of whole frames; the torn rest is cut at the next opening.
+    J3  Damage before the last frame is not a torn write: opening refuses, and says where, rather than forget changes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rota.coordinator.metadata.store import StoreFailed
+from rota.protocol.crc import crc32c
+
+FRAME_BYTES_MAX = 64 << 20
+_HEAD = struct.Struct(">II")
+_FIRST_BYTE = re.compile(rb"[\0-\4]")  # of the length of a frame that is no longer than FRAME_BYTES_MAX
+
+
+def frame(payload: bytes) -> bytes:
+    assert 0 < len(payload) <= FRAME_BYTES_MAX
+    return _HEAD.pack(len(payload), crc32c(payload)) + payload
+
+
+def frames(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(position after the frame, payload) of each whole frame from the start of `data`, up to the first that is not."""
+    position = 0
+    while (payload := _payload_at(data, position)) is not None:
+        position += _HEAD.size + len(payload)
+        yield position, payload
+
+
+def _payload_at(data: bytes, position: int) -> bytes | None:
+    if position + _HEAD.size > len(data):
+        return None
+    length, crc = _HEAD.unpack_from(data, position)
+    payload = data[position + _HEAD.size : position + _HEAD.size + length]
+    return payload if payload and len(payload) == length and crc32c(payload) == crc else None
+
+
+def _is_damaged(data: bytes, position: int) -> bool:
+    """Whether a whole frame begins anywhere behind `position`: then it was not the last write that tore.
+
+    Looked for byte by byte, since the length of the broken one may be what is broken.
+    """
+    return any(_payload_at(data, found.start()) is not None for found in _FIRST_BYTE.finditer(data, position + 1))
+
+
+class Journal:
+    """An open journal. `cut_bytes` says how much of a torn write was cut at opening."""
+
+    __slots__ = ("_failed", "_file", "_path", "cut_bytes", "size_bytes")
+
+    def __init__(self, path: Path) -> None:
+        """Opens or creates it, ready for `append`. Raises StoreFailed."""
+        self._path = path
+        self._failed: str | None = None
+        self.cut_bytes = self.size_bytes = 0
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise StoreFailed(f"cannot open {path}: {error}") from error
+
+    def replay(self) -> list[bytes]:
+        """The payloads in the order of writing; cuts a torn tail. Call it once, before `append`. Raises StoreFailed."""
+        try:
+            data = self._path.read_bytes()
+            found = list(frames(data))
+            end = found[-1][0] if found else 0
+            if _is_damaged(data, end):
+                raise StoreFailed(f"{self._path} is damaged at byte {end}, before its last entry")
+            self.cut_bytes, self.size_bytes = len(data) - end, end
+            if self.cut_bytes:
+                os.ftruncate(self._file, end)
+                os.fsync(self._file)
+        except OSError as error:
+            raise StoreFailed(f"cannot read {self._path}: {error}") from error
+        return [payload for _, payload in found]
+
+    def append(self, payload: bytes) -> None:
+        """Raises StoreFailed; when the file could not be set back, every later call raises as well."""
+        if self._failed is not None:
+            raise StoreFailed(self._failed)
+        data = frame(payload)
+        try:
+            _write_at(self._file, data, self.size_bytes)
+            os.fdatasync(self._file)
+        except OSError as error:
+            self._set_back()
+            raise StoreFailed(f"cannot write {self._path}: {error}") from error
+        self.size_bytes += len(data)
+
+    def rewrite(self, payloads: Iterable[bytes]) -> None:
+        """Replace all that it holds, in one step. Raises StoreFailed; it holds then what it held, or is out of use."""
+        beside = self._path.with_name(self._path.name + ".new")
+        data = b"".join(frame(payload) for payload in payloads)
+        try:
+            fresh = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                _write_at(fresh, data, 0)
+                os.fsync(fresh)
+                beside.replace(self._path)
+            except OSError:
+                os.close(fresh)
+                raise
+        except OSError as error:
+            raise StoreFailed(f"cannot rewrite {self._path}: {error}") from error
+        os.close(self._file)
+        self._file, self.size_bytes = fresh, len(data)
+        self._sync_name()
+
+    def _sync_name(self) -> None:
+        """Until the folder is synced a crash may bring back the old file, and lose what is appended to the new one."""
+        try:
+            _sync_folder(self._path.parent)
+        except OSError as error:
+            self._failed = f"{self._path} is out of use since its folder could not be synced: {error}"
+            raise StoreFailed(self._failed) from error
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file, self._failed = -1, f"{self._path} is closed"
+
+    def _set_back(self) -> None:
+        """After a failed fsync nobody knows what the medium holds: only a file that was cut and synced goes on."""
+        try:
+            os.ftruncate(self._file, self.size_bytes)
+            os.fsync(self._file)
+        except OSError as error:
+            self._failed = f"{self._path} is out of use since a write failed: {error}"
+
+
+def _write_at(file: int, data: bytes, position: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(file, view, position)
+        view, position = view[written:], position + written
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,50 @@
+"""Producer ids: drawn in blocks that are noted in the store first, so that none is ever given twice.
+
+Law
+    I1  An id is given at most once in the life of the cluster, whatever crashes; unused ids of a block are lost.
+"""
+
+from __future__ import annotations
+
+import json
+
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.store import BadVersion, NodeExists, Store
+
+BLOCK_IDS = 1000  # as Kafka's
+
+
+class ProducerIds:
+    """The ids of this broker. `take` never waits on the embedded store."""
+
+    def __init__(self, store: Store, *, broker_id: int) -> None:
+        self._store, self._broker_id = store, broker_id
+        self._next, self._end = 0, 0
+
+    async def take(self) -> int:
+        """A fresh producer id. Raises StoreFailed."""
+        while self._next >= self._end:
+            start = await self._claim()
+            if self._next >= self._end:  # somebody may have claimed a block while we waited
+                self._next, self._end = start, start + BLOCK_IDS
+        taken = self._next
+        self._next += 1
+        return taken
+
+    async def _claim(self) -> int:
+        """First id of a block that nobody else has."""
+        while True:
+            try:
+                if await self._store.exists(znodes.PRODUCER_IDS) is None:
+                    await self._store.create(znodes.PRODUCER_IDS, self._block(0))
+                    return 0
+                data, stat = await self._store.get(znodes.PRODUCER_IDS)
+                start = int(json.loads(data)["block_end"]) + 1
+                await self._store.set(znodes.PRODUCER_IDS, self._block(start), stat.version)
+            except (NodeExists, BadVersion):
+                continue  # another broker was faster
+            return start
+
+    def _block(self, start: int) -> bytes:
+        end = start + BLOCK_IDS - 1
+        return znodes.text({"version": 1, "broker": self._broker_id, "block_start": str(start), "block_end": str(end)})

@@ -1,0 +1,56 @@
+"""A broker says that it is there: `/brokers/ids/N`, and `/controller` when nobody holds it. Both go with its session.
+
+The nodes have the fields that brokers of the ZooKeeper age wrote, so that tools which read them keep working.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.store import NodeExists, Store
+
+
+class AlreadyRegistered(Exception):
+    """Another broker of that id is alive."""
+
+
+async def register(
+    store: Store, broker_id: int, endpoints: Sequence[Endpoint], *, rack: str | None = None, now_ms: int
+) -> None:
+    """Raises AlreadyRegistered, StoreFailed."""
+    path = f"{znodes.BROKER_IDS}/{broker_id}"
+    try:
+        await store.create(path, _broker_node(endpoints, rack, now_ms), ephemeral=True)
+    except NodeExists:
+        raise AlreadyRegistered(f"a broker of id {broker_id} is alive") from None
+
+
+async def claim_controller(store: Store, broker_id: int, *, now_ms: int) -> int:
+    """The controller's id: this broker's, when nobody else was first. Raises StoreFailed."""
+    node = {"version": 2, "brokerid": broker_id, "timestamp": str(now_ms), "kraftControllerEpoch": -1}
+    try:
+        await store.create(znodes.CONTROLLER, znodes.text(node), ephemeral=True)
+    except NodeExists:
+        data, _ = await store.get(znodes.CONTROLLER)
+        return int(json.loads(data)["brokerid"])
+    return broker_id
+
+
+def _broker_node(endpoints: Sequence[Endpoint], rack: str | None, now_ms: int) -> bytes:
+    first = endpoints[0]
+    return znodes.text(
+        {
+            "version": 5,
+            "host": first.host,
+            "port": first.port,
+            "jmx_port": -1,
+            "timestamp": str(now_ms),
+            "endpoints": [str(endpoint) for endpoint in endpoints],
+            "listener_security_protocol_map": {endpoint.listener: "PLAINTEXT" for endpoint in endpoints},
+            "features": {},
+            "rack": rack,
+        }
+    )

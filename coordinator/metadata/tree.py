@@ -1,0 +1,287 @@
+"""The tree of versioned nodes in memory: what the embedded store keeps, and what its journal is replayed into. Pure.
+
+`prepare` turns operations into facts, or raises and changes nothing; `apply` makes facts true and says which watches
+go off. Only facts are journaled, so replay never decides anything again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rota.coordinator.metadata.store import (
+    ANY_VERSION,
+    NODE_BYTES_MAX,
+    PATH_BYTES_MAX,
+    BadNode,
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    Happened,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Op,
+    Set,
+    Stat,
+    Watch,
+    WatchEvent,
+)
+
+
+@dataclass(slots=True)
+class Node:
+    """`made` counts the children ever made under it: the next sequential number."""
+
+    data: bytes = b""
+    version: int = 0
+    ephemeral: bool = False
+    made: int = 0
+    children: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A node came to be. `version` is not 0 only in a snapshot."""
+
+    path: str
+    data: bytes
+    ephemeral: bool = False
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    path: str
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many children were ever made under a node: what a snapshot cannot see in the children that are left."""
+
+    path: str
+    made: int
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The number of the last change, at the end of a snapshot: its entries are fewer than the changes were."""
+
+    path: str
+    number: int
+
+
+Fact = Made | Changed | Gone | Counted | Numbered
+
+
+def parent_of(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def name_of(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def check_path(path: str) -> None:
+    """Raises BadNode unless it is "/" or "/name/name"."""
+    if path == "/":
+        return
+    names = path.split("/")
+    if names[0] or len(names) < 2 or any(name in ("", ".", "..") for name in names[1:]) or "\0" in path:
+        raise BadNode(path, "not a path")
+    if len(path.encode(errors="surrogatepass")) > PATH_BYTES_MAX:
+        raise BadNode(path[:80], f"longer than {PATH_BYTES_MAX} bytes")
+
+
+class Tree:
+    """Nodes by path, and the watches on them. `last_change` counts what was applied."""
+
+    __slots__ = ("_child_watches", "_node_watches", "last_change", "nodes")
+
+    def __init__(self) -> None:
+        self.last_change = 0
+        self.nodes: dict[str, Node] = {"/": Node()}
+        self._node_watches: dict[str, dict[Watch, None]] = {}
+        self._child_watches: dict[str, dict[Watch, None]] = {}
+
+    def node(self, path: str) -> Node:
+        """Raises NoNode."""
+        check_path(path)
+        node = self.nodes.get(path)
+        if node is None:
+            raise NoNode(path)
+        return node
+
+    def stat(self, path: str) -> Stat:
+        node = self.node(path)
+        return Stat(node.version, node.ephemeral, len(node.children))
+
+    def watch_node(self, path: str, watch: Watch) -> None:
+        """Told of the next CREATED, CHANGED or DELETED."""
+        self._node_watches.setdefault(path, {})[watch] = None
+
+    def watch_children(self, path: str, watch: Watch) -> None:
+        """Told of the next CHILD or DELETED."""
+        self._child_watches.setdefault(path, {})[watch] = None
+
+    def prepare(self, ops: Sequence[Op]) -> list[Fact]:
+        """The facts that the operations lead to, in order. Raises the first one's error; nothing has changed then."""
+        facts: list[Fact] = []
+        trial = Trial(self)
+        for op in ops:
+            fact = trial.perform(op)
+            if fact is not None:
+                facts.append(fact)
+        return facts
+
+    def apply(self, facts: Iterable[Fact]) -> list[tuple[Watch, WatchEvent]]:
+        """Make them true; returns the watches that go off, in order, already forgotten."""
+        told: list[tuple[Watch, WatchEvent]] = []
+        self.last_change += 1
+        for fact in facts:
+            told += self._apply(fact)
+        return told
+
+    def ephemerals(self) -> list[Fact]:
+        """What the end of the session leads to."""
+        return [Gone(path) for path, node in self.nodes.items() if node.ephemeral]
+
+    def snapshot(self) -> Iterator[Fact]:
+        """Facts that make this tree out of an empty one; parents first."""
+        for path, node in sorted(self.nodes.items()):
+            if path != "/":
+                yield Made(path, node.data, node.ephemeral, node.version)
+        for path, node in self.nodes.items():
+            if node.made:
+                yield Counted(path, node.made)
+        root = self.nodes["/"]
+        if root.version:
+            yield Changed("/", root.data, root.version)
+        yield Numbered("/", self.last_change)
+
+    def _apply(self, fact: Fact) -> list[tuple[Watch, WatchEvent]]:
+        match fact:
+            case Made(path, data, ephemeral, version):
+                self.nodes[path] = Node(data, version, ephemeral)
+                parent = self.nodes[parent_of(path)]
+                parent.children.add(name_of(path))
+                parent.made += 1
+                return [*self._nodes_told(path, Happened.CREATED), *self._children_told(parent_of(path))]
+            case Changed(path, data, version):
+                self.nodes[path].data, self.nodes[path].version = data, version
+                return self._nodes_told(path, Happened.CHANGED)
+            case Gone(path):
+                del self.nodes[path]
+                self.nodes[parent_of(path)].children.discard(name_of(path))
+                gone = self._nodes_told(path, Happened.DELETED)
+                gone += self._children_told(path, Happened.DELETED)
+                return [*gone, *self._children_told(parent_of(path))]
+            case Counted(path, made):
+                self.nodes[path].made = made
+                return []
+            case Numbered(_, number):
+                self.last_change = number
+                return []
+
+    def _nodes_told(self, path: str, what: Happened) -> list[tuple[Watch, WatchEvent]]:
+        return [(watch, WatchEvent(path, what)) for watch in self._node_watches.pop(path, ())]
+
+    def _children_told(self, path: str, what: Happened = Happened.CHILD) -> list[tuple[Watch, WatchEvent]]:
+        return [(watch, WatchEvent(path, what)) for watch in self._child_watches.pop(path, ())]
+
+
+@dataclass(slots=True)
+class Sketch:
+    """A node as it will be when the operations so far have been performed."""
+
+    version: int
+    ephemeral: bool
+    made: int
+    children: int
+
+
+class Trial:
+    """Operations tried on top of a tree that they do not touch."""
+
+    __slots__ = ("_sketches", "_tree")
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._sketches: dict[str, Sketch | None] = {}
+
+    def perform(self, op: Op) -> Fact | None:
+        """What it leads to; None for a Check. Raises as the store's method does."""
+        check_path(op.path)
+        match op:
+            case Create(path, data, ephemeral, sequential):
+                return self._create(path, data, ephemeral, sequential)
+            case Set(path, data, version):
+                _check_data(path, data)
+                sketch = self._right(path, version)
+                sketch.version += 1
+                return Changed(path, data, sketch.version)
+            case Delete(path, version):
+                return self._delete(path, version)
+            case Check(path, version):
+                self._right(path, version)
+                return None
+
+    def _sketch(self, path: str) -> Sketch | None:
+        if path not in self._sketches:
+            node = self._tree.nodes.get(path)
+            self._sketches[path] = (
+                Sketch(node.version, node.ephemeral, node.made, len(node.children)) if node is not None else None
+            )
+        return self._sketches[path]
+
+    def _right(self, path: str, version: int) -> Sketch:
+        sketch = self._sketch(path)
+        if sketch is None:
+            raise NoNode(path)
+        if version not in (ANY_VERSION, sketch.version):
+            raise BadVersion(path, f"it has version {sketch.version}, not {version}")
+        return sketch
+
+    def _create(self, path: str, data: bytes, ephemeral: bool, sequential: bool) -> Made:
+        _check_data(path, data)
+        if path == "/":
+            raise NodeExists(path)
+        parent = self._sketch(parent_of(path))
+        if parent is None:
+            raise NoNode(parent_of(path))
+        if parent.ephemeral:
+            raise NoChildrenForEphemerals(path)
+        if sequential:
+            path = f"{path}{parent.made:010d}"
+        if self._sketch(path) is not None:
+            raise NodeExists(path)
+        parent.made += 1
+        parent.children += 1
+        self._sketches[path] = Sketch(0, ephemeral, 0, 0)
+        return Made(path, data, ephemeral)
+
+    def _delete(self, path: str, version: int) -> Gone:
+        if path == "/":
+            raise BadNode(path, "the root stays")
+        sketch = self._right(path, version)
+        if sketch.children:
+            raise NotEmpty(path)
+        parent = self._sketch(parent_of(path))
+        assert parent is not None, "a node outlived its parent"
+        parent.children -= 1
+        self._sketches[path] = None
+        return Gone(path)
+
+
+def _check_data(path: str, data: bytes) -> None:
+    if len(data) > NODE_BYTES_MAX:
+        raise BadNode(path, f"more than {NODE_BYTES_MAX} bytes")

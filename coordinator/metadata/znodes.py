@@ -1,0 +1,125 @@
+"""The paths and texts under which the cluster's metadata is kept: those of the Kafka world, so that its tools read it.
+
+/cluster/id                             {"version": "1", "id": ...}
+/controller                             {"version": 2, "brokerid": 1, "timestamp": ...}         ephemeral
+/brokers/ids/N                          {"version": 5, "host": ..., "port": ..., "endpoints": [...]}  ephemeral
+/brokers/topics/T                       {"version": 3, "topic_id": ..., "partitions": {"0": [1]}}
+/brokers/topics/T/partitions/P/state    {"version": 1, "leader": 1, "isr": [1], "leader_epoch": 0, ...}
+/config/topics/T                        {"version": 1, "config": {...}}
+/config/brokers/N                       the same
+/latest_producer_id_block               {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rota.coordinator.metadata.topic import PartitionState, Topic
+
+CLUSTER_ID = "/cluster/id"
+CONTROLLER = "/controller"
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+TOPIC_CONFIGS = "/config/topics"
+BROKER_CONFIGS = "/config/brokers"
+PRODUCER_IDS = "/latest_producer_id_block"
+PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, "/config", TOPIC_CONFIGS, BROKER_CONFIGS)
+
+
+def topic_path(name: str) -> str:
+    return f"{TOPICS}/{name}"
+
+
+def partitions_path(name: str) -> str:
+    return f"{TOPICS}/{name}/partitions"
+
+
+def partition_path(name: str, index: int) -> str:
+    return f"{TOPICS}/{name}/partitions/{index}"
+
+
+def state_path(name: str, index: int) -> str:
+    return f"{TOPICS}/{name}/partitions/{index}/state"
+
+
+def config_path(name: str) -> str:
+    return f"{TOPIC_CONFIGS}/{name}"
+
+
+def uuid_text(value: bytes) -> str:
+    """16 bytes as Kafka writes them: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def uuid_bytes(text: str) -> bytes:
+    """Raises ValueError unless it stands for 16 bytes."""
+    value = base64.urlsafe_b64decode(text + "==")
+    if len(value) != 16:
+        raise ValueError(f"{text!r} is not a UUID")
+    return value
+
+
+def text(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+
+
+def topic_node(topic: Topic) -> bytes:
+    return text(
+        {
+            "version": 3,
+            "topic_id": uuid_text(topic.topic_id),
+            "partitions": {str(state.index): state.replicas for state in topic.partitions},
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+    )
+
+
+def state_node(state: PartitionState) -> bytes:
+    return text(
+        {
+            "version": 1,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "controller_epoch": state.controller_epoch,
+            "isr": state.isr,
+        }
+    )
+
+
+def config_node(configs: Mapping[str, str]) -> bytes:
+    return text({"version": 1, "config": dict(configs)})
+
+
+def read_config(data: bytes) -> dict[str, str]:
+    config = json.loads(data)["config"]
+    return {str(name): str(value) for name, value in config.items()}
+
+
+def read_topic(data: bytes) -> tuple[bytes, dict[int, tuple[int, ...]]]:
+    """(topic id, replicas by partition)."""
+    node = json.loads(data)
+    return uuid_bytes(node["topic_id"]), {int(index): tuple(ids) for index, ids in node["partitions"].items()}
+
+
+def read_state(data: bytes, index: int, replicas: tuple[int, ...]) -> PartitionState:
+    node = json.loads(data)
+    return PartitionState(
+        index=index,
+        leader=node["leader"],
+        replicas=replicas,
+        isr=tuple(node["isr"]),
+        leader_epoch=node["leader_epoch"],
+        controller_epoch=node["controller_epoch"],
+    )
+
+
+def cluster_node(cluster_id: str) -> bytes:
+    return text({"version": "1", "id": cluster_id})
+
+
+def read_cluster(data: bytes) -> str:
+    return str(json.loads(data)["id"])

@@ -1,0 +1,119 @@
+"""From the head of a request to the function that answers it: a flat table, filled as versions are first asked for.
+
+Request header v1 is key, version, correlation id, client id; v2 (flexible versions) adds tagged fields. Response header
+v0 is the correlation id; v1 adds tagged fields. An ApiVersions response always has v0: its reader does not know us yet.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rota.coordinator.api.node import Call, Node
+from rota.protocol import varint
+from rota.protocol.compiler import codec
+from rota.protocol.varint import read_uvarint
+
+FETCH, API_VERSIONS = 1, 18
+VERSIONS_KNOWN_MAX = 1_024  # more than there are; some APIs answer versions that there are not
+
+read_head = struct.Struct(">Iih").unpack_from  # (key << 16 | version, correlation id, bytes of the client id)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One API. `serve(node, call, request)` gives a response, a Parked one, or None for no reply.
+
+    `stranger(node, call)` gives the response, in version 0, to a version that we do not know; where there is none the
+    connection is closed, as Kafka does.
+    """
+
+    key: int
+    name: str
+    versions: range
+    flexible: int | None
+    request: type[Any]
+    response: type[Any]
+    serve: Callable[[Node, Call, Any], Any]
+    stranger: Callable[[Node, Call], Any] | None = None
+
+
+class ApiHandler(NamedTuple):
+    """One version of one API, ready to use."""
+
+    decode: Callable[..., tuple[Any, int]]
+    encode: Callable[[Any], bytes]
+    serve: Callable[[Node, Call, Any], Any]
+    flexible: bool  # the request header has tagged fields
+    tagged: bool  # the response header has
+    bulky: bool  # its responses carry record batches, which are not copied
+    parts: Callable[[Any], list[bytes | memoryview]]
+    name: str
+    version: int
+
+
+class UnknownApi(Exception):
+    """A request for an API or a version that we do not have; the connection ends."""
+
+
+class Dispatcher:
+    """The routes of one broker. `known(api)` is the version `api & 0xffff` of key `api >> 16`."""
+
+    def __init__(self, routes: Mapping[int, Route]) -> None:
+        self._routes = routes
+        self._known: dict[int, ApiHandler] = {}
+
+    def known(self, api: int) -> ApiHandler:
+        """Raises UnknownApi."""
+        found = self._known.get(api)
+        if found is None:
+            if len(self._known) >= VERSIONS_KNOWN_MAX:
+                self._known.clear()
+            found = self._known[api] = self._learn(api >> 16, api & 0xFFFF)
+        return found
+
+    def _learn(self, key: int, version: int) -> ApiHandler:
+        route = self._routes.get(key)
+        if route is None:
+            raise UnknownApi(f"API key {key} is unknown")
+        if version not in route.versions:
+            if route.stranger is None:
+                raise UnknownApi(f"{route.name} version {version} is unknown")
+            return _to_stranger(route, route.stranger)
+        request, response = codec(route.request, version), codec(route.response, version)
+        flexible = route.flexible is not None and version >= route.flexible
+        return ApiHandler(
+            decode=request.decode,
+            encode=response.encode,
+            serve=route.serve,
+            flexible=flexible,
+            tagged=flexible and key != API_VERSIONS,
+            bulky=key == FETCH,
+            parts=response.parts,
+            name=route.name,
+            version=version,
+        )
+
+
+def _to_stranger(route: Route, stranger: Callable[[Node, Call], Any]) -> ApiHandler:
+    """An answer that reads nothing of the request: we cannot."""
+    response = codec(route.response, 0)
+    return ApiHandler(
+        decode=lambda frame, at=0: (None, len(frame)),
+        encode=response.encode,
+        serve=lambda node, call, request: stranger(node, call),
+        flexible=False,
+        tagged=False,
+        bulky=False,
+        parts=response.parts,
+        name=route.name,
+        version=0,
+    )
+
+
+def skip_tags(frame: bytes, at: int) -> int:
+    """The position behind the tagged fields of a request header. Raises DecodeError, IndexError."""
+    count, at = read_uvarint(frame, at)
+    return varint.skip_tags(frame, at, count)

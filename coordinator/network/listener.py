@@ -1,0 +1,122 @@
+"""The open doors of one broker: sockets that accept, the look for idle peers, the end of it all.
+
+Laws
+    Nothing is accepted before every address is bound, and nothing after `stop` begins.
+    A stop lets requests under way finish, for as long as it is given; then whoever is left is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.network.connection import Connection
+from rota.coordinator.network.connections import Connections, sweep_interval_ms
+from rota.coordinator.scheduling.timers import Timers
+
+_SWEEP = ("server", "sweep")
+
+
+class CannotListen(OSError):
+    """An address that cannot be had; the message says which and why."""
+
+
+class Listener:
+    """Accepts for `connections`. Times come from `timers` and `now_ms`, so that tests can bring their own."""
+
+    def __init__(self, connections: Connections, timers: Timers, now_ms: Callable[[], int]) -> None:
+        self.connections = connections
+        self._timers, self._now_ms = timers, now_ms
+        self._servers: list[asyncio.Server] = []
+        self._config = connections.node.config
+
+    async def start(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+        """Bind all, then accept; the addresses with the ports that were found. Raises CannotListen."""
+        loop, bound = asyncio.get_running_loop(), []
+        opened: list[tuple[str, socket.socket]] = []
+        try:
+            for endpoint in endpoints:
+                sockets = open_sockets(endpoint)
+                opened += [(endpoint.listener, one) for one in sockets]
+                bound.append(Endpoint(endpoint.listener, endpoint.host, sockets[0].getsockname()[1]))
+        except OSError:
+            for _, one in opened:
+                one.close()
+            raise
+        for name, one in opened:
+            made = partial(Connection, self.connections, name)
+            self._servers.append(
+                await loop.create_server(made, sock=one, backlog=self._config.socket_listen_backlog_size)
+            )
+        if self._config.connections_max_idle_ms > 0:
+            self._sweep_later()
+        return bound
+
+    async def stop(self, drain_ms: int) -> int:
+        """Accept no more, let what is under way finish, cut off the rest; how many those were."""
+        self._timers.cancel(_SWEEP)
+        for server in self._servers:
+            server.close()
+        gone = asyncio.Event()
+        self.connections.finish(gone.set)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(gone.wait(), drain_ms / 1000)
+        cut_off = self.connections.abort()
+        if cut_off:
+            await gone.wait()
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
+        return cut_off
+
+    def _sweep_later(self) -> None:
+        wait_ms = sweep_interval_ms(self._config.connections_max_idle_ms)
+        self._timers.at(_SWEEP, self._now_ms() + wait_ms, self._sweep)
+
+    def _sweep(self) -> None:
+        self.connections.sweep(self._now_ms(), self._config.connections_max_idle_ms)
+        self._sweep_later()
+
+
+def open_sockets(endpoint: Endpoint) -> list[socket.socket]:
+    """The bound sockets of one address, all on one port; a name may stand for several. Raises CannotListen."""
+    try:
+        found = _resolve(endpoint)
+    except socket.gaierror as why:
+        raise CannotListen(f"cannot listen on {endpoint}: the host is not known ({why.strerror})") from None
+    sockets: list[socket.socket] = []
+    port = endpoint.port
+    try:
+        for family, where in found:
+            sockets.append(_bound(family, (where[0], port, *where[2:])))
+            port = sockets[0].getsockname()[1]
+    except OSError as why:
+        for one in sockets:
+            one.close()
+        raise CannotListen(why.errno, f"cannot listen on {endpoint}: {why.strerror}") from None
+    return sockets
+
+
+def _resolve(endpoint: Endpoint) -> list[tuple[int, tuple[Any, ...]]]:
+    if not endpoint.host:
+        return [(socket.AF_INET6, ("::", 0, 0, 0))] if socket.has_dualstack_ipv6() else [(socket.AF_INET, ("", 0))]
+    found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((int(family), tuple(where)) for family, _, _, _, where in found))
+
+
+def _bound(family: int, where: tuple[Any, ...]) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where[0] == "::" else 1)
+        one.bind(where)
+    except OSError:
+        one.close()
+        raise
+    return one

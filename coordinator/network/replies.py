@@ -1,0 +1,56 @@
+"""A reply on its way out: its place among the others, and its bytes.
+
+A reply that is larger than WRITE_CHUNK_BYTES keeps its record batches as views, so that they are not copied again.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from rota.coordinator.network.dispatch import ApiHandler
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+
+Piece = bytes | memoryview
+
+pack_lead = struct.Struct(">ii").pack  # length, correlation id
+pack_lead_tagged = struct.Struct(">iib").pack  # and no tagged fields
+
+
+class Slot:
+    """The place of one reply. `pieces` is None until the reply is known, empty when there will be none.
+
+    `size` is what the slot makes us keep: the request, then the reply while others are before it.
+    """
+
+    __slots__ = ("correlation_id", "delayed_reply", "known", "pieces", "reply_bytes", "size")
+
+    def __init__(self, known: ApiHandler, correlation_id: int, size: int) -> None:
+        self.known, self.correlation_id, self.size = known, correlation_id, size
+        self.delayed_reply: DelayedReply[Any] | None = None
+        self.pieces: list[Piece] | None = None
+        self.reply_bytes = 0
+
+    def fill(self, value: Any) -> int:
+        """Put the bytes of the reply in; how many they are. Raises what a mistake of ours raised in its place."""
+        if isinstance(value, Exception):
+            raise value
+        self.pieces = pieces = [] if value is None else framed(self.known, self.correlation_id, value)
+        self.reply_bytes = size = sum(map(len, pieces))
+        self.size += size
+        return size
+
+
+def framed(known: ApiHandler, correlation_id: int, value: Any) -> list[Piece]:
+    """A response with its length and header."""
+    if known.bulky:
+        pieces = known.parts(value)
+        return [_lead(known, correlation_id, sum(map(len, pieces))), *pieces]
+    body = known.encode(value)
+    return [_lead(known, correlation_id, len(body)) + body]
+
+
+def _lead(known: ApiHandler, correlation_id: int, size: int) -> bytes:
+    if known.tagged:
+        return pack_lead_tagged(size + 5, correlation_id, 0)
+    return pack_lead(size + 4, correlation_id)

@@ -1,0 +1,1 @@
+"""A partition as this broker holds it: appends, high watermark, fetches and what waits for them."""

@@ -1,0 +1,87 @@
+"""A reply that is not known yet.
+
+Law
+    G4  Every request that waits is answered exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class DelayedReply(Generic[T]):
+    """The place where one reply will appear. `mutes` holds back the connection's next request, as Kafka does.
+
+    A request that waits for others (JoinGroup, SyncGroup, a long-poll Fetch) mutes; one that waits only for its own
+    record to become durable (OffsetCommit, Produce) does not, so that pipelined commits share a write.
+    """
+
+    __slots__ = ("_abandoned", "_shape", "_then", "answered", "mutes", "value")
+
+    def __init__(self, *, mutes: bool = False) -> None:
+        self.mutes = mutes
+        self.answered = False
+        self.value: T | None = None
+        self._then: Callable[[T], None] | None = None
+        self._shape: Callable[[Any], T] | None = None  # from what is given to what is told
+        self._abandoned: Callable[[], None] | None = None
+
+    def answer(self, value: T) -> None:
+        """Give the reply. A second answer is our own mistake."""
+        assert not self.answered, "a request was answered twice"
+        if self._shape is not None:
+            value = shaped_or_mistake(self._shape, value)
+        self.answered, self.value = True, value
+        self._abandoned = self._shape = None
+        if self._then is not None:
+            then, self._then = self._then, None
+            then(value)
+
+    def then(self, call: Callable[[T], None]) -> None:
+        """Have `call` told the reply: at once when it is there already."""
+        if self.answered:
+            assert self.value is not None
+            call(self.value)
+        else:
+            self._then = call
+
+    def told(self) -> T | None:
+        """The reply that is there. Raises what a mistake in its shape raised."""
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
+
+    def map(self, shape: Callable[[T], U]) -> DelayedReply[U]:
+        """Tell the reply in another shape (a body of the group machine as a wire message); once, before `then`."""
+        assert self._shape is None, "a reply has one shape"
+        assert self._then is None, "it may have been told already"
+        shaped = cast("DelayedReply[U]", self)
+        if self.answered:
+            shaped.value = shaped_or_mistake(shape, cast(T, self.value))
+        else:
+            shaped._shape = shape
+        return shaped
+
+    def on_abandon(self, call: Callable[[], None]) -> None:
+        """Have `call` told when the peer went away before the reply came."""
+        self._abandoned = call
+
+    def abandon(self) -> None:
+        """The peer is gone: nobody will read the reply (which may still be given)."""
+        if self._abandoned is not None:
+            call, self._abandoned = self._abandoned, None
+            call()
+
+
+U = TypeVar("U")
+
+
+def shaped_or_mistake(shape: Callable[[T], U], value: T) -> U:
+    """A mistake in `shape` travels as the reply: who sends it ends that connection, and who answered is not harmed."""
+    try:
+        return shape(value)
+    except Exception as mistake:  # noqa: BLE001  # told where it is sent
+        return cast(U, mistake)

@@ -1,0 +1,446 @@
+"""A cluster of doors: N listeners before one broker, each of which passes for a broker of its own.
+
+    async with Doors(bootstrap, nodes=3) as doors:
+        doors.lead(TopicPartition("t", 0), 2)               # door 2 leads, in a new epoch
+        lost = doors.close(PRODUCE, after=True)             # the next produce is done, its answer is lost
+        ... a client on doors.bootstrap ...
+        await lost.met()
+
+Laws
+    Nothing happens by itself: every fault is asked for, happens as often as was said, and can be waited for.
+    Answers leave in the order of the requests of a connection, as a broker's do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from types import TracebackType
+from typing import Any, Self
+
+from tests.client.fault_table import FETCH, METADATA, Table
+from tests.client.refusals import OF_A_SESSION, refusal
+
+from rota.client.types import TopicPartition
+from rota.protocol.compiler import codec
+from rota.protocol.header import read_request, read_response_header, request_header, response_header
+from rota.protocol.messages.metadata import MetadataRequest
+from rota.protocol.registry import APIS
+
+PATIENCE_S = 20.0
+HOST = "127.0.0.1"
+
+
+class Does(Enum):
+    """What goes wrong."""
+
+    REFUSE = "an error code instead of the answer"
+    CLOSE = "the connection ends"
+    SWALLOW = "silence from here on, the connection stays: half-open"
+    HOLD = "it waits until it is released"
+    CUT = "half of the answer, then the connection ends"
+
+
+class Fault:
+    """Something that goes wrong with the next `times` requests (None: with all) until `end`."""
+
+    def __init__(
+        self,
+        does: Does,
+        api: int | None,
+        *,
+        after: bool = False,
+        node: int | None = None,
+        times: int | None = 1,
+        code: int = 0,
+        when: Callable[[Any], bool] | None = None,
+    ) -> None:
+        self.does, self.api, self.after, self.node, self.times, self.code = does, api, after, node, times, code
+        self._when = when
+        self.hits = 0
+        self._hit = asyncio.Event()
+        self.released = asyncio.Event()
+
+    def takes(self, node: int, request: Any) -> bool:
+        """Whether this request has the fault; then it counts."""
+        if self.times == 0 or self.api not in (None, request.KEY) or self.node not in (None, node):
+            return False
+        if self._when is not None and not self._when(request):
+            return False
+        self.hits += 1
+        self.times = None if self.times is None else self.times - 1
+        self._hit.set()
+        return True
+
+    async def met(self, hits: int = 1) -> None:
+        """Returns when it happened so often."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.hits < hits:
+                self._hit.clear()
+                await self._hit.wait()
+
+    def release(self) -> None:
+        """What was held goes on."""
+        self.released.set()
+
+    def end(self) -> None:
+        """It happens no more; what is held goes on."""
+        self.times = 0
+        self.release()
+
+
+class Doors:
+    """Node ids are 1 to `nodes`. Partition p is led by door p mod nodes + 1, groups by the last door, until told."""
+
+    def __init__(self, upstream: str, nodes: int = 3) -> None:
+        host, _, port = upstream.rpartition(":")
+        self.upstream = host, int(port)
+        self.doors = {node: Door(self, node) for node in range(1, nodes + 1)}
+        self.table = Table(tuple(self.doors), lambda node: (HOST, self.doors[node].port))
+        self.faults: list[Fault] = []
+        self.seen: list[tuple[int, Any]] = []  # (node, request), as the doors were asked
+        self.heard: Callable[[int, Any], None] | None = None  # told instead, by those who ask for it
+
+    async def __aenter__(self) -> Self:
+        for door in self.doors.values():
+            await door.open()
+        await self._learn()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for fault in self.faults:
+            fault.end()
+        for door in self.doors.values():
+            await door.close()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{HOST}:{door.port}" for door in self.doors.values())
+
+    def asked(self, api: int, node: int | None = None) -> int:
+        """How many requests of this API came to this door, or to all."""
+        return sum(1 for at, request in self.seen if api == request.KEY and node in (None, at))
+
+    def hear(self, node: int, request: Any) -> None:
+        if self.heard is not None:
+            self.heard(node, request)
+        else:
+            self.seen.append((node, request))
+
+    # ---- who does what
+
+    def lead(self, partition: TopicPartition, node: int) -> None:
+        """`node` leads the partition from now on, in a new epoch."""
+        self.table.lead(partition, node)
+
+    def leader(self, partition: TopicPartition) -> int:
+        return self.table.now.leader(partition)
+
+    def coordinate(self, group: str, node: int) -> None:
+        """`node` coordinates the group from now on."""
+        self.table.coordinate(group, node)
+
+    def coordinator(self, group: str) -> int:
+        return self.table.now.coordinator(group)
+
+    def lag(self, *nodes: int) -> None:
+        """These doors (none given: all) go on saying of the cluster what is true now, until `catch_up`."""
+        for node in nodes or self.doors:
+            self.table.told[node] = self.table.now.copy()
+
+    def catch_up(self, *nodes: int) -> None:
+        for node in nodes or self.doors:
+            self.table.told.pop(node, None)
+
+    # ---- what goes wrong
+
+    def refuse(self, api: int, code: int, **more: Any) -> Fault:
+        """An error code instead of the answer; `after=True`: though it was done."""
+        return self._fault(Fault(Does.REFUSE, api, code=code, **more))
+
+    def close(self, api: int | None, **more: Any) -> Fault:
+        """The connection ends instead of the answer; `after=True`: though it was done."""
+        return self._fault(Fault(Does.CLOSE, api, **more))
+
+    def swallow(self, api: int | None, **more: Any) -> Fault:
+        """The connection falls silent; `after=True`: the request is done."""
+        return self._fault(Fault(Does.SWALLOW, api, **more))
+
+    def hold(self, api: int | None, **more: Any) -> Fault:
+        """The request waits for `release`; `after=True`: it is done and its answer waits."""
+        return self._fault(Fault(Does.HOLD, api, **more))
+
+    def cut(self, api: int | None, **more: Any) -> Fault:
+        """Half of the answer's bytes, then the end of the connection."""
+        return self._fault(Fault(Does.CUT, api, after=True, **more))
+
+    def _fault(self, fault: Fault) -> Fault:
+        self.faults.append(fault)
+        return fault
+
+    def fault_of(self, node: int, request: Any) -> Fault | None:
+        return next((fault for fault in self.faults if fault.takes(node, request)), None)
+
+    # ---- doors that come and go
+
+    async def vanish(self, *nodes: int) -> None:
+        """Nobody listens there any more, connections are reset. None given: all doors."""
+        for node in nodes or self.doors:
+            await self.doors[node].close()
+
+    async def come_back(self, *nodes: int) -> None:
+        for node in nodes or self.doors:
+            await self.doors[node].open()
+
+    def freeze(self, *nodes: int) -> None:
+        """Every connection there falls silent, and new ones are; nothing is closed."""
+        for node in nodes or self.doors:
+            self.doors[node].moves.clear()
+
+    def thaw(self, *nodes: int) -> None:
+        for node in nodes or self.doors:
+            self.doors[node].moves.set()
+
+    def reset(self, *nodes: int) -> int:
+        """Every connection there is cut; how many."""
+        return sum(self.doors[node].reset() for node in nodes or self.doors)
+
+    async def _learn(self) -> None:
+        """What the broker calls its topics, so that no client has to ask first."""
+        reader, writer = await asyncio.open_connection(*self.upstream)
+        try:
+            frame = request_header(METADATA, 12, 1, "doors") + codec(MetadataRequest, 12).encode(
+                MetadataRequest(topics=None, allow_auto_topic_creation=False)
+            )
+            writer.write(len(frame).to_bytes(4, "big") + frame)
+            answer = await _frame(reader)
+            at = read_response_header(answer, METADATA, 12)[1]
+            self.table.learn(codec(APIS[METADATA].response, 12).decode(answer, at)[0])
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+class Door:
+    """One listener. Its port stays the same when it vanishes and comes back."""
+
+    def __init__(self, doors: Doors, node: int) -> None:
+        self.doors, self.node, self.port = doors, node, 0
+        self.moves = asyncio.Event()
+        self.moves.set()
+        self._server: asyncio.Server | None = None
+        self._visits: dict[asyncio.Task[None], None] = {}  # in their order
+
+    @property
+    def connections(self) -> int:
+        return len(self._visits)
+
+    async def open(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(self._came, HOST, self.port)
+            self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        await self._accept_no_more(server)
+        server.close()
+        visits = list(self._visits)
+        self.reset()
+        if visits:
+            await asyncio.wait(visits)
+        await server.wait_closed()
+
+    @staticmethod
+    async def _accept_no_more(server: asyncio.Server) -> None:
+        """Who was accepted already comes in first: asyncio forgets the socket of whoever comes after `close`."""
+        loop = asyncio.get_running_loop()
+        for one in server.sockets:
+            loop.remove_reader(one.fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    def reset(self) -> int:
+        visits = list(self._visits)
+        for visit in visits:
+            visit.cancel()
+        return len(visits)
+
+    def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None:  # it knocked while the door was being closed
+            writer.transport.abort()
+            return
+        visit = asyncio.get_running_loop().create_task(Visit(self, reader, writer).run(), name=f"door {self.node}")
+        self._visits[visit] = None
+        visit.add_done_callback(lambda done: self._visits.pop(done, None))
+
+
+class Slot:
+    """A request whose answer is to be sent in its turn; None says that the connection ends."""
+
+    __slots__ = ("answer", "code", "correlation", "fault", "request", "said", "version")
+
+    def __init__(self, request: Any, version: int, correlation: int, said: Callable[[Any], Any]) -> None:
+        self.request, self.version, self.correlation, self.said = request, version, correlation, said
+        self.fault: Fault | None = None
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+
+class HungUp(Exception):
+    """The connection ends here; what was answered before has been sent."""
+
+
+class Visit:
+    """One client's connection at a door, and the door's to the broker."""
+
+    def __init__(self, door: Door, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.door, self.doors, self.table = door, door.doors, door.doors.table
+        self._reader, self._writer = reader, writer
+        self._turn: asyncio.Queue[Slot] = asyncio.Queue()
+        self._upstream: deque[Slot] = deque()
+
+    async def run(self) -> None:
+        """Until either side leaves, a fault ends it, or the door is closed."""
+        works: list[asyncio.Task[None]] = []
+        writers = [self._writer]
+        try:
+            from_broker, self._to_broker = await asyncio.open_connection(*self.doors.upstream)
+            writers.append(self._to_broker)
+            loop = asyncio.get_running_loop()
+            works = [loop.create_task(work) for work in (self._requests(), self._replies(from_broker), self._answers())]
+            done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+            for work in done:
+                if not isinstance(work.exception(), HungUp | OSError | asyncio.IncompleteReadError):
+                    work.result()
+            self._writer.close()
+        except asyncio.CancelledError:
+            self._writer.transport.abort()
+        except OSError:
+            self._writer.transport.abort()
+        finally:
+            for writer in writers:
+                writer.close()
+            for work in works:
+                work.cancel()
+            await asyncio.gather(*works, *(writer.wait_closed() for writer in writers), return_exceptions=True)
+
+    # ---- in
+
+    async def _requests(self) -> None:
+        while True:
+            frame = await _frame(self._reader)
+            await self.door.moves.wait()
+            header, request = read_request(frame)
+            self.doors.hear(self.door.node, request)
+            fault = self.doors.fault_of(self.door.node, request)
+            if fault is not None and not fault.after:
+                if fault.does is Does.SWALLOW:
+                    await self._be_silent()
+                if fault.does is Does.HOLD:
+                    await fault.released.wait()
+            slot = Slot(request, header.api_version, header.correlation_id, lambda answer: answer)
+            slot.fault = fault
+            self._take(slot, header.client_id)
+            if fault is not None and not fault.after and fault.does is Does.CLOSE:
+                await self._be_silent()  # what came behind it on this connection is not served either
+
+    def _take(self, slot: Slot, client_id: str) -> None:
+        fault, request = slot.fault, slot.request
+        if fault is not None and not fault.after and fault.does is Does.CLOSE:
+            slot.answer.set_result(None)
+            self._turn.put_nowait(slot)
+            return
+        if fault is not None and not fault.after and fault.does is Does.REFUSE and not self._is_spoiled(fault, request):
+            slot.answer.set_result(refusal(request, slot.version, fault.code))
+            self._turn.put_nowait(slot)
+            return
+        asked = self.table.asked(self.door.node, request, slot.version)
+        slot.said = asked.answered
+        silent = request.KEY == 0 and request.acks == 0
+        if asked.request is None:
+            slot.answer.set_result(None if silent else asked.answered(None))
+            self._turn.put_nowait(slot)
+            return
+        self._forward(asked.request, slot, client_id)
+        if not silent:
+            self._upstream.append(slot)
+            self._turn.put_nowait(slot)
+
+    @staticmethod
+    def _is_spoiled(fault: Fault, request: Any) -> bool:
+        """A fetch is done in any case, so that its session goes on; of topics only the broker knows all."""
+        return (request.KEY == FETCH and fault.code not in OF_A_SESSION) or request.KEY == METADATA
+
+    def _forward(self, request: Any, slot: Slot, client_id: str) -> None:
+        body = codec(type(request), slot.version).encode(request)
+        head = request_header(request.KEY, slot.version, slot.correlation, client_id)
+        self._to_broker.write((len(head) + len(body)).to_bytes(4, "big") + head + body)
+
+    # ---- out
+
+    async def _replies(self, from_broker: asyncio.StreamReader) -> None:
+        while True:
+            frame = await _frame(from_broker)
+            slot = self._upstream.popleft()
+            key = slot.request.KEY
+            _, at = read_response_header(frame, key, slot.version)
+            version = slot.version if key != 18 or len(frame) < 6 or frame[4:6] != b"\0\x23" else 0
+            slot.answer.set_result(slot.said(codec(APIS[key].response, version).decode(frame, at)[0]))
+
+    async def _answers(self) -> None:
+        while True:
+            slot = await self._turn.get()
+            answer = await slot.answer
+            fault = slot.fault
+            if answer is None or (fault is not None and fault.after and fault.does is Does.CLOSE):
+                raise HungUp
+            if fault is not None and fault.does is Does.REFUSE:
+                answer = self._refused(slot, fault, answer)
+            if fault is not None and fault.after:
+                if fault.does is Does.SWALLOW:
+                    await self._be_silent()
+                if fault.does is Does.HOLD:
+                    await fault.released.wait()
+            await self.door.moves.wait()
+            await self._send(slot, answer)
+
+    def _refused(self, slot: Slot, fault: Fault, answer: Any) -> Any:
+        if slot.request.KEY == METADATA:
+            return self._topics_refused(answer, fault.code)
+        if slot.request.KEY == FETCH and fault.code not in OF_A_SESSION:
+            codes = dict.fromkeys(self.table.session(slot.request), fault.code)
+            return self.table.spoiled(answer, codes, slot.version)
+        return refusal(slot.request, slot.version, fault.code)
+
+    @staticmethod
+    def _topics_refused(answer: Any, code: int) -> Any:
+        for topic in answer.topics:
+            topic.error_code, topic.partitions = code, ()
+        return answer
+
+    async def _send(self, slot: Slot, answer: Any) -> None:
+        key = slot.request.KEY
+        version = 0 if key == 18 and answer.error_code == 35 else slot.version
+        frame = response_header(slot.correlation, key, version) + codec(type(answer), version).encode(answer)
+        raw = len(frame).to_bytes(4, "big") + frame
+        if slot.fault is not None and slot.fault.does is Does.CUT:
+            self._writer.write(raw[: len(raw) // 2])
+            raise HungUp
+        self._writer.write(raw)
+        await self._writer.drain()
+
+    async def _be_silent(self) -> None:
+        """For good: whoever waits has to give up by itself."""
+        await asyncio.get_running_loop().create_future()
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    return await reader.readexactly(size)

@@ -1,0 +1,299 @@
+"""Members of a group before a cluster of doors: coordinators that move, load, fall silent; leaders that move; every
+code that passes, and those that do not.
+
+Law: what was written is handed out in order, none left out, also while the coordinator is looked for (R11).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.client.fault_proxy import Doors
+from tests.client.filled import EACH, PARTITIONS
+
+from rota.client.config import ConsumerConfig
+from rota.client.consumer.consumer import Consumer
+from rota.client.errors import BrokerError, CommitFailed, FencedInstance, KafkaError, RebalanceInProgress
+from rota.client.types import ConsumerRecord, TopicPartition
+
+FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 1, 2, 8, 9, 10
+JOIN, HEARTBEAT, LEAVE, SYNC = 11, 12, 13, 14
+QUICK: dict[str, Any] = {
+    "retry_backoff_ms": 10,
+    "retry_backoff_max_ms": 50,
+    "reconnect_backoff_ms": 10,
+    "reconnect_backoff_max_ms": 50,
+    "fetch_max_wait_ms": 50,
+    "max_partition_fetch_bytes": 200,
+    "auto_offset_reset": "earliest",
+    "session_timeout_ms": 6_000,
+    "heartbeat_interval_ms": 50,
+    "auto_commit_interval_ms": 50,
+}
+
+
+class Reading:
+    """A consumer and what it was handed, checked as it comes: in order, nothing twice, nothing left out."""
+
+    def __init__(self, consumer: Consumer, topic: str) -> None:
+        self.consumer = consumer
+        self.partitions = [TopicPartition(topic, at) for at in range(PARTITIONS)]
+        self.read = dict.fromkeys(self.partitions, 0)
+
+    def took(self, records: Iterable[ConsumerRecord]) -> None:
+        for record in records:
+            partition = TopicPartition(record.topic, record.partition)
+            assert record.offset == self.read[partition]
+            assert record.value == str(record.offset).encode()
+            self.read[partition] += 1
+
+    async def poll(self, at_once: int = 7) -> None:
+        for records in (await self.consumer.getmany(at_once, 200)).values():
+            self.took(records)
+
+    async def until(self, each: int = EACH, *, at_once: int = 7) -> None:
+        async with asyncio.timeout(20):
+            while min(self.read.values()) < each:
+                await self.poll(at_once)
+
+    async def on(self) -> None:
+        """Polls until something is raised."""
+        async with asyncio.timeout(20):
+            while True:
+                await self.poll()
+
+
+@asynccontextmanager
+async def member(doors: Doors, topic: str, group: str, **more: Any) -> AsyncIterator[Reading]:
+    config = ConsumerConfig(bootstrap_servers=doors.bootstrap, group_id=group, **QUICK | more)
+    async with Consumer(config) as consumer:
+        consumer.subscribe([topic])
+        yield Reading(consumer, topic)
+
+
+async def test_a_coordinator_that_moves_is_followed_and_reading_goes_on(doors: Doors, full: str, group: str) -> None:
+    """R11: the member looks for the coordinator, keeps its generation, and reads on meanwhile."""
+    async with member(doors, full, group) as its:
+        await its.until(2, at_once=1)
+        generation = its.consumer.group.generation_id
+        for step, node in enumerate((1, 2, 3)):
+            doors.coordinate(group, node)
+            beats = doors.asked(HEARTBEAT, node)
+            await its.until(2 + 8 * (step + 1), at_once=2)
+            async with asyncio.timeout(20):
+                while doors.asked(HEARTBEAT, node) == beats:
+                    await asyncio.sleep(0.01)
+        await its.until()
+        assert its.consumer.group.generation_id == generation
+        await its.consumer.commit()
+        committed = await its.consumer.committed()
+        assert {at: one.offset for at, one in committed.items() if one} == its.read
+
+
+async def test_reading_goes_on_while_nobody_coordinates(doors: Doors, full: str, group: str) -> None:
+    """R11, R12: a coordinator that cannot be found is no reason to stop."""
+    async with member(doors, full, group) as its:
+        await its.until(2, at_once=1)
+        missing = doors.refuse(FIND_COORDINATOR, 15, times=None)
+        doors.refuse(HEARTBEAT, 16, times=1)
+        await missing.met()
+        await its.until(at_once=2)
+        missing.end()
+        await its.consumer.commit()
+
+
+async def test_a_coordinator_that_falls_silent_is_given_up_after_the_session(
+    doors: Doors, full: str, group: str
+) -> None:
+    """R12: half-open; the group's connection is dialled anew, where the coordinator is by then."""
+    async with member(doors, full, group, session_timeout_ms=1_000, request_timeout_ms=2_000) as its:
+        await its.until(2, at_once=1)
+        silent = doors.swallow(HEARTBEAT)
+        await silent.met()
+        beats = doors.asked(HEARTBEAT)
+        doors.coordinate(group, 1)
+        async with asyncio.timeout(20):
+            while doors.asked(HEARTBEAT, 1) < 2:
+                await its.consumer.getmany(1, 50)
+        assert doors.asked(HEARTBEAT) > beats
+
+
+AGAIN = {
+    JOIN: (14, 15, 16, 79),
+    SYNC: (14, 15, 16, 27),
+    HEARTBEAT: (14, 15, 16, 27),
+    OFFSET_COMMIT: (7, 14, 15, 16),
+    OFFSET_FETCH: (14, 15, 16, 88),
+    LIST_OFFSETS: (5, 6, 7, 74, 75, 78),
+    FIND_COORDINATOR: (15,),
+}
+
+
+@pytest.mark.parametrize(("api", "code"), [(api, code) for api, codes in AGAIN.items() for code in codes])
+async def test_a_code_that_passes_is_not_seen(near: Doors, near_full: str, group: str, api: int, code: int) -> None:
+    refused = near.refuse(api, code, times=1)
+    async with member(near, near_full, group) as its:
+        await its.until(at_once=20)
+        async with asyncio.timeout(20):
+            while not refused.hits:
+                await its.poll()
+        await its.consumer.commit()
+        committed = await its.consumer.committed()
+        assert {at: one.offset for at, one in committed.items() if one} == its.read
+    assert refused.hits == 1
+
+
+@pytest.mark.parametrize("api", [JOIN, SYNC, HEARTBEAT, OFFSET_FETCH, FIND_COORDINATOR, LIST_OFFSETS, OFFSET_COMMIT])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_a_connection_that_breaks_is_not_seen(
+    near: Doors, near_full: str, group: str, api: int, after: bool
+) -> None:
+    broken = near.close(api, after=after)
+    async with member(near, near_full, group) as its:
+        await its.until(at_once=20)
+        async with asyncio.timeout(20):
+            while not broken.hits:
+                await its.poll()
+        await its.consumer.commit()
+        committed = await its.consumer.committed()
+        assert {at: one.offset for at, one in committed.items() if one} == its.read
+
+
+@pytest.mark.parametrize("code", [22, 25], ids=str)
+async def test_who_was_thrown_out_joins_again(doors: Doors, full: str, group: str, code: int) -> None:
+    more = {"enable_auto_commit": False, "session_timeout_ms": 1_000}
+    async with member(doors, full, group, **more) as its:
+        await its.until(2, at_once=1)
+        await its.consumer.commit()
+        committed = {at: one.offset for at, one in (await its.consumer.committed()).items() if one}
+        joins = doors.asked(JOIN)
+        refused = doors.refuse(HEARTBEAT, code)
+        await refused.met()
+        its.read = {}
+        async with asyncio.timeout(20):
+            while doors.asked(JOIN) == joins or not its.read.keys() >= committed.keys():
+                for partition, records in (await its.consumer.getmany(1, 200)).items():
+                    its.read.setdefault(partition, records[0].offset)
+                if doors.asked(JOIN) == joins:
+                    its.read.clear()
+        assert its.read == committed
+
+
+FATAL: dict[tuple[int, int], type[KafkaError]] = {
+    (FIND_COORDINATOR, 30): BrokerError,
+    (JOIN, 23): KafkaError,
+    (JOIN, 24): BrokerError,
+    (JOIN, 26): BrokerError,
+    (JOIN, 30): BrokerError,
+    (JOIN, 81): BrokerError,
+    (SYNC, 30): BrokerError,
+    (HEARTBEAT, 30): BrokerError,
+    (OFFSET_FETCH, 30): BrokerError,
+    (FETCH, 29): BrokerError,
+}
+
+
+@pytest.mark.parametrize(("api", "code"), FATAL)
+async def test_a_code_that_does_not_pass_is_raised(
+    near: Doors, near_full: str, group: str, api: int, code: int
+) -> None:
+    async with member(near, near_full, group) as its:
+        near.refuse(api, code, times=1)
+        with pytest.raises(FATAL[api, code]):
+            await its.on()
+
+
+async def test_a_fenced_member_is_told_so_for_good(doors: Doors, full: str, group: str) -> None:
+    async with member(doors, full, group, group_instance_id="i") as its:
+        await its.until(2, at_once=1)
+        doors.refuse(HEARTBEAT, 82)
+        with pytest.raises(FencedInstance):
+            await its.on()
+        with pytest.raises(FencedInstance):
+            await its.consumer.getmany(1, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"), [(22, CommitFailed), (25, CommitFailed), (27, RebalanceInProgress), (82, FencedInstance)]
+)
+async def test_a_commit_that_comes_too_late_is_told(
+    near: Doors, near_full: str, group: str, code: int, raised: type[KafkaError]
+) -> None:
+    async with member(near, near_full, group, enable_auto_commit=False) as its:
+        await its.until(2, at_once=1)
+        near.refuse(OFFSET_COMMIT, code)
+        with pytest.raises(raised):
+            await its.consumer.commit()
+
+
+async def test_leaders_and_coordinators_that_move_all_the_time(doors: Doors, full: str, group: str) -> None:
+    async with member(doors, full, group) as its:
+        for step in range(1, 9):
+            await its.until(step * 3, at_once=2)
+            for partition in its.partitions:
+                doors.lead(partition, 1 + (partition.partition + step) % 3)
+            doors.coordinate(group, 1 + step % 3)
+        await its.until()
+
+
+async def test_brokers_that_vanish_all_at_once_and_come_back(doors: Doors, full: str, group: str) -> None:
+    async with member(doors, full, group) as its:
+        for step in range(1, 4):
+            await its.until(step * 4, at_once=2)
+            await doors.vanish()
+            await its.poll()
+            await doors.come_back()
+        await its.until()
+
+
+async def test_calls_that_are_cancelled_lose_nothing(doors: Doors, full: str, group: str) -> None:
+    async with member(doors, full, group) as its:
+        turns = 0
+        async with asyncio.timeout(20):
+            while min(its.read.values()) < EACH:
+                turns += 1
+                call = asyncio.ensure_future(its.consumer.getmany(3, 1_000))
+                for _ in range(turns % 7):
+                    await asyncio.sleep(0)
+                if turns % 5:
+                    call.cancel()
+                await asyncio.wait({call})
+                if not call.cancelled():
+                    for records in call.result().values():
+                        its.took(records)
+        await its.consumer.commit()
+
+
+async def test_nothing_is_handed_out_while_a_callback_takes_its_time(doors: Doors, full: str, group: str) -> None:
+    """A call that ends before the callback does leaves it running; the next one waits for it."""
+    revoking, may_go = asyncio.Event(), asyncio.Event()
+
+    async def on_revoked(_: tuple[TopicPartition, ...]) -> None:
+        revoking.set()
+        await may_go.wait()
+
+    async with member(doors, full, group, partition_assignment_strategy=("range",)) as its:
+        its.consumer.subscribe([full], on_revoked=on_revoked)
+        await its.until(2, at_once=1)
+        its.consumer.enforce_rebalance()
+        async with asyncio.timeout(20):
+            while not revoking.is_set():
+                await its.poll(1)
+        for _ in range(5):
+            assert await its.consumer.getmany(1, 20) == {}
+            assert await its.consumer.getmany(1) == {}
+        may_go.set()
+        await its.until()
+
+
+async def test_closing_ends_in_time_whatever_the_brokers_do(doors: Doors, full: str, group: str) -> None:
+    async with member(doors, full, group) as its:
+        await its.until(2, at_once=1)
+        doors.freeze()
+        async with asyncio.timeout(10):
+            await its.consumer.close(timeout_ms=300)
+        doors.thaw()

@@ -1,0 +1,64 @@
+"""The facade: starting and closing, and what it refuses by itself. What it does is in tests/client/test_admin_*.py."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.client.admin.conftest import Pair
+from tests.unit.client.network.scripted import eventually
+
+from rota.client.admin.admin import Admin
+from rota.client.config import AdminConfig
+from rota.client.errors import ConfigError, IllegalUse, KafkaError, Unreachable
+from rota.protocol.messages.describe_cluster import DescribeClusterRequest
+
+
+async def test_it_is_started_once_and_closed_as_often_as_you_like(pair: Pair) -> None:
+    admin = Admin.from_properties({"bootstrap.servers": pair.one.address})
+    with pytest.raises(IllegalUse, match="async with"):
+        await admin.list_topics()
+    async with admin:
+        assert await admin.list_topics() == {}
+        with pytest.raises(IllegalUse, match="started before"):
+            await admin.start()
+    await admin.close()
+    with pytest.raises(IllegalUse, match="closed"):
+        await admin.list_topics()
+    assert await eventually(lambda: not pair.one._writers)
+
+
+async def test_it_says_how_it_is(pair: Pair) -> None:
+    admin = Admin(AdminConfig(bootstrap_servers=pair.one.address, client_id="me"))
+    seen = [repr(admin)]
+    async with admin:
+        seen.append(repr(admin))
+    assert [*seen, repr(admin)] == [f"<Admin client_id='me' {state}>" for state in ("new", "open", "closed")]
+
+
+async def test_what_is_under_way_ends_when_it_is_closed(pair: Pair) -> None:
+    pair.one.on(DescribeClusterRequest, lambda _: None)
+    pair.two.on(DescribeClusterRequest, lambda _: None)
+    async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
+        asking = asyncio.create_task(admin.describe_cluster())
+        await eventually(lambda: any(pair.asked(DescribeClusterRequest)))
+    with pytest.raises(KafkaError):
+        async with asyncio.timeout(5):
+            await asking
+
+
+async def test_nobody_there_is_told_with_the_address() -> None:
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
+        async with Admin(AdminConfig(bootstrap_servers="127.0.0.1:1", default_api_timeout_ms=200)):
+            pass
+
+
+def test_a_wrong_setting_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean bootstrap.servers"):
+        Admin.from_properties({"bootstrap.server": "127.0.0.1:1"})
+
+
+@pytest.mark.parametrize("given", [{}, {"everybody": True, "members": ["m"]}, {"everybody": True, "instances": ["i"]}])
+async def test_somebody_or_everybody_is_removed(given: dict[str, object]) -> None:
+    with pytest.raises(IllegalUse, match="not both, not neither"):
+        await Admin(AdminConfig(bootstrap_servers="127.0.0.1:1")).remove_members("g", **given)  # type: ignore[arg-type]

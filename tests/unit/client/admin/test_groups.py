@@ -1,0 +1,266 @@
+"""Groups: every broker lists its own, coordinators describe and change them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.client.admin.conftest import Pair, until_version
+from tests.unit.client.network.scripted import Scripted
+
+from rota.client.admin.asking import Deadline
+from rota.client.admin.groups import (
+    GroupListing,
+    delete_groups,
+    describe_groups,
+    found_group,
+    list_groups,
+    remove_all_members,
+    remove_members,
+)
+from rota.client.config import ClientConfig
+from rota.client.errors import AdminFailed, TimedOut, Unsupported
+from rota.client.network.cluster import Cluster
+from rota.client.types import TopicPartition
+from rota.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from rota.protocol.consumer_protocol import TopicPartition as TopicPartitions
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages import consumer_group_describe as newer
+from rota.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from rota.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from rota.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from rota.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+SUBSCRIPTION = encode_subscription(
+    Subscription(topics=("a",), owned_partitions=(TopicPartitions(topic="a", partitions=(0,)),), rack_id="r")
+)
+ASSIGNMENT = encode_assignment(Assignment(assigned_partitions=(TopicPartitions(topic="a", partitions=(0, 2)),)))
+
+
+def lists(broker: Scripted, *groups: str, code: int = 0) -> None:
+    told = tuple(ListedGroup(group_id=one, protocol_type="consumer", group_state="Stable") for one in groups)
+    broker.on(ListGroupsRequest, lambda _: ListGroupsResponse(groups=told, error_code=code))
+
+
+async def test_every_broker_lists_its_groups(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+    lists(pair.one, "b", "d")
+    lists(pair.two, "c", "a")
+    told = await list_groups(cluster, deadline, states=["Stable"], types=["classic"])
+    assert list(told) == ["a", "b", "c", "d"]
+    assert told["a"] == GroupListing("a", "consumer", "Stable")
+    requests: Any = pair.asked(ListGroupsRequest)
+    assert [(one.states_filter, one.types_filter) for asked in requests for one in asked] == [
+        (("Stable",), ("classic",))
+    ] * 2
+
+
+async def test_a_broker_that_is_silent_is_told_beside_the_groups_of_the_others(
+    pair: Pair, cluster: Cluster, later: Deadline
+) -> None:
+    lists(pair.one, "a")
+    pair.two.on(ListGroupsRequest, lambda _: None)
+    with pytest.raises(AdminFailed) as failed:
+        await list_groups(cluster, later, states=(), types=())
+    assert list(failed.value.done[0]) == ["a"]
+    assert isinstance(failed.value.failed[1], TimedOut)
+
+
+@pytest.mark.parametrize(
+    ("newest", "filters"), [(3, {"states": ["Stable"], "types": ()}), (4, {"states": (), "types": ["classic"]})]
+)
+async def test_a_broker_that_cannot_filter_is_not_asked(deadline: Deadline, newest: int, filters: Any) -> None:
+    async with Scripted(versions=until_version(ListGroupsRequest, newest)) as broker:
+        lists(broker, "a")
+        cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))
+        await cluster.start()
+        assert list(await list_groups(cluster, deadline, states=(), types=())) == ["a"]
+        with pytest.raises(Unsupported):
+            await list_groups(cluster, deadline, **filters)
+        await cluster.close()
+
+
+def test_a_group_without_members_protocol_only_keeps_offsets() -> None:
+    assert GroupListing("a", "").is_simple
+    assert not GroupListing("a", "consumer").is_simple
+
+
+def not_newer(request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    gone = (
+        newer.DescribedGroup(group_id=name, error_code=69, group_epoch=0, assignment_epoch=0, assignor_name="")
+        for name in request.group_ids
+    )
+    return ConsumerGroupDescribeResponse(groups=tuple(gone))
+
+
+def describes(pair: Pair, *groups: DescribedGroup) -> None:
+    by_name = {one.group_id: one for one in groups}
+    for broker in pair.both:
+        broker.on(ConsumerGroupDescribeRequest, not_newer)
+        broker.on(
+            DescribeGroupsRequest,
+            lambda request: DescribeGroupsResponse(groups=tuple(by_name[name] for name in request.groups)),
+        )
+
+
+def group_of(name: str, *members: DescribedGroupMember, **said: Any) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=name,
+        **{"group_state": "Stable", "protocol_type": "consumer", "protocol_data": "range", "members": members} | said,
+    )
+
+
+def member(name: str, instance: str | None = None, metadata: bytes = SUBSCRIPTION) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=name,
+        group_instance_id=instance,
+        client_id="rota",
+        client_host="/127.0.0.1",
+        member_metadata=metadata,
+        member_assignment=ASSIGNMENT,
+    )
+
+
+async def test_what_members_said_is_decoded(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+    describes(pair, group_of("g", member("m", "i")))
+    pair.coordinators = {"g": 1}
+    told = (await describe_groups(cluster, ["g"], deadline))["g"]
+    assert (told.state, told.protocol_type, told.protocol) == ("Stable", "consumer", "range")
+    assert told.coordinator is not None
+    assert told.coordinator.id == 1
+    (one,) = told.members
+    assert (one.member_id, one.group_instance_id, one.client_id, one.host) == ("m", "i", "rota", "/127.0.0.1")
+    assert (one.topics, one.rack, one.owned) == (("a",), "r", (TopicPartition("a", 0),))
+    assert one.assignment == (TopicPartition("a", 0), TopicPartition("a", 2))
+
+
+async def test_bytes_that_are_no_subscription_are_left_alone(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+    describes(
+        pair,
+        group_of("g", member("m", metadata=b"?")),
+        group_of("connect", member("m", metadata=b"\0\1mine"), protocol_type="connect"),
+        group_of("rebalancing", member("m", metadata=b"")),
+    )
+    told = await describe_groups(cluster, ["g", "connect", "rebalancing"], deadline)
+    assert {one.members[0].topics for one in told.values()} == {()}
+    assert told["connect"].members[0].metadata == b"\0\1mine"
+    assert told["connect"].members[0].assignment == ()
+    assert told["rebalancing"].members[0].assignment == (TopicPartition("a", 0), TopicPartition("a", 2))
+
+
+@pytest.mark.parametrize("code", [0, ErrorCode.GROUP_ID_NOT_FOUND])
+async def test_a_group_that_is_not_there_is_not_found(
+    pair: Pair, cluster: Cluster, deadline: Deadline, code: int
+) -> None:
+    """Up to DescribeGroups v5 it is Dead, without an error."""
+    describes(pair, group_of("g"), group_of("gone", group_state="Dead", error_code=code))
+    with pytest.raises(AdminFailed, match=r"group gone.*GROUP_ID_NOT_FOUND.*list_groups") as failed:
+        await describe_groups(cluster, ["g", "gone"], deadline)
+    assert failed.value.done["g"].state == "Stable"
+    assert await found_group(cluster, "gone", deadline) is None
+    found = await found_group(cluster, "g", deadline)
+    assert found == failed.value.done["g"]
+
+
+async def test_other_refusals_are_not_taken_for_absence(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+    describes(pair, group_of("g", error_code=30))
+    with pytest.raises(AdminFailed, match="GROUP_AUTHORIZATION_FAILED"):
+        await found_group(cluster, "g", deadline)
+
+
+async def test_groups_are_deleted_where_they_are(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+    pair.coordinators = {"b": 1}
+    for broker in pair.both:
+        broker.on(
+            DeleteGroupsRequest,
+            lambda request: DeleteGroupsResponse(
+                results=tuple(
+                    DeletableGroupResult(group_id=name, error_code=68 if name == "c" else 0)
+                    for name in request.groups_names
+                )
+            ),
+        )
+    await delete_groups(cluster, ["a", "b"], deadline)
+    with pytest.raises(AdminFailed, match=r"NON_EMPTY_GROUP.*remove_members") as failed:
+        await delete_groups(cluster, ["a", "c"], deadline)
+    assert list(failed.value.done) == ["a"]
+
+
+def leaves(pair: Pair, **codes: int) -> None:
+    pair.one.on(
+        LeaveGroupRequest,
+        lambda request: LeaveGroupResponse(
+            members=tuple(
+                MemberResponse(
+                    member_id=one.member_id,
+                    group_instance_id=one.group_instance_id,
+                    error_code=codes.get(one.group_instance_id or one.member_id, 0),
+                )
+                for one in request.members
+            )
+        ),
+    )
+
+
+async def test_members_are_removed_by_id_and_static_ones_by_instance(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
+    leaves(pair)
+    await remove_members(cluster, "g", deadline, members=["m"], instances=["i"], reason="because")
+    request: Any = pair.asked(LeaveGroupRequest)[0][0]
+    assert [(one.member_id, one.group_instance_id, one.reason) for one in request.members] == [
+        ("", "i", "because"),
+        ("m", None, "because"),
+    ]
+
+
+async def test_everybody_is_who_is_there(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+    describes(pair, group_of("g", member("m"), member("n", "i")), group_of("empty"))
+    leaves(pair)
+    await remove_all_members(cluster, "g", deadline, reason="because")
+    await remove_all_members(cluster, "empty", deadline, reason="because")
+    (request,) = pair.asked(LeaveGroupRequest)[0]
+    assert [(one.member_id, one.group_instance_id) for one in request.members] == [("", "i"), ("m", None)]  # type: ignore[attr-defined]
+
+
+async def test_who_is_no_member_is_told(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+    leaves(pair, m=ErrorCode.UNKNOWN_MEMBER_ID)
+    with pytest.raises(AdminFailed, match="UNKNOWN_MEMBER_ID") as failed:
+        await remove_members(cluster, "g", deadline, members=["m", "n"], instances=[], reason="")
+    assert (list(failed.value.failed), list(failed.value.done)) == (["m"], ["n"])
+    pair.one.on(LeaveGroupRequest, lambda _: LeaveGroupResponse(error_code=30))
+    with pytest.raises(AdminFailed) as refused:
+        await remove_members(cluster, "g", deadline, members=["m", "n"], instances=[], reason="")
+    assert list(refused.value.failed) == ["m", "n"]
+
+
+async def test_a_group_of_the_consumer_protocol_is_described_too(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
+    absent = ErrorCode.GROUP_ID_NOT_FOUND
+    describes(pair, group_of("classic"), group_of("new", error_code=absent), group_of("gone", error_code=absent))
+
+    def answer(request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+        found = (
+            newer.DescribedGroup(
+                group_id=name,
+                error_code=0 if name == "new" else absent,
+                group_state="Stable",
+                group_epoch=1,
+                assignment_epoch=1,
+                assignor_name="uniform",
+            )
+            for name in request.group_ids
+        )
+        return ConsumerGroupDescribeResponse(groups=tuple(found))
+
+    pair.one.on(ConsumerGroupDescribeRequest, answer)
+    with pytest.raises(AdminFailed) as failed:
+        await describe_groups(cluster, ["classic", "new", "gone"], deadline)
+    assert list(failed.value.failed) == ["gone"]
+    assert {name: one.type for name, one in failed.value.done.items()} == {"classic": "classic", "new": "consumer"}

@@ -1,0 +1,110 @@
+"""The brokers of kit.py, which keep a group's offsets too and know where logs begin and end; and a consumer on them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.unit.client.consumer.kit import QUICK, TOPIC, TOPIC_ID, Feed
+
+from rota.client.config import ConsumerConfig
+from rota.client.consumer.consumer import Consumer
+from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from rota.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from rota.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from rota.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+GROUP = "tellers"
+
+
+class Bookkeeper(Feed):
+    """`committed[p]`: the group's offsets; `commits`: what each OffsetCommit said; `refusals`: the codes of the next
+    ones; `open` unset: commits wait. `silent`: partitions whose ends nobody tells."""
+
+    def __init__(self, partitions: int = 2) -> None:
+        super().__init__(partitions)
+        self.committed: dict[int, int] = {}
+        self.commits: list[dict[int, int]] = []
+        self.refusals: list[int] = []
+        self.unstable: list[int] = []
+        self.silent: set[int] = set()
+        self.open = asyncio.Event()
+        self.open.set()
+        for broker in self.brokers:
+            broker.on(FindCoordinatorRequest, self._found)
+            broker.on(OffsetCommitRequest, self._commit)
+            broker.on(OffsetFetchRequest, self._fetch_offsets)
+            broker.on(ListOffsetsRequest, self._list)
+
+    def _found(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        one = Coordinator(key=request.coordinator_keys[0], node_id=0, host="127.0.0.1", port=self.brokers[0].port)
+        return FindCoordinatorResponse(coordinators=(one,))
+
+    async def _commit(self, request: OffsetCommitRequest) -> OffsetCommitResponse:
+        [topic] = request.topics
+        assert topic.topic_id == TOPIC_ID, "by id, as the metadata know it"
+        said = {one.partition_index: one.committed_offset for one in topic.partitions}
+        self.commits.append(said)
+        await self.open.wait()
+        code = self.refusals.pop(0) if self.refusals else 0
+        if not code:
+            self.committed |= said
+        several = tuple(OffsetCommitResponsePartition(partition_index=one, error_code=code) for one in said)
+        return OffsetCommitResponse(topics=(OffsetCommitResponseTopic(topic_id=TOPIC_ID, partitions=several),))
+
+    def _fetch_offsets(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        [group] = request.groups
+        code = self.unstable.pop(0) if self.unstable else 0
+        several = tuple(
+            OffsetFetchResponsePartitions(
+                partition_index=one, committed_offset=self.committed.get(one, -1), error_code=code
+            )
+            for topic in group.topics or ()
+            for one in topic.partition_indexes
+        )
+        topics = (OffsetFetchResponseTopics(name=TOPIC, partitions=several),)
+        return OffsetFetchResponse(groups=(OffsetFetchResponseGroup(group_id=GROUP, topics=topics),))
+
+    def _list(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        [topic] = request.topics
+        several = tuple(
+            ListOffsetsPartitionResponse(
+                partition_index=one.partition_index,
+                offset=0 if one.timestamp == -2 else self.end(one.partition_index) if one.timestamp == -1 else -1,
+                error_code=5 if one.partition_index in self.silent else 0,
+            )
+            for one in topic.partitions
+        )
+        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=TOPIC, partitions=several),))
+
+
+@asynccontextmanager
+async def consuming(keeper: Bookkeeper, **settings: Any) -> AsyncIterator[Consumer]:
+    """A consumer of the group's that starts at the beginning; nothing is assigned yet."""
+    for broker in keeper.brokers:
+        await broker.listen()
+    given = {"group_id": GROUP, "auto_offset_reset": "earliest"} | QUICK | settings
+    try:
+        async with Consumer(ConsumerConfig(bootstrap_servers=keeper.brokers[0].address, **given)) as consumer:
+            yield consumer
+    finally:
+        for broker in keeper.brokers:
+            await broker.stop()

@@ -1,0 +1,78 @@
+"""What may be committed, in whose name."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.client.consumer.bookkeeper import GROUP, Bookkeeper, consuming
+from tests.unit.client.consumer.kit import P0, P1, batch
+
+from rota.client.errors import CommitFailed, ConfigError, IllegalUse
+from rota.client.types import GroupMetadata, OffsetAndMetadata
+from rota.protocol.errors import ErrorCode
+
+
+def feed() -> Bookkeeper:
+    keeper = Bookkeeper(2)
+    keeper.write(0, batch(0, 10))
+    return keeper
+
+
+async def test_offsets_are_numbers_or_come_with_metadata() -> None:
+    keeper = feed()
+    async with consuming(keeper, enable_auto_commit=False) as consumer:
+        consumer.assign([P0, P1])
+        await consumer.commit({P0: 3, P1: OffsetAndMetadata(4, "note")})
+        assert keeper.committed == {0: 3, 1: 4}
+        assert await consumer.committed(P0) == {P0: OffsetAndMetadata(3)}
+        assert (await consumer.committed())[P1] == OffsetAndMetadata(4)
+        with pytest.raises(IllegalUse, match="below 0"):
+            await consumer.commit({P0: -1})
+
+
+async def test_without_offsets_everything_that_was_handed_out_is_committed() -> None:
+    keeper = feed()
+    async with consuming(keeper, enable_auto_commit=False) as consumer:
+        consumer.assign(P0)
+        await consumer.commit()
+        assert keeper.commits == []
+        for _ in range(3):
+            await asyncio.wait_for(consumer.getone(), 10)
+        await consumer.commit()
+        assert keeper.committed == {0: 3}
+
+
+async def test_who_chooses_partitions_is_no_member() -> None:
+    async with consuming(feed(), group_instance_id="one") as consumer:
+        consumer.assign(P0)
+        assert consumer.group == GroupMetadata(GROUP, group_instance_id="one")
+
+
+async def test_without_a_membership_nothing_is_committed_for_a_subscription() -> None:
+    keeper = feed()
+    async with consuming(keeper) as consumer:
+        consumer.subscribe(["orders"])
+        with pytest.raises(CommitFailed, match="not joined"):
+            await consumer.commit({P0: 1})
+        with pytest.raises(CommitFailed, match="not joined"):
+            consumer.commit_soon({P0: 1})
+    assert keeper.commits == []
+
+
+async def test_without_a_group_nothing_is_committed() -> None:
+    async with consuming(feed(), group_id=None) as consumer:
+        consumer.assign(P0)
+        for call in (consumer.commit, consumer.committed):
+            with pytest.raises(ConfigError, match=r"group_id \(group\.id\)"):
+                await call()
+
+
+@pytest.mark.parametrize("code", [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH])
+async def test_what_newer_brokers_say_of_a_group_that_is_gone_is_understood(code: ErrorCode) -> None:
+    keeper = feed()
+    keeper.refusals = [int(code)]
+    async with consuming(keeper, enable_auto_commit=False) as consumer:
+        consumer.assign(P0)
+        with pytest.raises(CommitFailed, match=code.name):
+            await consumer.commit({P0: 1})

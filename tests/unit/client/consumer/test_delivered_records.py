@@ -1,0 +1,198 @@
+"""C1: what may be committed never passes what the user is done with, and misses none of it."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from rota.client.consumer.autocommit import AutoCommit
+from rota.client.consumer.delivered_records import Handed, these
+from rota.client.consumer.positions import Positions
+from rota.client.types import ConsumerRecord, OffsetAndMetadata, TopicPartition
+
+PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
+FIRST, SECOND, _ = PARTITIONS
+partitions = st.sampled_from(PARTITIONS)
+
+
+def record(partition: TopicPartition, offset: int) -> ConsumerRecord:
+    return ConsumerRecord(*partition, offset, -1, 0, None, b"", (), offset // 5)
+
+
+class Consumers(RuleBasedStateMachine):
+    """A consumer without a network: endless logs with gaps, a group that takes partitions away, a user who polls,
+    seeks, pauses and fails. `finished` says in the simplest way what the user is done with: the next offset to read."""
+
+    @initialize(gap=st.integers(1, 3))
+    def begin(self, gap: int) -> None:
+        self.gap = gap  # records lie at 0, gap, 2 * gap, …
+        self.positions = Positions()
+        self.handed = Handed(self.positions)
+        self.auto = AutoCommit(on=True, interval_ms=10, backoff_ms=1, now_ms=0)
+        self.now_ms = 0
+        self.finished: dict[TopicPartition, int] = {}  # the user is done with everything before
+        self.in_hand: dict[TopicPartition, tuple[int, int]] = {}  # of the last call: its first, and behind its last
+        self.commits: dict[TopicPartition, int] = {}  # at the broker
+        self.assign(PARTITIONS)
+
+    def up(self, offset: int) -> int:
+        """Where the next record lies."""
+        return -(-offset // self.gap) * self.gap
+
+    def assign(self, owned: list[TopicPartition]) -> None:
+        self.positions.assign(owned)
+        for one in owned:
+            if one not in self.finished:
+                self.finished[one] = self.commits.get(one, 0)
+                self.positions.seek(one, self.finished[one])
+
+    def enter(self) -> None:
+        """A poll-like call begins."""
+        self.handed.begin()
+        for one, (_, behind) in self.in_hand.items():
+            self.finished[one] = behind
+        self.in_hand = {}
+        self.now_ms += 3
+        if self.auto.due(self.now_ms):
+            self.auto.began(self.now_ms)
+            self.commit(self.handed.done())
+            self.auto.ended(self.now_ms, again=False)
+
+    def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        for one, at in offsets.items():
+            assert at.offset <= self.up(self.finished[one]), "C1"
+            self.commits[one] = at.offset
+
+    def take(self, count: int) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """What a fetcher does: records from the positions on, the positions behind them."""
+        batch: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for one in sorted(self.positions.assigned - self.positions.paused)[:count]:
+            position = self.positions.of(one)
+            assert position.offset is not None
+            start = self.up(position.offset)
+            batch[one] = [record(one, start + self.gap * at) for at in range(max(1, count // 2))]
+            position.offset = batch[one][-1].offset + 1
+        return batch
+
+    def given(self, batch: dict[TopicPartition, list[ConsumerRecord]]) -> None:
+        for one, records in batch.items():
+            offsets = [each.offset for each in records]
+            assert offsets == list(range(offsets[0], offsets[-1] + 1, self.gap)), "in order, without a hole"
+            assert offsets[0] == self.up(self.finished[one]), "nothing twice, nothing left out"
+            self.in_hand[one] = (offsets[0], offsets[-1] + 1)
+
+    @rule(count=st.integers(1, 6))
+    def getmany(self, count: int) -> None:
+        self.enter()
+        self.given(self.handed.many(count) if self.handed.left else self.handed.all_of(self.take(count)))
+
+    @rule(count=st.integers(1, 6))
+    def next_record(self, count: int) -> None:
+        self.enter()
+        if not self.handed.left:
+            self.handed.put(self.take(count))
+        if self.handed.left:
+            one = self.handed.one()
+            self.given({TopicPartition(one.topic, one.partition): [one]})
+
+    @rule()
+    def a_poll_that_gives_nothing(self) -> None:
+        self.enter()
+
+    @rule(partition=partitions, offset=st.integers(0, 40))
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        if partition in self.positions.assigned:
+            self.positions.seek(partition, offset)
+            self.handed.forget((partition,))
+            self.finished[partition] = offset
+            self.in_hand.pop(partition, None)
+
+    @rule(partition=partitions)
+    def pause(self, partition: TopicPartition) -> None:
+        if partition in self.positions.assigned:
+            self.positions.pause((partition,))
+            self.handed.put_back((partition,))
+
+    @rule()
+    def resume(self) -> None:
+        self.positions.resume(self.positions.assigned)
+
+    @rule(kept=st.sets(partitions))
+    def rebalance(self, kept: set[TopicPartition]) -> None:
+        """Within a poll: commit, give up, take over."""
+        self.enter()
+        self.commit(self.handed.done())
+        gone = self.positions.assigned - kept
+        self.handed.forget(gone)
+        self.positions.drop(gone)
+        for one in gone:
+            self.finished.pop(one, None)
+        self.assign(sorted(kept))
+
+    @rule()
+    def the_user_closes(self) -> None:
+        done = {one: behind for one, (_, behind) in self.in_hand.items()}
+        expected = {one: self.finished[one] for one in self.positions.assigned} | done
+        assert self.same(self.handed.done(), expected), "everything that was handed out"
+
+    @rule()
+    def the_user_fails(self) -> None:
+        expected = {one: self.finished[one] for one in self.positions.assigned}
+        assert self.same(self.handed.before_last(), expected), "what was handed out before the last call"
+
+    def same(self, offsets: dict[TopicPartition, OffsetAndMetadata], expected: dict[TopicPartition, int]) -> bool:
+        """Offsets that differ by a gap in the log mean the same."""
+        assert offsets.keys() == expected.keys()
+        return all(self.up(at.offset) == self.up(expected[one]) for one, at in offsets.items())
+
+    @precondition(lambda self: hasattr(self, "handed"))
+    @invariant()
+    def the_user_stands_where_the_next_record_is(self) -> None:
+        for one in self.positions.assigned:
+            waiting = self.handed.next_offset(one)
+            stands = self.positions.of(one).offset if waiting is None else waiting
+            behind = self.in_hand[one][1] if one in self.in_hand else self.finished[one]
+            assert stands is not None
+            assert self.up(stands) == self.up(behind)
+            assert not (one in self.positions.paused and waiting is not None)
+
+
+TestConsumers = Consumers.TestCase
+TestConsumers.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@pytest.fixture
+def handed() -> Handed:
+    positions = Positions()
+    positions.assign([FIRST, SECOND])
+    positions.seek(FIRST, 3)
+    positions.seek(SECOND, 1)
+    return Handed(positions)
+
+
+def test_records_come_out_partition_by_partition_in_order(handed: Handed) -> None:
+    handed.put({FIRST: [record(FIRST, 1), record(FIRST, 2)], SECOND: [record(SECOND, 0)]})
+    assert [(one.partition, one.offset) for one in (handed.one(), handed.one(), handed.one())] == [
+        (0, 1),
+        (0, 2),
+        (1, 0),
+    ]
+
+
+def test_what_is_put_later_comes_later(handed: Handed) -> None:
+    handed.put({FIRST: [record(FIRST, 1)]})
+    handed.put({FIRST: [record(FIRST, 2)]})
+    assert [handed.one().offset, handed.one().offset] == [1, 2]
+
+
+def test_a_commit_carries_the_leader_epoch_of_the_record_that_waits(handed: Handed) -> None:
+    handed.put({FIRST: [record(FIRST, 1), record(FIRST, 12)]})
+    handed.one()
+    assert handed.done()[FIRST] == OffsetAndMetadata(12, "", 2)
+
+
+@pytest.mark.parametrize("given", [FIRST, [FIRST], (FIRST,), [("orders", 0)], iter([FIRST])])
+def test_one_partition_or_several(given: object) -> None:
+    assert these(given) == (FIRST,)  # type: ignore[arg-type]

@@ -1,0 +1,206 @@
+"""What the answer for one partition means. What becomes of it on the wire is in test_fetcher.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.client.consumer.kit import P0, batch
+
+from rota.client.config import ConsumerConfig
+from rota.client.consumer.fetch_buffer import Arrived, Place
+from rota.client.consumer.fetch_response import Judging
+from rota.client.consumer.fetch_session import Want
+from rota.client.consumer.pauses import Pauses
+from rota.client.consumer.positions import Positions
+from rota.client.consumer.sources import Sources
+from rota.client.errors import BrokerError, CorruptRecords, KafkaError, LogTruncated, OffsetOutOfRange
+from rota.client.network.cluster import Cluster
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
+
+
+class Case:
+    """One partition at offset 10, after a record of epoch `epoch`; `told` judges an answer to its fetch."""
+
+    def __init__(self, policy: str = "none", epoch: int = -1, **settings: Any) -> None:
+        config = ConsumerConfig(bootstrap_servers="h:1", auto_offset_reset=policy, **settings)
+        self.positions = Positions()
+        self.positions.assign([P0])
+        self.positions.seek(P0, 10, epoch)
+        self.position = self.positions.of(P0)
+        self.arrived = Arrived(self.positions)
+        self.sources = Sources(1000)
+        self.pauses = Pauses(100, 1000)
+        cluster = Cluster(config)
+        self.judging = Judging(config, self.positions, self.arrived, self.sources, self.pauses, cluster)
+        self.want = Want(10, 1000, turn=self.position.turn)
+
+    def told(self, **data: Any) -> None:
+        self.judging.judge(1, P0, self.want, PartitionData(partition_index=0, **data), 1, 0)
+
+    def refused(self, code: ErrorCode) -> None:
+        self.told(error_code=int(code))
+
+    def raised(self) -> KafkaError:
+        with pytest.raises(KafkaError) as caught:
+            self.arrived.take(10)
+        return caught.value
+
+    @property
+    def waits(self) -> bool:
+        return self.pauses.holds(P0, 0)
+
+
+def test_records_wait_to_be_taken() -> None:
+    case = Case()
+    case.told(records=batch(10, 2), high_watermark=12, log_start_offset=3)
+    assert [one.offset for one in case.arrived.take(10)[P0]] == [10, 11]
+    assert (case.position.high_watermark, case.position.log_start) == (12, 3)
+
+
+def test_an_answer_without_records_only_tells_where_the_log_ends() -> None:
+    case = Case()
+    case.told(high_watermark=10, log_start_offset=-1)
+    assert not case.arrived.has_any()
+    assert (case.position.high_watermark, case.position.log_start) == (10, None)
+
+
+@pytest.mark.parametrize("change", ["seek", "drop", "moved on"])
+def test_an_answer_of_the_past_is_nothing(change: str) -> None:
+    case = Case()
+    if change == "seek":
+        case.positions.seek(P0, 10)
+    elif change == "drop":
+        case.positions.drop([P0])
+    else:
+        case.position.offset = 11
+    case.told(records=batch(10, 2), high_watermark=12)
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    case.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert not case.arrived.has_any()
+    assert case.position.high_watermark is None
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest", "by_duration:PT1H"])
+def test_out_of_range_is_reset_by_policy(policy: str) -> None:
+    case = Case(policy)
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert (case.position.offset, case.position.reset) == (None, policy)
+    assert not case.arrived.has_any()
+
+
+def test_out_of_range_is_told_without_a_policy() -> None:
+    case = Case("none")
+    case.told(high_watermark=8, log_start_offset=5)
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    error = case.raised()
+    assert isinstance(error, OffsetOutOfRange)
+    assert error.positions == {P0: 10}
+    assert "offset 10 of orders-0" in str(error)
+    assert "begin at 5" in str(error)
+    assert "end at 8" in str(error)
+    assert case.position.offset == 10
+
+
+def test_an_epoch_that_the_leader_does_not_know_is_not_out_of_range_yet() -> None:
+    case = Case("latest", epoch=7)
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert case.arrived.ahead(P0, case.position) == Place(10, -1), "asked again without the epoch"
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert case.position.reset == "latest"
+
+
+def test_a_replica_that_is_behind_is_not_out_of_range() -> None:
+    case = Case("latest")
+    case.sources.prefers(P0, 3, 0)
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert case.position.offset == 10
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert case.position.reset == "latest"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ],
+)
+def test_what_passes_by_itself_is_waited_for_quietly(code: ErrorCode) -> None:
+    case = Case()
+    case.refused(code)
+    assert not case.arrived.has_any()
+    assert case.waits
+    assert case.position.offset == 10
+
+
+def test_what_does_not_pass_is_told() -> None:
+    case = Case()
+    case.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    error = case.raised()
+    assert isinstance(error, BrokerError)
+    assert (error.code, error.topic, error.partition, error.broker) == (29, "orders", 0, "1")
+
+
+def test_records_that_the_broker_finds_corrupt_are_told() -> None:
+    case = Case()
+    case.refused(ErrorCode.CORRUPT_MESSAGE)
+    error = case.raised()
+    assert isinstance(error, CorruptRecords)
+    assert (error.partition, error.offset) == (P0, 10)
+
+
+def test_a_refusal_ahead_of_what_waits_is_asked_about_again() -> None:
+    case = Case("latest")
+    case.told(records=batch(10, 2))
+    case.want = case.want._replace(offset=12)
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert case.position.offset == 10
+    assert [one.offset for one in case.arrived.take(10)[P0]] == [10, 11]
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)  # of the epoch, first
+    case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert case.position.reset == "latest"
+
+
+def test_a_truncated_log_is_read_on_where_it_parted() -> None:
+    case = Case("earliest", epoch=5)
+    turn = case.position.turn
+    case.told(diverging_epoch=EpochEndOffset(epoch=4, end_offset=7), high_watermark=20)
+    assert (case.position.offset, case.position.leader_epoch) == (7, 4)
+    assert case.position.turn != turn
+
+
+def test_a_truncated_log_never_moves_forward() -> None:
+    case = Case("earliest", epoch=5)
+    case.told(diverging_epoch=EpochEndOffset(epoch=4, end_offset=30))
+    assert (case.position.offset, case.position.leader_epoch) == (10, 4)
+
+
+def test_a_truncated_log_is_told_without_a_policy() -> None:
+    case = Case("none", epoch=5)
+    case.told(diverging_epoch=EpochEndOffset(epoch=4, end_offset=7))
+    error = case.raised()
+    assert isinstance(error, LogTruncated)
+    assert error.offsets == {P0: 7}
+    assert "from offset 7 to 10" in str(error)
+
+
+def test_a_replica_near_by_is_remembered() -> None:
+    case = Case()
+    case.told(preferred_read_replica=3)
+    assert case.sources.give_up(P0)
+
+
+def test_read_committed_hides_without_a_list_too() -> None:
+    case = Case(isolation_level="read_committed")
+    case.told(records=batch(10, 1), aborted_transactions=None)
+    assert [one.offset for one in case.arrived.take(10)[P0]] == [10]

@@ -1,0 +1,362 @@
+"""Fetching from brokers whose answers are written by the test; real brokers are in tests/client."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.client.consumer.kit import P0, P1, P2, P3, TOPIC, TOPIC_ID, Feed, batch, reading
+from tests.unit.client.network.scripted import eventually
+
+from rota.client.errors import BrokerError, OffsetOutOfRange
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import FetchResponse, LeaderIdAndEpoch, PartitionData
+from rota.protocol.messages.metadata import MetadataRequest
+
+
+async def test_all_partitions_of_all_leaders_are_read_in_order() -> None:
+    feed = Feed()
+    feed.leaders = {0: 0, 1: 1, 2: 0, 3: 1}
+    for number in range(4):
+        feed.write(number, *(batch(base, 5) for base in range(0, 50, 5)))
+    async with reading(feed) as its:
+        its.begin(P0, P1, P2, P3)
+        await its.until(200, records_max=7)
+        for partition in (P0, P1, P2, P3):
+            assert await its.offsets(partition, 200) == list(range(50))
+        assert feed.asked(0)
+        assert feed.asked(1)
+
+
+async def test_what_is_written_later_comes_too() -> None:
+    feed = Feed()
+    async with reading(feed) as its:
+        its.begin(P0)
+        for base in range(0, 6, 2):
+            feed.write(0, batch(base, 2))
+            assert await its.offsets(P0, base + 2) == list(range(base + 2))
+        assert its.positions.of(P0).high_watermark == 6
+
+
+async def test_a_fetch_says_what_the_settings_say() -> None:
+    feed = Feed()
+    settings = {"fetch_min_bytes": 3, "fetch_max_bytes": 4_000, "max_partition_fetch_bytes": 500}
+    async with reading(feed, **settings, isolation_level="read_committed", client_rack="r1") as its:
+        its.begin(P0)
+        [asked, *_] = await eventually(feed.asked)
+        assert (asked.min_bytes, asked.max_bytes, asked.max_wait_ms) == (3, 4_000, 50)
+        assert (asked.isolation_level, asked.rack_id) == (1, "r1")
+        assert [one.partition_max_bytes for one in asked.topics[0].partitions] == [500]
+
+
+async def test_a_batch_above_every_limit_comes_all_the_same() -> None:
+    feed = Feed()
+    feed.write(0, batch(0, 1, b"x" * 5_000), batch(1, 1, b"y" * 5_000))
+    async with reading(feed, fetch_max_bytes=100, max_partition_fetch_bytes=100) as its:
+        its.begin(P0)
+        assert await its.offsets(P0, 2) == [0, 1]
+
+
+async def test_what_is_held_is_bounded_however_much_there_is() -> None:
+    """Nobody takes: two answers wait, of a broker that has a thousand times as much."""
+    feed = Feed()
+    for number in range(4):
+        feed.write(number, *(batch(base, 10, b"x" * 1_000) for base in range(0, 2_000, 10)))
+    answer_bytes = 4 * 30_000 + 1_000
+    async with reading(feed, max_partition_fetch_bytes=30_000) as its:
+        its.begin(P0, P1, P2, P3)
+        await eventually(lambda: its.fetcher.held_bytes > answer_bytes)
+        asked = len(feed.asked())
+        for _ in range(20):
+            its.fetcher.wake()
+            await asyncio.sleep(0.005)
+        assert len(feed.asked()) == asked
+        assert its.fetcher.held_bytes <= 2 * answer_bytes
+        await its.until(8_000)
+        for partition in (P0, P1, P2, P3):
+            assert await its.offsets(partition, 8_000) == list(range(2_000))
+
+
+async def test_a_paused_partition_holds_its_own_and_is_not_fetched() -> None:
+    feed = Feed()
+    for number in range(2):
+        feed.write(number, *(batch(base, 10, b"x" * 1_000) for base in range(0, 1_000, 10)))
+    async with reading(feed, max_partition_fetch_bytes=30_000) as its:
+        its.begin(P0, P1)
+        await its.until(10, records_max=10)
+        its.positions.pause([P0])
+        its.fetcher.wake()
+        before = len([one for one in its.taken if one.partition == 0])
+        peak = 0
+        async with asyncio.timeout(10):
+            while len([one for one in its.taken if one.partition == 1]) < 1_000:
+                if not its.take(50):
+                    await its.fetcher.wait()
+                peak = max(peak, its.fetcher.held_bytes)
+        assert len([one for one in its.taken if one.partition == 0]) == before
+        assert peak < 4 * 62_000
+        await eventually(lambda: its.fetcher.held_bytes < 62_000)
+        settled = len(feed.asked())
+        await eventually(lambda: len(feed.asked()) > settled)
+        assert {one.partition for topic in feed.asked()[-1].topics for one in topic.partitions} == {1}
+        its.positions.resume([P0])
+        its.fetcher.wake()
+        assert await its.offsets(P0, 2_000) == list(range(1_000))
+
+
+async def test_everything_paused_is_nothing_asked() -> None:
+    feed = Feed()
+    async with reading(feed) as its:
+        its.begin(P0)
+        await eventually(feed.asked)
+        its.positions.pause([P0])
+        its.fetcher.wake()
+        await eventually(lambda: not its.fetcher._fetches)
+        asked = len(feed.asked())
+        feed.write(0, batch(0, 2))
+        its.fetcher.wake()
+        await asyncio.sleep(0.02)
+        assert len(feed.asked()) == asked
+        its.positions.resume([P0])
+        its.fetcher.wake()
+        assert await its.offsets(P0, 2) == [0, 1]
+
+
+async def test_a_seek_makes_what_is_under_way_stale() -> None:
+    feed = Feed()
+    feed.write(0, *(batch(base, 5) for base in range(0, 50, 5)))
+    async with reading(feed, max_partition_fetch_bytes=150) as its:
+        its.begin(P0)
+        await its.until(5, records_max=5)
+        its.positions.seek(P0, 33)
+        its.fetcher.wake()
+        await its.until(5 + 17)
+        assert [one.offset for one in its.taken[5:]] == list(range(33, 50))
+
+
+async def test_a_partition_that_goes_gives_nothing_more() -> None:
+    feed = Feed()
+    feed.write(0, batch(0, 5))
+    feed.write(1, batch(0, 5))
+    async with reading(feed) as its:
+        its.begin(P0, P1)
+        await eventually(lambda: its.fetcher.held_bytes)
+        its.positions.drop([P0])
+        its.fetcher.wake()
+        await its.until(5)
+        assert {one.partition for one in its.taken} == {1}
+
+
+async def test_no_partition_starves_behind_a_full_one() -> None:
+    feed = Feed()
+    feed.write(0, *(batch(base, 10) for base in range(0, 5_000, 10)))
+    feed.write(1, batch(0, 10))
+    async with reading(feed, max_partition_fetch_bytes=2_000) as its:
+        its.begin(P0, P1)
+        async with asyncio.timeout(10):
+            while not any(one.partition == 1 for one in its.taken):
+                if not its.take(10):
+                    await its.fetcher.wait()
+        assert len(its.taken) < 500
+
+
+async def test_a_leader_that_moves_is_followed() -> None:
+    feed = Feed()
+    feed.write(0, batch(0, 2))
+    async with reading(feed) as its:
+        its.begin(P0)
+        await its.until(2)
+        feed.leaders[0], feed.epochs[0] = 1, 1
+        feed.instead[0] = [PartitionData(partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+        feed.write(0, batch(2, 2))
+        assert await its.offsets(P0, 4) == [0, 1, 2, 3]
+        asked = await eventually(lambda: feed.asked(1))
+        assert asked[0].topics[0].partitions[0].current_leader_epoch == 1
+
+
+async def test_a_leader_that_is_named_is_asked_at_once() -> None:
+    """KIP-951: before the metadata say so, which here they never do."""
+    feed = Feed()
+    feed.write(0, batch(0, 2))
+    async with reading(feed, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000) as its:
+        named = LeaderIdAndEpoch(leader_id=1, leader_epoch=5)
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        feed.instead[0] = [PartitionData(partition_index=0, error_code=code, current_leader=named)]
+        its.begin(P0)
+        assert await its.offsets(P0, 2) == [0, 1]
+        assert feed.asked(1)[0].topics[0].partitions[0].current_leader_epoch == 5
+
+
+async def test_a_replica_near_by_is_read_until_it_refuses() -> None:
+    feed = Feed()
+    feed.write(0, batch(0, 2))
+    async with reading(feed, client_rack="r1") as its:
+        feed.instead[0] = [PartitionData(partition_index=0, preferred_read_replica=1)]
+        its.begin(P0)
+        await its.until(2)
+        assert feed.asked(1)
+        feed.instead[0] = [PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)]
+        before = len(feed.asked(0))
+        feed.write(0, batch(2, 2))
+        assert await its.offsets(P0, 4) == [0, 1, 2, 3]
+        assert len(feed.asked(0)) > before
+
+
+async def test_an_epoch_is_told_with_the_position() -> None:
+    feed = Feed()
+    feed.write(0, batch(0, 2, epoch=3))
+    async with reading(feed) as its:
+        its.begin(P0)
+        await its.until(2)
+        last = await eventually(lambda: [one for one in feed.asked() if one.topics[0].partitions[0].fetch_offset == 2])
+        assert last[0].topics[0].partitions[0].last_fetched_epoch == 3
+
+
+@pytest.mark.parametrize("code", [70, 71, 106])
+async def test_a_session_that_is_lost_begins_anew_at_once(code: int) -> None:
+    feed = Feed()
+    feed.write(0, batch(0, 2))
+    async with reading(feed, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000) as its:
+        feed.whole = [FetchResponse(error_code=code)]
+        its.begin(P0)
+        assert await its.offsets(P0, 2) == [0, 1]
+        assert feed.asked()[1].session_epoch == 0
+
+
+async def test_a_partition_that_was_refused_does_not_wait_behind_the_others() -> None:
+    """They have nothing: the broker would keep the fetch for a minute."""
+    feed = Feed()
+    feed.write(0, batch(0, 2))
+    async with reading(feed, fetch_max_wait_ms=60_000, retry_backoff_ms=20, retry_backoff_max_ms=20) as its:
+        feed.instead[0] = [PartitionData(partition_index=0, error_code=ErrorCode.UNKNOWN_TOPIC_ID)]
+        its.begin(P0, P1)
+        assert await its.offsets(P0, 2) == [0, 1]
+        assert feed.asked()[1].max_wait_ms <= 24
+
+
+async def test_a_connection_that_breaks_loses_nothing() -> None:
+    feed = Feed()
+    feed.write(0, *(batch(base, 5) for base in range(0, 50, 5)))
+    async with reading(feed, max_partition_fetch_bytes=150) as its:
+        its.begin(P0)
+        for count in range(10, 51, 10):
+            await its.until(count, records_max=5)
+            feed.brokers[0].drop()
+        assert await its.offsets(P0, 50) == list(range(50))
+
+
+async def test_a_topic_without_an_id_is_fetched_by_its_name() -> None:
+    feed = Feed()
+    feed.topic_id = bytes(16)
+    async with reading(feed) as its:
+        its.begin(P0)
+        asked = await eventually(feed.asked)
+        assert asked[0].topics[0].topic == TOPIC
+        header = next(one for one in feed.brokers[0].headers if one.api_key == 1)
+        assert header.api_version == 12
+
+
+async def test_a_topic_with_an_id_is_fetched_by_it() -> None:
+    feed = Feed()
+    async with reading(feed) as its:
+        its.begin(P0)
+        asked = await eventually(feed.asked)
+        assert asked[0].topics[0].topic_id == TOPIC_ID
+
+
+async def test_out_of_range_is_told_and_a_seek_goes_on() -> None:
+    feed = Feed()
+    feed.write(0, batch(0, 2))
+    async with reading(feed, auto_offset_reset="none") as its:
+        feed.instead[0] = [PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)]
+        its.begin(P0)
+        assert isinstance(await its.failure(), OffsetOutOfRange)
+        its.positions.seek(P0, 1)
+        its.fetcher.wake()
+        assert await its.offsets(P0, 1) == [1]
+
+
+async def test_a_reset_ends_the_wait() -> None:
+    feed = Feed()
+    async with reading(feed, auto_offset_reset="earliest") as its:
+        feed.instead[0] = [PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)]
+        its.begin(P0)
+        async with asyncio.timeout(10):
+            while not its.positions.without_offset():
+                await its.fetcher.wait()
+        assert its.positions.of(P0).reset == "earliest"
+        assert its.take() == 0
+
+
+async def test_a_broker_that_refuses_all_is_told_for_each_partition() -> None:
+    feed = Feed()
+    async with reading(feed) as its:
+        feed.whole = [FetchResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)]
+        its.begin(P0, P1)
+        for _ in range(2):
+            error = await its.failure()
+            assert isinstance(error, BrokerError)
+            assert error.code is ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_a_topic_without_a_leader_is_waited_for() -> None:
+    feed = Feed()
+    feed.leaders[0] = -1
+    async with reading(feed) as its:
+        its.begin(P0)
+        asked = feed.brokers[0].counted()[MetadataRequest]
+        await eventually(lambda: feed.brokers[0].counted()[MetadataRequest] > asked)
+        feed.leaders[0], feed.epochs[0] = 1, 1
+        feed.write(0, batch(0, 1))
+        assert await its.offsets(P0, 1) == [0]
+
+
+async def test_wake_ends_a_wait() -> None:
+    feed = Feed()
+    async with reading(feed) as its:
+        its.begin(P0)
+        await its.fetcher.wait()  # `begin` woke it
+        waiting = asyncio.create_task(its.fetcher.wait())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        its.fetcher.wake()
+        async with asyncio.timeout(10):
+            await waiting
+
+
+async def test_a_wait_that_is_cancelled_costs_nothing() -> None:
+    feed = Feed()
+    async with reading(feed) as its:
+        its.begin(P0)
+        await its.fetcher.wait()
+        for base in range(0, 20, 2):
+            waiting = asyncio.create_task(its.fetcher.wait())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            feed.write(0, batch(base, 2))
+            await its.until(base + 2)
+        assert [one.offset for one in its.taken] == list(range(20))
+
+
+async def test_missing_positions_end_a_wait_and_let_others_run() -> None:
+    feed = Feed()
+    async with reading(feed) as its:
+        its.positions.assign([P0])
+        ran = asyncio.create_task(asyncio.sleep(0))
+        async with asyncio.timeout(10):
+            for _ in range(5):
+                await its.fetcher.wait()
+        assert ran.done()
+
+
+async def test_nothing_comes_after_close() -> None:
+    feed = Feed()
+    feed.write(0, batch(0, 2))
+    async with reading(feed) as its:
+        its.begin(P0)
+        await eventually(lambda: its.fetcher.held_bytes)
+        await its.fetcher.close()
+        its.fetcher.wake()
+        assert its.take() == 0
+        assert its.fetcher.held_bytes == 0
+        await its.fetcher.close()

@@ -1,0 +1,139 @@
+"""A listing on a scripted cluster: answers are told as they come, moves are followed, the deadline holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rota.client.config import ClientConfig
+from rota.client.consumer.listing import EARLIEST, each_offset, failed, led, list_offsets
+from rota.client.errors import BrokerError, KafkaError, TimedOut, UnknownTopic, Unreachable
+from rota.client.network.cluster import Cluster
+from rota.client.network.metadata import BrokerInfo, Metadata, TopicInfo
+from rota.client.types import OffsetAndTimestamp, PartitionInfo, TopicPartition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from rota.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+BOTH = dict.fromkeys((FIRST, SECOND), EARLIEST)
+Answer = Callable[[int, TopicPartition], int]  # the code that a node gives for a partition, 0: offset = 10 * node
+
+
+class Scripted(Cluster):
+    """A cluster of two brokers without a socket: what it knows and what it answers is told to it."""
+
+    def __init__(self, leaders: dict[TopicPartition, int], answer: Answer) -> None:
+        super().__init__(ClientConfig(bootstrap_servers="nowhere:1", retry_backoff_ms=1, retry_backoff_max_ms=2))
+        self.leaders, self.answer = leaders, answer
+        self.asked: list[tuple[int, list[int]]] = []
+        self.follows = True
+
+    @property
+    def metadata(self) -> Metadata:
+        infos = {
+            one.partition: PartitionInfo(one.topic, one.partition, node, 3, (), ())
+            for one, node in self.leaders.items()
+        }
+        topics = {"orders": TopicInfo("orders", bytes(16), False, infos)} if self.follows else {}
+        return Metadata(brokers={node: BrokerInfo(node, "nowhere", node) for node in (1, 2)}, topics=topics)
+
+    def stale(self) -> None:
+        pass
+
+    async def ask(self, node: int, request: Any, **_: Any) -> Any:
+        if request.KEY != ListOffsetsRequest.KEY:
+            raise AssertionError(request)
+        partitions = [one.partition_index for topic in request.topics for one in topic.partitions]
+        self.asked.append((node, partitions))
+        codes = {number: self.answer(node, TopicPartition("orders", number)) for number in partitions}
+        said = tuple(
+            ListOffsetsPartitionResponse(partition_index=number, error_code=code, offset=10 * node, timestamp=5)
+            for number, code in codes.items()
+        )
+        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="orders", partitions=said),))
+
+    async def ask_until(self, target: Any, request: Any, codes: Any, **_: Any) -> Any:
+        several = tuple(
+            MetadataResponsePartition(partition_index=one.partition, leader_id=node)
+            for one, node in self.leaders.items()
+        )
+        error = 0 if several else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return MetadataResponse(topics=(MetadataResponseTopic(name="orders", partitions=several, error_code=error),))
+
+
+async def test_each_leader_is_asked_once() -> None:
+    cluster = Scripted({FIRST: 1, SECOND: 2}, lambda *_: 0)
+    found = await list_offsets(cluster, BOTH)
+    assert found == {FIRST: OffsetAndTimestamp(10, 5), SECOND: OffsetAndTimestamp(20, 5)}
+    assert sorted(cluster.asked) == [(1, [0]), (2, [1])]
+
+
+async def test_only_what_has_moved_is_asked_again() -> None:
+    cluster = Scripted({FIRST: 1, SECOND: 1}, lambda *_: 0)
+
+    def answer(node: int, partition: TopicPartition) -> int:
+        moved = partition == SECOND and node == 1
+        if moved:
+            cluster.leaders[SECOND] = 2
+        return int(ErrorCode.NOT_LEADER_OR_FOLLOWER) if moved else 0
+
+    cluster.answer = answer
+    assert (await list_offsets(cluster, BOTH))[SECOND] == OffsetAndTimestamp(20, 5)
+    assert cluster.asked == [(1, [0, 1]), (2, [1])]
+
+
+async def test_topics_that_are_not_followed_are_looked_up() -> None:
+    cluster = Scripted({FIRST: 1, SECOND: 2}, lambda *_: 0)
+    cluster.follows = False
+    assert set(await list_offsets(cluster, BOTH)) == {FIRST, SECOND}
+
+
+async def test_one_that_cannot_be_asked_holds_up_no_other() -> None:
+    cluster = Scripted({FIRST: 1}, lambda *_: 0)
+    told: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+    with pytest.raises(UnknownTopic, match="orders-1"):
+        await each_offset(cluster, BOTH, told.__setitem__, timeout_ms=30)
+    assert told == {FIRST: OffsetAndTimestamp(10, 5)}
+
+
+async def test_what_does_not_get_better_is_raised_at_once() -> None:
+    cluster = Scripted({FIRST: 1, SECOND: 2}, lambda node, _: int(ErrorCode.TOPIC_AUTHORIZATION_FAILED) * (node == 2))
+    with pytest.raises(BrokerError, match="orders-1") as raised:
+        await list_offsets(cluster, BOTH)
+    assert raised.value.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+async def test_the_deadline_tells_the_last_failure() -> None:
+    class Gone(Scripted):
+        async def ask(self, node: int, request: Any, **_: Any) -> Any:
+            await asyncio.sleep(0)
+            raise Unreachable("gone")
+
+    with pytest.raises(TimedOut, match=r"orders-0, orders-1.*gone"):
+        await list_offsets(Gone({FIRST: 1, SECOND: 2}, lambda *_: 0), BOTH, timeout_ms=30)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UnknownTopic), (ErrorCode.LEADER_NOT_AVAILABLE, BrokerError)],
+)
+def test_an_unknown_topic_has_its_own_error(code: ErrorCode, kind: type[KafkaError]) -> None:
+    assert type(failed(FIRST, code)) is kind
+
+
+def test_who_leads_is_read_from_an_answer() -> None:
+    several = (
+        MetadataResponsePartition(partition_index=0, leader_id=4),
+        MetadataResponsePartition(partition_index=1, leader_id=-1),
+    )
+    answer = MetadataResponse(topics=(MetadataResponseTopic(name="orders", partitions=several),))
+    assert led(answer) == {FIRST: 4}

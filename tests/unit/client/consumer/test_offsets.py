@@ -1,0 +1,95 @@
+"""What a commit's codes are raised as, and answers in their old and new shapes."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.client.consumer.offsets import _fetch_codes, _known, commit_refused
+from rota.client.errors import BrokerError, CommitFailed, FencedInstance, KafkaError, RebalanceInProgress, UnknownTopic
+from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+GROUP = GroupMetadata("tellers", 7, "teller-1", "one")
+OFFSETS = {FIRST: OffsetAndMetadata(1), SECOND: OffsetAndMetadata(2, "note")}
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (ErrorCode.ILLEGAL_GENERATION, CommitFailed),
+        (ErrorCode.UNKNOWN_MEMBER_ID, CommitFailed),
+        (ErrorCode.GROUP_ID_NOT_FOUND, CommitFailed),
+        (ErrorCode.REBALANCE_IN_PROGRESS, RebalanceInProgress),
+        (ErrorCode.FENCED_INSTANCE_ID, FencedInstance),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, BrokerError),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UnknownTopic),
+    ],
+)
+def test_each_code_has_its_error_which_names_the_partition(code: ErrorCode, kind: type[KafkaError]) -> None:
+    error = commit_refused(GROUP, OFFSETS, {FIRST: code, SECOND: 0} if code == 0 else {FIRST: code})
+    assert type(error) is kind
+    assert "orders-0" in str(error)
+    assert "tellers" in str(error)
+    said = error if isinstance(error, BrokerError) else error.__cause__
+    assert isinstance(said, BrokerError)
+    assert said.code is code
+
+
+def test_the_end_of_the_membership_comes_before_what_one_partition_has() -> None:
+    refused = {FIRST: int(ErrorCode.OFFSET_METADATA_TOO_LARGE), SECOND: int(ErrorCode.ILLEGAL_GENERATION)}
+    error = commit_refused(GROUP, OFFSETS, refused)
+    assert isinstance(error, CommitFailed)
+    assert error.partitions == (FIRST, SECOND)
+    assert "generation 7" in str(error)
+
+
+def test_every_partition_that_was_refused_is_named() -> None:
+    refused = {FIRST: int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), SECOND: int(ErrorCode.OFFSET_METADATA_TOO_LARGE)}
+    error = commit_refused(GROUP, OFFSETS, refused)
+    assert isinstance(error, BrokerError)
+    assert error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE  # asking again would not help
+    assert "4 bytes" in str(error)
+    assert "orders-0: UNKNOWN_TOPIC_OR_PARTITION" in str(error)
+
+
+def test_an_answer_reads_the_same_in_both_shapes() -> None:
+    old = OffsetFetchResponse(
+        topics=(
+            OffsetFetchResponseTopic(
+                name="orders",
+                partitions=(
+                    OffsetFetchResponsePartition(partition_index=0, committed_offset=5, metadata="note"),
+                    OffsetFetchResponsePartition(partition_index=1, committed_offset=-1, error_code=88),
+                ),
+            ),
+        ),
+        error_code=14,
+    )
+    new = OffsetFetchResponse(
+        groups=(
+            OffsetFetchResponseGroup(
+                group_id="tellers",
+                topics=(
+                    OffsetFetchResponseTopics(
+                        name="orders",
+                        partitions=(
+                            OffsetFetchResponsePartitions(partition_index=0, committed_offset=5, metadata="note"),
+                            OffsetFetchResponsePartitions(partition_index=1, committed_offset=-1, error_code=88),
+                        ),
+                    ),
+                ),
+                error_code=14,
+            ),
+        )
+    )
+    assert _known(old) == _known(new) == {FIRST: OffsetAndMetadata(5, "note")}
+    assert _fetch_codes(old) == _fetch_codes(new) == {None: 14, FIRST: 0, SECOND: 88}

@@ -1,0 +1,99 @@
+"""Positions: what stays and what goes, and turns that are never the same."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.consumer.kit import P0, P1, P2
+
+from rota.client.consumer.positions import Positions
+from rota.client.errors import IllegalUse
+from rota.client.types import OffsetAndMetadata
+
+
+@pytest.fixture
+def positions() -> Positions:
+    positions = Positions()
+    positions.assign([P0, P1])
+    return positions
+
+
+def test_what_is_new_has_no_offset(positions: Positions) -> None:
+    assert positions.assigned == {P0, P1}
+    assert positions.without_offset() == (P0, P1)
+    assert positions.of(P0).reset is None
+    assert list(positions.fetchable()) == []
+
+
+def test_what_stays_keeps_its_position_and_its_pause(positions: Positions) -> None:
+    positions.seek(P0, 5, 2)
+    positions.pause([P0])
+    turn = positions.of(P0).turn
+    positions.assign([P0, P2])
+    kept = positions.of(P0)
+    assert (kept.offset, kept.leader_epoch, kept.paused, kept.turn) == (5, 2, True, turn)
+    assert positions.assigned == {P0, P2}
+
+
+def test_what_goes_and_comes_back_is_new(positions: Positions) -> None:
+    positions.seek(P0, 5)
+    positions.pause([P0])
+    turn = positions.of(P0).turn
+    positions.drop([P0])
+    assert positions.find(P0) is None
+    positions.assign([P0, P1])
+    back = positions.of(P0)
+    assert (back.offset, back.paused) == (None, False)
+    assert back.turn > turn
+
+
+def test_every_move_is_another_turn(positions: Positions) -> None:
+    turns = {positions.of(P0).turn, positions.of(P1).turn}
+    for move in (lambda: positions.seek(P0, 5), lambda: positions.reset(P0, "latest"), lambda: positions.seek(P0, 5)):
+        move()
+        turns.add(positions.of(P0).turn)
+    assert len(turns) == 5
+
+
+def test_a_reset_takes_the_offset_and_a_seek_ends_it(positions: Positions) -> None:
+    positions.seek(P0, 5, 1)
+    positions.reset(P0, "earliest")
+    found = positions.of(P0)
+    assert (found.offset, found.leader_epoch, found.reset) == (None, -1, "earliest")
+    assert positions.without_offset() == (P0, P1)
+    positions.seek(P0, 0)
+    assert positions.of(P0).reset is None
+    assert positions.without_offset() == (P1,)
+
+
+def test_what_is_paused_is_not_fetched(positions: Positions) -> None:
+    positions.seek(P0, 5)
+    positions.seek(P1, 6)
+    positions.pause([P0])
+    assert positions.paused == {P0}
+    assert [partition for partition, _ in positions.fetchable()] == [P1]
+    positions.resume([P0])
+    assert [partition for partition, _ in positions.fetchable()] == [P0, P1]
+
+
+def test_a_pause_is_for_all_or_none(positions: Positions) -> None:
+    for change in (positions.pause, positions.resume):
+        with pytest.raises(IllegalUse, match="orders-2 is not assigned to this consumer; assigned: orders-0, orders-1"):
+            change([P0, P2])
+    assert positions.paused == frozenset()
+
+
+def test_what_may_be_committed(positions: Positions) -> None:
+    positions.seek(P1, 7, 3)
+    assert positions.consumed() == {P1: OffsetAndMetadata(7, leader_epoch=3)}
+
+
+def test_no_log_has_negative_offsets(positions: Positions) -> None:
+    with pytest.raises(IllegalUse, match="offset -1 of orders-0"):
+        positions.seek(P0, -1)
+    assert positions.of(P0).offset is None
+
+
+def test_what_is_not_assigned_cannot_be_moved(positions: Positions) -> None:
+    for move in (lambda: positions.seek(P2, 1), lambda: positions.reset(P2, "latest"), lambda: positions.of(P2)):
+        with pytest.raises(IllegalUse):
+            move()

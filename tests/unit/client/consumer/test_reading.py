@@ -1,0 +1,89 @@
+"""Positions as the user sees them, seeks and pauses, on scripted brokers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.client.consumer.bookkeeper import Bookkeeper, consuming
+from tests.unit.client.consumer.kit import P0, P1, batch
+
+from rota.client.consumer.consumer import Consumer
+from rota.client.errors import IllegalUse
+from rota.client.types import OffsetAndMetadata, TopicPartition
+
+
+def feed() -> Bookkeeper:
+    keeper = Bookkeeper(2)
+    keeper.write(0, batch(0, 10))
+    return keeper
+
+
+async def first(consumer: Consumer) -> int:
+    return (await asyncio.wait_for(consumer.getone(), 10)).offset
+
+
+async def test_the_position_is_behind_the_record_in_hand_while_others_wait() -> None:
+    async with consuming(feed()) as consumer:
+        consumer.assign([P0, P1])
+        assert consumer.lag(P0) is None
+        for offset in range(3):
+            assert await first(consumer) == offset
+            assert await consumer.position(P0) == offset + 1
+            assert consumer.lag(P0) == 9 - offset
+        with pytest.raises(IllegalUse, match="not assigned"):
+            await consumer.position(TopicPartition("orders", 9))
+
+
+async def test_a_seek_gets_past_what_waits() -> None:
+    async with consuming(feed()) as consumer:
+        consumer.assign(P0)
+        assert await first(consumer) == 0
+        consumer.seek(P0, OffsetAndMetadata(6, leader_epoch=0))
+        assert [await first(consumer), await first(consumer)] == [6, 7]
+        consumer.seek_to_beginning()
+        assert await first(consumer) == 0
+        consumer.seek_to_end(P0)
+        assert await consumer.position(P0) == 10
+
+
+async def test_what_waits_of_a_paused_partition_comes_when_it_is_resumed() -> None:
+    keeper = feed()
+    keeper.write(1, batch(0, 1))
+    async with consuming(keeper) as consumer:
+        consumer.assign(P0)
+        assert await first(consumer) == 0
+        consumer.pause()
+        assert consumer.paused == {P0}
+        assert await consumer.getmany(timeout_ms=20) == {}
+        assert await consumer.position(P0) == 1
+        consumer.resume(P0)
+        assert await first(consumer) == 1
+
+
+async def test_seeking_to_a_time_where_nothing_is_goes_to_the_end() -> None:
+    async with consuming(feed()) as consumer:
+        consumer.assign([P0, P1])
+        assert await consumer.seek_to_time(5) == {P0: None, P1: None}
+        assert await consumer.position(P0) == 10
+        with pytest.raises(IllegalUse, match="milliseconds"):
+            await consumer.seek_to_time(-5)
+
+
+@pytest.mark.parametrize("call", ["pause", "resume", "seek_to_beginning", "seek_to_end"])
+async def test_what_is_not_assigned_is_refused_as_a_whole(call: str) -> None:
+    async with consuming(feed()) as consumer:
+        consumer.assign(P0)
+        consumer.seek(P0, 4)
+        with pytest.raises(IllegalUse, match="orders-1"):
+            getattr(consumer, call)([P0, P1])
+        assert consumer.paused == frozenset()
+        assert await consumer.position(P0) == 4
+
+
+async def test_ends_of_partitions_that_are_not_assigned() -> None:
+    async with consuming(feed()) as consumer:
+        assert await consumer.end_offsets([P0, P1]) == {P0: 10, P1: 0}
+        assert await consumer.beginning_offsets(P0) == {P0: 0}
+        assert [one.partition for one in await consumer.partitions_for("orders")] == [0, 1]
+        assert list(await consumer.topics()) == ["orders"]

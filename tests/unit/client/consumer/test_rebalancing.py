@@ -1,0 +1,91 @@
+"""The hooks: what the user sees while a callback runs, and what is left afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from rota.client.consumer.delivered_records import Handed
+from rota.client.consumer.listener import Listener, Partitions
+from rota.client.consumer.positions import Positions
+from rota.client.consumer.rebalancing import Committer, Rebalancing
+from rota.client.types import ConsumerRecord, TopicPartition
+
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+class Consumer:
+    """The parts of one."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.positions = Positions()
+        self.handed = Handed(self.positions)
+        committer = Committer(*(partial(self.does, what) for what in ("commit", "commit again", "settle")))
+        self.hooks = Rebalancing(self.positions, self.handed, committer, lambda: self.said.append("changed"))
+        self.positions.assign([FIRST, SECOND])
+        self.positions.seek(FIRST, 5)
+        self.positions.seek(SECOND, 5)
+        self.handed.put({one: [ConsumerRecord(*one, 4, -1, 0, None, None)] for one in (FIRST, SECOND)})
+
+    async def does(self, what: str) -> None:
+        self.said.append(what)
+
+
+@pytest.fixture
+def consumer() -> Consumer:
+    return Consumer()
+
+
+async def test_before_a_rejoin_the_automatic_commit_runs(consumer: Consumer) -> None:
+    await consumer.hooks.before_rejoin()
+    assert consumer.said == ["commit"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_revoked_partitions_are_there_during_the_callback_and_gone_after_it(
+    consumer: Consumer, fails: bool
+) -> None:
+    async def revoked(partitions: Partitions) -> None:
+        assert partitions == (FIRST,)
+        assert FIRST in consumer.positions.assigned
+        assert consumer.handed.done()[FIRST].offset == 4
+        assert consumer.hooks.task is asyncio.current_task()
+        if fails:
+            raise ZeroDivisionError
+
+    consumer.hooks.listener = Listener(on_revoked=revoked)
+    if fails:
+        with pytest.raises(ZeroDivisionError):
+            await consumer.hooks.revoked((FIRST,))
+    else:
+        await consumer.hooks.revoked((FIRST,))
+    assert consumer.positions.assigned == {SECOND}
+    assert [one.partition for one in consumer.handed.left] == [1]
+    assert consumer.hooks.task is None
+    assert consumer.said == ["commit again", *([] if fails else ["settle"]), "changed"]
+
+
+async def test_of_what_is_lost_no_record_waits_when_the_user_hears_of_it(consumer: Consumer) -> None:
+    def lost(_: Partitions) -> None:
+        assert [one.partition for one in consumer.handed.left] == [1]
+
+    consumer.hooks.listener = Listener(on_lost=lost)
+    await consumer.hooks.lost((FIRST,))
+    assert consumer.positions.assigned == {SECOND}
+
+
+async def test_what_is_assigned_can_be_sought_and_what_stays_keeps_its_place(consumer: Consumer) -> None:
+    third = TopicPartition("orders", 2)
+
+    def assigned(added: Partitions) -> None:
+        assert added == (third,)
+        consumer.positions.seek(third, 9)
+
+    consumer.hooks.listener = Listener(on_assigned=assigned)
+    await consumer.hooks.assigned((SECOND, third), (third,))
+    assert consumer.positions.assigned == {SECOND, third}
+    assert consumer.positions.of(third).offset == 9
+    assert consumer.handed.done()[SECOND].offset == 4

@@ -1,0 +1,60 @@
+"""Leaders, leaders that were named, replicas near by."""
+
+from __future__ import annotations
+
+from tests.unit.client.consumer.kit import P0, TOPIC
+
+from rota.client.consumer.sources import Source, Sources
+from rota.client.network.metadata import BrokerInfo, Metadata, TopicInfo
+from rota.client.types import PartitionInfo
+
+
+def known(leader: int, epoch: int, brokers: tuple[int, ...] = (1, 2, 3)) -> Metadata:
+    info = PartitionInfo(TOPIC, 0, leader, epoch, (1, 2, 3), (1, 2, 3))
+    return Metadata(
+        brokers={one: BrokerInfo(one, "h", 9092) for one in brokers},
+        topics={TOPIC: TopicInfo(TOPIC, bytes(16), False, {0: info})},
+    )
+
+
+def test_the_leader_is_asked() -> None:
+    assert Sources(1000).of(P0, known(1, 4), 0) == Source(1, 4)
+
+
+def test_nobody_is_asked_when_nobody_leads() -> None:
+    assert Sources(1000).of(P0, known(-1, 4), 0) is None
+    assert Sources(1000).of(P0, known(9, 4), 0) is None
+    assert Sources(1000).of(P0, Metadata(), 0) is None
+
+
+def test_a_leader_that_was_named_counts_until_the_metadata_know_better() -> None:
+    sources = Sources(1000)
+    sources.leads(P0, 2, 5)
+    assert sources.of(P0, known(1, 4), 0) == Source(2, 5)
+    assert sources.of(P0, known(3, 6), 0) == Source(3, 6)
+    assert sources.of(P0, known(1, 4), 0) == Source(1, 4), "what was named is forgotten"
+
+
+def test_a_named_leader_that_nobody_knows_is_not_asked() -> None:
+    sources = Sources(1000)
+    sources.leads(P0, 9, 5)
+    assert sources.of(P0, known(1, 4), 0) == Source(1, 4)
+    sources.leads(P0, -1, -1)
+    assert sources.of(P0, known(1, 4), 0) == Source(1, 4)
+
+
+def test_a_replica_near_by_is_asked_for_a_while() -> None:
+    sources = Sources(1000)
+    sources.prefers(P0, 3, 50)
+    assert sources.of(P0, known(1, 4), 1049) == Source(3, 4, is_leader=False)
+    assert sources.of(P0, known(1, 4), 1050) == Source(1, 4)
+    assert not sources.give_up(P0)
+
+
+def test_a_replica_that_refuses_or_goes_is_given_up() -> None:
+    sources = Sources(1000)
+    sources.prefers(P0, 3, 0)
+    assert sources.give_up(P0)
+    assert sources.of(P0, known(1, 4), 0) == Source(1, 4)
+    sources.prefers(P0, 3, 0)
+    assert sources.of(P0, known(1, 4, brokers=(1, 2)), 0) == Source(1, 4)

@@ -1,0 +1,74 @@
+"""What is not seen from outside; what each verdict does is in test_cluster.py."""
+
+import asyncio
+
+import pytest
+from tests.unit.client.network.scripted import eventually
+from tests.unit.client.network.test_cluster import BEAT, FETCH, client, code, says, scripted
+
+from rota.client.errors import Unreachable
+from rota.client.network.attempts import AGAIN
+from rota.client.network.error_actions_page import Verdict
+from rota.client.network.targets import Node
+from rota.protocol.messages.fetch import FetchRequest, FetchResponse
+from rota.protocol.messages.heartbeat import HeartbeatRequest
+from rota.protocol.messages.metadata import MetadataRequest
+
+
+def test_what_calls_for_another_try() -> None:
+    assert set(Verdict) - AGAIN == {Verdict.OK, Verdict.REJOIN, Verdict.RESET, Verdict.FATAL}
+
+
+async def test_refresh_reads_metadata_before_the_next_try() -> None:
+    async with scripted() as brokers:
+        brokers[0].on(FetchRequest, says(6, 0, answer=FetchResponse))
+        async with client(*brokers) as cluster:
+            await cluster.ask_until(Node(0), FETCH, code, what="reading")
+            asked = [type(one) for one in brokers[0].asked[2:]]
+            assert asked == [FetchRequest, MetadataRequest, FetchRequest]
+
+
+async def test_no_verdict_asks_at_once_again() -> None:
+    """The waits grow: ten tries at 1, 2, 4, 5, 5 … ms take at least their sum."""
+    async with scripted() as brokers:
+        brokers[0].on(HeartbeatRequest, says(*[14] * 9, 0))
+        async with client(*brokers) as cluster:
+            loop = asyncio.get_running_loop()
+            begun = loop.time()
+            await cluster.ask_until(Node(0), BEAT, code, what="beating")
+            assert (loop.time() - begun) * 1000 >= 0.8 * (1 + 2 + 4 + 6 * 5)
+
+
+async def test_a_timeout_of_somebody_else_is_not_ours() -> None:
+    async with scripted() as brokers, client(*brokers) as cluster:
+
+        def broken(_: int) -> HeartbeatRequest:
+            raise TimeoutError("somebody else's")
+
+        with pytest.raises(TimeoutError, match="somebody else's"):
+            await cluster.ask_until(Node(0), broken, code, what="beating")
+
+
+async def test_a_cancelled_call_is_over() -> None:
+    async with scripted() as brokers:
+        brokers[0].on(HeartbeatRequest, says(14))
+        async with client(*brokers) as cluster:
+            asking = asyncio.create_task(cluster.ask_until(Node(0), BEAT, code, what="beating"))
+            await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+
+
+async def test_a_cluster_that_is_closed_is_asked_no_more() -> None:
+    """Who is in the middle of its attempts hears of it at once, not when its time is over."""
+    async with scripted() as brokers:
+        brokers[0].on(HeartbeatRequest, lambda _: None)
+        async with client(*brokers) as cluster:
+            asking = asyncio.create_task(cluster.ask_until(Node(0), BEAT, code, what="beating"))
+            looking = asyncio.create_task(cluster.until(lambda _: None, what="looking"))
+            await eventually(lambda: brokers[0].counted()[HeartbeatRequest])
+        async with asyncio.timeout(5):
+            for task in (asking, looking):
+                with pytest.raises(Unreachable, match="closed"):
+                    await task

@@ -1,0 +1,184 @@
+import asyncio
+import logging
+import socket
+from contextlib import suppress
+
+import pytest
+from tests.unit.client.network.scripted import CLOSE, EVERYTHING, Scripted, eventually, framed
+
+from rota.client.config import ClientConfig
+from rota.client.errors import Unreachable
+from rota.client.network.broker_connection import Idle, Link
+from rota.client.network.metadata import BrokerInfo
+from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+
+
+def link(port: int, broken: list[Link] | None = None, **settings: int) -> Link:
+    config = ClientConfig(bootstrap_servers="127.0.0.1:1", **settings)  # type: ignore[arg-type]
+    return Link(config, BrokerInfo(7, "127.0.0.1", port), (broken if broken is not None else []).append)
+
+
+async def test_it_dials_once_for_everybody() -> None:
+    async with Scripted() as broker:
+        one = link(broker.port)
+        connections = await asyncio.gather(*(one.open() for _ in range(5)))
+        assert len(set(map(id, connections))) == broker.connections == 1
+        assert await one.open() is connections[0]
+        assert one.is_open
+        await one.close("over")
+        assert not one.is_open
+
+
+async def test_who_stops_waiting_does_not_stop_the_dial() -> None:
+    async with Scripted() as broker:
+        one = link(broker.port)
+        waiting = [asyncio.create_task(one.open()) for _ in range(2)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        assert (await waiting[1]).is_open
+        assert broker.connections == 1
+        await one.close("over")
+
+
+async def test_a_failed_dial_is_told_to_all_and_followed_by_a_rest() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        one = link(bound.getsockname()[1], reconnect_backoff_ms=100, reconnect_backoff_max_ms=400)
+        loop = asyncio.get_running_loop()
+        failures = await asyncio.gather(one.open(), one.open(), return_exceptions=True)
+        assert [type(failure) for failure in failures] == [Unreachable] * 2
+        assert failures[0] is not failures[1]
+        until = one._not_before
+        with pytest.raises(Unreachable, match="connection refused"):
+            await one.open()
+        assert loop.time() >= until, "it waited for the end of the rest"
+        await one.close("over")
+
+
+async def test_what_nobody_foresaw_is_told_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("the system's")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", broken)
+    one = link(1)
+    with pytest.raises(Unreachable, match="ZeroDivisionError: the system's"):
+        await one.open()
+    assert one.rests
+    assert "dialling a broker failed in an unforeseen way" in caplog.text
+    await one.close("over")
+
+
+async def test_a_broker_that_answers_and_hangs_up_is_a_failure() -> None:
+    async with Scripted() as broker:
+        broker.on(ApiVersionsRequest, lambda _: _hung_up(broker))
+        one = link(broker.port, reconnect_backoff_ms=60_000)
+        with suppress(Unreachable):
+            await one.open()
+        await eventually(lambda: one.rests)
+        await one.close("over")
+
+
+async def _hung_up(broker: Scripted) -> object:
+    for writer in broker._writers:
+        writer.write(framed(broker.headers[-1], ApiVersionsResponse(api_keys=EVERYTHING)))
+        await writer.drain()
+    return CLOSE
+
+
+async def test_a_lost_connection_is_dialled_again() -> None:
+    async with Scripted() as broker:
+        broken: list[Link] = []
+        one = link(broker.port, broken, reconnect_backoff_ms=1)
+        first = await one.open()
+        broker.drop()
+        await eventually(lambda: broken)
+        assert not one.is_open
+        second = await one.open()
+        assert second is not first
+        assert broker.connections == 2
+        await one.close("over")
+        assert broken == [one], "closing is no failure"
+
+
+async def test_an_idle_connection_is_closed_and_that_is_no_failure() -> None:
+    async with Scripted() as broker:
+        broken: list[Link] = []
+        one = link(broker.port, broken, connections_max_idle_ms=30)
+        connection = await one.open()
+        await eventually(lambda: not one.is_open)
+        assert isinstance(connection.failure, Idle)
+        assert (broken, one.rests) == ([], False)
+        assert (await one.open()).is_open
+        await one.close("over")
+
+
+async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
+    gate = asyncio.Event()
+
+    async def slow(_: object) -> HeartbeatResponse:
+        await gate.wait()
+        return HeartbeatResponse()
+
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, slow)
+        one = link(broker.port, connections_max_idle_ms=20)
+        connection = await one.open()
+        loop = asyncio.get_running_loop()
+        asking = asyncio.create_task(connection.ask(BEAT, 10))
+        begun = loop.time()
+        await eventually(lambda: loop.time() > begun + 0.1)
+        assert connection.is_open
+        gate.set()
+        assert await asking == HeartbeatResponse()
+        await eventually(lambda: not connection.is_open)
+        await one.close("over")
+
+
+async def test_never_idle() -> None:
+    async with Scripted() as broker:
+        one = link(broker.port, connections_max_idle_ms=-1)
+        await one.open()
+        assert one._idle is None
+        await one.close("over")
+
+
+async def test_closing_tells_who_waits_for_the_dial() -> None:
+    async with Scripted() as broker:
+        broker.on(ApiVersionsRequest, lambda _: None)
+        one = link(broker.port)
+        waiting = asyncio.create_task(one.open())
+        await eventually(lambda: broker.asked)
+        await one.close("the client was closed")
+        with pytest.raises(Unreachable, match="the client was closed"):
+            await waiting
+        with pytest.raises(Unreachable, match=r"broker 7 \(127.0.0.1:\d+\) was closed for good"):
+            await one.open()
+
+
+async def test_closing_tells_who_waits_for_an_answer() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: None)
+        one = link(broker.port)
+        asking = asyncio.create_task((await one.open()).ask(BEAT, 10))
+        await eventually(lambda: one.in_flight)
+        await one.close("the client was closed")
+        with pytest.raises(Unreachable, match="the client was closed"):
+            await asking
+
+
+async def test_the_first_failure_is_a_warning_and_the_next_ones_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "rota.client")
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        one = link(bound.getsockname()[1], reconnect_backoff_ms=0, reconnect_backoff_max_ms=0)
+        for _ in range(3):
+            with pytest.raises(Unreachable):
+                await one.open()
+        await one.close("over")
+    levels = [record.levelname for record in caplog.records if record.name == "rota.client.network"]
+    assert levels == ["WARNING", "DEBUG", "DEBUG"]

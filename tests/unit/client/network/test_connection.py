@@ -1,0 +1,350 @@
+"""Against brokers that misbehave in every way that a socket allows."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.unit.client.network.scripted import CLOSE, Scripted, eventually, framed
+
+from rota.client.errors import TimedOut, Unreachable, Unsupported
+from rota.client.network.connection import QUIET_SECONDS_MAX, Connection
+from rota.client.network.handshake import connect
+from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rota.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+ANSWER = HeartbeatResponse(error_code=27)
+SECONDS = 10.0
+
+
+async def dialled(broker: Scripted, ended: Callable[[Connection], None] = lambda _: None) -> Connection:
+    return await connect(
+        "127.0.0.1", broker.port, "7 (scripted)", "me", setup_seconds=SECONDS, request_seconds=SECONDS, ended=ended
+    )
+
+
+async def closed(connection: Connection) -> None:
+    connection.end(Unreachable("the test is over"))
+    await connection.closed()
+
+
+def big_produce(size: int) -> ProduceRequest:
+    data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=bytes(size)),))
+    return ProduceRequest(acks=0, timeout_ms=1, topic_data=(data,))
+
+
+async def test_an_answer_comes_back() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: ANSWER)
+        connection = await dialled(broker)
+        assert await connection.ask(BEAT, SECONDS) == ANSWER
+        assert broker.asked[-1] == BEAT
+        assert broker.headers[-1].client_id == "me"
+        assert (connection.is_open, connection.in_flight) == (True, 0)
+        await closed(connection)
+
+
+async def test_the_system_watches_a_connection_that_nobody_uses() -> None:
+    async with Scripted() as broker:
+        connection = await dialled(broker)
+        assert connection._transport is not None
+        plug = connection._transport.get_extra_info("socket")
+        assert plug.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert plug.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        await closed(connection)
+
+
+async def test_requests_leave_in_order_and_answers_find_who_asked() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda request: HeartbeatResponse(error_code=request.generation_id))
+        connection = await dialled(broker)
+        asked = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(300)]
+        answers = await asyncio.gather(*(connection.ask(one, SECONDS) for one in asked))
+        assert [one.error_code for one in answers] == list(range(300))
+        assert broker.asked[1:] == asked
+        await closed(connection)
+
+
+async def test_the_version_is_the_newest_that_both_know_and_the_caller_wants() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: ANSWER)
+        connection = await dialled(broker)
+        await connection.ask(BEAT, SECONDS)
+        await connection.ask(BEAT, SECONDS, 0, 2)
+        assert [one.api_version for one in broker.headers[1:]] == [4, 2]
+        assert connection.version(12) == 4
+        with pytest.raises(Unsupported, match="broker 7"):
+            await connection.ask(BEAT, SECONDS, 5)
+        await closed(connection)
+
+
+async def test_a_silent_broker_is_given_up_for_everybody() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: None)
+        connection = await dialled(broker)
+        patient = asyncio.create_task(connection.ask(BEAT, SECONDS))
+        with pytest.raises(TimedOut, match=r"7 \(scripted\) did not answer within 50 ms \(request_timeout_ms\)"):
+            await connection.ask(BEAT, 0.05)
+        with pytest.raises(TimedOut):
+            await patient
+        assert not connection.is_open
+        with pytest.raises(TimedOut):
+            await connection.ask(BEAT, SECONDS)
+        await connection.closed()
+
+
+async def test_a_silent_broker_is_noticed_when_nobody_waits_any_more() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: None)
+        connection = await dialled(broker)
+        asking = asyncio.create_task(connection.ask(BEAT, 0.05))
+        await eventually(lambda: connection.in_flight)
+        asking.cancel()
+        await eventually(lambda: not connection.is_open)
+        await connection.closed()
+        assert isinstance(connection.failure, TimedOut)
+
+
+async def test_each_request_has_its_own_deadline() -> None:
+    """The second would be late when the first's timer were all there is."""
+    gate = asyncio.Event()
+
+    async def slow(_: Any) -> HeartbeatResponse:
+        await gate.wait()
+        return ANSWER
+
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, slow)
+        connection = await dialled(broker)
+        first = asyncio.create_task(connection.ask(BEAT, 0.3))
+        second = asyncio.create_task(connection.ask(BEAT, SECONDS))
+        gate.set()
+        assert await first == await second == ANSWER
+        await eventually(lambda: asyncio.get_running_loop().time() > connection.used_at + 0.31)
+        assert connection.is_open
+        assert await connection.ask(BEAT, SECONDS) == ANSWER
+        await closed(connection)
+
+
+async def test_who_stops_waiting_harms_nobody() -> None:
+    gate = asyncio.Event()
+
+    async def slow(request: HeartbeatRequest) -> HeartbeatResponse:
+        await gate.wait()
+        return HeartbeatResponse(error_code=request.generation_id)
+
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, slow)
+        connection = await dialled(broker)
+        asked = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(5)]
+        asking = [asyncio.create_task(connection.ask(one, SECONDS)) for one in asked]
+        await eventually(lambda: connection.in_flight == 5)
+        for cancelled in (0, 2, 4):
+            asking[cancelled].cancel()
+        gate.set()
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(one) is asyncio.CancelledError for one in answers] == [True, False, True, False, True]
+        assert [answers[one].error_code for one in (1, 3)] == [1, 3]  # type: ignore[union-attr]
+        assert (await connection.ask(asked[4], SECONDS)).error_code == 4
+        await closed(connection)
+
+
+async def test_who_waits_is_told_when_the_broker_goes() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: None)
+        ended: list[Connection] = []
+        connection = await dialled(broker, ended.append)
+        asking = [asyncio.create_task(connection.ask(BEAT, SECONDS)) for _ in range(3)]
+        await eventually(lambda: len(broker.asked) == 4)
+        broker.drop()
+        failures = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(one) for one in failures] == [Unreachable] * 3
+        assert len({id(one) for one in failures}) == 3, "each has a traceback of its own"
+        assert "7 (scripted) closed the connection" in str(failures[0])
+        assert ended == [connection]
+        await connection.closed()
+
+
+def spoilt(wrong: Callable[[bytes], Any]) -> Callable[[Scripted], Callable[[Any], Any]]:
+    return lambda broker: lambda _: wrong(framed(broker.headers[-1], ANSWER))
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (spoilt(lambda _: CLOSE), "closed the connection"),
+        (spoilt(lambda frame: frame[:4] + bytes([frame[4] ^ 64]) + frame[5:]), "was next"),
+        (spoilt(lambda frame: b"\x7f\xff\xff\xff" + frame), "an answer of 2147483647 bytes"),
+        (spoilt(lambda frame: b"\xff\xff\xff\xff" + frame), "an answer of -1 bytes"),
+        (spoilt(lambda frame: (6).to_bytes(4, "big") + frame[4:10]), "cannot be read"),
+        (spoilt(lambda frame: (4).to_bytes(4, "big") + frame[4:8]), "cannot be read"),
+        (spoilt(lambda frame: frame[:8] + b"\xff" * (len(frame) - 8)), "cannot be read"),
+        (spoilt(lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n"), "an HTTP server"),
+    ],
+    ids=["closed", "another correlation id", "too long", "negative", "cut", "empty", "garbage", "http"],
+)
+async def test_nonsense_ends_the_connection(answer: Any, told: str) -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, answer(broker))
+        connection = await dialled(broker)
+        with pytest.raises(Unreachable, match=told):
+            await connection.ask(BEAT, SECONDS)
+        await connection.closed()
+        with pytest.raises(Unreachable, match=told):
+            await connection.ask(BEAT, SECONDS)
+
+
+async def test_a_broker_that_goes_in_the_middle_of_an_answer() -> None:
+    async with Scripted() as broker:
+
+        async def half(_: Any) -> object:
+            for writer in broker._writers:
+                writer.write(framed(broker.headers[-1], ANSWER)[:9])
+                await writer.drain()
+            return CLOSE
+
+        broker.on(HeartbeatRequest, half)
+        connection = await dialled(broker)
+        with pytest.raises(Unreachable, match="closed the connection"):
+            await connection.ask(BEAT, SECONDS)
+        await connection.closed()
+
+
+async def test_an_answer_in_single_bytes_is_an_answer() -> None:
+    async with Scripted() as broker:
+
+        async def drip(_: Any) -> None:
+            for byte in framed(broker.headers[-1], ANSWER):
+                for writer in broker._writers:
+                    writer.write(bytes([byte]))
+                    await asyncio.sleep(0)
+
+        broker.on(HeartbeatRequest, drip)
+        connection = await dialled(broker)
+        assert await connection.ask(BEAT, SECONDS) == ANSWER
+        await closed(connection)
+
+
+async def test_answers_out_of_order_end_the_connection() -> None:
+    async with Scripted() as broker:
+
+        def swapped(_: Any) -> bytes | None:
+            if len(broker.asked) < 3:
+                return None
+            return framed(broker.headers[2], ANSWER) + framed(broker.headers[1], ANSWER)
+
+        broker.on(HeartbeatRequest, swapped)
+        connection = await dialled(broker)
+        asking = [connection.ask(BEAT, SECONDS) for _ in range(2)]
+        failures = await asyncio.gather(*asking, return_exceptions=True)
+        assert ["was next" in str(one) for one in failures] == [True, True]
+        await connection.closed()
+
+
+async def test_an_answer_that_nobody_asked_for_ends_the_connection() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: framed(broker.headers[-1], ANSWER) * 2)
+        connection = await dialled(broker)
+        await connection.ask(BEAT, SECONDS)
+        await eventually(lambda: not connection.is_open)
+        assert "nobody asked for" in str(connection.failure)
+        await connection.closed()
+
+
+async def test_large_requests_wait_for_room_and_keep_their_order() -> None:
+    """A broker that does not read: what is written without an answer waits; an ask behind it stays behind it."""
+    gate = asyncio.Event()
+
+    async def slow(_: Any) -> None:
+        await gate.wait()
+
+    async with Scripted() as broker:
+        broker.on(ProduceRequest, slow)
+        broker.on(HeartbeatRequest, lambda _: ANSWER)
+        connection = await dialled(broker)
+        telling = [asyncio.create_task(connection.tell(big_produce(2 << 20))) for _ in range(16)]
+        await eventually(lambda: connection._room is not None)
+        asking = asyncio.create_task(connection.ask(BEAT, SECONDS))
+        await eventually(lambda: connection.in_flight)
+        assert not all(task.done() for task in telling)
+        gate.set()
+        assert await asking == ANSWER
+        await asyncio.gather(*telling)
+        assert [type(one) for one in broker.asked[1:]] == [ProduceRequest] * 16 + [HeartbeatRequest]
+        await closed(connection)
+
+
+async def test_who_waits_for_room_is_told_when_the_connection_ends() -> None:
+    gate = asyncio.Event()
+
+    async def never(_: Any) -> None:
+        await gate.wait()
+
+    async with Scripted() as broker:
+        broker.on(ProduceRequest, never)
+        connection = await dialled(broker)
+        telling = [asyncio.create_task(connection.tell(big_produce(2 << 20))) for _ in range(16)]
+        await eventually(lambda: connection._room is not None)
+        asking = asyncio.create_task(connection.ask(BEAT, SECONDS))
+        await eventually(lambda: connection.in_flight)
+        connection.end(Unreachable("enough"))
+        failures = await asyncio.gather(*telling, asking, return_exceptions=True)
+        assert isinstance(failures[-1], Unreachable)
+        assert [str(one) for one in failures if one is not None][-2:] == ["enough", "enough"]
+        gate.set()
+        await connection.closed()
+
+
+async def test_a_broker_that_wants_to_be_left_alone_is() -> None:
+    """KIP-219: what is asked meanwhile goes out later, in order, and has its time from then on."""
+    async with Scripted() as broker:
+        loop = asyncio.get_running_loop()
+        came: list[float] = []
+
+        def throttled(request: HeartbeatRequest) -> HeartbeatResponse:
+            came.append(loop.time())
+            return HeartbeatResponse(throttle_time_ms=400 if request.generation_id == 0 else 0)
+
+        broker.on(HeartbeatRequest, throttled)
+        connection = await dialled(broker)
+        asked = [HeartbeatRequest(group_id="g", generation_id=n, member_id="m") for n in range(4)]
+        await connection.ask(asked[0], SECONDS)
+        await asyncio.gather(*(connection.ask(one, 0.39) for one in asked[1:]))
+        assert broker.asked[1:] == asked
+        assert came[1] >= connection._quiet_until
+        await closed(connection)
+
+
+async def test_nobody_may_silence_a_client_for_ever() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(throttle_time_ms=2**31 - 1))
+        connection = await dialled(broker)
+        await connection.ask(BEAT, SECONDS)
+        assert 0 < connection._quiet_until - asyncio.get_running_loop().time() <= QUIET_SECONDS_MAX
+        await closed(connection)
+
+
+async def test_a_megabyte_of_answer_is_read_whole() -> None:
+    groups = tuple(ListedGroup(group_id=f"group-{n}", protocol_type="consumer") for n in range(50_000))
+    async with Scripted() as broker:
+        broker.on(ListGroupsRequest, lambda _: ListGroupsResponse(groups=groups))
+        connection = await dialled(broker)
+        assert (await connection.ask(ListGroupsRequest(), SECONDS)).groups == groups
+        await closed(connection)
+
+
+async def test_tags_of_the_future_in_a_header_are_skipped() -> None:
+    def tagged(_: Any) -> bytes:
+        header = broker.headers[-1]
+        plain = framed(header, ANSWER)
+        body = plain[4:8] + b"\x01\x63\x02hi" + plain[9:]
+        return len(body).to_bytes(4, "big") + body
+
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, tagged)
+        connection = await dialled(broker)
+        assert await connection.ask(BEAT, SECONDS) == ANSWER
+        await closed(connection)

@@ -1,0 +1,76 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from rota.client.errors import BrokerError, TimedOut
+from rota.client.network.coordinators import Coordinators, codes
+from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+
+class Town:
+    """Whoever knows where coordinators are."""
+
+    def __init__(self, *answers: FindCoordinatorResponse) -> None:
+        self.answers = list(answers)
+        self.asked: list[FindCoordinatorRequest] = []
+        self.met: list[tuple[int, str, int]] = []
+        self.coordinators = Coordinators(self.find, lambda *one: self.met.append(one))
+
+    async def find(self, group: str, request: FindCoordinatorRequest) -> Any:
+        self.asked.append(request)
+        await asyncio.sleep(0)
+        return self.answers.pop(0)
+
+
+def at(node: int, error: int = 0) -> FindCoordinatorResponse:
+    one = Coordinator(key="g", node_id=node, host=f"b{node}", port=9092, error_code=error)
+    return FindCoordinatorResponse(coordinators=(one,))
+
+
+async def test_a_coordinator_is_asked_for_once() -> None:
+    town = Town(at(3))
+    assert town.coordinators.known("g") is None
+    assert await asyncio.gather(*(town.coordinators.of("g") for _ in range(4))) == [3, 3, 3, 3]
+    assert town.asked == [FindCoordinatorRequest(key="g", key_type=0, coordinator_keys=("g",))]
+    assert town.met == [(3, "b3", 9092)]
+    assert town.coordinators.known("g") == 3
+
+
+async def test_one_that_is_not_there_any_more_is_asked_for_again() -> None:
+    town = Town(at(3), at(4))
+    assert await town.coordinators.of("g") == 3
+    town.coordinators.moved("g", 9)
+    assert await town.coordinators.of("g") == 3, "somebody spoke of an older one"
+    town.coordinators.moved("g", 3)
+    assert await town.coordinators.of("g") == 4
+
+
+async def test_an_old_broker_answers_in_the_outer_fields() -> None:
+    old = FindCoordinatorResponse(node_id=5, host="b5", port=1)
+    assert await Town(old).coordinators.of("g") == 5
+    assert codes(old) == [0]
+    assert codes(at(1, 15)) == [15]
+
+
+async def test_what_cannot_be_helped_is_raised() -> None:
+    town = Town(at(-1, 30), at(3))
+    with pytest.raises(BrokerError, match=r"looking for the coordinator \(group g\): GROUP_AUTHORIZATION_FAILED"):
+        await town.coordinators.of("g")
+    assert await town.coordinators.of("g") == 3
+    assert town.met == [(3, "b3", 9092)]
+
+
+async def test_what_did_not_come_in_time_is_told() -> None:
+    with pytest.raises(TimedOut, match=r"no coordinator for group g .* COORDINATOR_NOT_AVAILABLE"):
+        await Town(at(-1, 15)).coordinators.of("g")
+
+
+async def test_who_is_cancelled_while_it_asks_holds_up_nobody() -> None:
+    town = Town(at(3), at(4))
+    first = asyncio.create_task(town.coordinators.of("g"))
+    second = asyncio.create_task(town.coordinators.of("g"))
+    await asyncio.sleep(0)
+    first.cancel()
+    async with asyncio.timeout(10):
+        assert await second == 3

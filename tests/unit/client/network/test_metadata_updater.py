@@ -1,0 +1,224 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from tests.unit.client.network.scripted import eventually
+
+from rota.client.config import ClientConfig
+from rota.client.errors import Unreachable
+from rota.client.network.metadata import Metadata
+from rota.client.network.metadata_updater import News
+from rota.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+
+
+class Paper:
+    """Whoever prints the news: what was asked, when; answers wait for `gate`."""
+
+    def __init__(self) -> None:
+        self.asked: list[MetadataRequest] = []
+        self.at: list[float] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.failure: Exception | None = None
+        self.controller = 0
+
+    async def ask(self, request: MetadataRequest) -> MetadataResponse:
+        self.asked.append(request)
+        self.at.append(asyncio.get_running_loop().time())
+        controller = self.controller
+        await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        brokers = (MetadataResponseBroker(node_id=0, host="h", port=1),)
+        return MetadataResponse(brokers=brokers, controller_id=controller)
+
+
+Start = Callable[..., News]
+
+
+@pytest.fixture
+def paper() -> Paper:
+    return Paper()
+
+
+@pytest.fixture
+async def start(paper: Paper) -> AsyncIterator[Start]:
+    running: list[tuple[News, asyncio.Task[None]]] = []
+
+    def started(auto_create: bool = False, **settings: Any) -> News:
+        config = ClientConfig(bootstrap_servers="h:1", **{"retry_backoff_ms": 5, **settings})
+        news = News(config, paper.ask, auto_create)
+        running.append((news, asyncio.create_task(news.run())))
+        return news
+
+    yield started
+    for news, task in running:
+        news.close()
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def names(request: MetadataRequest) -> list[str | None] | None:
+    return None if request.topics is None else [topic.name for topic in request.topics]
+
+
+async def test_what_is_wanted_is_asked(start: Start, paper: Paper) -> None:
+    news = start()
+    assert (await news.refresh()).brokers[0].host == "h"
+    news.want(["b", "a", "b"])
+    await news.refresh()
+    news.want(None)
+    await news.refresh()
+    assert [names(one) for one in paper.asked] == [[], ["a", "b"], None]
+    assert not any(one.allow_auto_topic_creation for one in paper.asked)
+    await start(auto_create=True).refresh()
+    assert paper.asked[-1].allow_auto_topic_creation
+
+
+async def test_some_topics_are_wanted_for_a_while(start: Start, paper: Paper) -> None:
+    news = start()
+    news.want(["a"])
+    with news.also(["b"]), news.also(["b", "c"]):
+        await news.refresh()
+    await news.refresh()
+    assert [names(one) for one in paper.asked] == [["a", "b", "c"], ["a"]]
+
+
+async def test_who_asks_meanwhile_gets_the_next_answer(start: Start, paper: Paper) -> None:
+    news = start()
+    paper.gate.clear()
+    first = asyncio.create_task(news.refresh())
+    await eventually(lambda: paper.asked)
+    paper.controller = 7
+    later = [asyncio.create_task(news.refresh()) for _ in range(3)]
+    await asyncio.sleep(0)
+    paper.gate.set()
+    assert (await first).controller == 0
+    assert [(await one).controller for one in later] == [7, 7, 7]
+    assert len(paper.asked) == 2
+
+
+async def test_who_stops_waiting_stops_nobody(start: Start, paper: Paper) -> None:
+    news = start()
+    paper.gate.clear()
+    waiting = [asyncio.create_task(news.refresh()) for _ in range(2)]
+    await eventually(lambda: paper.asked)
+    waiting[0].cancel()
+    paper.gate.set()
+    assert (await waiting[1]).brokers
+
+
+async def test_a_failure_is_told_to_who_waits_and_to_nobody_else(start: Start, paper: Paper) -> None:
+    news = start()
+    paper.failure = Unreachable("nobody there")
+    failures = await asyncio.gather(news.refresh(), news.refresh(), return_exceptions=True)
+    assert [str(one) for one in failures] == ["nobody there"] * 2
+    assert failures[0] is not failures[1]
+    paper.failure = None
+    assert (await news.refresh()).brokers
+
+
+async def test_our_own_mistake_is_told_and_does_not_end_the_news(
+    start: Start, paper: Paper, caplog: pytest.LogCaptureFixture
+) -> None:
+    news = start()
+    paper.failure = ZeroDivisionError("ours")
+    with pytest.raises(Unreachable, match="could not be taken over: ZeroDivisionError: ours"):
+        await news.refresh()
+    assert "ZeroDivisionError" in caplog.text
+    paper.failure = None
+    assert (await news.refresh()).brokers
+
+
+async def test_what_is_stale_is_read_in_the_background_until_it_worked(start: Start, paper: Paper) -> None:
+    news = start()
+    paper.failure = Unreachable("nobody there")
+    news.stale()
+    await eventually(lambda: len(paper.asked) >= 3)
+    paper.failure = None
+    await eventually(lambda: news.metadata.version)
+    count = len(paper.asked)
+    assert not news._is_stale
+    assert news._due() > asyncio.get_running_loop().time() + 100
+    assert len(paper.asked) == count
+
+
+async def test_background_reading_keeps_a_growing_distance(start: Start, paper: Paper) -> None:
+    news = start(retry_backoff_ms=20)
+    for asked in range(1, 6):
+        news.stale()
+        await eventually(lambda asked=asked: len(paper.asked) == asked and not news._is_stale)
+    gaps = [later - earlier for earlier, later in zip(paper.at, paper.at[1:], strict=False)]
+    least = [20, 20, 40, 80]  # the first answer was a change: the count begins again
+    assert all(gap * 1000 >= wait * 0.79 for gap, wait in zip(gaps, least, strict=True)), gaps
+
+
+async def test_the_first_alarm_after_a_quiet_time_is_answered_at_once(start: Start, paper: Paper) -> None:
+    news = start(retry_backoff_ms=1, retry_backoff_max_ms=1)
+    await news.refresh()
+    news._in_vain, news._pause = 9, 3600.0
+    loop = asyncio.get_running_loop()
+    await eventually(lambda: loop.time() > news._tried_at + 0.005)
+    news.stale()
+    await eventually(lambda: len(paper.asked) == 2)
+
+
+async def test_what_is_old_is_read_again(start: Start, paper: Paper) -> None:
+    start(metadata_max_age_ms=10)
+    await eventually(lambda: len(paper.asked) >= 3)
+
+
+async def test_changes_are_told_and_nothing_else_is(start: Start, paper: Paper) -> None:
+    news = start()
+    told: list[Metadata] = []
+    broken = news.on_change(lambda _: 1 / 0)  # its failure harms nobody
+    end = news.on_change(told.append)
+    await news.refresh()
+    await news.refresh()
+    assert [one.version for one in told] == [1]
+    broken()
+    paper.controller = 7
+    assert await news.refresh() is told[-1]
+    end()
+    end()
+    paper.controller = 8
+    await news.refresh()
+    assert [one.controller for one in told] == [0, 7]
+
+
+async def test_what_others_have_learned_is_known(start: Start) -> None:
+    news = start()
+    told: list[Metadata] = []
+    news.on_change(told.append)
+    news.take(Metadata(version=1, controller=3))
+    assert (news.metadata.controller, len(told)) == (3, 1)
+
+
+async def test_closed_tells_who_waits(start: Start, paper: Paper) -> None:
+    paper.gate.clear()
+    news = start()
+    first = asyncio.create_task(news.refresh())
+    await eventually(lambda: paper.asked)
+    second = asyncio.create_task(news.refresh())
+    await asyncio.sleep(0)
+    news.close()
+    with pytest.raises(Unreachable, match="the client was closed"):
+        await second
+    with pytest.raises(Unreachable, match="the client was closed"):
+        await news.refresh()
+    paper.gate.set()
+    assert (await first).brokers
+
+
+async def test_cancelled_in_the_middle_of_a_request_tells_who_waits() -> None:
+    paper = Paper()
+    paper.gate.clear()
+    news = News(ClientConfig(bootstrap_servers="h:1"), paper.ask, False)
+    running = asyncio.create_task(news.run())
+    waiting = asyncio.create_task(news.refresh())
+    await eventually(lambda: paper.asked)
+    running.cancel()
+    with pytest.raises(Unreachable, match="the client was closed"):
+        await waiting
+    await asyncio.wait([running])

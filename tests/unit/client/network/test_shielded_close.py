@@ -1,0 +1,60 @@
+"""What is begun is done, whoever is cancelled meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rota.client.network.shielded_close import to_its_end
+
+
+async def test_its_failure_is_raised() -> None:
+    async def work() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("x")
+
+    with pytest.raises(ValueError, match="x"):
+        await to_its_end(work(), "work")
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_who_is_cancelled_waits_for_it_all_the_same(turns: int) -> None:
+    may_end, done = asyncio.Event(), list[str]()
+
+    async def work() -> None:
+        await may_end.wait()
+        done.append("done")
+
+    waiting = asyncio.ensure_future(to_its_end(work(), "work"))
+    await asyncio.sleep(0)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    waiting.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    may_end.set()
+    await asyncio.wait({waiting})
+    assert waiting.cancelled()
+    assert done == ["done"]
+
+
+async def test_who_is_cancelled_twice_leaves_it_to_itself() -> None:
+    may_end, ended = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        await may_end.wait()
+        ended.set()
+
+    waiting = asyncio.ensure_future(to_its_end(work(), "work"))
+    for _ in range(2):
+        for _ in range(3):
+            await asyncio.sleep(0)
+        waiting.cancel()
+    await asyncio.wait({waiting})
+    assert waiting.cancelled()
+    assert not ended.is_set()
+    may_end.set()
+    async with asyncio.timeout(5):
+        await ended.wait()

@@ -1,0 +1,67 @@
+"""What each code means for a batch."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.producer.kit import answer, batch
+
+from rota.client.producer.answers import Next, doubts, judged, refusal, refused, written
+from rota.client.producer.batch import Written
+from rota.protocol.errors import ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("code", "then"),
+    [
+        (ErrorCode.NONE, Next.DELIVERED),
+        (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, Next.DELIVERED),
+        (ErrorCode.MESSAGE_TOO_LARGE, Next.SPLIT),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, Next.AGAIN),
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Next.AGAIN),
+        (ErrorCode.CORRUPT_MESSAGE, Next.AGAIN),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, Next.ELSEWHERE),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Next.ELSEWHERE),
+        (ErrorCode.UNKNOWN_TOPIC_ID, Next.ELSEWHERE),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, Next.GIVE_UP),
+        (ErrorCode.INVALID_RECORD, Next.GIVE_UP),
+        (ErrorCode.INVALID_REQUIRED_ACKS, Next.GIVE_UP),
+    ],
+)
+def test_each_code_leads_somewhere(code: ErrorCode, then: Next) -> None:
+    assert judged(code, 2) is then
+
+
+def test_a_single_record_that_is_too_large_is_not_split() -> None:
+    assert judged(ErrorCode.MESSAGE_TOO_LARGE, 1) is Next.GIVE_UP
+
+
+def test_a_duplicate_has_no_offset() -> None:
+    assert written(answer(ErrorCode.DUPLICATE_SEQUENCE_NUMBER, offset=7)) == Written(-1)
+    assert written(answer(offset=7, log_append_time_ms=9)) == Written(7, 9)
+
+
+def test_an_answer_that_does_not_tell() -> None:
+    assert doubts(ErrorCode.REQUEST_TIMED_OUT)
+    assert not doubts(ErrorCode.NOT_ENOUGH_REPLICAS)
+
+
+def test_a_refusal_names_topic_partition_broker_and_what_the_broker_said() -> None:
+    text = str(refusal(batch(b"1"), answer(ErrorCode.INVALID_RECORD, said="no key"), "3 (host:9092)"))
+    assert "t-0" in text
+    assert "3 (host:9092)" in text
+    assert "no key" in text
+
+
+def test_the_records_that_were_refused_are_named() -> None:
+    failed = refused(
+        batch(b"1", b"2", b"3"), answer(ErrorCode.INVALID_TIMESTAMP, refused={0: "too old", 2: None}, said="bad"), "1"
+    )
+    assert "too old" in str(failed.records[0])
+    assert "bad" in str(failed.records[2])
+    assert "was in a batch with 2" in str(failed.records[1])
+
+
+def test_one_refused_record_has_the_answers_code() -> None:
+    failed = refused(batch(b"1", b"2"), answer(ErrorCode.INVALID_TIMESTAMP, refused={1: "too old"}), "1")
+    assert "INVALID_TIMESTAMP" in str(failed.records[1])
+    assert "INVALID_RECORD" in str(failed.records[0])

@@ -1,0 +1,127 @@
+"""Awaiting what became of a record."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.client.producer.kit import batch
+
+from rota.client.errors import DeliveryFailed, IllegalUse, TimedOut
+from rota.client.producer.batch import Failed, Written
+from rota.client.producer.delivery import Delivery, ended, first_unseen
+from rota.client.types import RecordMetadata, TimestampType, TopicPartition
+from rota.protocol.records.batch import Codec
+
+
+async def test_where_it_went() -> None:
+    made = batch(b"1", b"2")
+    delivery = Delivery(made, 1, 1_001)
+    assert not delivery.done()
+    made.end(Written(40))
+    assert delivery.done()
+    assert await delivery == await delivery == delivery.result() == RecordMetadata("t", 0, 41, 1_001)
+
+
+async def test_the_brokers_time() -> None:
+    made = batch(b"1")
+    made.end(Written(40, 5_000))
+    assert await Delivery(made, 0, 1_000) == RecordMetadata("t", 0, 40, 5_000, TimestampType.LOG_APPEND_TIME)
+
+
+async def test_an_offset_that_nobody_told() -> None:
+    made = batch(b"1", b"2")
+    made.end(Written(-1))
+    assert (await Delivery(made, 1, 1)).offset == -1
+
+
+async def test_many_wait_and_one_of_them_gives_up() -> None:
+    made = batch(b"1", b"2")
+    waiting = [asyncio.get_running_loop().create_task(_wait(Delivery(made, index, 1))) for index in (0, 1, 1)]
+    await asyncio.sleep(0)
+    waiting[1].cancel()
+    await asyncio.sleep(0)
+    made.end(Written(7))
+    assert [(await waiting[0]).offset, (await waiting[2]).offset] == [7, 8]
+    assert waiting[1].cancelled()
+
+
+async def test_a_failure_is_raised_each_time_and_seen() -> None:
+    made = batch(b"1", b"2")
+    made.end(Failed(TimedOut("late"), maybe_written=True, records={1: TimedOut("that one")}))
+    for _ in range(2):
+        with pytest.raises(DeliveryFailed, match=r"may or may not.*that one") as failed:
+            await Delivery(made, 1, 1)
+    assert failed.value.maybe_written
+    assert failed.value.partition == TopicPartition("t", 0)
+    assert isinstance(failed.value.cause, TimedOut)
+    assert made.is_unseen
+    assert "late" in str(first_unseen(made))
+    with pytest.raises(DeliveryFailed):
+        Delivery(made, 0, 1).result()
+    assert not made.is_unseen
+
+
+async def test_who_waits_sees_the_failure_before_it_runs_again() -> None:
+    made = batch(b"1")
+    waiting = asyncio.get_running_loop().create_task(_wait(Delivery(made, 0, 1)))
+    await asyncio.sleep(0)
+    made.end(Failed(TimedOut("late"), maybe_written=False))
+    assert not made.is_unseen
+    with pytest.raises(DeliveryFailed, match="was not written"):
+        await waiting
+
+
+async def test_callbacks_come_soon_before_and_after() -> None:
+    made = batch(b"1")
+    delivery, heard = Delivery(made, 0, 1), []
+    delivery.add_done_callback(heard.append)
+    made.end(Failed(TimedOut("late"), maybe_written=False))
+    assert heard == []
+    delivery.add_done_callback(heard.append)
+    await asyncio.sleep(0)
+    assert heard == [delivery, delivery]
+    assert not made.is_unseen
+
+
+def test_asking_too_early_is_refused() -> None:
+    with pytest.raises(IllegalUse, match="await it"):
+        Delivery(batch(b"1"), 0, 1).result()
+
+
+async def test_a_split_is_followed() -> None:
+    made = batch(b"1", b"2")
+    made.seal()
+    first, second = made.split(1 << 20, Codec.NONE, None)
+    waiting = [asyncio.get_running_loop().create_task(_wait(Delivery(made, index, 1))) for index in (0, 1)]
+    everything = asyncio.get_running_loop().create_task(ended(made))
+    await asyncio.sleep(0)
+    first.end(Written(5))
+    await asyncio.sleep(0)
+    assert not everything.done()
+    second.end(Failed(TimedOut("late"), maybe_written=False))
+    assert (await waiting[0]).offset == 5
+    with pytest.raises(DeliveryFailed):
+        await waiting[1]
+    await everything
+
+
+async def test_waiting_for_the_end_sees_no_failure() -> None:
+    made = batch(b"1")
+    everything = asyncio.get_running_loop().create_task(ended(made))
+    await asyncio.sleep(0)
+    made.end(Failed(TimedOut("late"), maybe_written=False))
+    await everything
+    assert made.is_unseen
+
+
+def test_it_shows_where_it_is() -> None:
+    made = batch(b"1")
+    delivery = Delivery(made, 0, 1)
+    assert repr(delivery) == "<Delivery to t-0, under way>"
+    made.end(Written(4))
+    assert repr(delivery) == "<Delivery to t-0@4, delivered>"
+
+
+async def _wait(delivery: Delivery) -> RecordMetadata:
+    return await delivery

@@ -1,0 +1,163 @@
+"""What becomes of batches when their request is over."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.producer.kit import DELIVERY_MS, accumulator, answer, led, put, settling
+
+from rota.client.errors import BrokerError, TimedOut, Unreachable, Unsupported
+from rota.client.producer.accumulator import Accumulator
+from rota.client.producer.batch import Batch, Failed, Written
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.produce import LeaderIdAndEpoch
+
+
+def sent(of: Accumulator, *values: bytes) -> Batch:
+    """A batch on the wire."""
+    queue = led(of)
+    for value in values or (b"1",):
+        put(of, queue, value)
+    (one,) = of.drain(1, 10)
+    return one
+
+
+def test_delivered() -> None:
+    of = accumulator()
+    one = sent(of)
+    settling(of).answered([(one, answer(offset=5))], "1", (1,), 10)
+    assert one.outcome == Written(5)
+    assert of.used_bytes == 0
+
+
+def test_no_answer_was_asked_for() -> None:
+    of = accumulator()
+    one = sent(of)
+    settling(of).sent([one])
+    assert one.outcome == Written(-1)
+
+
+def test_a_broken_connection_leaves_doubt_and_another_try() -> None:
+    of = accumulator()
+    one = sent(of)
+    after = settling(of).unanswered([one], Unreachable("gone"), 10)
+    assert after.stale
+    assert one.doubt
+    assert of.drain(1, 29) == []
+    assert of.drain(1, 30) == [one]
+
+
+def test_what_no_version_can_say_is_given_up() -> None:
+    of = accumulator()
+    one = sent(of)
+    assert settling(of).unanswered([one], Unsupported("old"), 10).failed == [one]
+    assert isinstance(one.outcome, Failed)
+    assert not one.outcome.maybe_written
+
+
+def test_a_moved_leader_is_followed_at_once() -> None:
+    of = accumulator()
+    one = sent(of)
+    moved = answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1))
+    assert settling(of).answered([(one, moved)], "1", (1, 2), 10).stale
+    assert of.drain(2, 10) == [one]
+
+
+def test_a_leader_that_nobody_knows_is_asked_for() -> None:
+    of = accumulator()
+    one = sent(of)
+    moved = answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=9, leader_epoch=1))
+    assert settling(of).answered([(one, moved)], "1", (1,), 10).stale
+    assert of.ready(10).nodes == ()
+
+
+def test_an_answer_that_leaves_a_batch_out() -> None:
+    of = accumulator()
+    one = sent(of)
+    settling(of).answered([(one, None)], "1", (1,), 10)
+    assert one.doubt
+    assert of.drain(1, 30) == [one]
+
+
+def test_too_large_is_split() -> None:
+    of = accumulator()
+    one = sent(of, b"1", b"2")
+    after = settling(of).answered([(one, answer(ErrorCode.MESSAGE_TOO_LARGE))], "1", (1,), 10)
+    assert [text for text, _ in after.notes]
+    assert len(of.incomplete) == 2
+
+
+def test_a_fatal_code_fails_the_batch_with_the_brokers_words() -> None:
+    of = accumulator()
+    one = sent(of)
+    settling(of).answered([(one, answer(ErrorCode.POLICY_VIOLATION, said="not today"))], "1", (1,), 10)
+    assert isinstance(one.outcome, Failed)
+    assert isinstance(one.outcome.cause, BrokerError)
+    assert not one.outcome.maybe_written
+    assert "not today" in str(one.outcome.cause)
+
+
+def test_retries_have_an_end() -> None:
+    of = accumulator()
+    one = sent(of)
+    settle = settling(of, retries=1)
+    settle.answered([(one, answer(ErrorCode.NOT_ENOUGH_REPLICAS))], "1", (1,), 10)
+    assert of.drain(1, 100) == [one]
+    after = settle.answered([(one, answer(ErrorCode.NOT_ENOUGH_REPLICAS))], "1", (1,), 100)
+    assert after.failed == [one]
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT])
+def test_what_expires_says_whether_it_may_be_written_and_why_it_was_held_up(code: ErrorCode) -> None:
+    of = accumulator()
+    one = sent(of)
+    settle = settling(of)
+    settle.answered([(one, answer(code))], "1", (1,), 10)
+    assert settle.expire(DELIVERY_MS - 1).failed == []
+    assert settle.expire(DELIVERY_MS).failed == [one]
+    assert isinstance(one.outcome, Failed)
+    assert one.outcome.maybe_written is (code == ErrorCode.REQUEST_TIMED_OUT)
+    assert isinstance(one.outcome.cause, TimedOut)
+    assert code.name in str(one.outcome.cause)
+    assert "delivery_timeout_ms" in str(one.outcome.cause)
+
+
+def test_without_a_leader_that_is_the_reason() -> None:
+    of = accumulator()
+    queue = led(of)
+    one = put(of, queue, b"1")
+    queue.lead(None, 1)
+    settling(of).expire(DELIVERY_MS)
+    assert isinstance(one.outcome, Failed)
+    assert "nobody leads t-0" in str(one.outcome.cause)
+
+
+def test_what_keeps_a_node_away_is_the_reason() -> None:
+    of = accumulator()
+    one = put(of, led(of), b"1")
+    settle = settling(of)
+    settle.note(1, Unreachable("refused"))
+    settle.expire(DELIVERY_MS)
+    assert isinstance(one.outcome, Failed)
+    assert "refused" in str(one.outcome.cause)
+
+
+def test_only_what_nobody_has_seen_can_be_given_up_alone() -> None:
+    of = accumulator()
+    tried = sent(of)
+    untried = put(of, led(of), b"2")
+    settle = settling(of)
+    assert settle.abandon(Unsupported("no"), untried=True).failed == [untried]
+    assert settle.abandon(TimedOut("closed")).failed == [tried]
+    assert isinstance(tried.outcome, Failed)
+    assert tried.outcome.maybe_written
+
+
+def test_an_answer_after_the_end_changes_nothing() -> None:
+    of = accumulator(idempotent=True)
+    one = sent(of)
+    settle = settling(of)
+    settle.expire(DELIVERY_MS)
+    outcome = one.outcome
+    assert settle.answered([(one, answer(ErrorCode.NOT_ENOUGH_REPLICAS))], "1", (1,), DELIVERY_MS).failed == []
+    assert one.outcome is outcome
+    assert of.used_bytes == 0

@@ -1,0 +1,46 @@
+"""Batches as a request, and its answer taken apart."""
+
+from __future__ import annotations
+
+from tests.unit.client.producer.kit import answer, batch
+
+from rota.client.producer.batch import Batch
+from rota.client.producer.requests import answers, request, version_max
+from rota.client.types import TopicPartition
+from rota.protocol.messages.produce import ProduceResponse, TopicProduceResponse
+
+IDS = {"t": b"t" * 16, "u": b"u" * 16}
+
+
+def batches() -> list[Batch]:
+    made = [batch(b"1"), batch(b"2", partition=1), batch(b"3")]
+    made[2].queue.partition = TopicPartition("u", 0)
+    for one in made:
+        one.seal()
+    return made
+
+
+def test_topics_go_by_their_ids_when_all_are_known() -> None:
+    asked = request(batches(), -1, 30_000, 13, IDS.get)
+    assert [topic.topic_id for topic in asked.topic_data] == [IDS["t"], IDS["u"]]
+    assert [len(topic.partition_data) for topic in asked.topic_data] == [2, 1]
+    assert version_max(asked) is None
+
+
+def test_topics_go_by_name_when_one_id_is_missing_or_the_broker_is_older() -> None:
+    for asked in (request(batches(), 1, 30_000, 13, {"t": IDS["t"]}.get), request(batches(), 1, 30_000, 12, IDS.get)):
+        assert [topic.name for topic in asked.topic_data] == ["t", "u"]
+        assert version_max(asked) == 12
+
+
+def test_answers_find_their_batches_in_any_order() -> None:
+    made = batches()
+    for version, key in ((13, "topic_id"), (12, "name")):
+        asked = request(made, -1, 30_000, version, IDS.get)
+        parts = {"t": (answer(offset=1),), "u": (answer(offset=3),)}
+        responses = tuple(
+            TopicProduceResponse(**{key: IDS[name] if key == "topic_id" else name}, partition_responses=parts[name])
+            for name in ("u", "t")
+        )
+        found = [one and one.base_offset for _, one in answers(made, asked, ProduceResponse(responses=responses))]
+        assert found == [1, None, 3]

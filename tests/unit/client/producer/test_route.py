@@ -1,0 +1,103 @@
+"""Where a record goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.unit.client.producer.kit import accumulator, put
+
+from rota.client.errors import IllegalUse
+from rota.client.network.metadata import TopicInfo
+from rota.client.producer.partitioner import partition_of
+from rota.client.producer.route import Route
+from rota.client.types import PartitionInfo
+
+
+def topic(*leaders: int, epoch: int = 0, topic_id: bytes = b"i" * 16) -> TopicInfo:
+    partitions = {
+        number: PartitionInfo("t", number, leader, epoch, (1,), (1,)) for number, leader in enumerate(leaders)
+    }
+    return TopicInfo("t", topic_id, is_internal=False, partitions=partitions)
+
+
+def route(*leaders: int, own: Callable | None = None, uses_keys: bool = True, draws: tuple[int, ...] = ()) -> Route:
+    told = iter(draws)
+    made = Route("t", accumulator(), own, uses_keys, lambda _: next(told, 0))
+    made.update(topic(*leaders), (1, 2))
+    return made
+
+
+def test_a_key_chooses_among_all_partitions_led_or_not() -> None:
+    made = route(1, -1, 2, -1, 1)
+    for number in range(20):
+        key = b"key%d" % number
+        assert made.choose(key, b"", None) is made.queues[partition_of(key, 5)]
+
+
+def test_a_partition_is_taken_as_it_is_given() -> None:
+    assert route(1, -1).choose(b"key", b"", 1).partition.partition == 1
+
+
+def test_keys_may_be_ignored() -> None:
+    made = route(1, 1, uses_keys=False)
+    assert made.choose(b"key", b"", None) is made.queue
+
+
+def test_a_partitioner_of_ones_own_sees_everything() -> None:
+    seen = []
+    made = route(1, 1, 1, own=lambda *given: seen.append(given) or 2)
+    assert made.choose(b"k", b"v", None).partition.partition == 2
+    assert seen == [("t", b"k", b"v", (0, 1, 2))]
+
+
+@pytest.mark.parametrize("chosen", [3, -1, "1", None])
+def test_a_partitioner_must_give_a_partition(chosen: object) -> None:
+    with pytest.raises(IllegalUse, match="partitions 0 to 2"):
+        route(1, 1, 1, own=lambda *_: chosen).choose(None, b"", None)
+
+
+def test_without_a_key_it_turns_when_a_batchs_worth_went_there() -> None:
+    of = accumulator()
+    told = iter([0, 1])
+    made = Route("t", of, None, True, lambda _: next(told))
+    made.update(topic(1, 1), (1, 2))
+    before = made.queue
+    made.batch = put(of, before, b"x" * 140)
+    assert made.turn(0) is made.queues[1]
+    assert before.open is None
+
+
+def test_a_sticky_partition_that_loses_its_leader_is_left() -> None:
+    made = route(1, 1, draws=(0, 0))
+    made.update(topic(-1, 1, epoch=1), (1, 2))
+    assert made.queue is made.queues[1]
+
+
+def test_a_leader_whom_nobody_knows_is_none() -> None:
+    made = route(1, 9)
+    assert [queue.leader for queue in made.queues] == [1, None]
+
+
+def test_partitions_may_be_added() -> None:
+    made = route(1)
+    first = made.queues[0]
+    made.update(topic(1, 2), (1, 2))
+    assert made.queues[0] is first
+    assert made.numbers == (0, 1)
+
+
+def test_a_topic_that_was_made_anew_begins_with_epoch_0() -> None:
+    made = route(1)
+    made.update(topic(1, epoch=8), (1, 2))
+    made.update(topic(2, epoch=0), (1, 2))
+    assert made.queues[0].leader == 1
+    made.update(topic(2, epoch=0, topic_id=b"j" * 16), (1, 2))
+    assert made.queues[0].leader == 2
+
+
+def test_a_topic_that_is_gone_has_no_leaders_and_keeps_its_partitions() -> None:
+    made = route(1, 1)
+    made.update(TopicInfo("t", b"i" * 16, is_internal=False, partitions={}, error=3), (1, 2))
+    assert made.numbers == (0, 1)
+    assert [queue.leader for queue in made.queues] == [None, None]

@@ -1,0 +1,29 @@
+"""The medium in memory."""
+
+from __future__ import annotations
+
+from rota.coordinator.log.epochs import LeaderEpochs
+from rota.coordinator.log.segment_storage import MemorySegmentStorage, SegmentStorage
+from rota.coordinator.log.snapshots import MemorySnapshots
+from rota.coordinator.log.store import MemoryStore
+
+
+def test_what_is_swapped_in_is_safe_and_what_it_replaces_is_gone() -> None:
+    media: SegmentStorage = MemorySegmentStorage(MemorySnapshots())
+    old, staged = media.create(5, 100, 0), media.stage(5, 100)
+    old.store.append(b"old")
+    staged.store.append(b"new")
+    media.swap([old], staged)
+    assert isinstance(staged.store, MemoryStore)
+    assert (old.size_bytes, staged.store.synced_bytes) == (0, 3)
+
+
+def test_what_is_removed_or_discarded_holds_no_memory() -> None:
+    media = MemorySegmentStorage(MemorySnapshots())
+    for forget in (media.remove, media.discard):
+        segment = media.create(0, 100, 0)
+        segment.store.append(b"data")
+        forget(segment)
+        assert segment.size_bytes == 0
+    media.save_epochs(LeaderEpochs())
+    media.sync_names()

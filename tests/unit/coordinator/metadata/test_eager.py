@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rota.coordinator.metadata.eager import now, start
+
+
+async def at_once(value: int) -> int:
+    return value
+
+
+async def later(*waits: asyncio.Future[int]) -> int:
+    return sum([await wait for wait in waits])
+
+
+def test_what_does_not_wait_is_there_without_a_loop() -> None:
+    delayed_reply = start(at_once(3))
+    assert delayed_reply.answered
+    assert delayed_reply.value == 3
+    assert now(at_once(4)) == 4
+
+
+def test_what_fails_before_it_waits_raises_here() -> None:
+    async def fails() -> int:
+        raise KeyError("now")
+
+    with pytest.raises(KeyError):
+        start(fails())
+    with pytest.raises(KeyError):
+        now(fails())
+
+
+async def test_what_waits_goes_on_as_a_task() -> None:
+    loop = asyncio.get_running_loop()
+    first, second = loop.create_future(), loop.create_future()
+    delayed_reply = start(later(first, second))
+    told: list[int] = []
+    delayed_reply.then(told.append)
+    assert not delayed_reply.answered
+    first.set_result(1)
+    await asyncio.sleep(0)
+    second.set_result(2)
+    while not delayed_reply.answered:
+        await asyncio.sleep(0)
+    assert told == [3]
+
+
+async def test_a_failure_of_what_it_waits_for_is_raised_inside() -> None:
+    async def careful(wait: asyncio.Future[int]) -> str:
+        try:
+            await wait
+        except OSError as error:
+            return f"caught {error}"
+        return "nothing"
+
+    wait = asyncio.get_running_loop().create_future()
+    delayed_reply = start(careful(wait))
+    wait.set_exception(OSError("disk"))
+    while not delayed_reply.answered:
+        await asyncio.sleep(0)
+    assert delayed_reply.value == "caught disk"
+
+
+async def test_a_bare_turn_of_the_loop_is_a_wait_too() -> None:
+    async def breathes() -> int:
+        await asyncio.sleep(0)
+        return 5
+
+    delayed_reply = start(breathes(), mutes=False)
+    assert not delayed_reply.answered
+    assert not delayed_reply.mutes
+    while not delayed_reply.answered:
+        await asyncio.sleep(0)
+    assert delayed_reply.value == 5
+
+
+async def test_now_refuses_what_waits() -> None:
+    wait = asyncio.get_running_loop().create_future()
+    with pytest.raises(RuntimeError, match="had to wait"):
+        now(later(wait))
+
+
+async def test_a_mistake_after_the_wait_is_the_reply() -> None:
+    async def careless(wait: asyncio.Future[int]) -> int:
+        return 1 // await wait
+
+    wait = asyncio.get_running_loop().create_future()
+    delayed_reply = start(careless(wait))
+    wait.set_result(0)
+    while not delayed_reply.answered:
+        await asyncio.sleep(0)
+    assert isinstance(delayed_reply.value, ZeroDivisionError)

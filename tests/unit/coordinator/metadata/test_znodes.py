@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.topic import PartitionState, Topic
+
+IDS = st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True).map(tuple)
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_a_uuid_is_22_characters_and_comes_back(value: bytes) -> None:
+    text = znodes.uuid_text(value)
+    assert len(text) == 22
+    assert znodes.uuid_bytes(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "A" * 23])
+def test_what_is_no_uuid(text: str) -> None:
+    with pytest.raises(ValueError, match=r"UUID|base64|padding"):
+        znodes.uuid_bytes(text)
+
+
+@given(IDS, st.integers(-1, 99), st.integers(0, 1000), st.binary(min_size=16, max_size=16))
+def test_a_topic_comes_back(replicas: tuple[int, ...], leader: int, epoch: int, topic_id: bytes) -> None:
+    state = PartitionState(index=0, leader=leader, replicas=replicas, isr=replicas[:1], leader_epoch=epoch)
+    topic = Topic(name="t", topic_id=topic_id, partitions=(state,))
+    assert znodes.read_topic(znodes.topic_node(topic)) == (topic_id, {0: replicas})
+    assert znodes.read_state(znodes.state_node(state), 0, replicas) == state
+
+
+def test_nodes_have_kafkas_fields() -> None:
+    state = PartitionState(index=0, leader=2, replicas=(2, 1), isr=(2,), leader_epoch=4, controller_epoch=3)
+    topic = Topic(name="t", topic_id=bytes(15) + b"\1", partitions=(state,))
+    assert json.loads(znodes.topic_node(topic)) == {
+        "version": 3,
+        "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ",
+        "partitions": {"0": [2, 1]},
+        "adding_replicas": {},
+        "removing_replicas": {},
+    }
+    assert json.loads(znodes.state_node(state)) == {
+        "version": 1,
+        "leader": 2,
+        "leader_epoch": 4,
+        "controller_epoch": 3,
+        "isr": [2],
+    }
+    assert json.loads(znodes.config_node({"a": "b"})) == {"version": 1, "config": {"a": "b"}}
+    assert json.loads(znodes.cluster_node("x")) == {"version": "1", "id": "x"}
+
+
+def test_paths() -> None:
+    assert znodes.state_path("t", 3) == "/brokers/topics/t/partitions/3/state"
+    assert znodes.partition_path("t", 3) == "/brokers/topics/t/partitions/3"
+    assert znodes.partitions_path("t") == "/brokers/topics/t/partitions"
+    assert znodes.config_path("t") == "/config/topics/t"

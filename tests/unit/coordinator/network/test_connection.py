@@ -1,0 +1,446 @@
+"""Conversations over a real socket: order, parking, muting, mistakes, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.coordinator.litter import no_litter
+from tests.unit.coordinator.network.conftest import (
+    API_VERSIONS,
+    BIG_BYTES,
+    HEARTBEAT,
+    LIST_GROUPS,
+    Serve,
+    World,
+    framed,
+    request,
+)
+
+from rota.coordinator.network.connection import TURN_REQUESTS_MAX
+from rota.coordinator.network.dispatch import VERSIONS_KNOWN_MAX
+from rota.protocol.compiler import codec
+from rota.protocol.messages.api_versions import ApiVersionsResponse
+
+
+async def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    for generation in range(200):
+        peer.ask(generation)
+    assert [await peer.told() for _ in range(200)] == list(range(200))
+
+
+async def test_a_frame_may_come_byte_by_byte(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    whole = framed(struct.pack(">hhih", HEARTBEAT, 0, 7, -1) + b"\0\3now" + struct.pack(">i", 7) + b"\0\1m")
+    for at in range(len(whole)):
+        peer.send(whole[at : at + 1])
+        await peer.writer.drain()
+    assert await peer.frame() == struct.pack(">ih", 7, 0)
+    assert world.calls[0].client_id == ""
+
+
+async def test_a_parked_reply_holds_back_the_later_ones(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1)
+    peer.ask(2, "later")
+    peer.ask(3)
+    peer.ask(4, "later")
+    peer.ask(5)
+    await world.until(lambda: len(world.asked) == 5)
+    assert await peer.told() == 1
+    world.answer(4)
+    world.answer(2)
+    assert [await peer.told() for _ in range(4)] == [2, 3, 4, 5]
+
+
+async def test_a_muting_request_keeps_the_next_ones_from_being_served(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "mute")
+    peer.ask(2)
+    peer.ask(3, "mute")
+    peer.ask(4)
+    await world.until(lambda: 1 in world.delayed_reply)
+    assert world.asked == [1]
+    world.answer(1)
+    assert world.asked == [1], "the next request is served from within the reply"
+    assert [await peer.told(), await peer.told()] == [1, 2]
+    await world.until(lambda: 3 in world.delayed_reply)
+    assert world.asked == [1, 2, 3]
+    world.answer(3)
+    assert [await peer.told(), await peer.told()] == [3, 4]
+
+
+async def test_a_request_behind_a_parked_one_that_does_not_mute_is_served(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    for generation in range(10):
+        peer.ask(generation, "later")
+    await world.until(lambda: len(world.delayed_reply) == 10)
+    for generation in reversed(range(10)):
+        world.answer(generation)
+    assert [await peer.told() for _ in range(10)] == list(range(10))
+
+
+async def test_a_parked_reply_that_is_there_already_leaves_at_once(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "at once")
+    peer.ask(2)
+    assert [await peer.told(), await peer.told()] == [1, 2]
+
+
+async def test_a_request_without_reply_leaves_no_gap(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "never")
+    peer.ask(2, "later")
+    peer.ask(3, "never")
+    peer.ask(4)
+    await world.until(lambda: 2 in world.delayed_reply)
+    world.answer(2)
+    assert [await peer.told(), await peer.told()] == [2, 4]
+
+
+async def test_whoever_waits_is_told_when_the_peer_goes(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "later")
+    peer.ask(2, "mute")
+    await world.until(lambda: 2 in world.delayed_reply)
+    await peer.close()
+    await world.until(lambda: len(world.abandoned) == 2)
+    world.answer(1)  # nobody reads it, and nothing happens
+    assert world.abandoned == [1, 2]
+
+
+async def test_call_says_who_asks_and_which_door_was_used(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, client="zoë".encode())
+    peer.ask(2, client=b"other")
+    assert [await peer.told(), await peer.told()] == [1, 2]
+    first, second = world.calls
+    assert (first.client_id, second.client_id) == ("zoë", "other")
+    assert (first.version, first.client_host) == (4, "/127.0.0.1")
+    assert (first.reached_host, first.reached_port) == ("127.0.0.1", world.port)
+
+
+async def test_a_client_id_that_is_no_text_is_taken_as_kafka_takes_it(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, client=b"\xffa")
+    assert await peer.told() == 1
+    assert world.calls[0].client_id == "\ufffda"
+
+
+async def test_what_is_advertised_is_told_instead(serve: Serve) -> None:
+    world = await serve(advertised_listeners="PLAINTEXT://broker.example:9092")
+    peer = await world.peer()
+    peer.ask(1)
+    assert await peer.told() == 1
+    assert (world.calls[0].reached_host, world.calls[0].reached_port) == ("broker.example", 9092)
+
+
+async def test_unknown_tagged_fields_of_a_header_are_skipped(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, tags=b"\2\x05\3abc\x81\x01\0")
+    assert await peer.told() == 1
+
+
+async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.send(request(API_VERSIONS, 99, 5, b"what is this?"))
+    frame = await peer.frame()
+    response, end = codec(ApiVersionsResponse, 0).decode(frame, 4)
+    assert (frame[:4], response.error_code, end) == (struct.pack(">i", 5), 35, len(frame))
+    peer.ask(6)
+    assert await peer.told() == 6, "the connection goes on"
+
+
+async def test_api_versions_has_the_old_response_header_in_every_version(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.send(request(API_VERSIONS, 4, 5, b"\2a\2b\0"))
+    frame = await peer.frame()
+    response, end = codec(ApiVersionsResponse, 4).decode(frame, 4)
+    assert (response.error_code, end) == (0, len(frame))
+
+
+HEAD = struct.pack(">hhih", HEARTBEAT, 4, 1, 4) + b"test"
+
+
+@pytest.mark.parametrize(
+    ("garbage", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00", "TLS"),
+        (struct.pack(">i", -1), "-1 bytes"),
+        (struct.pack(">i", 2_000_000), "2000000 bytes"),
+        (framed(b""), "shorter than its header"),
+        (framed(HEAD[:9]), "shorter than its header"),
+        (framed(HEAD), "shorter than its header"),
+        (framed(HEAD + b"\0\4now"), "longer than its frame"),
+        (framed(struct.pack(">hhih", HEARTBEAT, 4, 1, 500) + b"test"), "client id"),
+        (framed(HEAD + b"\xff\xff\xff\xff\xff\xff"), "varint"),
+        (framed(HEAD + b"\xff\xff\xff\x0f"), "tagged fields"),
+        (framed(HEAD + b"\1\0\x7f"), "tagged field"),
+        (request(HEARTBEAT, 5, 1, b""), "Heartbeat version 5"),
+        (request(999, 0, 1, b""), "API key 999"),
+        (request(-1, -1, 1, b""), "API key"),
+    ],
+)
+async def test_garbage_ends_one_connection_and_harms_nobody_else(serve: Serve, garbage: bytes, reason: str) -> None:
+    world = await serve(socket_request_max_bytes="1000000")
+    good, bad = await world.peer(), await world.peer()
+    good.ask(1, "later")
+    await world.until(lambda: 1 in world.delayed_reply)
+    with capture_logs() as logs:
+        bad.send(garbage)
+        assert await bad.ended()
+    assert [entry["event"] for entry in logs] == ["connection closed"]
+    assert reason in logs[0]["reason"]
+    assert logs[0]["peer"].startswith("127.0.0.1:")
+    good.ask(2)
+    world.answer(1)
+    assert [await good.told(), await good.told()] == [1, 2]
+
+
+async def test_requests_before_the_garbage_are_answered(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1)
+    peer.ask(2, "later")
+    peer.send(b"POST /x HTTP/1.1\r\n")
+    assert await peer.told() == 1
+    await world.until(lambda: 2 in world.delayed_reply)
+    world.answer(2)
+    assert await peer.told() == 2
+    assert await peer.ended()
+
+
+async def test_garbage_behind_a_muting_request_waits_its_turn(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "mute")
+    peer.ask(2)
+    peer.send(b"\xff\xff\xff\xff")
+    await world.until(lambda: 1 in world.delayed_reply)
+    world.answer(1)
+    assert [await peer.told(), await peer.told()] == [1, 2]
+    assert await peer.ended()
+
+
+@pytest.mark.parametrize(("what", "kind"), [("boom", RuntimeError), ("slip", IndexError)])
+async def test_our_own_mistake_ends_one_connection_with_a_traceback_in_the_log(
+    serve: Serve, what: str, kind: type[Exception]
+) -> None:
+    world = await serve()
+    good, bad = await world.peer(), await world.peer()
+    with capture_logs() as logs:
+        bad.ask(1)
+        bad.ask(2, what)
+        bad.ask(3)
+        assert await bad.told() == 1
+        assert await bad.ended()
+    assert [entry["event"] for entry in logs] == ["request failed", "connection closed"]
+    assert isinstance(logs[0]["exc_info"], kind)
+    assert world.asked == [1, 2]
+    good.ask(4)
+    assert await good.told() == 4
+
+
+async def test_a_reply_that_cannot_be_written_ends_one_connection(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "later")
+    await world.until(lambda: 1 in world.delayed_reply)
+    with capture_logs() as logs:
+        world.delayed_reply.pop(1).answer("not a response")  # type: ignore[arg-type]
+        assert await peer.ended()
+    assert logs[0]["event"] == "request failed"
+
+
+async def test_a_mistake_that_travels_as_a_reply_is_the_one_that_is_told(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "later")
+    await world.until(lambda: 1 in world.delayed_reply)
+    with capture_logs() as logs:
+        world.delayed_reply.pop(1).answer(ZeroDivisionError())  # type: ignore[arg-type]
+        assert await peer.ended()
+    assert isinstance(logs[0]["exc_info"], ZeroDivisionError)
+
+
+async def test_a_peer_that_does_not_read_is_served_no_further(serve: Serve) -> None:
+    """Each reply is a megabyte; after the socket's buffers and our own mark nothing more is asked of the API."""
+    world = await serve(rota_connection_write_buffer_bytes_max="100000")
+    slow, quick = await world.peer(), await world.peer()
+    slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    body = b"\1\1\0"
+    asked = 100
+    for number in range(asked):
+        slow.send(request(LIST_GROUPS, 5, number, body))
+    quick.ask(1)
+    assert await quick.told() == 1
+    await _settled(world)
+    assert world.asked.count(-1) < asked / 2
+    slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
+    sizes = [len(await slow.frame()) for _ in range(asked)]
+    assert len(set(sizes)) == 1
+    assert world.asked.count(-1) == asked
+
+
+async def _settled(world: World) -> None:
+    """Until a thousand turns of the loop change nothing."""
+    before = -1
+    while before != len(world.asked):
+        before = len(world.asked)
+        for _ in range(1000):
+            await asyncio.sleep(0)
+
+
+async def test_requests_under_way_are_bounded_and_go_on_below_the_bound(serve: Serve) -> None:
+    world = await serve(queued_max_requests="8")
+    peer = await world.peer()
+    for generation in range(50):
+        peer.ask(generation, "later")
+    for generation in range(50):
+        await world.until(lambda at=generation: at in world.delayed_reply)  # type: ignore[misc]
+        assert len(world.delayed_reply) <= 8
+        world.answer(generation)
+    assert [await peer.told() for _ in range(50)] == list(range(50))
+
+
+async def test_a_peer_with_much_to_ask_lets_the_others_have_their_turn(serve: Serve) -> None:
+    world = await serve()
+    chatty, quiet = await world.peer(), await world.peer()
+    chatty.ask(0)
+    quiet.ask(1)
+    assert [await chatty.told(), await quiet.told()] == [0, 1]
+    for generation in range(2, 5_002):
+        chatty.ask(generation)
+    quiet.ask(1)
+    assert await quiet.told() == 1
+    assert world.asked.index(1, 2) < 4 * TURN_REQUESTS_MAX
+    assert [await chatty.told() for _ in range(5_000)] == list(range(2, 5_002))
+
+
+async def test_what_waits_keeps_its_order_through_every_stop(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    for generation in range(2_000):
+        peer.ask(generation, "mute" if generation % 100 == 50 else "now")
+    for generation in range(50, 2_000, 100):
+        await world.until(lambda at=generation: at in world.delayed_reply)  # type: ignore[misc]
+        assert world.asked == list(range(generation + 1))
+        world.answer(generation)
+    assert [await peer.told() for _ in range(2_000)] == list(range(2_000))
+
+
+async def test_bytes_under_way_are_bounded(serve: Serve) -> None:
+    world = await serve(rota_connection_inflight_bytes_max="1")
+    peer = await world.peer()
+    peer.ask(1, "later")
+    peer.ask(2)
+    await world.until(lambda: 1 in world.delayed_reply)
+    await _settled(world)
+    assert world.asked == [1]
+    world.answer(1)
+    assert [await peer.told(), await peer.told()] == [1, 2]
+
+
+async def test_replies_behind_one_that_is_not_known_are_bounded(serve: Serve) -> None:
+    world = await serve(rota_connection_inflight_bytes_max=str(4 * BIG_BYTES))
+    peer = await world.peer()
+    peer.ask(1, "later")
+    for correlation_id in range(2, 52):
+        peer.send(request(LIST_GROUPS, 5, correlation_id, b"\1\1\0"))
+    await world.until(lambda: 1 in world.delayed_reply)
+    await _settled(world)
+    assert world.connections.request_memory.held_bytes < 6 * BIG_BYTES
+    world.answer(1)
+    assert await peer.told() == 1
+    assert [(await peer.frame())[:4] for _ in range(2, 52)] == [one.to_bytes(4, "big") for one in range(2, 52)]
+
+
+async def test_versions_that_there_are_not_fill_no_table(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    for version in range(5, 3_000):
+        peer.send(framed(struct.pack(">hhih", API_VERSIONS, version, version, -1)))
+    for version in range(5, 3_000):
+        assert (await peer.frame())[:4] == version.to_bytes(4, "big")
+    (connection,) = world.connections._here
+    assert len(connection._bound) <= VERSIONS_KNOWN_MAX
+
+
+async def test_a_muted_connection_reads_only_a_little_ahead(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "mute")
+    await world.until(lambda: 1 in world.delayed_reply)
+    for generation in range(2, 60_000):
+        peer.ask(generation, "now")
+    await _settled(world)
+    assert world.connections.request_memory.held_bytes < 1_000_000
+    world.answer(1)
+    assert [await peer.told() for _ in range(59_999)] == list(range(1, 60_000))
+
+
+async def test_frames_that_are_announced_and_do_not_come_take_nobodys_room(serve: Serve) -> None:
+    world = await serve(rota_inflight_bytes_max="300000")
+    for _ in range(10):
+        (await world.peer()).send(struct.pack(">i", 90_000_000) + b"x")
+    await world.until(lambda: len(world.connections) == 10)
+    good = await world.peer()
+    good.send(request(HEARTBEAT, 4, 1, codec_padding(200_000)))
+    assert await good.told() == 1
+
+
+async def test_a_large_frame_waits_for_room_and_small_ones_do_not(serve: Serve) -> None:
+    world = await serve(rota_inflight_bytes_max="100000")
+    first, second = await world.peer(), await world.peer()
+    large = request(HEARTBEAT, 4, 1, codec_padding(2_000_000))
+    first.send(large[:-1])
+    await world.until(lambda: world.connections.request_memory.held_bytes > 2_000_000)
+    second.send(large[:-1])
+    await _settled(world)
+    held = world.connections.request_memory.held_bytes
+    assert held < 3_500_000, "the second large frame was read on"
+    third = await world.peer()
+    third.ask(3)
+    assert await third.told() == 3
+    first.send(large[-1:])
+    assert await first.told() == 1
+    second.send(large[-1:])
+    assert await second.told() == 1
+
+
+def codec_padding(size: int) -> bytes:
+    """A Heartbeat v4 with an unknown tagged field of that many bytes."""
+    plain = b"\4now" + struct.pack(">i", 1) + b"\2m\0"
+    length = bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14 & 0x7F | 0x80, size >> 21])
+    return plain + b"\1\x09" + length + bytes(size)
+
+
+async def test_requests_leave_no_litter(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    with no_litter():
+        for generation in range(0, 30, 3):
+            peer.ask(generation, "later")
+            peer.ask(generation + 1, "mute")
+            await world.until(lambda number=generation: number + 1 in world.delayed_reply)
+            peer.ask(generation + 2)
+            world.answer(generation + 1)
+            world.answer(generation)
+            assert [await peer.told() for _ in range(3)] == [generation, generation + 1, generation + 2]

@@ -1,0 +1,103 @@
+"""How many peers there may be, and for how long they may be silent."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.coordinator.network.conftest import BIG_BYTES, LIST_GROUPS, Serve, request
+
+from rota.coordinator.network.connection import CHOKED
+from rota.coordinator.network.connections import SWEEP_MS_MAX, SWEEP_MS_MIN, sweep_interval_ms
+
+
+async def test_a_connection_above_the_limit_is_closed_and_the_others_go_on(serve: Serve) -> None:
+    world = await serve(max_connections="2")
+    first, second = await world.peer(), await world.peer()
+    await world.until(lambda: len(world.connections) == 2)
+    with capture_logs() as logs:
+        third = await world.peer()
+        assert await third.ended()
+    assert "max.connections (2)" in logs[0]["reason"]
+    first.ask(1)
+    second.ask(2)
+    assert [await first.told(), await second.told()] == [1, 2]
+    await first.close()
+    await world.until(lambda: len(world.connections) == 1)
+    fourth = await world.peer()
+    fourth.ask(4)
+    assert await fourth.told() == 4
+
+
+async def test_one_address_has_its_own_limit(serve: Serve) -> None:
+    world = await serve(max_connections_per_ip="1")
+    first, second = await world.peer(), await world.peer()
+    assert await second.ended()
+    first.ask(1)
+    assert await first.told() == 1
+
+
+async def test_single_addresses_may_have_another_limit(serve: Serve) -> None:
+    world = await serve(max_connections_per_ip="1", max_connections_per_ip_overrides="10.0.0.1:7,127.0.0.1:2")
+    first, second, third = await world.peer(), await world.peer(), await world.peer()
+    assert await third.ended()
+    first.ask(1)
+    second.ask(2)
+    assert [await first.told(), await second.told()] == [1, 2]
+
+
+async def test_a_silent_connection_is_closed_and_one_that_speaks_is_not(serve: Serve) -> None:
+    world = await serve(connections_max_idle_ms="1000")
+    silent, speaks = await world.peer(), await world.peer()
+    await world.until(lambda: len(world.connections) == 2)
+    assert world.connections.sweep(0, 1000) == 0
+    assert world.connections.sweep(900, 1000) == 0
+    speaks.ask(1)
+    assert await speaks.told() == 1
+    assert world.connections.sweep(1000, 1000) == 1
+    assert await silent.ended()
+    assert world.connections.sweep(1999, 1000) == 0
+    assert world.connections.sweep(2000, 1000) == 1
+    assert await speaks.ended()
+
+
+async def test_a_request_under_way_is_no_idleness(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "mute")
+    await world.until(lambda: 1 in world.delayed_reply)
+    assert [world.connections.sweep(now_ms, 1000) for now_ms in (0, 10_000)] == [0, 0]
+    world.answer(1)
+    assert await peer.told() == 1
+    assert [world.connections.sweep(now_ms, 1000) for now_ms in (10_999, 11_000)] == [0, 1]
+
+
+async def test_a_peer_that_never_reads_is_idle_even_with_requests_under_way(serve: Serve) -> None:
+    world = await serve(rota_connection_write_buffer_bytes_max="1000")
+    peer = await world.peer()
+    peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    peer.ask(1, "later")
+    for number in range(20):
+        peer.send(request(LIST_GROUPS, 5, number, b"\1\1\0"))
+    peer.ask(2, "later")
+    await world.until(lambda: 1 in world.delayed_reply)
+    world.answer(1)
+    (connection,) = world.connections._here
+    await world.until(lambda: bool(connection._brakes & CHOKED))
+    assert world.connections.sweep(0, 1) == 0
+    assert BIG_BYTES * world.asked.count(-1) > 1000
+    await world.until(lambda: world.connections.sweep(1000, 1000) == 1)
+
+
+async def test_the_listener_looks_for_idle_connections_by_itself(serve: Serve) -> None:
+    world = await serve(connections_max_idle_ms="1000")
+    peer = await world.peer()
+    await world.until(lambda: len(world.connections) == 1)
+    for _ in range(12):
+        world.now_ms += 100
+        world.timers.fire()
+    assert await peer.ended()
+
+
+@pytest.mark.parametrize(("idle_ms", "look_ms"), [(600_000, 60_000), (1000, SWEEP_MS_MIN), (10**9, SWEEP_MS_MAX)])
+def test_looks_are_a_fraction_of_the_idle_time(idle_ms: int, look_ms: int) -> None:
+    assert sweep_interval_ms(idle_ms) == look_ms

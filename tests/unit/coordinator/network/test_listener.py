@@ -1,0 +1,105 @@
+"""Doors open and closed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+from tests.unit.coordinator.network.conftest import Serve
+
+from rota.coordinator.config.listeners import Endpoint, endpoint
+from rota.coordinator.network.listener import CannotListen, open_sockets
+
+
+async def test_port_0_finds_a_free_port(serve: Serve) -> None:
+    world = await serve()
+    assert world.port > 0
+    peer = await world.peer()
+    peer.ask(1)
+    assert await peer.told() == 1
+
+
+async def test_several_listeners_each_tell_their_own_address(serve: Serve) -> None:
+    world = await serve(
+        listeners="INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0", advertised_listeners="OUTSIDE://outside.example:1"
+    )
+    server = world.listener._servers[1]
+    inside, outside = await world.peer(), await world.peer()
+    await outside.close()
+    world.port = server.sockets[0].getsockname()[1]
+    outside = await world.peer()
+    inside.ask(1)
+    outside.ask(2)
+    assert [await inside.told(), await outside.told()] == [1, 2]
+    assert [call.reached_host for call in world.calls] == ["127.0.0.1", "outside.example"]
+
+
+def test_a_port_that_is_taken_is_told_with_its_address() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotListen, match=f"PLAINTEXT://127.0.0.1:{port}.*in use"):
+            open_sockets(Endpoint("PLAINTEXT", "127.0.0.1", port))
+
+
+def test_a_host_that_nobody_knows_is_told() -> None:
+    with pytest.raises(CannotListen, match="host is not known"):
+        open_sockets(Endpoint("PLAINTEXT", "no.such.host.invalid", 0))
+
+
+@pytest.mark.parametrize("text", ["PLAINTEXT://localhost:0", "PLAINTEXT://:0"])
+def test_all_addresses_of_a_host_share_one_port(text: str) -> None:
+    sockets = open_sockets(endpoint(text))
+    for one in sockets:
+        one.listen()
+    (port,) = {one.getsockname()[1] for one in sockets}
+    with socket.create_connection(("127.0.0.1", port)):
+        pass
+    for one in sockets:
+        one.close()
+
+
+async def test_one_address_that_fails_opens_none(serve: Serve) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotListen):
+            await serve(listeners=f"A://127.0.0.1:0,B://127.0.0.1:{port}")
+
+
+async def test_a_stop_lets_requests_under_way_finish_and_begins_none(serve: Serve) -> None:
+    world = await serve()
+    waits, idles = await world.peer(), await world.peer()
+    waits.ask(1, "mute")
+    waits.ask(2)
+    await world.until(lambda: 1 in world.delayed_reply and len(world.connections) == 2)
+    stop = asyncio.ensure_future(world.listener.stop(60_000))
+    assert await idles.ended()
+    with pytest.raises(OSError, match=r"."):
+        await world.peer()
+    world.answer(1)
+    assert await waits.told() == 1
+    assert await waits.ended()
+    assert await stop == 0
+    assert world.asked == [1]
+
+
+async def test_who_knocks_while_the_door_is_being_closed_is_turned_away(serve: Serve) -> None:
+    world = await serve()
+    world.connections.finish(lambda: None)
+    late = await world.peer()
+    assert await late.ended()
+
+
+async def test_who_is_left_after_the_drain_time_is_cut_off(serve: Serve) -> None:
+    world = await serve()
+    peer = await world.peer()
+    peer.ask(1, "later")
+    await world.until(lambda: 1 in world.delayed_reply)
+    assert await world.listener.stop(0) == 1
+    assert await peer.ended()
+    assert world.abandoned == [1]
+
+
+async def test_a_stop_without_peers_is_done_at_once(serve: Serve) -> None:
+    world = await serve()
+    assert await world.listener.stop(60_000) == 0

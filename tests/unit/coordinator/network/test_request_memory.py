@@ -1,0 +1,93 @@
+"""Room for what peers send: bounded, fair, never stuck."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rota.coordinator.network.request_memory import RequestMemoryPool
+
+
+class Asker:
+    def __init__(self) -> None:
+        self.rooms = 0
+
+    def admitted(self) -> None:
+        self.rooms += 1
+
+
+def test_below_the_limit_everybody_goes_on() -> None:
+    request_memory = RequestMemoryPool(100)
+    for who in (Asker(), Asker()):
+        request_memory.hold(50)
+        assert request_memory.goes_on(who)
+
+
+def test_above_the_limit_one_goes_on_and_the_others_in_their_order() -> None:
+    request_memory, first, second, third = RequestMemoryPool(100), Asker(), Asker(), Asker()
+    request_memory.hold(150)
+    assert [request_memory.goes_on(who) for who in (first, second, third, first)] == [True, False, False, True]
+    request_memory.done(first)
+    assert (second.rooms, third.rooms) == (1, 0)
+    assert request_memory.goes_on(second)
+    request_memory.done(second)
+    assert third.rooms == 1
+
+
+def test_whoever_waits_goes_on_when_there_is_room() -> None:
+    request_memory, first, second, third = RequestMemoryPool(100), Asker(), Asker(), Asker()
+    request_memory.hold(150)
+    assert [request_memory.goes_on(who) for who in (first, second, third)] == [True, False, False]
+    request_memory.release(49)
+    assert (second.rooms, third.rooms) == (0, 0)
+    request_memory.release(1)
+    assert (second.rooms, third.rooms) == (1, 1)
+
+
+def test_whoever_goes_waits_no_more() -> None:
+    request_memory, first, gone, stays = RequestMemoryPool(100), Asker(), Asker(), Asker()
+    request_memory.hold(150)
+    assert [request_memory.goes_on(who) for who in (first, gone, stays)] == [True, False, False]
+    request_memory.done(gone)
+    request_memory.done(first)
+    assert (gone.rooms, stays.rooms) == (0, 1)
+
+
+def test_giving_back_too_much_is_our_own_mistake() -> None:
+    with pytest.raises(AssertionError):
+        RequestMemoryPool(100).release(1)
+
+
+class Frame(Asker):
+    """A large frame of which one part after the other comes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.left, self.here, self.waits = size, 0, False
+
+    def admitted(self) -> None:
+        self.waits = False
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 150), min_size=1, max_size=12), st.data())
+def test_every_frame_gets_in_and_above_the_limit_only_one_at_a_time(sizes: list[int], data: st.DataObject) -> None:
+    request_memory, frames = RequestMemoryPool(100), [Frame(size) for size in sizes]
+    while frames:
+        reading = [frame for frame in frames if not frame.waits]
+        assert reading, "all wait for one another"
+        above = request_memory.held_bytes > 100
+        frame = data.draw(st.sampled_from(reading))
+        part = min(frame.left, 10)
+        frame.left, frame.here = frame.left - part, frame.here + part
+        request_memory.hold(part)
+        if frame.left:
+            frame.waits = not request_memory.goes_on(frame)
+            assert not (above and not frame.waits) or request_memory._one is frame
+        else:
+            frames.remove(frame)
+            request_memory.release(frame.here)
+            request_memory.done(frame)
+        assert request_memory.held_bytes <= 100 + 150 + 10 * len(sizes)
+    assert request_memory.held_bytes == 0

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.coordinator.api.data_world import World, batch
+
+from rota.coordinator.replica.delayed_fetch import DelayedFetch
+
+BATCH_BYTES = len(batch(b"a"))
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.topic(partitions=2)
+    return world
+
+
+def poll(world: World, bytes_missing: int, *, bytes_max: int = 1 << 20, wait_ms: int = 500) -> DelayedFetch[int]:
+    """A poll of both partitions whose answer says how often it was made."""
+    made: list[int] = []
+
+    def answer() -> int:
+        made.append(1)
+        return len(made)
+
+    watches = [(world.partition(index=index), 0, bytes_max) for index in range(2)]
+    return DelayedFetch(world.node.timers, world.now_ms + wait_ms, bytes_missing, watches, answer)
+
+
+def left_nothing(world: World) -> bool:
+    return len(world.node.timers) == 0 and not any(world.partition(index=index)._waiters for index in range(2))
+
+
+async def test_an_append_answers_in_the_next_turn(world: World) -> None:
+    waiting = poll(world, 1).delayed_reply
+    world.append(b"a")
+    assert not waiting.answered
+    await asyncio.sleep(0)
+    assert (waiting.value, left_nothing(world)) == (1, True)
+
+
+async def test_appends_of_one_turn_are_answered_once(world: World) -> None:
+    waiting = poll(world, 1).delayed_reply
+    world.append(b"a")
+    world.append(b"b", index=1)
+    world.append(b"c")
+    world.after(1000)
+    await asyncio.sleep(0)
+    assert (waiting.value, left_nothing(world)) == (1, True)
+
+
+async def test_bytes_add_up_over_partitions(world: World) -> None:
+    waiting = poll(world, 3 * BATCH_BYTES).delayed_reply
+    world.append(b"a")
+    world.append(b"a", index=1)
+    await asyncio.sleep(0)
+    assert not waiting.answered
+    world.append(b"a")
+    await asyncio.sleep(0)
+    assert waiting.answered
+
+
+async def test_a_partition_counts_for_no_more_than_it_may_give(world: World) -> None:
+    waiting = poll(world, 2 * BATCH_BYTES, bytes_max=BATCH_BYTES).delayed_reply
+    for _ in range(5):
+        world.append(b"a")
+    await asyncio.sleep(0)
+    assert not waiting.answered
+    world.append(b"a", index=1)
+    await asyncio.sleep(0)
+    assert waiting.answered
+
+
+async def test_the_deadline_answers_with_what_there_is(world: World) -> None:
+    waiting = poll(world, 1_000_000).delayed_reply
+    world.append(b"a")
+    world.after(499)
+    await asyncio.sleep(0)
+    assert not waiting.answered
+    world.after(1)
+    assert (waiting.value, left_nothing(world)) == (1, True)
+
+
+async def test_trouble_answers(world: World) -> None:
+    waiting = poll(world, 1_000_000).delayed_reply
+    world.partition(index=1).fail("the disk is gone")
+    await asyncio.sleep(0)
+    assert (waiting.value, left_nothing(world)) == (1, True)
+
+
+async def test_a_peer_that_goes_leaves_nothing_behind(world: World) -> None:
+    waiting = poll(world, 1).delayed_reply
+    world.append(b"a")
+    waiting.abandon()
+    await asyncio.sleep(0)
+    world.after(1000)
+    assert (waiting.answered, left_nothing(world)) == (False, True)
+
+
+async def test_the_connection_is_held_back_meanwhile(world: World) -> None:
+    assert poll(world, 1).delayed_reply.mutes
+
+
+async def test_a_mistake_in_the_answer_is_told_to_whoever_sends_it(world: World) -> None:
+    def mistaken() -> int:
+        raise RuntimeError("nobody wrote a test for this")
+
+    waiting = DelayedFetch(
+        world.node.timers, world.now_ms + 500, 1, [(world.partition(), 0, 1)], mistaken
+    ).delayed_reply
+    world.append(b"a")
+    await asyncio.sleep(0)
+    assert isinstance(waiting.value, RuntimeError)
+    assert left_nothing(world)

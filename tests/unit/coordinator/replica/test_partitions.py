@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
+from rota.coordinator.log.directory import LogDirectory
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.metadata.eager import now
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.topic import Topic
+from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.partitions import Partitions
+from rota.protocol.errors import ErrorCode
+from rota.protocol.records.record import Record, write_batch
+
+NOW_MS = 1_700_000_000_000
+
+
+def config_of(topic: Topic) -> LogConfig:
+    return TopicConfig(topic.configs, BrokerConfig()).log_config()
+
+
+def some_topics(store: EmbeddedStore) -> Topics:
+    ids = count(1)
+    topics = Topics(store, broker_id=1, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
+    now(topics.load())
+    return topics
+
+
+class World:
+    """Topics and partitions in memory; `broken` logs refuse to open."""
+
+    def __init__(self) -> None:
+        self.topics = some_topics(EmbeddedStore())
+        self.broken: set[tuple[str, int]] = set()
+        self.partitions = Partitions(self.topics, self.open_log, config_of)
+
+    def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
+        if (topic.name, index) in self.broken:
+            raise StorageFailed("no such disk")
+        return MemoryLog(config)
+
+    def partition(self, name: str = "t", index: int = 0) -> Partition:
+        partition = self.partitions.get(name, index)
+        assert partition is not None
+        return partition
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def batch(value: bytes = b"v", key: bytes = b"k", at_ms: int = NOW_MS) -> bytes:
+    return write_batch([Record(0, at_ms, key, value, ())])
+
+
+def test_a_new_topic_has_its_logs_at_once(world: World) -> None:
+    topic = now(world.topics.create("t", 2, configs={"max.message.bytes": "500"}))
+    assert isinstance(topic, Topic)
+    for index in (0, 1):
+        partition = world.partition("t", index)
+        assert partition is world.partitions.get_by_id(topic.topic_id, index)
+        assert partition.log.config.message_bytes_max == 500
+        assert partition.error is ErrorCode.NONE
+    assert world.partitions.get("t", 2) is None
+    assert world.partitions.get("u", 0) is None
+    assert len(world.partitions.all()) == 2
+
+
+def test_added_partitions_come_and_old_ones_stay(world: World) -> None:
+    now(world.topics.create("t", 1))
+    before = world.partition()
+    now(world.topics.add_partitions("t", 3))
+    assert world.partition() is before
+    assert [partition.index for partition in world.partitions.all()] == [0, 1, 2]
+
+
+def test_replicas_of_other_brokers_are_not_ours(world: World) -> None:
+    world.topics.brokers = (1, 2)
+    now(world.topics.create("t", assignment=[(0, [2]), (1, [1])]))
+    assert world.partitions.get("t", 0) is None
+    assert world.partitions.get("t", 1) is not None
+
+
+def test_a_deleted_topic_tells_whoever_waits_and_is_gone(world: World) -> None:
+    topic = now(world.topics.create("t", 1))
+    assert isinstance(topic, Topic)
+    partition, heard = world.partition(), list[int]()
+    partition.append(batch(), NOW_MS)
+    partition.watch(lambda: heard.append(1))
+    now(world.topics.delete("t"))
+    assert heard == [1]
+    assert world.partitions.get("t", 0) is world.partitions.get_by_id(topic.topic_id, 0) is None
+    with pytest.raises(StorageFailed):
+        partition.append(batch(), NOW_MS)
+    now(world.topics.create("t", 1))
+    assert world.partition().high_watermark == 0
+
+
+def test_a_changed_config_is_in_force_at_once(world: World) -> None:
+    now(world.topics.create("t", 1))
+    now(world.topics.alter_config("t", {"retention.bytes": "77"}))
+    assert world.partition().log.config.retention_bytes == 77
+
+
+def test_a_disk_that_refuses_takes_one_partition_offline(world: World) -> None:
+    world.broken.add(("t", 1))
+    with capture_logs() as said:
+        now(world.topics.create("t", 2))
+    assert world.partition("t", 0).error is ErrorCode.NONE
+    assert world.partition("t", 1).error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert [(line["topic"], line["partition"], line["reason"]) for line in said] == [("t", 1, "no such disk")]
+    world.partitions.maintain(NOW_MS)
+    world.partitions.flush()
+    now(world.topics.alter_config("t", {"retention.bytes": "77"}))
+    now(world.topics.delete("t"))
+    assert world.partitions.all() == []
+
+
+def test_upkeep_comes_round_to_every_partition(world: World) -> None:
+    now(world.topics.create("t", 5, configs={"retention.ms": "1000"}))
+    for partition in world.partitions.all():
+        partition.append(batch(), NOW_MS)
+    for _ in range(8):
+        world.partitions.maintain(NOW_MS + 5_000, slice_partitions=1)
+    assert [partition.log.log_start_offset for partition in world.partitions.all()] == [1] * 5
+
+
+def test_old_records_stay_until_the_next_look_for_them(world: World) -> None:
+    now(world.topics.create("t", 1, configs={"retention.ms": "1000"}))
+    world.partitions._retention_every_ms = 60_000
+    world.partition().append(batch(), NOW_MS)
+    for after_ms, start in ((0, 0), (5_000, 0), (59_999, 0), (60_000, 1)):
+        for _ in range(4):
+            world.partitions.maintain(NOW_MS + after_ms)
+        assert world.partition().log.log_start_offset == start
+
+
+def test_compaction_asks_to_be_called_again_until_it_is_done(world: World) -> None:
+    configs = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.01"}
+    now(world.topics.create("t", 1, configs=configs))
+    partition = world.partition()
+    for turn in range(40):
+        partition.append(batch(bytes(50_000), b"key-%d" % (turn % 3)), NOW_MS)
+    before_bytes, calls = partition.log.size_bytes, 0
+    while not world.partitions.maintain(NOW_MS):
+        calls += 1
+        assert calls < 3, "nothing was compacted"
+    while world.partitions.maintain(NOW_MS):
+        calls += 1
+    assert calls > 2
+    assert partition.log.size_bytes < before_bytes - 800_000  # the active segment is not touched
+    assert partition.high_watermark == 40
+
+
+def test_deleting_a_topic_ends_its_compaction(world: World) -> None:
+    configs = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.01"}
+    now(world.topics.create("t", 1, configs=configs))
+    for _ in range(40):
+        world.partition().append(batch(bytes(50_000)), NOW_MS)
+    while not world.partitions.maintain(NOW_MS):
+        pass
+    now(world.topics.delete("t"))
+    assert not world.partitions.maintain(NOW_MS)
+
+
+def test_a_restart_opens_the_logs_again(tmp_path: Path) -> None:
+    for turn in range(3):
+        directory, store = LogDirectory(tmp_path, node_id=1), EmbeddedStore(tmp_path / "metadata.journal")
+        topics = some_topics(store)
+        partitions = Partitions(
+            topics,
+            lambda topic, index, config, directory=directory: directory.open_log(  # type: ignore[misc]
+                topic.name, index, config, topic_id=topic.topic_id
+            ),
+            config_of,
+        )
+        partitions.open()
+        if turn == 0:
+            now(topics.create("t", 1))
+        partition = partitions.get("t", 0)
+        assert partition is not None
+        assert partition.high_watermark == turn
+        partition.append(batch(), NOW_MS)
+        partitions.close()
+        directory.close()
+        now(store.close())

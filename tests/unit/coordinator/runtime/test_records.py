@@ -1,0 +1,92 @@
+"""What the machine decides comes back from its bytes. The bytes themselves are held by the protocol's tests."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue
+from rota.coordinator.group.events import InstanceId, MemberId
+from rota.coordinator.runtime.records import decode, encode, encode_offsets
+from rota.protocol.offsets_records import OffsetCommitKey, encode_key
+
+text = st.text(max_size=20)
+int32, int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
+members = st.builds(
+    MemberValue,
+    member_id=text.map(MemberId),
+    instance_id=st.none() | text.map(InstanceId),
+    client_id=text,
+    client_host=text,
+    rebalance_ms=st.integers(0, 2**31 - 1),
+    session_ms=int32,
+    subscription=st.binary(max_size=40),
+    assignment=st.binary(max_size=40),
+)
+groups = st.builds(
+    GroupValue,
+    protocol_type=text,
+    generation=int32,
+    protocol=st.none() | text,
+    leader=st.none() | text.map(MemberId),
+    state_ms=int64,
+    members=st.lists(members, max_size=4).map(tuple),
+)
+offsets = st.builds(
+    OffsetValue,
+    offset=int64,
+    leader_epoch=int32,
+    metadata=text,
+    commit_ms=int64,
+    topic_id=st.none() | st.binary(min_size=16, max_size=16).filter(any),
+)
+
+
+@given(text, groups)
+def test_a_group_comes_back_as_it_was(group_id: str, value: GroupValue) -> None:
+    record = GroupRecord(group_id, value)
+    key, raw = encode(record)
+    assert key is not None
+    assert raw is not None
+    assert decode(key, raw) == record
+
+
+@given(text, text, int32, offsets)
+def test_an_offset_comes_back_as_it_was(group_id: str, topic: str, partition: int, value: OffsetValue) -> None:
+    record = OffsetRecord(group_id, topic, partition, value)
+    key, raw = encode(record)
+    assert key is not None
+    assert raw is not None
+    assert decode(key, raw) == record
+
+
+@given(offsets, st.integers(0, 2**62))
+def test_an_offset_with_an_expiry_is_written_in_version_1(value: OffsetValue, expire_ms: int) -> None:
+    dated = OffsetValue(
+        offset=value.offset,
+        leader_epoch=-1,  # version 1 has no place for it
+        metadata=value.metadata,
+        commit_ms=value.commit_ms,
+        expire_ms=expire_ms,
+    )
+    key, raw = encode(OffsetRecord("g", "t", 0, dated))
+    assert key is not None
+    assert raw is not None
+    assert raw[:2] == b"\x00\x01"
+    assert decode(key, raw) == OffsetRecord("g", "t", 0, dated)
+
+
+def test_a_removed_key_is_a_tombstone() -> None:
+    assert encode(OffsetRecord("g", "t", 0, None))[1] is None
+    assert encode(GroupRecord("g", None))[1] is None
+
+
+def test_a_key_of_another_kind_is_nothing_to_us() -> None:
+    assert decode((3).to_bytes(2, "big") + b"\x00\x01g", b"\x00\x00") is None
+
+
+@given(st.lists(st.builds(OffsetRecord, text, text, int32, st.none() | offsets), max_size=6))
+def test_offsets_by_the_dozen_are_as_one_by_one(records: list[OffsetRecord]) -> None:
+    assert encode_offsets(records) == [encode(record) for record in records]
+    for record, (key, _) in zip(records, encode_offsets(records), strict=True):
+        assert key == encode_key(OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition))

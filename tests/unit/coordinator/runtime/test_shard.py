@@ -1,0 +1,159 @@
+"""Decide, record, replay: replies wait for their write, one turn is one write, a failed write undoes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.coordinator.litter import no_litter
+
+from rota.coordinator.group.effects import OffsetRecord, OffsetValue
+from rota.coordinator.group.events import MemberId
+from rota.coordinator.group.machine import Group
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.runtime.shard import ShardState
+from rota.protocol.errors import ErrorCode
+from rota.protocol.records.batch import headers
+
+
+def batches(world: Any, group_id: str) -> int:
+    log = world.partitions[world.shard(group_id).index].log
+    return len(list(headers(log.read(log.log_start_offset, 1 << 30))))
+
+
+def test_a_commit_is_answered_when_its_record_is_written(world: Any) -> None:
+    answer = world.commit("g", 5)
+    assert not answer.answered
+    world.turn()
+    assert answer.value is ErrorCode.NONE
+    assert world.offset("g") == 5
+
+
+def test_commits_of_one_turn_share_one_batch(world: Any) -> None:
+    answers = [world.commit("g", offset) for offset in range(10)]
+    before = batches(world, "g")
+    world.turn()
+    assert [answer.value for answer in answers] == [ErrorCode.NONE] * 10
+    assert batches(world, "g") == before + 1
+
+
+def test_a_refusal_does_not_wait(world: Any) -> None:
+    world.member("g")
+    assert world.commit("g", 5).value is ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.offset("g") is None
+
+
+def test_what_is_read_leaves_with_the_write_that_it_was_computed_from(world: Any) -> None:
+    world.flush_later = True
+    commit = world.commit("g", 5)
+    world.turn()
+    shard = world.shard("g")
+    assert not shard.settled
+    read = shard.when_settled("body", lambda code: code)
+    assert not commit.answered
+    assert not read.answered
+    world.undurable.pop()[0]()
+    assert commit.value is ErrorCode.NONE
+    assert read.value == "body"
+    assert shard.settled
+    assert shard.when_settled("body", lambda code: code) == "body"
+
+
+def test_a_refusal_of_reads_has_their_own_shape(world: Any) -> None:
+    world.flush_later = True
+    world.commit("g", 5)
+    world.turn()
+    shard = world.shard("g")
+    read = shard.when_settled("body", lambda code: f"not now: {code.name}")
+    world.undurable.pop()[1](StorageFailed("the disk is gone"))
+    assert read.value == "not now: NOT_COORDINATOR"
+
+
+def test_a_failed_write_throws_the_shard_away_and_nothing_was_acknowledged(world: Any) -> None:
+    world.commit("g", 1)
+    world.turn()
+    joined = world.member("g")
+    shard = world.shard("g")
+    delayed_reply = world.join("g", "", "m-2")  # waits for m-1 to rejoin
+    commit = world.commit("g", 2, joined.member_id, joined.generation)
+    world.partitions[shard.index].fail("the disk is gone")
+    world.turn()
+    assert shard.state is ShardState.DOWN
+    assert commit.value is ErrorCode.NOT_COORDINATOR
+    assert delayed_reply.value.error is ErrorCode.NOT_COORDINATOR
+    assert world.coordinator.ready("g") is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_shard_that_lost_its_log_is_loaded_again_from_what_was_written(world: Any) -> None:
+    world.commit("g", 1)
+    world.turn()
+    shard = world.shard("g")
+    partition = world.partitions[shard.index]
+    lost = world.commit("g", 2)
+    partition.offline = "the disk is away for a moment"
+    world.turn()
+    assert lost.value is ErrorCode.NOT_COORDINATOR
+    partition.offline = None
+    world.after(1_000)
+    assert shard.state is ShardState.READY
+    assert world.offset("g") == 1
+
+
+def test_a_timer_of_a_group_that_is_gone_rings_for_nobody(world: Any) -> None:
+    world.member("g")
+    shard = world.shard("g")
+    world.coordinator.resign(shard.index)
+    world.after(3_600_000)
+    assert shard.groups == {}
+
+
+def test_a_vacant_group_is_not_kept(world: Any) -> None:
+    assert world.join("g", "unknown-member").value.error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert "g" not in world.shard("g").groups
+
+
+def test_our_own_mistake_in_a_step_stops_the_shard_which_is_then_what_its_log_says(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.commit("g", 1)
+    world.turn()
+    joined = world.member("g")
+    waiting = world.join("g", "", "m-2")
+    shard = world.shard("g")
+
+    def mistaken(self: Group, event: object, now_ms: int) -> list[object]:
+        raise RuntimeError("a step that nobody wrote a test for")
+
+    with monkeypatch.context() as patch, capture_logs() as told:
+        patch.setattr(Group, "step", mistaken)
+        answer = world.leave("g", joined.member_id)
+    assert answer.value.error is ErrorCode.NOT_COORDINATOR
+    assert waiting.value.error is ErrorCode.NOT_COORDINATOR
+    assert any("mistake" in line["event"] and line["shard"] == shard.index for line in told)
+    world.turn()
+    assert shard.state is ShardState.READY
+    assert world.offset("g") == 1
+    assert world.shard("g").groups["g"].generation == joined.generation
+
+
+def test_offsets_that_cannot_be_encoded_stop_the_shard(world: Any) -> None:
+    shard, group = world.shard("g"), world.coordinator.group(world.shard("g"), "g")
+    record = OffsetRecord("g", "topic", 0, OffsetValue(1 << 63, -1, "", 0))
+    answer = shard.commit(group, MemberId(""), None, -1, [record], lambda code: code)
+    assert answer is ErrorCode.NOT_COORDINATOR
+    world.turn()
+    assert shard.state is ShardState.READY
+    assert world.offset("g") is None
+
+
+def test_requests_leave_no_litter(world: Any) -> None:
+    with no_litter():
+        for number in range(10):
+            commit = world.commit(f"simple-{number}", number)
+            world.turn()
+            joined = world.member(f"group-{number}")
+            world.leave(f"group-{number}", joined.member_id)
+            world.turn()
+            assert commit.answered
+        del commit, joined
