@@ -73,9 +73,11 @@ class Commits:
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int | None = None
     ) -> asyncio.Task[None]:
         """The same in a task, which has its place in the queue already."""
-        task = asyncio.create_task(self._do(self._queue(), group, offsets, timeout_ms), name="rota-commit")
+        place = self._queue()
+        task = asyncio.create_task(self._do(place, group, offsets, timeout_ms), name="rota-commit")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: _pass_on(place))  # `_do` does not run if it is cancelled before its first step
         return task
 
     def automatic(self, group: GroupMetadata, offsets: Committable) -> None:
@@ -178,9 +180,13 @@ def now_ms() -> float:
 
 
 def _pass_on(place: _Place) -> None:
-    """Whoever comes next waits for me, and for those before me."""
-    done = place.done
+    """The next commit may begin when this one and all before it are done. A second call changes nothing."""
     if place.before is None or place.before.done():
-        done.set_result(None)
+        _set_done(place.done)
     else:
-        place.before.add_done_callback(lambda _: done.set_result(None))
+        place.before.add_done_callback(lambda _: _set_done(place.done))
+
+
+def _set_done(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

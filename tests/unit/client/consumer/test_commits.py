@@ -139,3 +139,24 @@ async def test_the_end_gives_up_what_is_not_answered(queue: Queue) -> None:
     await queue.commits.close()
     assert first.cancelled()
     assert second.cancelled()
+
+
+async def test_a_commit_that_is_cancelled_before_its_first_step_holds_up_no_later_one(queue: Queue) -> None:
+    never_ran = queue.commits.soon(MEMBER, at(1))
+    never_ran.cancel()
+    await asyncio.wait_for(queue.commits.commit(MEMBER, at(2)), 5)
+    assert queue.keeper.commits == [{0: 2}]
+
+
+async def test_a_commit_cancelled_before_its_first_step_keeps_the_order_of_those_around_it(queue: Queue) -> None:
+    queue.keeper.open.clear()
+    first = queue.commits.soon(MEMBER, at(1))
+    await eventually(lambda: queue.keeper.commits)
+    queue.commits.soon(MEMBER, at(2)).cancel()
+    third = queue.commits.soon(MEMBER, at(3))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert queue.keeper.commits == [{0: 1}]
+    queue.keeper.open.set()
+    await asyncio.wait_for(asyncio.gather(first, third), 5)
+    assert queue.keeper.commits == [{0: 1}, {0: 3}]
