@@ -76,6 +76,7 @@ class Member:
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by ticket; those without one have a negative number
         self._unnumbered = 0
         self._hook_task: asyncio.Task[None] | None = None
+        self._hook: out.Hook | None = None  # that `_hook_task` runs
         self._context: contextvars.Context | None = None
         self._before_leaving: Callable[[], Awaitable[None]] | None = None
         self._unlisten: Callable[[], None] | None = None
@@ -114,6 +115,9 @@ class Member:
         waits for the same work. Raises what makes membership impossible (FencedInstance, BrokerError, AssignmentFailed)
         and what user callbacks raised.
 
+        A poll that is cancelled ends when the user's callback that runs inside it has ended, and begins no other; a
+        second cancellation ends it at once.
+
         From here until `returning` the user counts as waiting for us: call that whenever control goes back to the user.
         A `poll` that raises or is cancelled does so by itself.
         """
@@ -129,10 +133,13 @@ class Member:
                 await self._progress.wait()
             self._raise_failure()
         except BaseException:
-            self.returning()
-            raise
-        finally:
             self._step(events.PollEnded())
+            try:
+                await self._callback_done()
+            finally:
+                self.returning()
+            raise
+        self._step(events.PollEnded())
 
     def returning(self) -> None:
         """The user gets records now, or nothing, or an exception: max.poll.interval.ms counts from here."""
@@ -170,6 +177,13 @@ class Member:
         raised, self._raised = self._raised, None
         if raised is not None:
             raise raised
+
+    async def _callback_done(self) -> None:
+        """A user's callback runs inside the poll that began it, also when that poll is cancelled. The automatic commit
+        before a rejoin is no callback: it goes on by itself."""
+        while self._hook_task is not None and not isinstance(self._hook, out.BeforeRejoin):
+            self._progress.clear()
+            await self._progress.wait()
 
     # ---- closing
 
@@ -331,13 +345,14 @@ class Member:
                 self._hook_task = None
                 self._step(events.HookDone(run.ticket))
 
+        self._hook = run.hook
         self._hook_task = self._spawn(self._run(run), run.ticket, self._context)
         self._hook_task.add_done_callback(ended)
 
     async def _run(self, run: out.Run) -> None:
         error: BaseException | None = None
         try:
-            await self._hook(run.hook)
+            await self._call(run.hook)
         except (KeyboardInterrupt, SystemExit):
             raise
         except asyncio.CancelledError:
@@ -350,7 +365,7 @@ class Member:
             self._raised, error = self._raised or error, None
         self._step(events.HookDone(run.ticket, error))
 
-    async def _hook(self, hook: out.Hook) -> None:
+    async def _call(self, hook: out.Hook) -> None:
         match hook:
             case out.BeforeRejoin():
                 await self._hooks.before_rejoin()

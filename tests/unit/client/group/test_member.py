@@ -37,6 +37,7 @@ class User:
     def __init__(self) -> None:
         self.story: list[tuple[str, Partitions]] = []
         self.hold: asyncio.Event | None = None
+        self.hold_at = ""  # the only callback that waits for `hold`; "": each
         self.error: Exception | None = None
         self.member: Member | None = None
         self.woken = 0
@@ -55,7 +56,7 @@ class User:
 
     async def told(self, what: str, partitions: Partitions) -> None:
         self.story.append((what, partitions))
-        if self.hold is not None:
+        if self.hold is not None and self.hold_at in ("", what):
             await self.hold.wait()
         if self.error is not None:
             raise self.error
@@ -215,6 +216,65 @@ async def test_a_cancelled_poll_lets_its_callback_end_and_begins_no_other(place:
     assert user.story[-1][0] == "before_rejoin"
     await member.poll()
     assert [what for what, _ in user.story][-2:] == ["revoked", "assigned"]
+
+
+@pytest.mark.parametrize("ends_by", ["timeout", "cancel"])
+async def test_a_poll_does_not_end_before_the_callback_that_runs_inside_it(
+    place: Place, scene: Scene, ends_by: str
+) -> None:
+    member, user = await place.member()
+    user.hold = asyncio.Event()
+    polling = asyncio.create_task(asyncio.wait_for(member.poll(), 0.01 if ends_by == "timeout" else None))
+    await eventually(lambda: user.story and user.story[-1][0] == "assigned")
+    if ends_by == "cancel":
+        polling.cancel()
+    beats = len(scene.asked(HeartbeatRequest))
+    await eventually(lambda: len(scene.asked(HeartbeatRequest)) > beats + 2)
+    assert not polling.done()
+    user.hold.set()
+    with pytest.raises(TimeoutError if ends_by == "timeout" else asyncio.CancelledError):
+        await polling
+    await member.poll()
+    assert [what for what, _ in user.story] == ["assigned"]
+
+
+async def test_a_poll_that_is_cancelled_twice_ends_at_once(place: Place) -> None:
+    member, user = await place.member()
+    user.hold = asyncio.Event()
+    polling = asyncio.create_task(member.poll())
+    await eventually(lambda: user.story and user.story[-1][0] == "assigned")
+    for _ in range(2):
+        polling.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(polling, 5)
+    user.hold.set()
+
+
+async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(place: Place, scene: Scene) -> None:
+    member, user = await place.member()
+    await member.poll()
+    scene.beat_code = 27
+    await eventually(lambda: not member.settled)
+    scene.beat_code = 0
+
+    def revoking() -> bool:
+        return user.story[-1][0] == "revoked"
+
+    user.hold_at = "revoked"
+    user.hold = asyncio.Event()
+    polling = asyncio.create_task(member.poll())
+    await eventually(revoking)
+    polling.cancel()
+    await asyncio.sleep(0)
+    user.hold.set()
+    with pytest.raises(asyncio.CancelledError):
+        await polling
+    beats = len(scene.asked(JoinGroupRequest))
+    await eventually(lambda: len(scene.asked(JoinGroupRequest)) >= beats)
+    assert revoking()
+    await member.poll()
+    assert user.story[-1][0] == "assigned"
 
 
 async def test_what_a_callback_raises_comes_out_of_poll(place: Place, scene: Scene) -> None:
