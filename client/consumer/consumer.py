@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -64,6 +64,7 @@ class Consumer(Committing):
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_closing = False
+        self._end = asyncio.Event()  # it is closed
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
@@ -114,13 +115,14 @@ class Consumer(Committing):
             ending.callback(self._closed)
             if self._patience is not None and not self._patience.expired():
                 self._patience.reschedule(asyncio.get_running_loop().time())
-            await self._idle.wait()
+            await _within(self._idle.wait(), _left(ends_ms))
             self._look_at = 0.0  # what waits is not handed out any more
             if self._is_started:
                 await self._leave("the consumer is being closed", ends_ms)
 
     def _closed(self) -> None:
         self._is_closed = True
+        self._end.set()
 
     async def _leave(self, reason: str, ends_ms: float) -> None:
         async def last() -> None:
@@ -257,6 +259,9 @@ class Consumer(Committing):
         self._started()
         if self._topics is None and not self._assigned_by_hand:
             raise IllegalUse("nothing to read: subscribe() to topics or assign() partitions first")
+        if self._is_closing:
+            await self._until_closed(timeout_ms or 0)
+            return None
         with self._polling():
             self._handed.begin()
             ends = None if timeout_ms is None else self._time() + timeout_ms / 1000
@@ -275,6 +280,12 @@ class Consumer(Committing):
                 if isinstance(late, KafkaError) or self._patience is None or not self._patience.expired():
                     raise
             return None
+
+    async def _until_closed(self, timeout_ms: int) -> None:
+        """A call that begins while another task closes the consumer: no records come any more, and a loop around
+        `getmany` must not spin."""
+        if self._hooks.task is None or self._hooks.task is not asyncio.current_task():  # that would wait for itself
+            await _within(self._end.wait(), timeout_ms)
 
     async def _due(self, entering: bool) -> None:
         """Commits, membership, positions."""
@@ -365,6 +376,17 @@ def _names(topics: Iterable[str]) -> frozenset[str]:
     if not names or not all(isinstance(name, str) and name for name in names):
         raise IllegalUse(f"subscribe() takes names of topics, not {sorted(map(repr, names))}; unsubscribe() ends it")
     return names
+
+
+async def _within(wait: Awaitable[object], ms: float) -> None:
+    """Wait for so long at most."""
+    limit = asyncio.timeout(ms / 1000)
+    try:
+        async with limit:
+            await wait
+    except TimeoutError:
+        if not limit.expired():
+            raise
 
 
 def _left(ends_ms: float) -> int:

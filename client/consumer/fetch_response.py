@@ -62,6 +62,8 @@ class Judging:
         self._pauses.worked(partition)
         if data.high_watermark >= 0:
             position.high_watermark = data.high_watermark
+        if data.last_stable_offset >= 0:
+            position.last_stable_offset = data.last_stable_offset
         if data.log_start_offset >= 0:
             position.log_start = data.log_start_offset
         if data.preferred_read_replica >= 0:

@@ -27,6 +27,7 @@ class Position:
     paused: bool = False
     turn: int = 0
     high_watermark: int | None = None
+    last_stable_offset: int | None = None
     log_start: int | None = None
 
 

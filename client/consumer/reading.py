@@ -92,12 +92,13 @@ class Reading:
             raise TimedOut(f"the position of {partition} was not found within {timeout_ms} ms") from late
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Records between the position and the end of the partition, as the last fetch told it; None: not known yet."""
+        """Offsets between the position and the end that this consumer can read to (the high watermark, with
+        read_committed the last stable offset) as of the last fetch. None while either is unknown."""
         position, waiting = self._positions.of(partition), self._handed.next_offset(partition)
         offset = position.offset if waiting is None else waiting
-        if offset is None or position.high_watermark is None:
-            return None
-        return max(0, position.high_watermark - offset)
+        reads_committed = self._config.isolation_level == "read_committed"
+        end = position.last_stable_offset if reads_committed else position.high_watermark
+        return None if offset is None or end is None else max(0, end - offset)
 
     # where it goes on
 

@@ -168,6 +168,45 @@ async def test_once_the_end_has_begun_nothing_more_is_handed_out() -> None:
     assert keeper.committed == {0: 1}
 
 
+async def test_a_reader_waits_while_another_task_closes_the_consumer() -> None:
+    keeper, calls = feed(), 0
+    keeper.open.clear()
+    async with consuming(keeper) as consumer:
+        consumer.assign(P0)
+        await first(consumer)
+        closing = asyncio.create_task(consumer.close())
+        await eventually(lambda: keeper.commits)
+
+        async def reads() -> None:
+            nonlocal calls
+            while True:
+                calls += 1
+                assert await consumer.getmany(timeout_ms=60_000) == {}
+
+        reading = asyncio.create_task(reads())
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert calls == 1
+        keeper.open.set()
+        await closing
+        with pytest.raises(IllegalUse, match="closed"):
+            await asyncio.wait_for(reading, TEN_S)
+
+
+async def test_a_call_that_begins_while_the_consumer_closes_ends_with_its_time() -> None:
+    keeper = feed()
+    keeper.open.clear()
+    async with consuming(keeper) as consumer:
+        consumer.assign(P0)
+        await first(consumer)
+        closing = asyncio.create_task(consumer.close())
+        await eventually(lambda: keeper.commits)
+        assert await consumer.getmany(timeout_ms=1) == {}
+        assert consumer.state != "CLOSED"
+        keeper.open.set()
+        await closing
+
+
 async def test_seeks_count_for_commits() -> None:
     keeper = feed()
     async with consuming(keeper) as consumer:

@@ -11,6 +11,7 @@ from tests.unit.client.consumer.kit import P0, P1, batch
 from rota.client.consumer.consumer import Consumer
 from rota.client.errors import IllegalUse
 from rota.client.types import OffsetAndMetadata, TopicPartition
+from rota.protocol.messages.fetch import PartitionData
 
 
 def feed() -> Bookkeeper:
@@ -87,3 +88,33 @@ async def test_ends_of_partitions_that_are_not_assigned() -> None:
         assert await consumer.beginning_offsets(P0) == {P0: 0}
         assert [one.partition for one in await consumer.partitions_for("orders")] == [0, 1]
         assert list(await consumer.topics()) == ["orders"]
+
+
+def transactions_open(high_watermark: int, last_stable_offset: int) -> PartitionData:
+    return PartitionData(
+        partition_index=0,
+        high_watermark=high_watermark,
+        last_stable_offset=last_stable_offset,
+        log_start_offset=0,
+        records=batch(0, 2),
+    )
+
+
+@pytest.mark.parametrize(("isolation_level", "lag"), [("read_committed", 4), ("read_uncommitted", 8)])
+async def test_the_lag_ends_where_the_consumer_can_read_to(isolation_level: str, lag: int) -> None:
+    keeper = Bookkeeper(1)
+    keeper.instead[0] = [transactions_open(10, 6)]
+    async with consuming(keeper, isolation_level=isolation_level) as consumer:
+        consumer.assign(P0)
+        assert await first(consumer) == 0
+        assert await first(consumer) == 1
+        assert consumer.lag(P0) == lag
+
+
+async def test_a_lag_is_not_negative_while_a_new_leader_knows_of_less() -> None:
+    keeper = Bookkeeper(1)
+    keeper.instead[0] = [transactions_open(1, 1)]
+    async with consuming(keeper) as consumer:
+        consumer.assign(P0)
+        assert [await first(consumer) for _ in range(2)] == [0, 1]
+        assert consumer.lag(P0) == 0
