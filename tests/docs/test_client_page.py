@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import io
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from tests.unit.client.network.scripted import eventually
 
 import rota.client
-from rota.client import errors
+from rota.client import (
+    Admin,
+    AdminConfig,
+    OffsetOutOfRange,
+    Producer,
+    ProducerConfig,
+    TopicPartition,
+    errors,
+)
 from rota.coordinator.testing import running_broker
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +74,88 @@ def test_a_recipe_prints_what_the_page_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(recipe.code, broker) == recipe.printed
+
+
+EXACTLY_ONCE = next(recipe for recipe in RECIPES if recipe.title.startswith("4."))
+AT_LEAST_ONCE = next(recipe for recipe in RECIPES if recipe.title.startswith("3."))
+
+
+def defined(code: str, broker: str, topic: str) -> dict[str, Any]:
+    """The names that a recipe defines, with a topic of the test's own; its main program does not run."""
+    code = code.partition("asyncio.run(main())")[0].replace('"sales"', f'"{topic}"').replace("127.0.0.1:9092", broker)
+    names: dict[str, Any] = {"__name__": "recipe"}
+    exec(compile(code, "docs/CLIENT.md", "exec"), names)  # noqa: S102
+    return names
+
+
+def sold(names: dict[str, Any]) -> int:
+    return int(names["database"].execute("select cents from total").fetchone()[0])
+
+
+async def produce(broker: str, topic: str, count: int) -> None:
+    async with Producer(ProducerConfig(bootstrap_servers=broker)) as producer:
+        for _ in range(count):
+            await producer.send(topic, b"100")
+
+
+async def cut(broker: str, topic: str, offset: int) -> None:
+    """Delete the records before the offset, as retention does."""
+    async with Admin(AdminConfig(bootstrap_servers=broker)) as admin:
+        await admin.delete_records({TopicPartition(topic, 0): offset})
+
+
+async def test_exactly_once_does_not_go_on_behind_records_that_retention_deleted(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = defined(EXACTLY_ONCE.code, broker, "sales-cut")
+    with closing(names["database"]):
+        await produce(broker, "sales-cut", 9)
+        with pytest.raises(RuntimeError, match="the power fails"):
+            await names["sell"](crash_after=4)
+        await cut(broker, "sales-cut", 7)
+        with pytest.raises(OffsetOutOfRange):
+            await asyncio.wait_for(names["sell"](), 20)
+        assert sold(names) == 400
+
+
+async def test_exactly_once_begins_with_the_first_record_that_retention_left(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = defined(EXACTLY_ONCE.code, broker, "sales-begin")
+    with closing(names["database"]):
+        await produce(broker, "sales-begin", 10)
+        await cut(broker, "sales-begin", 7)
+        await asyncio.wait_for(names["sell"](), 20)
+        assert sold(names) == 300
+
+
+async def test_exactly_once_a_member_that_was_thrown_out_writes_nothing(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    thrown_out, owner = (defined(EXACTLY_ONCE.code, broker, "sales-fenced") for _ in range(2))
+    with closing(thrown_out["database"]), closing(owner["database"]):
+        await produce(broker, "sales-fenced", 5)
+        selling = asyncio.create_task(thrown_out["sell"]())
+        await eventually(lambda: sold(owner) == 500)
+        assert owner["take_ownership"](TopicPartition("sales-fenced", 0)) == (2, 5)
+        await produce(broker, "sales-fenced", 1)
+        with pytest.raises(thrown_out["Fenced"]):
+            await asyncio.wait_for(selling, 20)
+        assert sold(owner) == 500
+
+
+def test_at_least_once_goes_on_with_the_first_record_that_retention_left(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = AT_LEAST_ONCE.code.replace("letters", "cut-letters").replace('"post"', '"cut-post"')
+    assert run(code, broker) == AT_LEAST_ONCE.printed.replace("letters", "cut-letters")
+    asyncio.run(produce(broker, "cut-letters", 3))
+    asyncio.run(cut(broker, "cut-letters", 8))
+    assert run(code, broker) == "cut-letters-0: next is 13, '5 mailed'\n"
 
 
 def test_the_first_lines_of_each_part_run(broker: str) -> None:
