@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
 from rota.coordinator.log.directory import LogDirectory
+from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.topic import Topic
 
@@ -16,8 +17,10 @@ STORE_FILE = "metadata.journal"
 class Disk:
     """Logs in Kafka's layout under one folder, and the metadata store's journal beside them."""
 
-    def __init__(self, path: Path, *, node_id: int, now_ms: Callable[[], int]) -> None:
-        self.path, self._node_id, self._now_ms = path, node_id, now_ms
+    def __init__(
+        self, path: Path, *, node_id: int, now_ms: Callable[[], int], system: FileSystem | None = None
+    ) -> None:
+        self.path, self._node_id, self._now_ms, self._system = path, node_id, now_ms, system
         self._directory: LogDirectory | None = None
 
     @property
@@ -41,7 +44,7 @@ class Disk:
 
     def open(self) -> None:
         """Take the folder. Raises StorageFailed: in use, of another broker, not to be written."""
-        self._directory = LogDirectory(self.path, node_id=self._node_id)
+        self._directory = LogDirectory(self.path, node_id=self._node_id, system=self._system)
 
     def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
         """The log of one partition, recovered if it has to be. Raises StorageFailed."""

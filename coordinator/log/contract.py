@@ -7,7 +7,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -89,6 +89,17 @@ class StorageFailed(Exception):
     """The world's failure: the disk refused. The partition goes offline until reopened."""
 
 
+class NotCached(Exception):
+    """A read with `wait=False` would wait for the disk. `load` brings what it needs into the page cache.
+
+    `load` blocks, and may run in any thread, whatever happens to the log meanwhile. Raises OSError.
+    """
+
+    def __init__(self, load: Callable[[], None]) -> None:
+        super().__init__("the read would wait for the disk")
+        self.load = load
+
+
 class Log(Protocol):
     """One partition's records. Synchronous: a write goes to the page cache, a read comes from it."""
 
@@ -130,12 +141,12 @@ class Log(Protocol):
         Raises StorageFailed.
         """
 
-    def read(self, offset: int, bytes_max: int, *, until: int | None = None) -> bytes:
+    def read(self, offset: int, bytes_max: int, *, until: int | None = None, wait: bool = True) -> bytes:
         """Batches from the one that holds `offset`, about `bytes_max` bytes; the last batch may be cut short.
 
         The first batch comes whole even when it is larger than `bytes_max` (KIP-74). `until` (an offset at a batch
         boundary, such as the high watermark) ends the read; default the log end. Empty at the end of the log.
-        Raises OffsetOutOfRange.
+        Raises OffsetOutOfRange, and NotCached when `wait` is false and the bytes are not in the page cache.
         """
 
     def offset_at(self, timestamp_ms: int) -> TimedOffset | None:

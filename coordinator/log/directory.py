@@ -19,7 +19,6 @@ from __future__ import annotations
 import base64
 import fcntl
 import os
-import shutil
 import threading
 import uuid
 from collections.abc import Mapping
@@ -38,9 +37,10 @@ from rota.coordinator.log.checkpoints import (
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.epochs import BadCheckpoint
+from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.folder import LoadedIndexes
 from rota.coordinator.log.properties import read_properties, write_properties
-from rota.coordinator.log.store import OpenFiles, sync_path, write_file
+from rota.coordinator.log.store import OpenFiles
 
 META_FILE: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
@@ -65,11 +65,14 @@ class LogDirectory:
     Without `cluster_id`, `identify` follows as soon as it is known.
     """
 
-    def __init__(self, path: Path, *, node_id: int, cluster_id: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, node_id: int, cluster_id: str | None = None, system: FileSystem | None = None
+    ) -> None:
         self.path, self._node_id = path, node_id
         self._logs: dict[TopicPartition, DiskLog] = {}
         self._clean_logs: set[TopicPartition] = set()
-        self._files, self._loaded = OpenFiles(), LoadedIndexes()
+        self._system = FileSystem() if system is None else system
+        self._files, self._loaded = OpenFiles(system=self._system), LoadedIndexes()
         self._lock_fd, self._writing = -1, threading.Lock()
         self._noting = threading.Lock()  # between a thread that notes a log and the loop that deletes it
         try:
@@ -79,7 +82,7 @@ class LogDirectory:
             if cluster_id is not None:
                 self.identify(cluster_id)
             self._was_clean = (path / CLEAN_FILE).exists()
-            (path / CLEAN_FILE).unlink(missing_ok=True)
+            self._system.unlink(path / CLEAN_FILE)
             self._recovery_points = self._checkpoint(RECOVERY_POINT_FILE)
             self._starts = self._checkpoint(LOG_START_FILE)
             self._cleaned = self._checkpoint(CLEANER_FILE)
@@ -178,7 +181,7 @@ class LogDirectory:
         try:
             for entry in list(os.scandir(self.path)):
                 if entry.name.endswith(DELETE_SUFFIX) and entry.is_dir():
-                    shutil.rmtree(entry.path)
+                    self._system.remove_tree(Path(entry.path))
                     removed += 1
         except OSError as error:
             raise StorageFailed(f"cannot remove deleted logs under {self.path}: {error}") from error
@@ -254,7 +257,7 @@ class LogDirectory:
                 self._forget(key)
                 path.mkdir()
             if topic_id is not None and found != topic_id:
-                write_file(meta, write_topic_id(topic_id))
+                self._system.write_file(meta, write_topic_id(topic_id))
         except OSError as error:
             raise StorageFailed(f"cannot open {path}: {error}") from error
 
@@ -267,7 +270,7 @@ class LogDirectory:
     def _set_aside(self, path: Path) -> None:
         """Rename a folder for deletion. Raises OSError."""
         suffix = f".{uuid.uuid4().hex}{DELETE_SUFFIX}"
-        os.replace(path, path.with_name(path.name[: NAME_BYTES_MAX - len(suffix)] + suffix))
+        self._system.replace(path, path.with_name(path.name[: NAME_BYTES_MAX - len(suffix)] + suffix))
 
     def _lock(self) -> None:
         self._lock_fd = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -306,9 +309,9 @@ class LogDirectory:
 
     def _write_file(self, name: str, data: bytes, *, sync: bool) -> None:
         try:
-            write_file(self.path / name, data, sync=sync)
+            self._system.write_file(self.path / name, data, sync=sync)
             if sync:
-                sync_path(self.path)
+                self._system.sync_path(self.path)
         except OSError as error:
             raise StorageFailed(f"cannot write {self.path / name}: {error}") from error
 

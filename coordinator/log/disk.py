@@ -12,7 +12,6 @@ Laws
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -127,7 +126,7 @@ class DiskLog(SegmentedLog):
             if self.owner is not None:
                 self.owner.destroyed(self)
             else:
-                shutil.rmtree(self.path)
+                self._folder.remove_tree()
         except OSError as error:
             raise StorageFailed(f"cannot remove {self.path}: {error}") from error
 

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.contract import NotCached, StorageFailed
 from rota.coordinator.log.epochs import EPOCHS_FILE, BadCheckpoint, LeaderEpochs
+from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.index import TIME_ENTRY_BYTES, BadIndex, OffsetIndex, TimeIndex
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.snapshots import Snapshots
-from rota.coordinator.log.store import FileStore, OpenFiles, sync_path, write_file
+from rota.coordinator.log.store import FileStore, OpenFiles
 
 LOG: Final = ".log"
 OFFSETS: Final = ".index"
@@ -58,10 +60,13 @@ class LoadedIndexes:
 class FileIndexes:
     """The two index files of one segment."""
 
-    __slots__ = ("_base", "_folder", "_loaded", "suffix")
+    __slots__ = ("_base", "_folder", "_loaded", "_system", "suffix")
 
-    def __init__(self, folder: Path, base_offset: int, loaded: LoadedIndexes, suffix: str = "") -> None:
-        self._folder, self._base, self._loaded, self.suffix = folder, base_offset, loaded, suffix
+    def __init__(
+        self, folder: Path, base_offset: int, loaded: LoadedIndexes, system: FileSystem, suffix: str = ""
+    ) -> None:
+        self._folder, self._base, self._loaded, self._system = folder, base_offset, loaded, system
+        self.suffix = suffix
 
     @property
     def offsets_path(self) -> Path:
@@ -71,16 +76,28 @@ class FileIndexes:
     def times_path(self) -> Path:
         return self._folder / file_name(self._base, TIMES + self.suffix)
 
-    def load(self, segment: Segment) -> tuple[OffsetIndex, TimeIndex] | None:
-        if not segment.active:
-            self._loaded.add(segment)
+    def load(self, segment: Segment, *, wait: bool = True) -> tuple[OffsetIndex, TimeIndex] | None:
         try:
-            offsets = OffsetIndex.from_bytes(self._base, self.offsets_path.read_bytes(), segment.size_bytes)
-            return offsets, TimeIndex.from_bytes(self._base, self.times_path.read_bytes())
+            offset_bytes, time_bytes = self._read(self.offsets_path, wait), self._read(self.times_path, wait)
+            if not segment.active:
+                self._loaded.add(segment)
+            offsets = OffsetIndex.from_bytes(self._base, offset_bytes, segment.size_bytes)
+            return offsets, TimeIndex.from_bytes(self._base, time_bytes)
         except (BadIndex, FileNotFoundError):
             return None
         except OSError as error:
             raise StorageFailed(f"cannot read {self.offsets_path}: {error}") from error
+
+    def _read(self, path: Path, wait: bool) -> bytes:
+        """The whole file. Raises OSError, NotCached."""
+        fd = self._system.open_read(path)
+        try:
+            size_bytes = os.fstat(fd).st_size
+            if wait or not size_bytes or self._system.is_cached(fd, size_bytes, 0):
+                return self._system.pread(fd, size_bytes, 0)
+        finally:
+            self._system.close(fd)
+        raise NotCached(partial(self._system.load, path, size_bytes, 0))
 
     def last_time(self, segment: Segment) -> tuple[int, int] | None:
         try:
@@ -94,15 +111,15 @@ class FileIndexes:
         if not segment.size_bytes:
             return
         try:
-            write_file(self.offsets_path, offsets.to_bytes())
-            write_file(self.times_path, times.to_bytes())
+            self._system.write_file(self.offsets_path, offsets.to_bytes())
+            self._system.write_file(self.times_path, times.to_bytes())
         except OSError as error:
             raise StorageFailed(f"cannot write {self.offsets_path}: {error}") from error
 
     def sync(self) -> None:
         for path in (self.offsets_path, self.times_path):
             try:
-                sync_path(path)
+                self._system.sync_path(path)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -114,21 +131,21 @@ class FileIndexes:
         self.suffix = suffix
         for old, new in zip(before, (self.offsets_path, self.times_path), strict=True):
             if old.exists():
-                os.replace(old, new)
+                self._system.replace(old, new)
 
     def remove(self) -> None:
         """Raises OSError."""
-        self.offsets_path.unlink(missing_ok=True)
-        self.times_path.unlink(missing_ok=True)
+        self._system.unlink(self.offsets_path)
+        self._system.unlink(self.times_path)
 
 
 class FileSnapshots:
     """`.snapshot` files. The names are read once."""
 
-    __slots__ = ("_folder", "_offsets")
+    __slots__ = ("_folder", "_offsets", "_system")
 
-    def __init__(self, folder: Path, offsets: list[int]) -> None:
-        self._folder, self._offsets = folder, sorted(offsets)
+    def __init__(self, folder: Path, offsets: list[int], system: FileSystem) -> None:
+        self._folder, self._offsets, self._system = folder, sorted(offsets), system
 
     def offsets(self) -> list[int]:
         return list(self._offsets)
@@ -145,7 +162,7 @@ class FileSnapshots:
     def save(self, offset: int, data: bytes) -> None:
         path = self._folder / file_name(offset, SNAPSHOT)
         try:
-            write_file(path, data)
+            self._system.write_file(path, data)
         except OSError as error:
             raise StorageFailed(f"cannot write {path}: {error}") from error
         self._offsets = sorted({*self._offsets, offset})
@@ -155,7 +172,7 @@ class FileSnapshots:
             self._offsets.remove(offset)
         path = self._folder / file_name(offset, SNAPSHOT)
         try:
-            path.unlink(missing_ok=True)
+            self._system.unlink(path)
         except OSError as error:
             raise StorageFailed(f"cannot remove {path}: {error}") from error
 
@@ -163,11 +180,12 @@ class FileSnapshots:
 class Folder:
     """The medium of a log on disk. `open` comes first. Methods raise StorageFailed."""
 
-    __slots__ = ("_files", "_loaded", "_unsynced_names", "path", "snapshots")
+    __slots__ = ("_files", "_loaded", "_system", "_unsynced_names", "path", "snapshots")
 
     def __init__(self, path: Path, files: OpenFiles, loaded: LoadedIndexes) -> None:
         self.path, self._files, self._loaded = path, files, loaded
-        self.snapshots: Snapshots = FileSnapshots(path, [])
+        self._system = files.system
+        self.snapshots: Snapshots = FileSnapshots(path, [], files.system)
         self._unsynced_names = False
 
     def open(self, index_interval_bytes: int) -> list[Segment]:
@@ -181,7 +199,9 @@ class Folder:
             sizes = {int(name[:20]): self._size(name) for name in names if _is(name, LOG)}
         except OSError as error:
             raise StorageFailed(f"cannot open {self.path}: {error}") from error
-        self.snapshots = FileSnapshots(self.path, [int(name[:20]) for name in names if _is(name, SNAPSHOT)])
+        self.snapshots = FileSnapshots(
+            self.path, [int(name[:20]) for name in names if _is(name, SNAPSHOT)], self._system
+        )
         return self._chain([self._segment(base, index_interval_bytes, sizes[base]) for base in sorted(sizes)])
 
     def load_epochs(self) -> LeaderEpochs:
@@ -201,7 +221,7 @@ class Folder:
         store = FileStore(self.path / file_name(base_offset, LOG + CLEANED), self._files)
         store.truncate(0)
         store.create()
-        indexes = FileIndexes(self.path, base_offset, self._loaded, CLEANED)
+        indexes = FileIndexes(self.path, base_offset, self._loaded, self._system, CLEANED)
         return Segment(base_offset, store, indexes, index_interval_bytes=index_interval_bytes)
 
     def swap(self, old: list[Segment], staged: Segment) -> None:
@@ -210,7 +230,7 @@ class Folder:
         try:
             indexes.rename(SWAP)
             store.rename(self.path / file_name(staged.base_offset, LOG + SWAP))
-            sync_path(self.path)
+            self._system.sync_path(self.path)
             for segment in reversed(old):
                 self.remove(segment)
             indexes.rename("")
@@ -239,23 +259,27 @@ class Folder:
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
         try:
-            write_file(self.path / EPOCHS_FILE, epochs.to_text().encode())
+            self._system.write_file(self.path / EPOCHS_FILE, epochs.to_text().encode())
         except OSError as error:
             raise StorageFailed(f"cannot write {self.path / EPOCHS_FILE}: {error}") from error
+
+    def remove_tree(self) -> None:
+        """Remove the folder with all it holds. Raises OSError."""
+        self._system.remove_tree(self.path)
 
     def sync_names(self) -> None:
         if not self._unsynced_names:
             return
         self._unsynced_names = False
         try:
-            sync_path(self.path)
-            sync_path(self.path.parent)
+            self._system.sync_path(self.path)
+            self._system.sync_path(self.path.parent)
         except OSError as error:
             raise StorageFailed(f"cannot fsync {self.path}: {error}") from error
 
     def _segment(self, base_offset: int, index_interval_bytes: int, size_bytes: int, now_ms: int = -1) -> Segment:
         store = FileStore(self.path / file_name(base_offset, LOG), self._files, size_bytes)
-        indexes = FileIndexes(self.path, base_offset, self._loaded)
+        indexes = FileIndexes(self.path, base_offset, self._loaded, self._system)
         return Segment(base_offset, store, indexes, index_interval_bytes=index_interval_bytes, created_ms=now_ms)
 
     def _chain(self, segments: list[Segment]) -> list[Segment]:
@@ -271,13 +295,13 @@ class Folder:
         """What an earlier stop interrupted: staged files go, swaps are completed. Raises OSError, StorageFailed."""
         for name in names:
             if name.endswith(UNFINISHED):
-                (self.path / name).unlink()
+                self._system.unlink(self.path / name)
         for name in sorted(names):
             if _is(name, LOG + SWAP):
                 self._finish_swap(int(name[:20]), names)
         for name in names:
             if name.endswith(SWAP):
-                (self.path / name).unlink(missing_ok=True)
+                self._system.unlink(self.path / name)
 
     def _finish_swap(self, base_offset: int, names: set[str]) -> None:
         swap = self.path / file_name(base_offset, LOG + SWAP)
@@ -287,11 +311,11 @@ class Folder:
         for name in names:
             if _is(name, LOG) and base_offset <= int(name[:20]) < end.next_offset:
                 for suffix in (LOG, OFFSETS, TIMES):
-                    (self.path / (name[:20] + suffix)).unlink(missing_ok=True)
+                    self._system.unlink(self.path / (name[:20] + suffix))
         for suffix in (OFFSETS, TIMES, LOG):
             if file_name(base_offset, suffix + SWAP) in names:
                 swapped = self.path / file_name(base_offset, suffix + SWAP)
-                os.replace(swapped, self.path / file_name(base_offset, suffix))
+                self._system.replace(swapped, self.path / file_name(base_offset, suffix))
         self._files.forget(swap)
 
 

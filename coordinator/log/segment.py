@@ -13,8 +13,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.index import OffsetIndex, TimeIndex
-from rota.coordinator.log.store import Buffer, Store
+from rota.coordinator.log.store import Store
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, read_header
 from rota.protocol.records.errors import CorruptBatch
 
@@ -30,8 +31,11 @@ Headers = list[tuple[int, BatchHeader]]
 class Indexes(Protocol):
     """Where a segment's indexes are kept while they are not in memory. Methods raise StorageFailed."""
 
-    def load(self, segment: Segment) -> tuple[OffsetIndex, TimeIndex] | None:
-        """None when there are none, or bad ones: they are made anew from the batches."""
+    def load(self, segment: Segment, *, wait: bool = True) -> tuple[OffsetIndex, TimeIndex] | None:
+        """None when there are none, or bad ones: they are made anew from the batches.
+
+        Raises NotCached when `wait` is false and the files are not in the page cache.
+        """
 
     def last_time(self, segment: Segment) -> tuple[int, int] | None:
         """The last entry of the time index alone."""
@@ -162,33 +166,41 @@ class Segment:
             del recent[:RECENT_BATCHES_MAX], self._recent_positions[:RECENT_BATCHES_MAX]
         self.next_offset = last_offset + 1
 
-    def position_of(self, offset: int) -> int:
-        """Where the first batch begins that ends at `offset` or later; the size of the segment when all end before."""
+    def position_of(self, offset: int, *, wait: bool = True) -> int:
+        """Where the first batch begins that ends at `offset` or later; the size of the segment when all end before.
+
+        Raises NotCached when `wait` is false and it takes reads from the disk.
+        """
         if offset >= self.next_offset:
             return self.size_bytes
         recent = self._recent_offsets
         if recent and offset >= recent[0]:
             return self._recent_positions[bisect_right(recent, offset) - 1]
-        for position, header in self.walk(self.offsets.floor(offset)):
+        if self._offsets is None:
+            self._load(wait=wait)
+        for position, header in self.walk(self.offsets.floor(offset), wait=wait):
             if header.last_offset >= offset:
                 return position
         return self.size_bytes
 
-    def read(self, position: int, bytes_max: int, end: int) -> bytes:
-        """From a batch's position up to `end`, about `bytes_max` bytes, but the first batch whole."""
-        data = self.store.read(position, min(max(bytes_max, BATCH_HEADER_BYTES), end - position))
+    def read(self, position: int, bytes_max: int, end: int, *, wait: bool = True) -> bytes:
+        """From a batch's position up to `end`, about `bytes_max` bytes, but the first batch whole.
+
+        Raises NotCached when `wait` is false and the bytes are not in the page cache.
+        """
+        data = self.store.read(position, min(max(bytes_max, BATCH_HEADER_BYTES), end - position), wait=wait)
         if len(data) >= BATCH_HEADER_BYTES and bytes_max < end - position:
             size_bytes = read_header(data).size_bytes
             if size_bytes > len(data):
-                return self.store.read(position, size_bytes)
+                return self.store.read(position, size_bytes, wait=wait)
         return data
 
-    def walk(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    def walk(self, position: int = 0, *, wait: bool = True) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of the batches from that one on, by their headers alone. Raises CorruptBatch."""
         start, data = position, b""
         while position < self.size_bytes:
             if position + BATCH_HEADER_BYTES > start + len(data):
-                start, data = position, self.store.read(position, WALK_BYTES)
+                start, data = position, self.store.read(position, WALK_BYTES, wait=wait)
             header = read_header(data, position - start)
             if position + header.size_bytes > self.size_bytes:
                 raise CorruptBatch(f"the batch at {position} is cut short")
@@ -272,8 +284,8 @@ class Segment:
         """A remembered batch ends where the next begins: a gap between offsets starts the memory anew."""
         self._recent_offsets, self._recent_positions = array("q"), array("q")
 
-    def _load(self) -> None:
-        loaded = self.indexes.load(self) if self.indexes is not None and self.size_bytes else None
+    def _load(self, *, wait: bool = True) -> None:
+        loaded = self.indexes.load(self, wait=wait) if self.indexes is not None and self.size_bytes else None
         if loaded is not None:
             self._offsets, self._times = loaded
             last = self._offsets.last

@@ -16,13 +16,13 @@ from rota.coordinator.log.admission import Batches, admit, admit_sequences
 from rota.coordinator.log.compaction import Compaction, cleanable
 from rota.coordinator.log.contract import Appended, LogConfig, OffsetOutOfRange, Pair, StorageFailed, TimedOffset
 from rota.coordinator.log.epochs import LeaderEpochs
+from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.producers import Producers
 from rota.coordinator.log.recovery import restore_producers
 from rota.coordinator.log.retention import expired_count
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.coordinator.log.snapshots import write_snapshot
-from rota.coordinator.log.store import Buffer
 from rota.coordinator.log.times import first_since, newest
 from rota.protocol.records.batch import LOG_APPEND_TIME_BIT, headers, read_header, stamp, stamp_append_time
 from rota.protocol.records.errors import CorruptBatch
@@ -127,14 +127,14 @@ class SegmentedLog:
             return self.append_trusted(data, leader_epoch=leader_epoch, now_ms=now_ms)
         return self._place(data, [(0, read_header(data))], leader_epoch, now_ms)
 
-    def read(self, offset: int, bytes_max: int, *, until: int | None = None) -> bytes:
+    def read(self, offset: int, bytes_max: int, *, until: int | None = None, wait: bool = True) -> bytes:
         end = self._end if until is None else min(until, self._end)
         if not self._start <= offset <= self._end:
             raise OffsetOutOfRange(offset, self._start, self._end)
         if offset >= end:
             return b""
         try:
-            return self._read(offset, bytes_max, end)
+            return self._read(offset, bytes_max, end, wait)
         except CorruptBatch as error:
             raise StorageFailed(f"the log is damaged near offset {offset}: {error}") from error
 
@@ -293,14 +293,14 @@ class SegmentedLog:
             self._storage.save_epochs(self.epochs)
         return Appended(first, end - 1, append_time_ms)
 
-    def _read(self, offset: int, bytes_max: int, end: int) -> bytes:
+    def _read(self, offset: int, bytes_max: int, end: int, wait: bool) -> bytes:
         at = bisect_right(self._bases, offset) - 1
         while at < len(self._segments):
             segment = self._segments[at]
-            position = segment.position_of(offset)
-            limit = segment.size_bytes if end >= segment.next_offset else segment.position_of(end)
+            position = segment.position_of(offset, wait=wait)
+            limit = segment.size_bytes if end >= segment.next_offset else segment.position_of(end, wait=wait)
             if position < limit:
-                return segment.read(position, bytes_max, limit)
+                return segment.read(position, bytes_max, limit, wait=wait)
             at += 1
         return b""
 

@@ -8,16 +8,16 @@ Laws
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.contract import NotCached, StorageFailed
+from rota.coordinator.log.files import Buffer, FileSystem
 
 OPEN_FILES_MAX: Final = 64
-
-Buffer = bytes | bytearray | memoryview
+READ_AHEAD_BYTES: Final = 1 << 20  # brought into the page cache for a read that needed less
 
 
 class Store(Protocol):
@@ -29,8 +29,8 @@ class Store(Protocol):
     def append(self, data: Buffer) -> None:
         """All of `data` at the end, or none of it."""
 
-    def read(self, position: int, count: int) -> bytes:
-        """Up to `count` bytes; fewer at the end."""
+    def read(self, position: int, count: int, *, wait: bool = True) -> bytes:
+        """Up to `count` bytes; fewer at the end. Raises NotCached when `wait` is false and it would take the disk."""
 
     def truncate(self, size_bytes: int) -> None: ...
 
@@ -59,7 +59,7 @@ class MemoryStore:
     def append(self, data: Buffer) -> None:
         self._data += data
 
-    def read(self, position: int, count: int) -> bytes:
+    def read(self, position: int, count: int, *, wait: bool = True) -> bytes:
         with memoryview(self._data) as view:
             return view[position : position + count].tobytes()
 
@@ -81,10 +81,10 @@ class MemoryStore:
 class OpenFiles:
     """Descriptors of files that are only read, the least recently used closed first."""
 
-    __slots__ = ("_files", "_limit")
+    __slots__ = ("_files", "_limit", "system")
 
-    def __init__(self, limit: int = OPEN_FILES_MAX) -> None:
-        self._limit = limit
+    def __init__(self, limit: int = OPEN_FILES_MAX, system: FileSystem | None = None) -> None:
+        self._limit, self.system = limit, FileSystem() if system is None else system
         self._files: OrderedDict[Path, int] = OrderedDict()
 
     def __len__(self) -> int:
@@ -96,21 +96,21 @@ class OpenFiles:
         if fd is not None:
             self._files.move_to_end(path)
             return fd
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = self.system.open_read(path)
         self._files[path] = fd
         if len(self._files) > self._limit:
-            os.close(self._files.popitem(last=False)[1])
+            self.system.close(self._files.popitem(last=False)[1])
         return fd
 
     def forget(self, path: Path) -> None:
         """The file was renamed, removed or is written now."""
         fd = self._files.pop(path, None)
         if fd is not None:
-            os.close(fd)
+            self.system.close(fd)
 
     def close(self) -> None:
         while self._files:
-            os.close(self._files.popitem()[1])
+            self.system.close(self._files.popitem()[1])
 
     def __del__(self) -> None:
         self.close()
@@ -131,28 +131,30 @@ class FileStore:
     def append(self, data: Buffer) -> None:
         try:
             fd = self._fd if self._fd >= 0 else self._open()
-            written = os.pwrite(fd, data, self.size_bytes)
-            if written != len(data):
-                self._rest(fd, data, written)
+            self._files.system.write_all(fd, data, self.size_bytes)
         except OSError as error:
             self._undo()
             raise self._failed("write", error) from error
         self.size_bytes += len(data)
 
-    def read(self, position: int, count: int) -> bytes:
+    def read(self, position: int, count: int, *, wait: bool = True) -> bytes:
         if position >= self.size_bytes:
             return b""
+        count = min(count, self.size_bytes - position)
         try:
             fd = self._fd if self._fd >= 0 else self._files.get(self.path)
-            return os.pread(fd, min(count, self.size_bytes - position), position)
+            if wait or self._files.system.is_cached(fd, count, position):
+                return self._files.system.pread(fd, count, position)
         except OSError as error:
             raise self._failed("read", error) from error
+        ahead_bytes = min(max(count, READ_AHEAD_BYTES), self.size_bytes - position)
+        raise NotCached(partial(self._files.system.load, self.path, ahead_bytes, position))
 
     def truncate(self, size_bytes: int) -> None:
         if size_bytes >= self.size_bytes:
             return
         try:
-            os.ftruncate(self._fd if self._fd >= 0 else self._open(), size_bytes)
+            self._files.system.ftruncate(self._fd if self._fd >= 0 else self._open(), size_bytes)
         except OSError as error:
             raise self._failed("truncate", error) from error
         self.size_bytes = size_bytes
@@ -160,7 +162,7 @@ class FileStore:
     def sync(self) -> None:
         """By its own descriptor, so that no other thread can close it; a file that is gone needs no sync."""
         try:
-            sync_path(self.path)
+            self._files.system.sync_path(self.path)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -169,13 +171,13 @@ class FileStore:
     def seal(self) -> None:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            os.close(fd)
+            self._files.system.close(fd)
 
     def remove(self) -> None:
         self.seal()
         self._files.forget(self.path)
         try:
-            self.path.unlink(missing_ok=True)
+            self._files.system.unlink(self.path)
         except OSError as error:
             raise self._failed("remove", error) from error
 
@@ -183,7 +185,7 @@ class FileStore:
         """Raises StorageFailed. The descriptor for writing stays good."""
         self._files.forget(self.path)
         try:
-            os.replace(self.path, path)
+            self._files.system.replace(self.path, path)
         except OSError as error:
             raise self._failed("rename", error) from error
         self.path = path
@@ -198,43 +200,13 @@ class FileStore:
 
     def _open(self) -> int:
         self._files.forget(self.path)
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = self._files.system.open_write(self.path)
         return self._fd
-
-    def _rest(self, fd: int, data: Buffer, written: int) -> None:
-        with memoryview(data) as view:
-            while written < len(data):
-                written += os.pwrite(fd, view[written:], self.size_bytes + written)
 
     def _undo(self) -> None:
         if self._fd >= 0:
             with contextlib.suppress(OSError):  # recovery cuts the rest of it, should even this fail
-                os.ftruncate(self._fd, self.size_bytes)
+                self._files.system.ftruncate(self._fd, self.size_bytes)
 
     def _failed(self, what: str, error: OSError) -> StorageFailed:
         return StorageFailed(f"cannot {what} {self.path}: {error.strerror or error}")
-
-
-def sync_path(path: Path) -> None:
-    """fsync a file or a folder. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def write_file(path: Path, data: bytes, *, sync: bool = False) -> None:
-    """The whole file or none of it: written beside and renamed. Raises OSError."""
-    beside = path.with_name(path.name + ".tmp")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        with memoryview(data) as view:
-            written = 0
-            while written < len(data):
-                written += os.write(fd, view[written:])
-        if sync:
-            os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.replace(beside, path)

@@ -110,6 +110,11 @@ class Partition:
             self.offline = reason
             self._wake()
 
+    def reopen(self, log: Log, leader_epoch: int) -> None:
+        """Take it online again with its recovered log. The epoch is a new one: the log may have lost its tail."""
+        self._log, self.leader_epoch, self.offline = log, leader_epoch, None
+        self._wake()
+
     def gone(self) -> None:
         """The topic was deleted, or the broker stops: tell whoever still waits."""
         if self.offline is None:

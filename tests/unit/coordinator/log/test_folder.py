@@ -15,6 +15,7 @@ import pytest
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.epochs import EPOCHS_FILE
+from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.folder import FileSnapshots, Folder, LoadedIndexes, file_name
 from rota.coordinator.log.store import FileStore, OpenFiles
 
@@ -134,7 +135,7 @@ def test_loaded_indexes_let_the_oldest_go() -> None:
 
 
 def test_snapshots_are_files(tmp_path: Path) -> None:
-    snapshots = FileSnapshots(tmp_path, [])
+    snapshots = FileSnapshots(tmp_path, [], FileSystem())
     snapshots.save(20, b"b")
     snapshots.save(3, b"a")
     assert (snapshots.offsets(), snapshots.load(3), snapshots.load(99)) == ([3, 20], b"a", b"")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.log.store import FileStore, MemoryStore, OpenFiles, Store, write_file
+from rota.coordinator.log.store import FileStore, MemoryStore, OpenFiles, Store
 
 Make = Callable[[Path], Store]
 MAKES: list[Make] = [lambda path: FileStore(path / "0.log", OpenFiles()), lambda path: MemoryStore()]
@@ -108,9 +108,3 @@ def test_a_removed_file_is_not_read_from_an_old_descriptor(tmp_path: Path) -> No
     new.append(b"new")
     new.seal()
     assert new.read(0, 3) == b"new"
-
-
-def test_write_file_replaces_whole(tmp_path: Path) -> None:
-    write_file(tmp_path / "f", b"one")
-    write_file(tmp_path / "f", b"two", sync=True)
-    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("f", b"two")]

@@ -138,3 +138,12 @@ def test_going_is_no_failure() -> None:
         one.gone()
     assert said == []
     assert heard == [1]
+
+
+def test_a_reopened_partition_is_online_in_a_new_epoch_and_wakes_who_waits() -> None:
+    log, woken = MemoryLog(), list[int]()
+    one = Partition("t", b"", 0, 3, log)
+    one.watch(lambda: woken.append(1))
+    one.fail("the disk is full")
+    one.reopen(log, 4)
+    assert (one.offline, one.error, one.leader_epoch, one.log, woken) == (None, ErrorCode.NONE, 4, log, [1, 1])
