@@ -157,7 +157,7 @@ async def rota(address: str, topic: str, records: int) -> None:
 
     config = ConsumerConfig(bootstrap_servers=address)
     cluster = Cluster(config)
-    cluster.want([topic])
+    cluster.set_topics([topic])
     await cluster.start()
     begin()
     positions = Positions()

@@ -112,7 +112,7 @@ class Brokers:
 
     async def _present(self, topics: Topics) -> tuple[TopicPartition, ...]:
         cluster = await self._asked()
-        cluster.want(
+        cluster.set_topics(
             None
             if topics.pattern is not None
             else {one.topic for one in topics.assigned or ()} | set(topics.names or ())

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from rota.client.errors import AdminFailed, BrokerError, KafkaError, UnknownTopic
-from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.error_actions import ErrorAction, error_action
 from rota.protocol.errors import ErrorCode
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 UNKNOWN: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-_AGAIN: Final = frozenset({Verdict.RETRY, Verdict.REFRESH, Verdict.REDISCOVER})
+_AGAIN: Final = frozenset({ErrorAction.RETRY, ErrorAction.REFRESH, ErrorAction.REDISCOVER})
 
 
 class Place(NamedTuple):
@@ -122,4 +122,4 @@ class Outcomes(Generic[K, V]):
         raise AdminFailed(self.what, self.done, self.failed) from first
 
     def _is_final(self, code: int) -> bool:
-        return ErrorCode.of(code) in self._final or verdict(self._api, code) not in _AGAIN
+        return ErrorCode.of(code) in self._final or error_action(self._api, code) not in _AGAIN

@@ -175,8 +175,8 @@ class Consumer(Committing):
             self._commits.automatic(self.group, self._handed.before_last())
         self._handed.forget(self._positions.assigned - set(chosen))
         self._positions.assign(chosen)
-        self._cluster.want({partition.topic for partition in chosen})
-        self._cluster.stale()
+        self._cluster.set_topics({partition.topic for partition in chosen})
+        self._cluster.request_refresh()
         self._assigned_by_hand = True
         self._notice()
 
@@ -188,7 +188,7 @@ class Consumer(Committing):
             self._topics, self._assigned_by_hand = None, False
             self._handed.forget(self._positions.assigned)
             self._positions.assign(())
-            self._cluster.want(())
+            self._cluster.set_topics(())
             self._notice()
 
     @property

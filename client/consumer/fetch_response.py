@@ -20,7 +20,7 @@ from rota.client.consumer.sources import Sources
 from rota.client.errors import BrokerError, CorruptRecords, LogTruncated, OffsetOutOfRange
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
-from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, FetchRequest, PartitionData
@@ -90,9 +90,9 @@ class Judging:
     ) -> None:
         code = ErrorCode.of(data.error_code)
         _log.info("a fetch was refused", partition=str(partition), broker=node, error=code.name, offset=want.offset)
-        found = verdict(FetchRequest.KEY, data.error_code)
+        found = error_action(FetchRequest.KEY, data.error_code)
         was_near = self._sources.give_up(partition)
-        if found is Verdict.RESET:
+        if found is ErrorAction.RESET:
             if not was_near:
                 self._out_of_range(partition, want, position)
         elif code is ErrorCode.CORRUPT_MESSAGE:
@@ -100,7 +100,7 @@ class Judging:
                 f"{partition} at offset {want.offset}: broker {node} says that the records are corrupt; seek past them"
             )
             self._arrived.fail(partition, CorruptRecords(told, partition, want.offset), want.turn)
-        elif found is Verdict.FATAL and code is not ErrorCode.UNKNOWN_SERVER_ERROR:
+        elif found is ErrorAction.FATAL and code is not ErrorCode.UNKNOWN_SERVER_ERROR:
             told = f"fetching at offset {want.offset}"
             error = BrokerError(
                 data.error_code, told, topic=partition.topic, partition=partition.partition, broker=str(node)
@@ -116,7 +116,7 @@ class Judging:
             self._sources.leads(partition, leader.leader_id, leader.leader_epoch)
         else:
             self._pauses.failed(partition, now_ms)
-        self._cluster.stale()
+        self._cluster.request_refresh()
 
     def _out_of_range(self, partition: TopicPartition, want: Want, position: Position) -> None:
         if position.leader_epoch >= 0:

@@ -23,7 +23,7 @@ from rota.client.consumer.sources import Source, Sources
 from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
-from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.network.metadata import Metadata
 from rota.client.types import ConsumerRecord, TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -160,7 +160,7 @@ class Fetcher:
                 wants[partition] = self._want(partition, place, source, position.turn)
             plan[source.node] = wants, wait_ms
         if lost:
-            self._cluster.stale()
+            self._cluster.request_refresh()
         return plan
 
     def _want(self, partition: TopicPartition, place: Place, source: Source, turn: int) -> Want:
@@ -208,7 +208,7 @@ class Fetcher:
             session.failed()
             self._pauses.failed(node, self._now_ms())
             self._sources_failed(wants)
-            self._cluster.stale()
+            self._cluster.request_refresh()
         except Exception as why:  # noqa: BLE001 - nobody awaits this task: the user hears of it from `take`
             session.failed()
             self._failed(wants, why)
@@ -254,11 +254,11 @@ class Fetcher:
         _log.info("a fetch was refused", broker=node, error=ErrorCode.of(code).name)
         if code in SESSION_ERRORS:
             return
-        if verdict(FetchRequest.KEY, code) is Verdict.FATAL:
+        if error_action(FetchRequest.KEY, code) is ErrorAction.FATAL:
             self._failed(wants, BrokerError(code, "fetching", broker=str(node)))
             return
         self._pauses.failed(node, self._now_ms())
-        self._cluster.stale()
+        self._cluster.request_refresh()
 
     def _sources_failed(self, wants: Wants) -> None:
         for partition in wants:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from rota.client.errors import BrokerError, KafkaError, TimedOut, UnknownTopic, Unreachable
 from rota.client.network.backoff import wait_ms
 from rota.client.network.cluster import Cluster
-from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.network.targets import AnyNode
 from rota.client.types import OffsetAndTimestamp, TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -34,7 +34,7 @@ EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3  # as ListOffsets says them
 MAX_TIMESTAMP_SINCE: Final = 7  # KIP-734
 ISOLATION: Final = {"read_uncommitted": 0, "read_committed": 1}
 WHAT: Final = "listing offsets"
-FAILS_AT_ONCE: Final = (Verdict.FATAL, Verdict.REJOIN, Verdict.RESET)
+FAILS_AT_ONCE: Final = (ErrorAction.FATAL, ErrorAction.REJOIN, ErrorAction.RESET)
 
 Found = OffsetAndTimestamp | None
 Told = Callable[[TopicPartition, Found], None]
@@ -91,7 +91,7 @@ class Listing:
             )
         except (Unreachable, TimedOut) as failure:
             self.failure = self.failure or failure
-            self.cluster.stale()
+            self.cluster.request_refresh()
             self._leaders = {one: leader for one, leader in self._leaders.items() if leader != node}
             return
         self._take(answer)
@@ -120,11 +120,11 @@ class Listing:
                 self._told(partition, found)
             return
         self.failure = failed(partition, one.error_code)
-        decided = verdict(ListOffsetsRequest.KEY, one.error_code)
+        decided = error_action(ListOffsetsRequest.KEY, one.error_code)
         if decided in FAILS_AT_ONCE:
             raise self.failure
-        if decided is Verdict.REFRESH:
-            self.cluster.stale()
+        if decided is ErrorAction.REFRESH:
+            self.cluster.request_refresh()
             self._leaders.pop(partition, None)
 
 

@@ -23,7 +23,7 @@ from rota.client.errors import (
     UnknownTopic,
 )
 from rota.client.network.cluster import Cluster
-from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.network.targets import Coordinator
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -229,7 +229,9 @@ def _refused(
 ) -> BrokerError:
     """One error for all of them: the first in full, the others by name."""
     named = sorted(one for one in refused if one is not None)
-    first = next((one for one in named if verdict(OffsetCommitRequest.KEY, refused[one]) is Verdict.FATAL), None)
+    first = next(
+        (one for one in named if error_action(OffsetCommitRequest.KEY, refused[one]) is ErrorAction.FATAL), None
+    )
     first = first or (named[0] if named else None)
     code = ErrorCode.of(refused[first])
     large = code is ErrorCode.OFFSET_METADATA_TOO_LARGE and first is not None and offsets is not None

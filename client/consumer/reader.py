@@ -208,7 +208,7 @@ class PartitionReader:
     def _follow(self, topic: str) -> None:
         if topic not in self._topics:
             self._topics.add(topic)
-            self._cluster.want(self._topics)
+            self._cluster.set_topics(self._topics)
 
     async def _found(self, look: Callable[[Metadata], T | None], topic: str, what: str) -> T:
         try:

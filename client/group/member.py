@@ -288,7 +288,7 @@ class Member:
             case out.Forget(node):
                 self._cluster.coordinator_moved(self._group, node)
             case out.Want(topics):
-                self._cluster.want(topics)
+                self._cluster.set_topics(topics)
             case out.Learn(ticket):
                 self._spawn(self._learn(ticket), ticket)
 

@@ -1,10 +1,10 @@
-"""Asking again and again: what each verdict makes of the next attempt, until it worked or the time is over.
+"""Retries of one request: what each error action does before the next attempt, until success or the timeout.
 
 Laws
-    A failed connection, and a code whose verdict is RETRY, REFRESH or REDISCOVER, is followed by another attempt after
-    a growing wait; REFRESH has read metadata and REDISCOVER has dropped the coordinator before it.
-    Another verdict in the answer ends the attempts, whatever stands beside it: another try could not make it good.
-    The end of the time is told with the last failure; the end of the cluster ends the attempts.
+    A failed connection, and a code whose action is RETRY, REFRESH or REDISCOVER, is followed by another attempt after
+    a growing wait; REFRESH reads metadata first, REDISCOVER forgets the coordinator first.
+    Any other action in the answer ends the attempts, whatever other codes the answer has: a retry cannot succeed.
+    TimedOut names the last failure. Closing the cluster ends the attempts.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from rota.client.errors import KafkaError, TimedOut, Unreachable
-from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.network.targets import AnyNode, Coordinator, Target
 
 if TYPE_CHECKING:
     from rota.client.network.cluster import Cluster
 
 Codes = Callable[[Any], Iterable[int]]  # the error codes in an answer
-AGAIN = frozenset({Verdict.RETRY, Verdict.REFRESH, Verdict.REDISCOVER})
-_LOST = {Coordinator: Verdict.REDISCOVER, AnyNode: Verdict.RETRY}  # what a broken connection means; REFRESH for others
+AGAIN = frozenset({ErrorAction.RETRY, ErrorAction.REFRESH, ErrorAction.REDISCOVER})
+_ON_LOST_CONNECTION = {
+    Coordinator: ErrorAction.REDISCOVER,
+    AnyNode: ErrorAction.RETRY,
+}  # what a broken connection means; REFRESH for others
 
 
 class Attempts:
@@ -51,7 +54,11 @@ class Attempts:
                 raise
         if self._answer is not None and self._error is None:
             return self._answer
-        last = f"; the last failure: {self._error}" if self._error is not None else f": {self._cluster.told()}"
+        last = (
+            f"; the last failure: {self._error}"
+            if self._error is not None
+            else f": {self._cluster.describe_failures()}"
+        )
         raise TimedOut(f"{what} did not succeed within {timeout_ms} ms{last}") from self._error
 
     async def _until_settled(self) -> Any:
@@ -61,13 +68,13 @@ class Attempts:
             if not found or found - AGAIN:
                 return self._answer
             failures += 1
-            if Verdict.REDISCOVER in found and isinstance(self._target, Coordinator) and self._node is not None:
+            if ErrorAction.REDISCOVER in found and isinstance(self._target, Coordinator) and self._node is not None:
                 self._cluster.coordinator_moved(self._target.group, self._node)
-            await asyncio.sleep(self._cluster.pause(failures))
-            if Verdict.REFRESH in found:
+            await asyncio.sleep(self._cluster.backoff_seconds(failures))
+            if ErrorAction.REFRESH in found:
                 await self._refresh()
 
-    async def _once(self) -> set[Verdict]:
+    async def _once(self) -> set[ErrorAction]:
         """What one attempt means; nothing when all is well."""
         self._node = None
         try:
@@ -78,10 +85,12 @@ class Attempts:
             if self._cluster.is_closed:
                 raise
             self._error = why
-            return {_LOST.get(type(self._target), Verdict.REFRESH)}
+            return {_ON_LOST_CONNECTION.get(type(self._target), ErrorAction.REFRESH)}
         self._answer, self._error = answer, None
         return (
-            {verdict(request.KEY, code) for code in self._codes(answer)} - {Verdict.OK} if answer is not None else set()
+            {error_action(request.KEY, code) for code in self._codes(answer)} - {ErrorAction.OK}
+            if answer is not None
+            else set()
         )
 
     async def _refresh(self) -> None:

@@ -1,10 +1,10 @@
-"""Links to all brokers, by node and purpose; bootstrap addresses are nodes with negative numbers.
+"""The connections to all brokers, by node id and lane; bootstrap addresses are nodes with negative ids.
 
 Laws
-    A broker that has another address now gets another connection.
-    Whoever has least to do is asked: connected before not connected, and one that failed just now last of all.
-    When no known broker answers, the bootstrap addresses are asked again (KIP-899).
-    A bootstrap connection becomes that of the broker which listens at its address, or is closed.
+    A broker whose address changed gets a new connection.
+    A request for any broker goes to the least loaded one: connected before unconnected, one in backoff last.
+    When no known broker answers, the bootstrap addresses are tried again (KIP-899).
+    A bootstrap connection becomes the connection of the broker that listens at its address, or is closed.
 """
 
 from __future__ import annotations
@@ -16,36 +16,40 @@ from typing import Any
 
 from rota.client.config import ClientConfig
 from rota.client.errors import TimedOut, Unreachable
-from rota.client.network.broker_connection import Link
+from rota.client.network.broker_connection import BrokerConnection
 from rota.client.network.connection import Connection
 from rota.client.network.metadata import BrokerInfo, Metadata
 
 
 class Brokers:
-    """`open(node, lane)` gives the connection; `close()` ends them all. `broke()` is called when one is lost."""
+    """`open(node, lane)` gives the connection; `close()` ends them all. `on_lost()` is called when one is lost."""
 
-    def __init__(self, config: ClientConfig, known: Callable[[], Metadata], broke: Callable[[], None]) -> None:
+    def __init__(self, config: ClientConfig, known: Callable[[], Metadata], on_lost: Callable[[], None]) -> None:
         self._config = config
         self._known = known
-        self._broke = broke
+        self._on_lost = on_lost
         self._bootstrap = {-1 - at: BrokerInfo(-1 - at, host, port) for at, (host, port) in enumerate(config.bootstrap)}
-        self._links: dict[tuple[int, str], Link] = {}
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._connections: dict[tuple[int, str], BrokerConnection] = {}
+        self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def ready(self, node: int, lane: str) -> Connection | None:
         """The connection, when there is one."""
-        link = self._links.get((node, lane))
-        found = link.connection if link is not None else None
+        connection = self._connections.get((node, lane))
+        found = connection.connection if connection is not None else None
         return found if found is not None and found.is_open else None
 
     async def open(self, node: int, lane: str = "") -> Connection:
         """The connection, dialled when there is none. Raises Unreachable, TimedOut."""
-        return self.ready(node, lane) or await self._link(node, lane).open()
+        return self.ready(node, lane) or await self._connection_to(node, lane).open()
 
     async def any_lane(self, node: int) -> Connection:
         """A connection to that broker, whatever for. Raises Unreachable, TimedOut."""
-        opened = (link.connection for (of, _), link in self._links.items() if of == node and link.is_open)
+        opened = (
+            connection.connection
+            for (of, _), connection in self._connections.items()
+            if of == node and connection.is_open
+        )
         return next((one for one in opened if one is not None), None) or await self.open(node)
 
     def least_busy(self) -> int:
@@ -71,34 +75,37 @@ class Brokers:
             failures.append(f"broker {connection.peer} said {told}")
         raise Unreachable("; ".join(failures))
 
-    def told(self) -> str:
-        """What is wrong with each broker that does not answer, for people."""
-        troubles = [trouble for link in self._links.values() if (trouble := link.trouble) is not None]
-        tried = {node for node, _ in self._links}
+    def describe_failures(self) -> str:
+        """For messages: what is wrong with each broker that does not answer."""
+        failures = [
+            text for connection in self._connections.values() if (text := connection.describe_failure()) is not None
+        ]
+        tried = {node for node, _ in self._connections}
         if not self._known().brokers:
-            troubles += [
+            failures += [
                 f"broker {one} was not tried yet" for node, one in self._bootstrap.items() if node not in tried
             ]
-        return "; ".join(troubles)
+        return "; ".join(failures)
 
-    def learned(self) -> None:
-        """The cluster has told its brokers: bootstrap connections are theirs now."""
+    def adopt_bootstrap(self) -> None:
+        """Give the bootstrap connections to the brokers that the metadata names; close the others."""
         here = {(broker.host, broker.port): broker for broker in self._known().brokers.values()}
-        for (node, lane), link in list(self._links.items()):
+        for (node, lane), connection in list(self._connections.items()):
             if node >= 0:
                 continue
-            broker = here.get((link.broker.host, link.broker.port))
-            if broker is not None and link.is_open and (broker.id, lane) not in self._links:
-                link.renamed(broker)
-                self._links[broker.id, lane] = self._links.pop((node, lane))
-            elif here and not link.in_flight:
-                self._leave(self._links.pop((node, lane)), "only its address was needed")
+            broker = here.get((connection.broker.host, connection.broker.port))
+            if broker is not None and connection.is_open and (broker.id, lane) not in self._connections:
+                connection.rename(broker)
+                self._connections[broker.id, lane] = self._connections.pop((node, lane))
+            elif here and not connection.in_flight:
+                self._close_one(self._connections.pop((node, lane)), "only its address was needed")
 
     async def close(self) -> None:
         """Every connection; who waits gets Unreachable."""
         self._closed = True
-        links, self._links = list(self._links.values()), {}
-        await asyncio.gather(*(link.close("the client was closed") for link in links), *self._leaving)
+        connections, self._connections = list(self._connections.values()), {}
+        closing = (connection.close("the client was closed") for connection in connections)
+        await asyncio.gather(*closing, *self._closing)
 
     def _by_load(self, brokers: Iterable[int]) -> list[int]:
         nodes = list(brokers)
@@ -106,14 +113,14 @@ class Brokers:
         return sorted(nodes, key=self._load)
 
     def _load(self, node: int) -> tuple[bool, bool, int]:
-        links = [link for (of, _), link in self._links.items() if of == node]
+        connections = [connection for (of, _), connection in self._connections.items() if of == node]
         return (
-            any(link.rests for link in links),
-            not any(link.is_open for link in links),
-            sum(link.in_flight for link in links),
+            any(connection.is_backing_off for connection in connections),
+            not any(connection.is_open for connection in connections),
+            sum(connection.in_flight for connection in connections),
         )
 
-    def _link(self, node: int, lane: str) -> Link:
+    def _connection_to(self, node: int, lane: str) -> BrokerConnection:
         if self._closed:
             raise Unreachable("the client is closed")
         known = self._known().brokers
@@ -121,14 +128,16 @@ class Brokers:
         if broker is None:
             names = ", ".join(map(str, known.values())) or "none"
             raise Unreachable(f"no broker {node} is known in the cluster; known are: {names}")
-        link = self._links.get((node, lane))
-        if link is None or (link.broker.host, link.broker.port) != (broker.host, broker.port):
-            if link is not None:
-                self._leave(link, f"broker {node} has another address now")
-            link = self._links[node, lane] = Link(self._config, broker, lambda _: self._broke())
-        return link
+        connection = self._connections.get((node, lane))
+        if connection is None or (connection.broker.host, connection.broker.port) != (broker.host, broker.port):
+            if connection is not None:
+                self._close_one(connection, f"broker {node} has another address now")
+            connection = self._connections[node, lane] = BrokerConnection(
+                self._config, broker, lambda _: self._on_lost()
+            )
+        return connection
 
-    def _leave(self, link: Link, why: str) -> None:
-        task = asyncio.get_running_loop().create_task(link.close(why))
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+    def _close_one(self, connection: BrokerConnection, why: str) -> None:
+        task = asyncio.get_running_loop().create_task(connection.close(why))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

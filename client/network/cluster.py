@@ -1,4 +1,4 @@
-"""The brokers of a cluster: who they are, who leads what, and how each is asked.
+"""A Kafka cluster as the client sees it: its brokers, its metadata, and requests to each broker.
 
 Laws
     One connection per broker and purpose; dialled when it is first needed, dialled again with a growing wait.
@@ -22,8 +22,8 @@ from rota.client.network.backoff import wait_ms
 from rota.client.network.brokers import Brokers
 from rota.client.network.coordinators import Coordinators, codes
 from rota.client.network.metadata import BrokerInfo, Endpoint, Metadata, led, met
-from rota.client.network.metadata_updater import News
-from rota.client.network.shielded_close import to_its_end
+from rota.client.network.metadata_updater import MetadataUpdater
+from rota.client.network.shielded_close import run_shielded
 from rota.client.network.targets import AnyNode, Controller, Coordinator, Leader, Node, Target
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -51,24 +51,24 @@ class Cluster:
         self._topics: tuple[str, ...] | None = ()
         self._tasks: set[asyncio.Future[Any]] = set()
         self._brokers: Brokers | None = None
-        self._news: News | None = None
+        self._updater: MetadataUpdater | None = None
         self._coordinators = Coordinators(self._find_coordinator, self._met)
 
     @property
     def metadata(self) -> Metadata:
         """What is known now."""
-        return self._news.metadata if self._news is not None else Metadata()
+        return self._updater.metadata if self._updater is not None else Metadata()
 
     async def start(self) -> None:
         """Reach one bootstrap server and read metadata. Raises Unreachable after default_api_timeout_ms, naming each
         address and why it failed."""
-        if self._news is not None:
+        if self._updater is not None:
             raise IllegalUse("a cluster is started once: make another one")
-        self._brokers = Brokers(self.config, lambda: self.metadata, self.stale)
-        self._news = News(self.config, self._read_metadata, self._auto_create)
-        self._news.want(self._topics)
-        self._news.on_change(lambda _: self._all_brokers.learned())
-        self.background(self._news.run(), "metadata")
+        self._brokers = Brokers(self.config, lambda: self.metadata, self.request_refresh)
+        self._updater = MetadataUpdater(self.config, self._read_metadata, self._auto_create)
+        self._updater.set_topics(self._topics)
+        self._updater.on_change(lambda _: self._all_brokers.adopt_bootstrap())
+        self.background(self._updater.run(), "metadata")
         try:
             timeout_ms = self.config.default_api_timeout_ms
             await self.until(lambda known: known.brokers or None, what="reaching a broker", timeout_ms=timeout_ms)
@@ -82,12 +82,12 @@ class Cluster:
     async def close(self) -> None:
         """Close every connection; who waits for an answer gets Unreachable, and asks no more."""
         self.is_closed = True
-        if self._news is not None:
-            self._news.close()
+        if self._updater is not None:
+            self._updater.close()
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        await to_its_end(self._closed(tasks), "close the cluster")
+        await run_shielded(self._closed(tasks), "close the cluster")
 
     async def _closed(self, tasks: list[asyncio.Future[Any]]) -> None:
         if tasks:
@@ -149,10 +149,10 @@ class Cluster:
         version_min: int = 0,
         lane: str = "",
     ) -> Any:
-        """Ask the target again and again until no code in the answer calls for another try (verdicts.py).
+        """Send the request to the target until no code in the answer calls for a retry (error_actions.py).
 
         `target`: AnyNode(), Node(3), Controller(), Coordinator("group"), Leader(partition). A callable `request` makes
-        a fresh request for the node that is asked. REFRESH verdicts read metadata first, REDISCOVER ones look for
+        a fresh request for the node that is asked. REFRESH codes read metadata first, REDISCOVER codes look for
         the coordinator anew, with backoff in between. A FATAL code is left in the answer: the caller raises what fits;
         it ends the attempts even beside codes that another try could make good, as REJOIN and RESET do.
         `timeout_ms` defaults to default_api_timeout_ms; then the last failure is raised, as TimedOut with its cause, or
@@ -160,7 +160,11 @@ class Cluster:
         """
         how = {"version_max": version_max, "version_min": version_min, "lane": lane}
         attempts = Attempts(self, target, request, codes, how)
-        wanted = self._all_news.also((target.partition.topic,)) if isinstance(target, Leader) else nullcontext()
+        wanted = (
+            self._metadata_updater.with_topics((target.partition.topic,))
+            if isinstance(target, Leader)
+            else nullcontext()
+        )
         with wanted:
             return await attempts.run(what, self._timeout_ms(timeout_ms))
 
@@ -181,8 +185,8 @@ class Cluster:
                     lambda known: known.leader(partition), what=f"finding the leader of {partition}"
                 )
 
-    def pause(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row."""
+    def backoff_seconds(self, failures: int) -> float:
+        """Seconds to wait after `failures` consecutive failures."""
         config = self.config
         return wait_ms(failures, config.retry_backoff_ms, config.retry_backoff_max_ms, random.random()) / 1000
 
@@ -205,28 +209,33 @@ class Cluster:
 
     # ---- metadata
 
-    def want(self, topics: Iterable[str] | None) -> None:
-        """Which topics this client keeps itself informed of; None: all of them (a pattern). Replaces the last wish."""
+    def set_topics(self, topics: Iterable[str] | None) -> None:
+        """The topics whose metadata this client keeps up to date; None: all topics (a pattern subscription). Replaces
+        the topics that were set before."""
         self._topics = None if topics is None else tuple(topics)
-        if self._news is not None:
-            self._news.want(self._topics)
+        if self._updater is not None:
+            self._updater.set_topics(self._topics)
 
     async def refresh(self, *, timeout_ms: int | None = None) -> Metadata:
         """Ask for metadata now; calls that come meanwhile share the answer to the next request. Raises Unreachable,
         TimedOut."""
         timeout_ms = self._timeout_ms(timeout_ms)
-        return await _within(timeout_ms, self._all_news.refresh(), "reading metadata", self._all_brokers.told)
+        return await _within(
+            timeout_ms, self._metadata_updater.refresh(), "reading metadata", self._all_brokers.describe_failures
+        )
 
-    def stale(self) -> None:
-        """Something was not where the metadata says: ask again soon, in the background, with backoff."""
-        if self._news is not None:
-            self._news.stale()
+    def request_refresh(self) -> None:
+        """Read metadata soon, in the background, with backoff: it proved wrong."""
+        if self._updater is not None:
+            self._updater.request_refresh()
 
-    def learned(self, partition: TopicPartition, leader: int, epoch: int, endpoints: Iterable[Endpoint] = ()) -> None:
-        """An answer to Produce or Fetch said who leads now (KIP-951); taken over when its epoch is newer than ours and
-        its address is known. `endpoints`: the answer's node_endpoints."""
+    def take_leader_hint(
+        self, partition: TopicPartition, leader: int, epoch: int, endpoints: Iterable[Endpoint] = ()
+    ) -> None:
+        """Take over the leader that a Produce or Fetch answer names (KIP-951), when its epoch is newer than the known
+        epoch and the broker's address is known. `endpoints`: the answer's node_endpoints."""
         brokers = [BrokerInfo(one.node_id, one.host, one.port, one.rack) for one in endpoints]
-        self._all_news.take(led(met(self.metadata, brokers), partition, leader, epoch))
+        self._metadata_updater.replace(led(met(self.metadata, brokers), partition, leader, epoch))
 
     async def until(self, look: Callable[[Metadata], T | None], *, what: str, timeout_ms: int | None = None) -> T:
         """The first non-None thing that `look` finds in the metadata, refreshed with backoff until the timeout.
@@ -236,13 +245,15 @@ class Cluster:
         """
         timeout_ms = self._timeout_ms(timeout_ms)
         found = look(self.metadata)
-        return found if found is not None else await _within(timeout_ms, self._looked(look), what, self.told)
+        return (
+            found if found is not None else await _within(timeout_ms, self._looked(look), what, self.describe_failures)
+        )
 
     async def _looked(self, look: Callable[[Metadata], T | None]) -> T:
         failures = 0
         while True:
             try:
-                found = look(await self._all_news.refresh())
+                found = look(await self._metadata_updater.refresh())
             except Unreachable:
                 if self.is_closed:
                     raise
@@ -250,23 +261,23 @@ class Cluster:
             if found is not None:
                 return found
             failures += 1
-            await asyncio.sleep(self.pause(failures))
+            await asyncio.sleep(self.backoff_seconds(failures))
 
-    def told(self) -> str:
-        """What brokers say of topics that are not well, or why brokers do not answer; for messages."""
+    def describe_failures(self) -> str:
+        """For messages: the error codes of topics, or why brokers do not answer."""
         topics = [f"{one.name}: {ErrorCode.of(one.error).name}" for one in self.metadata.topics.values() if one.error]
-        return "; ".join(topics) or self._all_brokers.told() or "no broker has said why"
+        return "; ".join(topics) or self._all_brokers.describe_failures() or "no broker has said why"
 
-    def on_change(self, told: Callable[[Metadata], None]) -> Callable[[], None]:
-        """`told(metadata)` after each answer that differs from what was known. Returns what ends it."""
-        return self._all_news.on_change(told)
+    def on_change(self, listener: Callable[[Metadata], None]) -> Callable[[], None]:
+        """Call `listener(metadata)` after each change of the metadata. Returns a function that ends it."""
+        return self._metadata_updater.on_change(listener)
 
     async def _read_metadata(self, request: MetadataRequest) -> MetadataResponse:
         answer: MetadataResponse = await self._all_brokers.ask_any(request, _refused)
         return answer
 
     def _met(self, node: int, host: str, port: int) -> None:
-        self._all_news.take(met(self.metadata, [BrokerInfo(node, host, port)]))
+        self._metadata_updater.replace(met(self.metadata, [BrokerInfo(node, host, port)]))
 
     # ---- the rest
 
@@ -291,10 +302,10 @@ class Cluster:
         return self._brokers
 
     @property
-    def _all_news(self) -> News:
-        if self._news is None:
+    def _metadata_updater(self) -> MetadataUpdater:
+        if self._updater is None:
             raise IllegalUse(_NOT_STARTED)
-        return self._news
+        return self._updater
 
 
 async def _within(timeout_ms: int, work: Coroutine[Any, Any, T], what: str, why: Callable[[], str] = lambda: "") -> T:

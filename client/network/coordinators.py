@@ -13,7 +13,7 @@ from typing import Any
 
 from rota.client.errors import BrokerError, TimedOut
 from rota.client.log import logger
-from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.error_actions import ErrorAction, error_action
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
@@ -58,7 +58,7 @@ class Coordinators:
             failure = BrokerError(
                 one.error_code, "looking for the coordinator", group=group, detail=one.error_message or None
             )
-            if verdict(FindCoordinatorRequest.KEY, one.error_code) is Verdict.FATAL:
+            if error_action(FindCoordinatorRequest.KEY, one.error_code) is ErrorAction.FATAL:
                 raise failure
             raise TimedOut(f"no coordinator for group {group} was found in time: {failure}") from failure
         self._met(one.node_id, one.host, one.port)

@@ -1,9 +1,11 @@
-"""The rules behind verdicts.py: for each API of the client, the codes that it may answer with and what they mean. Pure.
+"""What an error code means for the client that sent the request: one table of (API, code). Pure.
 
 Laws
-    An API's own rules have the last word over those that it shares with its kind.
-    A code that a broker may answer with stands here also when the default would say the same: the table is the
-    documentation.
+    Every code that a broker may answer to a request of this client has an action in the table, also when the default
+    would be the same: the table is the documentation. The actions are those of Kafka's Java client.
+    A code that an API does not list is RETRY when Kafka calls it retriable, FATAL otherwise. A code that this library
+    does not know is UNKNOWN_SERVER_ERROR.
+    An API's own entries override the entries that it shares with APIs of its kind.
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from rota.protocol.errors import ErrorCode
 from rota.protocol.errors import ErrorCode as E
+from rota.protocol.registry import APIS
 
 
-class Verdict(Enum):
-    """What to do next."""
+class ErrorAction(Enum):
+    """What the client does after an error code."""
 
     OK = "no error"
     RETRY = "ask the same broker again after a while"
@@ -26,10 +30,10 @@ class Verdict(Enum):
     FATAL = "asking again does not help: tell the caller"
 
 
-Rules = dict[Verdict, tuple[E, ...]]
+CodesByAction = dict[ErrorAction, tuple[E, ...]]
 
-_LED: Final[Rules] = {  # asked of a partition's leader
-    Verdict.REFRESH: (
+_LEADER: Final[CodesByAction] = {  # APIs that a partition's leader serves
+    ErrorAction.REFRESH: (
         E.UNKNOWN_TOPIC_OR_PARTITION,
         E.LEADER_NOT_AVAILABLE,
         E.NOT_LEADER_OR_FOLLOWER,
@@ -40,25 +44,25 @@ _LED: Final[Rules] = {  # asked of a partition's leader
         E.UNKNOWN_TOPIC_ID,
         E.INCONSISTENT_TOPIC_ID,
     ),
-    Verdict.RETRY: (E.REQUEST_TIMED_OUT, E.UNKNOWN_LEADER_EPOCH),
-    Verdict.FATAL: (E.INVALID_TOPIC_EXCEPTION, E.TOPIC_AUTHORIZATION_FAILED, E.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+    ErrorAction.RETRY: (E.REQUEST_TIMED_OUT, E.UNKNOWN_LEADER_EPOCH),
+    ErrorAction.FATAL: (E.INVALID_TOPIC_EXCEPTION, E.TOPIC_AUTHORIZATION_FAILED, E.UNSUPPORTED_FOR_MESSAGE_FORMAT),
 }
-_COORDINATED: Final[Rules] = {  # asked of a group's coordinator
-    Verdict.REDISCOVER: (E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR),
-    Verdict.RETRY: (E.COORDINATOR_LOAD_IN_PROGRESS,),
-    Verdict.FATAL: (E.INVALID_GROUP_ID, E.GROUP_AUTHORIZATION_FAILED),
+_COORDINATED: Final[CodesByAction] = {  # APIs that a group's coordinator serves
+    ErrorAction.REDISCOVER: (E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR),
+    ErrorAction.RETRY: (E.COORDINATOR_LOAD_IN_PROGRESS,),
+    ErrorAction.FATAL: (E.INVALID_GROUP_ID, E.GROUP_AUTHORIZATION_FAILED),
 }
-_MEMBER: Final[Rules] = {  # asked by a member of a group
-    Verdict.REJOIN: (E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID, E.REBALANCE_IN_PROGRESS),
-    Verdict.FATAL: (E.FENCED_INSTANCE_ID,),
+_MEMBER: Final[CodesByAction] = {  # APIs that a member of a group calls
+    ErrorAction.REJOIN: (E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID, E.REBALANCE_IN_PROGRESS),
+    ErrorAction.FATAL: (E.FENCED_INSTANCE_ID,),
 }
-_CONTROLLED: Final[Rules] = {  # asked of the controller
-    Verdict.REFRESH: (E.NOT_CONTROLLER,),
-    Verdict.RETRY: (E.REQUEST_TIMED_OUT, E.THROTTLING_QUOTA_EXCEEDED),
-    Verdict.FATAL: (E.CLUSTER_AUTHORIZATION_FAILED, E.POLICY_VIOLATION, E.INVALID_REQUEST),
+_CONTROLLED: Final[CodesByAction] = {  # APIs that the controller serves
+    ErrorAction.REFRESH: (E.NOT_CONTROLLER,),
+    ErrorAction.RETRY: (E.REQUEST_TIMED_OUT, E.THROTTLING_QUOTA_EXCEEDED),
+    ErrorAction.FATAL: (E.CLUSTER_AUTHORIZATION_FAILED, E.POLICY_VIOLATION, E.INVALID_REQUEST),
 }
-_CONFIGURED: Final[Rules] = {
-    Verdict.FATAL: (
+_CONFIGURED: Final[CodesByAction] = {
+    ErrorAction.FATAL: (
         E.INVALID_CONFIG,
         E.INVALID_REQUEST,
         E.UNKNOWN_TOPIC_OR_PARTITION,
@@ -68,12 +72,12 @@ _CONFIGURED: Final[Rules] = {
     )
 }
 
-RULES: Final[dict[str, tuple[Rules, ...]]] = {
+ACTIONS: Final[dict[str, tuple[CodesByAction, ...]]] = {
     "Produce": (
-        _LED,
+        _LEADER,
         {
-            Verdict.RETRY: (E.CORRUPT_MESSAGE, E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
-            Verdict.FATAL: (
+            ErrorAction.RETRY: (E.CORRUPT_MESSAGE, E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+            ErrorAction.FATAL: (
                 E.MESSAGE_TOO_LARGE,
                 E.RECORD_LIST_TOO_LARGE,
                 E.INVALID_REQUIRED_ACKS,
@@ -95,17 +99,17 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
         },
     ),
     "Fetch": (
-        _LED,
+        _LEADER,
         {
-            Verdict.REFRESH: (E.OFFSET_NOT_AVAILABLE,),
-            Verdict.RETRY: (
+            ErrorAction.REFRESH: (E.OFFSET_NOT_AVAILABLE,),
+            ErrorAction.RETRY: (
                 E.UNKNOWN_SERVER_ERROR,
                 E.FETCH_SESSION_ID_NOT_FOUND,
                 E.INVALID_FETCH_SESSION_EPOCH,
                 E.FETCH_SESSION_TOPIC_ID_ERROR,
             ),
-            Verdict.RESET: (E.OFFSET_OUT_OF_RANGE,),
-            Verdict.FATAL: (
+            ErrorAction.RESET: (E.OFFSET_OUT_OF_RANGE,),
+            ErrorAction.FATAL: (
                 E.CORRUPT_MESSAGE,
                 E.UNSUPPORTED_COMPRESSION_TYPE,
                 E.OFFSET_MOVED_TO_TIERED_STORAGE,
@@ -114,19 +118,19 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
         },
     ),
     "ListOffsets": (
-        _LED,
-        {Verdict.REFRESH: (E.OFFSET_NOT_AVAILABLE, E.UNKNOWN_LEADER_EPOCH, E.UNKNOWN_SERVER_ERROR)},
+        _LEADER,
+        {ErrorAction.REFRESH: (E.OFFSET_NOT_AVAILABLE, E.UNKNOWN_LEADER_EPOCH, E.UNKNOWN_SERVER_ERROR)},
     ),
     "Metadata": (
         {
-            Verdict.RETRY: (
+            ErrorAction.RETRY: (
                 E.UNKNOWN_TOPIC_OR_PARTITION,
                 E.LEADER_NOT_AVAILABLE,
                 E.LISTENER_NOT_FOUND,
                 E.UNKNOWN_TOPIC_ID,
                 E.REBOOTSTRAP_REQUIRED,
             ),
-            Verdict.FATAL: (
+            ErrorAction.FATAL: (
                 E.INVALID_TOPIC_EXCEPTION,
                 E.TOPIC_AUTHORIZATION_FAILED,
                 E.CLUSTER_AUTHORIZATION_FAILED,
@@ -139,26 +143,30 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
         _COORDINATED,
         _MEMBER,
         {
-            Verdict.RETRY: (E.UNKNOWN_TOPIC_OR_PARTITION,),
-            Verdict.REFRESH: (E.UNKNOWN_TOPIC_ID,),
-            Verdict.REDISCOVER: (E.REQUEST_TIMED_OUT,),
-            Verdict.REJOIN: (E.STALE_MEMBER_EPOCH,),
-            Verdict.FATAL: (E.OFFSET_METADATA_TOO_LARGE, E.INVALID_COMMIT_OFFSET_SIZE, E.TOPIC_AUTHORIZATION_FAILED),
+            ErrorAction.RETRY: (E.UNKNOWN_TOPIC_OR_PARTITION,),
+            ErrorAction.REFRESH: (E.UNKNOWN_TOPIC_ID,),
+            ErrorAction.REDISCOVER: (E.REQUEST_TIMED_OUT,),
+            ErrorAction.REJOIN: (E.STALE_MEMBER_EPOCH,),
+            ErrorAction.FATAL: (
+                E.OFFSET_METADATA_TOO_LARGE,
+                E.INVALID_COMMIT_OFFSET_SIZE,
+                E.TOPIC_AUTHORIZATION_FAILED,
+            ),
         },
     ),
     "OffsetFetch": (
         _COORDINATED,
         {
-            Verdict.RETRY: (E.UNSTABLE_OFFSET_COMMIT,),
-            Verdict.REFRESH: (E.UNKNOWN_TOPIC_ID,),
-            Verdict.REJOIN: (E.UNKNOWN_MEMBER_ID, E.STALE_MEMBER_EPOCH),
-            Verdict.FATAL: (E.UNKNOWN_TOPIC_OR_PARTITION, E.TOPIC_AUTHORIZATION_FAILED),
+            ErrorAction.RETRY: (E.UNSTABLE_OFFSET_COMMIT,),
+            ErrorAction.REFRESH: (E.UNKNOWN_TOPIC_ID,),
+            ErrorAction.REJOIN: (E.UNKNOWN_MEMBER_ID, E.STALE_MEMBER_EPOCH),
+            ErrorAction.FATAL: (E.UNKNOWN_TOPIC_OR_PARTITION, E.TOPIC_AUTHORIZATION_FAILED),
         },
     ),
     "FindCoordinator": (
         {
-            Verdict.RETRY: (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR),
-            Verdict.FATAL: (
+            ErrorAction.RETRY: (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR),
+            ErrorAction.FATAL: (
                 E.INVALID_GROUP_ID,
                 E.GROUP_AUTHORIZATION_FAILED,
                 E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -170,8 +178,8 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
         _COORDINATED,
         _MEMBER,
         {
-            Verdict.REJOIN: (E.MEMBER_ID_REQUIRED,),
-            Verdict.FATAL: (
+            ErrorAction.REJOIN: (E.MEMBER_ID_REQUIRED,),
+            ErrorAction.FATAL: (
                 E.INCONSISTENT_GROUP_PROTOCOL,
                 E.INVALID_SESSION_TIMEOUT,
                 E.GROUP_MAX_SIZE_REACHED,
@@ -180,20 +188,23 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
         },
     ),
     "Heartbeat": (_COORDINATED, _MEMBER),
-    "LeaveGroup": (_COORDINATED, {Verdict.FATAL: (E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID, E.ILLEGAL_GENERATION)}),
-    "SyncGroup": (_COORDINATED, _MEMBER, {Verdict.FATAL: (E.INCONSISTENT_GROUP_PROTOCOL,)}),
-    "DescribeGroups": (_COORDINATED, {Verdict.FATAL: (E.GROUP_ID_NOT_FOUND,)}),
+    "LeaveGroup": (
+        _COORDINATED,
+        {ErrorAction.FATAL: (E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID, E.ILLEGAL_GENERATION)},
+    ),
+    "SyncGroup": (_COORDINATED, _MEMBER, {ErrorAction.FATAL: (E.INCONSISTENT_GROUP_PROTOCOL,)}),
+    "DescribeGroups": (_COORDINATED, {ErrorAction.FATAL: (E.GROUP_ID_NOT_FOUND,)}),
     "ListGroups": (
         {
-            Verdict.RETRY: (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR),
-            Verdict.FATAL: (E.CLUSTER_AUTHORIZATION_FAILED,),
+            ErrorAction.RETRY: (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR),
+            ErrorAction.FATAL: (E.CLUSTER_AUTHORIZATION_FAILED,),
         },
     ),
-    "ApiVersions": ({Verdict.FATAL: (E.UNSUPPORTED_VERSION, E.INVALID_REQUEST)},),
+    "ApiVersions": ({ErrorAction.FATAL: (E.UNSUPPORTED_VERSION, E.INVALID_REQUEST)},),
     "CreateTopics": (
         _CONTROLLED,
         {
-            Verdict.FATAL: (
+            ErrorAction.FATAL: (
                 E.TOPIC_ALREADY_EXISTS,
                 E.INVALID_TOPIC_EXCEPTION,
                 E.INVALID_PARTITIONS,
@@ -207,7 +218,7 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
     "DeleteTopics": (
         _CONTROLLED,
         {
-            Verdict.FATAL: (
+            ErrorAction.FATAL: (
                 E.UNKNOWN_TOPIC_OR_PARTITION,
                 E.UNKNOWN_TOPIC_ID,
                 E.INVALID_TOPIC_EXCEPTION,
@@ -216,12 +227,12 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
             )
         },
     ),
-    "DeleteRecords": (_LED, {Verdict.FATAL: (E.OFFSET_OUT_OF_RANGE, E.POLICY_VIOLATION)}),
+    "DeleteRecords": (_LEADER, {ErrorAction.FATAL: (E.OFFSET_OUT_OF_RANGE, E.POLICY_VIOLATION)}),
     "InitProducerId": (
         _COORDINATED,
         {
-            Verdict.RETRY: (E.CONCURRENT_TRANSACTIONS, E.REQUEST_TIMED_OUT),
-            Verdict.FATAL: (
+            ErrorAction.RETRY: (E.CONCURRENT_TRANSACTIONS, E.REQUEST_TIMED_OUT),
+            ErrorAction.FATAL: (
                 E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                 E.CLUSTER_AUTHORIZATION_FAILED,
                 E.INVALID_PRODUCER_EPOCH,
@@ -233,17 +244,19 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
         },
     ),
     "OffsetForLeaderEpoch": (
-        _LED,
-        {Verdict.REFRESH: (E.OFFSET_NOT_AVAILABLE, E.UNKNOWN_LEADER_EPOCH, E.UNKNOWN_SERVER_ERROR)},
+        _LEADER,
+        {ErrorAction.REFRESH: (E.OFFSET_NOT_AVAILABLE, E.UNKNOWN_LEADER_EPOCH, E.UNKNOWN_SERVER_ERROR)},
     ),
     "DescribeConfigs": (_CONFIGURED,),
     "AlterConfigs": (_CONTROLLED, _CONFIGURED),
     "IncrementalAlterConfigs": (_CONTROLLED, _CONFIGURED),
-    "DescribeLogDirs": ({Verdict.FATAL: (E.CLUSTER_AUTHORIZATION_FAILED, E.KAFKA_STORAGE_ERROR, E.LOG_DIR_NOT_FOUND)},),
+    "DescribeLogDirs": (
+        {ErrorAction.FATAL: (E.CLUSTER_AUTHORIZATION_FAILED, E.KAFKA_STORAGE_ERROR, E.LOG_DIR_NOT_FOUND)},
+    ),
     "CreatePartitions": (
         _CONTROLLED,
         {
-            Verdict.FATAL: (
+            ErrorAction.FATAL: (
                 E.UNKNOWN_TOPIC_OR_PARTITION,
                 E.INVALID_TOPIC_EXCEPTION,
                 E.INVALID_PARTITIONS,
@@ -254,11 +267,11 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
             )
         },
     ),
-    "DeleteGroups": (_COORDINATED, {Verdict.FATAL: (E.NON_EMPTY_GROUP, E.GROUP_ID_NOT_FOUND)}),
+    "DeleteGroups": (_COORDINATED, {ErrorAction.FATAL: (E.NON_EMPTY_GROUP, E.GROUP_ID_NOT_FOUND)}),
     "ElectLeaders": (
         _CONTROLLED,
         {
-            Verdict.FATAL: (
+            ErrorAction.FATAL: (
                 E.ELECTION_NOT_NEEDED,
                 E.PREFERRED_LEADER_NOT_AVAILABLE,
                 E.ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -269,7 +282,7 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
     "OffsetDelete": (
         _COORDINATED,
         {
-            Verdict.FATAL: (
+            ErrorAction.FATAL: (
                 E.GROUP_SUBSCRIBED_TO_TOPIC,
                 E.NON_EMPTY_GROUP,
                 E.GROUP_ID_NOT_FOUND,
@@ -278,7 +291,26 @@ RULES: Final[dict[str, tuple[Rules, ...]]] = {
             )
         },
     ),
-    "ConsumerGroupDescribe": (_COORDINATED, {Verdict.FATAL: (E.GROUP_ID_NOT_FOUND, E.UNSUPPORTED_VERSION)}),
-    "DescribeCluster": ({Verdict.FATAL: (E.CLUSTER_AUTHORIZATION_FAILED, E.MISMATCHED_ENDPOINT_TYPE)},),
-    "DescribeProducers": (_LED,),
+    "ConsumerGroupDescribe": (_COORDINATED, {ErrorAction.FATAL: (E.GROUP_ID_NOT_FOUND, E.UNSUPPORTED_VERSION)}),
+    "DescribeCluster": ({ErrorAction.FATAL: (E.CLUSTER_AUTHORIZATION_FAILED, E.MISMATCHED_ENDPOINT_TYPE)},),
+    "DescribeProducers": (_LEADER,),
 }
+
+
+def _merged(groups: tuple[CodesByAction, ...]) -> dict[ErrorCode, ErrorAction]:
+    """The action of each code; a later group overrides an earlier one."""
+    return {code: action for group in groups for action, codes in group.items() for code in codes}
+
+
+_KEYS: Final = {api.name: api.key for api in APIS.values()}
+TABLE: Final[dict[int, dict[ErrorCode, ErrorAction]]] = {
+    _KEYS[name]: _merged(groups) for name, groups in ACTIONS.items()
+}
+
+
+def error_action(api: int, code: int) -> ErrorAction:
+    """The action for `code` in an answer of the API with key `api`; OK for code 0."""
+    if code == 0:
+        return ErrorAction.OK
+    known = ErrorCode.of(code)
+    return TABLE.get(api, {}).get(known) or (ErrorAction.RETRY if known.retriable else ErrorAction.FATAL)

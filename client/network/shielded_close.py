@@ -1,7 +1,7 @@
-"""What is done to its end even when whoever waits for it is cancelled: letting go of tasks and connections.
+"""Runs a coroutine to its end even when the caller is cancelled: closing tasks and connections.
 
 Laws
-    What was begun is done; the cancellation goes on after that.
+    Work that has begun is completed; the cancellation is raised after that.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-async def to_its_end(work: Coroutine[Any, Any, None], name: str) -> None:
-    """Raises what `work` raises. Who is cancelled here waits for it all the same; who is cancelled twice does not, and
-    it goes on by itself."""
+async def run_shielded(work: Coroutine[Any, Any, None], name: str) -> None:
+    """Run `work` as a task and wait for it. Raises what `work` raises.
+
+    A caller that is cancelled still waits for `work`, then raises CancelledError. A caller that is cancelled twice
+    does not wait any longer; `work` goes on by itself.
+    """
     task = asyncio.get_running_loop().create_task(work, name=name)
     try:
         await asyncio.shield(task)

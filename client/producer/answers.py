@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from rota.client.errors import BrokerError, KafkaError
-from rota.client.network.error_actions_page import Verdict, verdict
+from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.producer.batch import Batch, Failed, Written
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
@@ -44,10 +44,10 @@ def judged(code: int, count: int) -> Next:
         return Next.DELIVERED
     if code == ErrorCode.MESSAGE_TOO_LARGE and count > 1:
         return Next.SPLIT
-    match verdict(ProduceRequest.KEY, code):
-        case Verdict.RETRY:
+    match error_action(ProduceRequest.KEY, code):
+        case ErrorAction.RETRY:
             return Next.AGAIN
-        case Verdict.REFRESH:
+        case ErrorAction.REFRESH:
             return Next.ELSEWHERE
         case _:
             return Next.GIVE_UP

@@ -21,7 +21,7 @@ from rota.client.config import ProducerConfig
 from rota.client.errors import BufferFull, IllegalUse, KafkaError, RecordTooLarge, TimedOut
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import Metadata
-from rota.client.network.shielded_close import to_its_end
+from rota.client.network.shielded_close import run_shielded
 from rota.client.producer.accumulator import Accumulator, Limits
 from rota.client.producer.batch import RECORD_OVERHEAD_BYTES_MAX, Batch, record_bytes
 from rota.client.producer.delivery import Delivery, ended, first_unseen
@@ -310,7 +310,7 @@ class Producer:
         except TimedOut:
             pass  # the rest is given up, which says so
         finally:
-            await to_its_end(self._end(), "close the producer")
+            await run_shielded(self._end(), "close the producer")
         self._raise_unseen()
 
     async def _end(self) -> None:

@@ -92,7 +92,7 @@ class Sender:
         if ready.nodes:
             ready = accumulator.ready(now_ms)
         if ready.leaderless:
-            self._cluster.stale()
+            self._cluster.request_refresh()
             accumulator.due_ms = min(accumulator.due_ms, now_ms + self._config.retry_backoff_max_ms)
         self.look()
 
@@ -136,7 +136,7 @@ class Sender:
         except KafkaError as why:
             road.failures += 1
             self._settling.note(road.node, why)
-            self._cluster.stale()
+            self._cluster.request_refresh()
             await asyncio.sleep(self._pause_ms(road.failures) / 1000)
         finally:
             road.opens = False
@@ -210,7 +210,7 @@ class Sender:
         if after.failed:
             self._freed()
         if after.stale:
-            self._cluster.stale()
+            self._cluster.request_refresh()
 
     def _pause_ms(self, failures: int) -> float:
         config = self._config

@@ -66,7 +66,7 @@ class Topics:
         return Route(topic, self._accumulator, own, uses_keys, random.randrange)
 
     def _want(self) -> None:
-        self._cluster.want(sorted({*self.routes, *self._asked}))
+        self._cluster.set_topics(sorted({*self.routes, *self._asked}))
 
     def update(self, known: Metadata) -> None:
         """Metadata changed."""

@@ -32,7 +32,7 @@ async def creating(bootstrap: str) -> AsyncIterator[Cluster]:
 
 async def created(cluster: Cluster, topic: str) -> TopicPartition:
     """The first partition of a topic that is there because somebody asked for it."""
-    cluster.want([topic])
+    cluster.set_topics([topic])
     partition = TopicPartition(topic, 0)
     await cluster.until(lambda known: known.leader(partition), what=f"creating {topic}")
     return partition
@@ -59,12 +59,12 @@ async def test_metadata_knows_brokers_topics_and_ids(creating: Cluster, topic: s
     assert info is not None
     assert info.leader in info.replicas
     assert info.leader_epoch >= 0
-    creating.want(None)
+    creating.set_topics(None)
     assert topic in (await creating.refresh()).topics
 
 
 async def test_topics_are_not_created_unless_that_is_wanted(cluster: Cluster, topic: str) -> None:
-    cluster.want([topic])
+    cluster.set_topics([topic])
     with pytest.raises(TimedOut, match="UNKNOWN_TOPIC_OR_PARTITION"):
         await cluster.until(lambda known: known.partitions(topic), what="looking", timeout_ms=300)
     assert cluster.metadata.topics[topic].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -85,7 +85,7 @@ async def test_every_version_of_a_request_is_understood(cluster: Cluster, group:
 
 async def test_each_target_is_found(creating: Cluster, topic: str, group: str) -> None:
     partition = await created(creating, topic)
-    creating.want([])
+    creating.set_topics([])
     await creating.refresh()
 
     def offsets(answer: Any) -> list[int]:

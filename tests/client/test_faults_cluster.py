@@ -47,7 +47,7 @@ async def made(cluster: Cluster, name: str, partitions: int = PARTITIONS) -> Non
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     answer = await cluster.ask(cluster.metadata.controller, CreateTopicsRequest(topics=(topic,), timeout_ms=10_000))
     assert answer.topics[0].error_code == 0
-    cluster.want([name])
+    cluster.set_topics([name])
     await cluster.until(lambda known: known.partitions(name), what="the new topic")
     await list_offsets(cluster, {TopicPartition(name, at): EARLIEST for at in range(partitions)})
 

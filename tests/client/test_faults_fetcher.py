@@ -57,7 +57,7 @@ async def reading(doors: Doors, topic: str, **more: Any) -> AsyncIterator[Readin
     config = ConsumerConfig(bootstrap_servers=doors.bootstrap, **QUICK | more)
     cluster = Cluster(config)
     await cluster.start()
-    cluster.want([topic])
+    cluster.set_topics([topic])
     await cluster.until(lambda known: known.partitions(topic), what="the topic")
     positions = Positions()
     fetcher = Fetcher(cluster, config, positions)

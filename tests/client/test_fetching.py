@@ -72,7 +72,7 @@ async def reading(bootstrap: str, topic: str, **settings: Any) -> AsyncIterator[
     cluster = Cluster(config)
     await cluster.start()
     try:
-        cluster.want([topic])
+        cluster.set_topics([topic])
         partitions = await cluster.until(lambda known: known.partitions(topic), what="the topic")
         its = Reading(cluster, config, topic, partitions)
         its.fetcher.start()

@@ -66,7 +66,7 @@ async def test_an_offset_for_a_time(bootstrap: str, cluster: Cluster) -> None:
 
 async def test_topics_that_the_cluster_follows_are_found_through_its_metadata(bootstrap: str, cluster: Cluster) -> None:
     topic = create_topic(bootstrap, 2)
-    cluster.want([topic])
+    cluster.set_topics([topic])
     await cluster.until(lambda known: known.partitions(topic), what="the topic")
     assert offsets(await list_offsets(cluster, dict.fromkeys(parts(topic, 2), EARLIEST))) == [0, 0]
 
@@ -101,7 +101,7 @@ async def test_a_commit_is_read_back(bootstrap: str, cluster: Cluster, group: st
 
 async def test_a_commit_names_topics_by_id_when_it_can(bootstrap: str, cluster: Cluster, group: str) -> None:
     topic = create_topic(bootstrap, 1)
-    cluster.want([topic])
+    cluster.set_topics([topic])
     await cluster.until(lambda known: known.topic_id(topic), what="the topic's id")
     [first] = parts(topic, 1)
     await commit(cluster, GroupMetadata(group), {first: OffsetAndMetadata(3)})

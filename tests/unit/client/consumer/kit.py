@@ -194,7 +194,7 @@ async def reading(feed: Feed, **settings: Any) -> AsyncIterator[Reading]:
     cluster = Cluster(config)
     try:
         await cluster.start()
-        cluster.want([TOPIC])
+        cluster.set_topics([TOPIC])
         await cluster.until(lambda known: known.partitions(TOPIC), what="the topic")
         its = Reading(cluster, config)
         its.fetcher.start()

@@ -1,4 +1,4 @@
-"""What is not seen from outside; what each verdict does is in test_cluster.py."""
+"""Failures that the caller does not see; what each error action does is in test_cluster.py."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from tests.unit.client.network.test_cluster import BEAT, FETCH, client, code, sa
 
 from rota.client.errors import Unreachable
 from rota.client.network.attempts import AGAIN
-from rota.client.network.error_actions_page import Verdict
+from rota.client.network.error_actions_page import ErrorAction
 from rota.client.network.targets import Node
 from rota.protocol.messages.fetch import FetchRequest, FetchResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest
@@ -16,7 +16,7 @@ from rota.protocol.messages.metadata import MetadataRequest
 
 
 def test_what_calls_for_another_try() -> None:
-    assert set(Verdict) - AGAIN == {Verdict.OK, Verdict.REJOIN, Verdict.RESET, Verdict.FATAL}
+    assert set(ErrorAction) - AGAIN == {ErrorAction.OK, ErrorAction.REJOIN, ErrorAction.RESET, ErrorAction.FATAL}
 
 
 async def test_refresh_reads_metadata_before_the_next_try() -> None:

@@ -8,7 +8,7 @@ from tests.unit.client.network.scripted import CLOSE, EVERYTHING, Scripted, even
 
 from rota.client.config import ClientConfig
 from rota.client.errors import Unreachable
-from rota.client.network.broker_connection import Idle, Link
+from rota.client.network.broker_connection import BrokerConnection, Idle
 from rota.client.network.metadata import BrokerInfo
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -16,9 +16,9 @@ from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
-def link(port: int, broken: list[Link] | None = None, **settings: int) -> Link:
+def link(port: int, broken: list[BrokerConnection] | None = None, **settings: int) -> BrokerConnection:
     config = ClientConfig(bootstrap_servers="127.0.0.1:1", **settings)  # type: ignore[arg-type]
-    return Link(config, BrokerInfo(7, "127.0.0.1", port), (broken if broken is not None else []).append)
+    return BrokerConnection(config, BrokerInfo(7, "127.0.0.1", port), (broken if broken is not None else []).append)
 
 
 async def test_it_dials_once_for_everybody() -> None:
@@ -68,8 +68,8 @@ async def test_what_nobody_foresaw_is_told_too(
     one = link(1)
     with pytest.raises(Unreachable, match="ZeroDivisionError: the system's"):
         await one.open()
-    assert one.rests
-    assert "dialling a broker failed in an unforeseen way" in caplog.text
+    assert one.is_backing_off
+    assert "connecting to a broker failed unexpectedly" in caplog.text
     await one.close("over")
 
 
@@ -79,7 +79,7 @@ async def test_a_broker_that_answers_and_hangs_up_is_a_failure() -> None:
         one = link(broker.port, reconnect_backoff_ms=60_000)
         with suppress(Unreachable):
             await one.open()
-        await eventually(lambda: one.rests)
+        await eventually(lambda: one.is_backing_off)
         await one.close("over")
 
 
@@ -92,7 +92,7 @@ async def _hung_up(broker: Scripted) -> object:
 
 async def test_a_lost_connection_is_dialled_again() -> None:
     async with Scripted() as broker:
-        broken: list[Link] = []
+        broken: list[BrokerConnection] = []
         one = link(broker.port, broken, reconnect_backoff_ms=1)
         first = await one.open()
         broker.drop()
@@ -107,12 +107,12 @@ async def test_a_lost_connection_is_dialled_again() -> None:
 
 async def test_an_idle_connection_is_closed_and_that_is_no_failure() -> None:
     async with Scripted() as broker:
-        broken: list[Link] = []
+        broken: list[BrokerConnection] = []
         one = link(broker.port, broken, connections_max_idle_ms=30)
         connection = await one.open()
         await eventually(lambda: not one.is_open)
         assert isinstance(connection.failure, Idle)
-        assert (broken, one.rests) == ([], False)
+        assert (broken, one.is_backing_off) == ([], False)
         assert (await one.open()).is_open
         await one.close("over")
 

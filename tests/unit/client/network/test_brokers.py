@@ -101,7 +101,7 @@ async def test_who_failed_just_now_is_asked_last(world: World) -> None:
     await world.brokers[1].stop()
     with pytest.raises(Unreachable):
         await brokers.open(1)
-    brokers._links[1, ""]._not_before = asyncio.get_running_loop().time() + 60
+    brokers._connections[1, ""]._not_before = asyncio.get_running_loop().time() + 60
     assert {brokers.least_busy() for _ in range(9)} == {2}
     await brokers.close()
 
@@ -146,7 +146,7 @@ async def test_a_bootstrap_connection_becomes_that_of_its_broker(world: World) -
     brokers = world.client()
     await brokers.ask_any(ASK)
     world.tell(0, 1)
-    brokers.learned()
+    brokers.adopt_bootstrap()
     connection = brokers.ready(0, "")
     assert connection is not None
     assert connection.peer.startswith("0 (")
@@ -159,7 +159,7 @@ async def test_a_bootstrap_connection_that_nobody_needs_is_closed(world: World) 
     brokers = world.client()
     await brokers.ask_any(ASK)
     world.tell(1)
-    brokers.learned()
+    brokers.adopt_bootstrap()
     await eventually(lambda: not world.brokers[0]._writers)
     assert world.broke == 0
     await brokers.close()
@@ -167,17 +167,17 @@ async def test_a_bootstrap_connection_that_nobody_needs_is_closed(world: World) 
 
 async def test_what_is_wrong_is_told(world: World) -> None:
     brokers = world.client()
-    assert brokers.told() == f"broker {world.brokers[0].address} was not tried yet"
+    assert brokers.describe_failures() == f"broker {world.brokers[0].address} was not tried yet"
     world.tell(1, 2)
-    assert brokers.told() == ""
+    assert brokers.describe_failures() == ""
     await world.brokers[1].stop()
     with pytest.raises(Unreachable):
         await brokers.open(1)
     connection = await brokers.open(2)
-    assert "connection refused" in brokers.told()
-    assert "broker 2 (127.0.0.1:" in brokers.told(), "it has not answered anything yet"
+    assert "connection refused" in brokers.describe_failures()
+    assert "broker 2 (127.0.0.1:" in brokers.describe_failures(), "it has not answered anything yet"
     await connection.ask(ASK, 10)
-    assert "broker 2" not in brokers.told()
+    assert "broker 2" not in brokers.describe_failures()
     await brokers.close()
     with pytest.raises(Unreachable, match="the client is closed"):
         await brokers.open(2)

@@ -122,8 +122,8 @@ async def test_a_start_that_is_cancelled_leaves_nothing() -> None:
 
 async def test_it_is_started_first_and_once() -> None:
     cluster = Cluster(ClientConfig(bootstrap_servers="127.0.0.1:1"))
-    cluster.want(["t"])
-    cluster.stale()
+    cluster.set_topics(["t"])
+    cluster.request_refresh()
     assert cluster.metadata.brokers == {}
     with pytest.raises(IllegalUse, match="was not started"):
         await cluster.ask(0, BEAT)
@@ -425,7 +425,7 @@ async def test_until_something_is_known() -> None:
             ),
         )
         async with client(*brokers) as cluster:
-            cluster.want(["t"])
+            cluster.set_topics(["t"])
             assert await cluster.until(lambda known: known.leader(P0), what="looking") == 0
             with pytest.raises(ZeroDivisionError):
                 await cluster.until(lambda _: 1 // 0, what="looking")
@@ -435,7 +435,7 @@ async def test_until_says_what_the_brokers_said() -> None:
     async with scripted() as brokers:
         brokers[0].on(MetadataRequest, lambda _: brokers[0].metadata(led_by(-1, error=3)))
         async with client(*brokers) as cluster:
-            cluster.want(["t"])
+            cluster.set_topics(["t"])
             told = r"looking for t did not succeed within 200 ms: t: UNKNOWN_TOPIC_OR_PARTITION"
             with pytest.raises(TimedOut, match=told):
                 await cluster.until(lambda known: known.leader(P0), what="looking for t", timeout_ms=200)
@@ -448,7 +448,7 @@ async def test_until_says_what_the_brokers_said() -> None:
 async def test_wishes_before_the_start_count() -> None:
     async with scripted() as brokers:
         cluster = Cluster(ClientConfig(bootstrap_servers=brokers[0].address), auto_create=True)
-        cluster.want(["t"])
+        cluster.set_topics(["t"])
         await cluster.start()
         asked = [one for one in brokers[0].asked if isinstance(one, MetadataRequest)]
         assert [topic.name for topic in asked[0].topics or ()] == ["t"]
@@ -493,9 +493,11 @@ async def test_who_leads_now_is_taken_from_an_answer() -> None:
         async with client(brokers[0]) as cluster:
             told: list[int] = []
             cluster.on_change(lambda known: told.append(known.leader(P0) or 0))
-            cluster.learned(P0, 1, 2)
+            cluster.take_leader_hint(P0, 1, 2)
             assert cluster.metadata.leader(P0) == 0, "nobody knows where 1 listens"
-            cluster.learned(P0, 1, 2, [NodeEndpoint(node_id=1, host="127.0.0.1", port=brokers[1].port, rack=None)])
+            cluster.take_leader_hint(
+                P0, 1, 2, [NodeEndpoint(node_id=1, host="127.0.0.1", port=brokers[1].port, rack=None)]
+            )
             assert cluster.metadata.leader(P0) == 1
             assert told == [1]
             assert await cluster.ask(1, BEAT) == HeartbeatResponse()

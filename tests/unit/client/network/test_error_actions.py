@@ -1,19 +1,18 @@
 import pytest
 
-from rota.client.network.error_actions import RULES, Rules, Verdict
-from rota.client.network.error_actions_page import TABLE
+from rota.client.network.error_actions import ACTIONS, TABLE, CodesByAction, ErrorAction
 from rota.protocol.errors import ErrorCode
 from rota.protocol.registry import APIS
 
-GROUPS = [(name, group) for name, groups in RULES.items() for group in groups]
+GROUPS = [(name, group) for name, groups in ACTIONS.items() for group in groups]
 
 
 def test_every_api_is_one_that_can_be_asked() -> None:
-    assert set(RULES) <= {api.name for api in APIS.values()}
+    assert set(ACTIONS) <= {api.name for api in APIS.values()}
 
 
 @pytest.mark.parametrize(("name", "group"), GROUPS)
-def test_a_code_stands_once_in_a_group(name: str, group: Rules) -> None:
+def test_a_code_stands_once_in_a_group(name: str, group: CodesByAction) -> None:
     codes = [code for several in group.values() for code in several]
     assert len(codes) == len(set(codes))
     assert ErrorCode.NONE not in codes
@@ -21,9 +20,11 @@ def test_a_code_stands_once_in_a_group(name: str, group: Rules) -> None:
 
 def test_what_a_member_is_told_is_for_members() -> None:
     """REJOIN and RESET mean something for a member and a position alone."""
-    rejoin = {name for name, groups in RULES.items() if any(group.get(Verdict.REJOIN) for group in groups)}
+    rejoin = {name for name, groups in ACTIONS.items() if any(group.get(ErrorAction.REJOIN) for group in groups)}
     assert rejoin == {"OffsetCommit", "OffsetFetch", "JoinGroup", "Heartbeat", "SyncGroup"}
-    assert {name for name, groups in RULES.items() if any(group.get(Verdict.RESET) for group in groups)} == {"Fetch"}
+    assert {name for name, groups in ACTIONS.items() if any(group.get(ErrorAction.RESET) for group in groups)} == {
+        "Fetch"
+    }
 
 
 def test_nothing_that_kafka_calls_retriable_is_fatal_but_what_java_calls_so() -> None:
@@ -31,7 +32,7 @@ def test_nothing_that_kafka_calls_retriable_is_fatal_but_what_java_calls_so() ->
         (APIS[key].name, code.name)
         for key, rules in TABLE.items()
         for code, found in rules.items()
-        if found is Verdict.FATAL and code.retriable
+        if found is ErrorAction.FATAL and code.retriable
     }
     assert fatal == {
         ("Fetch", "CORRUPT_MESSAGE"),

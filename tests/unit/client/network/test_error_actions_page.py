@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client.network.error_actions_page import TABLE, Verdict, page, verdict
+from rota.client.network.error_actions import TABLE, ErrorAction, error_action
+from rota.client.network.error_actions_page import page
 from rota.protocol.errors import ErrorCode
 from rota.protocol.registry import APIS, snake_case
 
@@ -35,48 +36,48 @@ def test_the_page_is_fresh() -> None:
 
 
 @given(api=st.integers(-1, 80), code=st.integers(-10, 200))
-def test_every_code_has_a_verdict(api: int, code: int) -> None:
-    found = verdict(api, code)
-    assert (found is Verdict.OK) == (code == 0)
+def test_every_code_has_an_action(api: int, code: int) -> None:
+    found = error_action(api, code)
+    assert (found is ErrorAction.OK) == (code == 0)
     if code != 0 and ErrorCode.of(code) not in TABLE.get(api, {}):
-        assert found is (Verdict.RETRY if ErrorCode.of(code).retriable else Verdict.FATAL)
+        assert found is (ErrorAction.RETRY if ErrorCode.of(code).retriable else ErrorAction.FATAL)
 
 
 def test_nothing_but_no_error_is_fine() -> None:
-    assert Verdict.OK not in {found for rules in TABLE.values() for found in rules.values()}
+    assert ErrorAction.OK not in {found for rules in TABLE.values() for found in rules.values()}
 
 
 @pytest.mark.parametrize(
     ("api", "code", "expected"),
     [
-        ("Produce", "NOT_LEADER_OR_FOLLOWER", Verdict.REFRESH),
-        ("Produce", "NOT_ENOUGH_REPLICAS", Verdict.RETRY),
-        ("Produce", "MESSAGE_TOO_LARGE", Verdict.FATAL),
-        ("Produce", "CORRUPT_MESSAGE", Verdict.RETRY),
-        ("Fetch", "CORRUPT_MESSAGE", Verdict.FATAL),
-        ("Fetch", "OFFSET_OUT_OF_RANGE", Verdict.RESET),
-        ("Fetch", "UNKNOWN_LEADER_EPOCH", Verdict.RETRY),
-        ("ListOffsets", "UNKNOWN_LEADER_EPOCH", Verdict.REFRESH),
-        ("DeleteRecords", "OFFSET_OUT_OF_RANGE", Verdict.FATAL),
-        ("OffsetCommit", "REQUEST_TIMED_OUT", Verdict.REDISCOVER),
-        ("OffsetCommit", "UNKNOWN_TOPIC_OR_PARTITION", Verdict.RETRY),
-        ("OffsetFetch", "UNKNOWN_TOPIC_OR_PARTITION", Verdict.FATAL),
-        ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT", Verdict.RETRY),
-        ("OffsetCommit", "REBALANCE_IN_PROGRESS", Verdict.REJOIN),
-        ("Heartbeat", "FENCED_INSTANCE_ID", Verdict.FATAL),
-        ("Heartbeat", "NOT_COORDINATOR", Verdict.REDISCOVER),
-        ("LeaveGroup", "UNKNOWN_MEMBER_ID", Verdict.FATAL),
-        ("JoinGroup", "MEMBER_ID_REQUIRED", Verdict.REJOIN),
-        ("JoinGroup", "GROUP_MAX_SIZE_REACHED", Verdict.FATAL),
-        ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", Verdict.RETRY),
-        ("CreateTopics", "NOT_CONTROLLER", Verdict.REFRESH),
-        ("CreateTopics", "THROTTLING_QUOTA_EXCEEDED", Verdict.RETRY),
-        ("DeleteTopics", "UNKNOWN_TOPIC_OR_PARTITION", Verdict.FATAL),
-        ("ElectLeaders", "ELECTION_NOT_NEEDED", Verdict.FATAL),
+        ("Produce", "NOT_LEADER_OR_FOLLOWER", ErrorAction.REFRESH),
+        ("Produce", "NOT_ENOUGH_REPLICAS", ErrorAction.RETRY),
+        ("Produce", "MESSAGE_TOO_LARGE", ErrorAction.FATAL),
+        ("Produce", "CORRUPT_MESSAGE", ErrorAction.RETRY),
+        ("Fetch", "CORRUPT_MESSAGE", ErrorAction.FATAL),
+        ("Fetch", "OFFSET_OUT_OF_RANGE", ErrorAction.RESET),
+        ("Fetch", "UNKNOWN_LEADER_EPOCH", ErrorAction.RETRY),
+        ("ListOffsets", "UNKNOWN_LEADER_EPOCH", ErrorAction.REFRESH),
+        ("DeleteRecords", "OFFSET_OUT_OF_RANGE", ErrorAction.FATAL),
+        ("OffsetCommit", "REQUEST_TIMED_OUT", ErrorAction.REDISCOVER),
+        ("OffsetCommit", "UNKNOWN_TOPIC_OR_PARTITION", ErrorAction.RETRY),
+        ("OffsetFetch", "UNKNOWN_TOPIC_OR_PARTITION", ErrorAction.FATAL),
+        ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT", ErrorAction.RETRY),
+        ("OffsetCommit", "REBALANCE_IN_PROGRESS", ErrorAction.REJOIN),
+        ("Heartbeat", "FENCED_INSTANCE_ID", ErrorAction.FATAL),
+        ("Heartbeat", "NOT_COORDINATOR", ErrorAction.REDISCOVER),
+        ("LeaveGroup", "UNKNOWN_MEMBER_ID", ErrorAction.FATAL),
+        ("JoinGroup", "MEMBER_ID_REQUIRED", ErrorAction.REJOIN),
+        ("JoinGroup", "GROUP_MAX_SIZE_REACHED", ErrorAction.FATAL),
+        ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", ErrorAction.RETRY),
+        ("CreateTopics", "NOT_CONTROLLER", ErrorAction.REFRESH),
+        ("CreateTopics", "THROTTLING_QUOTA_EXCEEDED", ErrorAction.RETRY),
+        ("DeleteTopics", "UNKNOWN_TOPIC_OR_PARTITION", ErrorAction.FATAL),
+        ("ElectLeaders", "ELECTION_NOT_NEEDED", ErrorAction.FATAL),
     ],
 )
-def test_what_stands_in_javas_client_stands_here(api: str, code: str, expected: Verdict) -> None:
-    assert verdict(KEYS[api], ErrorCode[code]) is expected
+def test_what_stands_in_javas_client_stands_here(api: str, code: str, expected: ErrorAction) -> None:
+    assert error_action(KEYS[api], ErrorCode[code]) is expected
 
 
 def test_the_page_names_every_api_and_code() -> None:

@@ -8,7 +8,7 @@ from tests.unit.client.network.scripted import eventually
 from rota.client.config import ClientConfig
 from rota.client.errors import Unreachable
 from rota.client.network.metadata import Metadata
-from rota.client.network.metadata_updater import News
+from rota.client.network.metadata_updater import MetadataUpdater
 from rota.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 
 
@@ -34,7 +34,7 @@ class Paper:
         return MetadataResponse(brokers=brokers, controller_id=controller)
 
 
-Start = Callable[..., News]
+Start = Callable[..., MetadataUpdater]
 
 
 @pytest.fixture
@@ -44,17 +44,17 @@ def paper() -> Paper:
 
 @pytest.fixture
 async def start(paper: Paper) -> AsyncIterator[Start]:
-    running: list[tuple[News, asyncio.Task[None]]] = []
+    running: list[tuple[MetadataUpdater, asyncio.Task[None]]] = []
 
-    def started(auto_create: bool = False, **settings: Any) -> News:
+    def started(auto_create: bool = False, **settings: Any) -> MetadataUpdater:
         config = ClientConfig(bootstrap_servers="h:1", **{"retry_backoff_ms": 5, **settings})
-        news = News(config, paper.ask, auto_create)
-        running.append((news, asyncio.create_task(news.run())))
-        return news
+        updater = MetadataUpdater(config, paper.ask, auto_create)
+        running.append((updater, asyncio.create_task(updater.run())))
+        return updater
 
     yield started
-    for news, task in running:
-        news.close()
+    for updater, task in running:
+        updater.close()
         task.cancel()
         await asyncio.wait([task])
 
@@ -64,12 +64,12 @@ def names(request: MetadataRequest) -> list[str | None] | None:
 
 
 async def test_what_is_wanted_is_asked(start: Start, paper: Paper) -> None:
-    news = start()
-    assert (await news.refresh()).brokers[0].host == "h"
-    news.want(["b", "a", "b"])
-    await news.refresh()
-    news.want(None)
-    await news.refresh()
+    updater = start()
+    assert (await updater.refresh()).brokers[0].host == "h"
+    updater.set_topics(["b", "a", "b"])
+    await updater.refresh()
+    updater.set_topics(None)
+    await updater.refresh()
     assert [names(one) for one in paper.asked] == [[], ["a", "b"], None]
     assert not any(one.allow_auto_topic_creation for one in paper.asked)
     await start(auto_create=True).refresh()
@@ -77,21 +77,21 @@ async def test_what_is_wanted_is_asked(start: Start, paper: Paper) -> None:
 
 
 async def test_some_topics_are_wanted_for_a_while(start: Start, paper: Paper) -> None:
-    news = start()
-    news.want(["a"])
-    with news.also(["b"]), news.also(["b", "c"]):
-        await news.refresh()
-    await news.refresh()
+    updater = start()
+    updater.set_topics(["a"])
+    with updater.with_topics(["b"]), updater.with_topics(["b", "c"]):
+        await updater.refresh()
+    await updater.refresh()
     assert [names(one) for one in paper.asked] == [["a", "b", "c"], ["a"]]
 
 
 async def test_who_asks_meanwhile_gets_the_next_answer(start: Start, paper: Paper) -> None:
-    news = start()
+    updater = start()
     paper.gate.clear()
-    first = asyncio.create_task(news.refresh())
+    first = asyncio.create_task(updater.refresh())
     await eventually(lambda: paper.asked)
     paper.controller = 7
-    later = [asyncio.create_task(news.refresh()) for _ in range(3)]
+    later = [asyncio.create_task(updater.refresh()) for _ in range(3)]
     await asyncio.sleep(0)
     paper.gate.set()
     assert (await first).controller == 0
@@ -100,9 +100,9 @@ async def test_who_asks_meanwhile_gets_the_next_answer(start: Start, paper: Pape
 
 
 async def test_who_stops_waiting_stops_nobody(start: Start, paper: Paper) -> None:
-    news = start()
+    updater = start()
     paper.gate.clear()
-    waiting = [asyncio.create_task(news.refresh()) for _ in range(2)]
+    waiting = [asyncio.create_task(updater.refresh()) for _ in range(2)]
     await eventually(lambda: paper.asked)
     waiting[0].cancel()
     paper.gate.set()
@@ -110,57 +110,57 @@ async def test_who_stops_waiting_stops_nobody(start: Start, paper: Paper) -> Non
 
 
 async def test_a_failure_is_told_to_who_waits_and_to_nobody_else(start: Start, paper: Paper) -> None:
-    news = start()
+    updater = start()
     paper.failure = Unreachable("nobody there")
-    failures = await asyncio.gather(news.refresh(), news.refresh(), return_exceptions=True)
+    failures = await asyncio.gather(updater.refresh(), updater.refresh(), return_exceptions=True)
     assert [str(one) for one in failures] == ["nobody there"] * 2
     assert failures[0] is not failures[1]
     paper.failure = None
-    assert (await news.refresh()).brokers
+    assert (await updater.refresh()).brokers
 
 
 async def test_our_own_mistake_is_told_and_does_not_end_the_news(
     start: Start, paper: Paper, caplog: pytest.LogCaptureFixture
 ) -> None:
-    news = start()
+    updater = start()
     paper.failure = ZeroDivisionError("ours")
-    with pytest.raises(Unreachable, match="could not be taken over: ZeroDivisionError: ours"):
-        await news.refresh()
+    with pytest.raises(Unreachable, match="could not be processed: ZeroDivisionError: ours"):
+        await updater.refresh()
     assert "ZeroDivisionError" in caplog.text
     paper.failure = None
-    assert (await news.refresh()).brokers
+    assert (await updater.refresh()).brokers
 
 
 async def test_what_is_stale_is_read_in_the_background_until_it_worked(start: Start, paper: Paper) -> None:
-    news = start()
+    updater = start()
     paper.failure = Unreachable("nobody there")
-    news.stale()
+    updater.request_refresh()
     await eventually(lambda: len(paper.asked) >= 3)
     paper.failure = None
-    await eventually(lambda: news.metadata.version)
+    await eventually(lambda: updater.metadata.version)
     count = len(paper.asked)
-    assert not news._is_stale
-    assert news._due() > asyncio.get_running_loop().time() + 100
+    assert not updater._is_stale
+    assert updater._due() > asyncio.get_running_loop().time() + 100
     assert len(paper.asked) == count
 
 
 async def test_background_reading_keeps_a_growing_distance(start: Start, paper: Paper) -> None:
-    news = start(retry_backoff_ms=20)
+    updater = start(retry_backoff_ms=20)
     for asked in range(1, 6):
-        news.stale()
-        await eventually(lambda asked=asked: len(paper.asked) == asked and not news._is_stale)
+        updater.request_refresh()
+        await eventually(lambda asked=asked: len(paper.asked) == asked and not updater._is_stale)
     gaps = [later - earlier for earlier, later in zip(paper.at, paper.at[1:], strict=False)]
     least = [20, 20, 40, 80]  # the first answer was a change: the count begins again
     assert all(gap * 1000 >= wait * 0.79 for gap, wait in zip(gaps, least, strict=True)), gaps
 
 
 async def test_the_first_alarm_after_a_quiet_time_is_answered_at_once(start: Start, paper: Paper) -> None:
-    news = start(retry_backoff_ms=1, retry_backoff_max_ms=1)
-    await news.refresh()
-    news._in_vain, news._pause = 9, 3600.0
+    updater = start(retry_backoff_ms=1, retry_backoff_max_ms=1)
+    await updater.refresh()
+    updater._in_vain, updater._pause = 9, 3600.0
     loop = asyncio.get_running_loop()
-    await eventually(lambda: loop.time() > news._tried_at + 0.005)
-    news.stale()
+    await eventually(lambda: loop.time() > updater._tried_at + 0.005)
+    updater.request_refresh()
     await eventually(lambda: len(paper.asked) == 2)
 
 
@@ -170,43 +170,43 @@ async def test_what_is_old_is_read_again(start: Start, paper: Paper) -> None:
 
 
 async def test_changes_are_told_and_nothing_else_is(start: Start, paper: Paper) -> None:
-    news = start()
+    updater = start()
     told: list[Metadata] = []
-    broken = news.on_change(lambda _: 1 / 0)  # its failure harms nobody
-    end = news.on_change(told.append)
-    await news.refresh()
-    await news.refresh()
+    broken = updater.on_change(lambda _: 1 / 0)  # its failure harms nobody
+    end = updater.on_change(told.append)
+    await updater.refresh()
+    await updater.refresh()
     assert [one.version for one in told] == [1]
     broken()
     paper.controller = 7
-    assert await news.refresh() is told[-1]
+    assert await updater.refresh() is told[-1]
     end()
     end()
     paper.controller = 8
-    await news.refresh()
+    await updater.refresh()
     assert [one.controller for one in told] == [0, 7]
 
 
 async def test_what_others_have_learned_is_known(start: Start) -> None:
-    news = start()
+    updater = start()
     told: list[Metadata] = []
-    news.on_change(told.append)
-    news.take(Metadata(version=1, controller=3))
-    assert (news.metadata.controller, len(told)) == (3, 1)
+    updater.on_change(told.append)
+    updater.replace(Metadata(version=1, controller=3))
+    assert (updater.metadata.controller, len(told)) == (3, 1)
 
 
 async def test_closed_tells_who_waits(start: Start, paper: Paper) -> None:
     paper.gate.clear()
-    news = start()
-    first = asyncio.create_task(news.refresh())
+    updater = start()
+    first = asyncio.create_task(updater.refresh())
     await eventually(lambda: paper.asked)
-    second = asyncio.create_task(news.refresh())
+    second = asyncio.create_task(updater.refresh())
     await asyncio.sleep(0)
-    news.close()
+    updater.close()
     with pytest.raises(Unreachable, match="the client was closed"):
         await second
     with pytest.raises(Unreachable, match="the client was closed"):
-        await news.refresh()
+        await updater.refresh()
     paper.gate.set()
     assert (await first).brokers
 
@@ -214,9 +214,9 @@ async def test_closed_tells_who_waits(start: Start, paper: Paper) -> None:
 async def test_cancelled_in_the_middle_of_a_request_tells_who_waits() -> None:
     paper = Paper()
     paper.gate.clear()
-    news = News(ClientConfig(bootstrap_servers="h:1"), paper.ask, False)
-    running = asyncio.create_task(news.run())
-    waiting = asyncio.create_task(news.refresh())
+    updater = MetadataUpdater(ClientConfig(bootstrap_servers="h:1"), paper.ask, False)
+    running = asyncio.create_task(updater.run())
+    waiting = asyncio.create_task(updater.refresh())
     await eventually(lambda: paper.asked)
     running.cancel()
     with pytest.raises(Unreachable, match="the client was closed"):

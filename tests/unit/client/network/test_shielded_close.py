@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from rota.client.network.shielded_close import to_its_end
+from rota.client.network.shielded_close import run_shielded
 
 
 async def test_its_failure_is_raised() -> None:
@@ -15,7 +15,7 @@ async def test_its_failure_is_raised() -> None:
         raise ValueError("x")
 
     with pytest.raises(ValueError, match="x"):
-        await to_its_end(work(), "work")
+        await run_shielded(work(), "work")
 
 
 @pytest.mark.parametrize("turns", range(4))
@@ -26,7 +26,7 @@ async def test_who_is_cancelled_waits_for_it_all_the_same(turns: int) -> None:
         await may_end.wait()
         done.append("done")
 
-    waiting = asyncio.ensure_future(to_its_end(work(), "work"))
+    waiting = asyncio.ensure_future(run_shielded(work(), "work"))
     await asyncio.sleep(0)
     for _ in range(turns):
         await asyncio.sleep(0)
@@ -47,7 +47,7 @@ async def test_who_is_cancelled_twice_leaves_it_to_itself() -> None:
         await may_end.wait()
         ended.set()
 
-    waiting = asyncio.ensure_future(to_its_end(work(), "work"))
+    waiting = asyncio.ensure_future(run_shielded(work(), "work"))
     for _ in range(2):
         for _ in range(3):
             await asyncio.sleep(0)

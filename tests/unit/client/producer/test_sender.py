@@ -150,7 +150,7 @@ async def test_a_broker_that_is_away_costs_no_doubt() -> None:
         async with Producer(config) as producer:
             await producer.send_and_wait("t", b"1")
             await leader.stop()
-            await eventually(lambda: not producer._cluster._brokers._links[0, ""].is_open)
+            await eventually(lambda: not producer._cluster._brokers._connections[0, ""].is_open)
             producer._sender._roads[0].version = None
             with pytest.raises(DeliveryFailed, match="delivery_timeout_ms") as failed:
                 await producer.send_and_wait("t", b"2")
