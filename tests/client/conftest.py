@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.client.filled import filled
 from tests.interop.broker import broker
 from tests.interop.kit import unique
@@ -58,17 +58,17 @@ async def cluster(bootstrap: str) -> AsyncIterator[Cluster]:
 
 
 @pytest.fixture
-async def doors(bootstrap: str) -> AsyncIterator[Doors]:
-    """A cluster of doors before the broker under test."""
-    async with Doors(bootstrap) as doors:
-        yield doors
+async def proxy(bootstrap: str) -> AsyncIterator[FaultProxy]:
+    """The fault proxy in front of the broker under test."""
+    async with FaultProxy(bootstrap) as proxy:
+        yield proxy
 
 
 @pytest.fixture
-async def near(rota: str) -> AsyncIterator[Doors]:
-    """For what the doors say by themselves: it needs no second broker."""
-    async with Doors(rota) as doors:
-        yield doors
+async def rota_proxy(rota: str) -> AsyncIterator[FaultProxy]:
+    """The fault proxy in front of Rota, for faults that the proxy makes by itself: they need no second broker."""
+    async with FaultProxy(rota) as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def full(bootstrap: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def near_full(rota: str) -> str:
+def rota_full(rota: str) -> str:
     """The same on Rota."""
     return filled(rota)
 

@@ -1,13 +1,13 @@
-"""A cluster of doors: N listeners before one broker, each of which passes for a broker of its own.
+"""A fault-injecting proxy: N listeners in front of one broker, which look like a cluster of N brokers to a client.
 
-    async with Doors(bootstrap, nodes=3) as doors:
-        doors.lead(TopicPartition("t", 0), 2)               # door 2 leads, in a new epoch
-        lost = doors.close(PRODUCE, after=True)             # the next produce is done, its answer is lost
-        ... a client on doors.bootstrap ...
-        await lost.met()
+    async with FaultProxy(bootstrap, nodes=3) as proxy:
+        proxy.lead(TopicPartition("t", 0), 2)               # node 2 leads, in a new epoch
+        lost = proxy.close(PRODUCE, after=True)             # the next produce is done, its answer is lost
+        ... a client on proxy.bootstrap ...
+        await lost.happened()
 
 Laws
-    Nothing happens by itself: every fault is asked for, happens as often as was said, and can be waited for.
+    Every fault is requested by the test, happens the given number of times, and can be awaited.
     Answers leave in the order of the requests of a connection, as a broker's do.
 """
 
@@ -34,8 +34,8 @@ PATIENCE_S = 20.0
 HOST = "127.0.0.1"
 
 
-class Does(Enum):
-    """What goes wrong."""
+class FaultKind(Enum):
+    """The kinds of faults."""
 
     REFUSE = "an error code instead of the answer"
     CLOSE = "the connection ends"
@@ -45,11 +45,11 @@ class Does(Enum):
 
 
 class Fault:
-    """Something that goes wrong with the next `times` requests (None: with all) until `end`."""
+    """A fault of the next `times` matching requests (None: of all) until `end`."""
 
     def __init__(
         self,
-        does: Does,
+        kind: FaultKind,
         api: int | None,
         *,
         after: bool = False,
@@ -58,14 +58,14 @@ class Fault:
         code: int = 0,
         when: Callable[[Any], bool] | None = None,
     ) -> None:
-        self.does, self.api, self.after, self.node, self.times, self.code = does, api, after, node, times, code
+        self.kind, self.api, self.after, self.node, self.times, self.code = kind, api, after, node, times, code
         self._when = when
         self.hits = 0
         self._hit = asyncio.Event()
         self.released = asyncio.Event()
 
-    def takes(self, node: int, request: Any) -> bool:
-        """Whether this request has the fault; then it counts."""
+    def matches(self, node: int, request: Any) -> bool:
+        """Whether this request gets the fault; counts it."""
         if self.times == 0 or self.api not in (None, request.KEY) or self.node not in (None, node):
             return False
         if self._when is not None and not self._when(request):
@@ -75,38 +75,39 @@ class Fault:
         self._hit.set()
         return True
 
-    async def met(self, hits: int = 1) -> None:
-        """Returns when it happened so often."""
+    async def happened(self, hits: int = 1) -> None:
+        """Return when it has happened `hits` times."""
         async with asyncio.timeout(PATIENCE_S):
             while self.hits < hits:
                 self._hit.clear()
                 await self._hit.wait()
 
     def release(self) -> None:
-        """What was held goes on."""
+        """Let held requests go on."""
         self.released.set()
 
     def end(self) -> None:
-        """It happens no more; what is held goes on."""
+        """Stop the fault and let held requests go on."""
         self.times = 0
         self.release()
 
 
-class Doors:
-    """Node ids are 1 to `nodes`. Partition p is led by door p mod nodes + 1, groups by the last door, until told."""
+class FaultProxy:
+    """Node ids are 1 to `nodes`. Until changed, node p mod nodes + 1 leads partition p and the last node coordinates
+    every group."""
 
     def __init__(self, upstream: str, nodes: int = 3) -> None:
         host, _, port = upstream.rpartition(":")
         self.upstream = host, int(port)
-        self.doors = {node: Door(self, node) for node in range(1, nodes + 1)}
-        self.table = Table(tuple(self.doors), lambda node: (HOST, self.doors[node].port))
+        self.brokers = {node: ProxyBroker(self, node) for node in range(1, nodes + 1)}
+        self.table = Table(tuple(self.brokers), lambda node: (HOST, self.proxy[node].port))
         self.faults: list[Fault] = []
-        self.seen: list[tuple[int, Any]] = []  # (node, request), as the doors were asked
-        self.heard: Callable[[int, Any], None] | None = None  # told instead, by those who ask for it
+        self.requests: list[tuple[int, Any]] = []  # (node, request), in the order in which they came
+        self.on_request: Callable[[int, Any], None] | None = None  # called instead of recording, when set
 
     async def __aenter__(self) -> Self:
-        for door in self.doors.values():
-            await door.open()
+        for broker in self.brokers.values():
+            await broker.open()
         await self._learn()
         return self
 
@@ -115,22 +116,22 @@ class Doors:
     ) -> None:
         for fault in self.faults:
             fault.end()
-        for door in self.doors.values():
-            await door.close()
+        for broker in self.brokers.values():
+            await broker.close()
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"{HOST}:{door.port}" for door in self.doors.values())
+        return ",".join(f"{HOST}:{broker.port}" for broker in self.brokers.values())
 
     def asked(self, api: int, node: int | None = None) -> int:
-        """How many requests of this API came to this door, or to all."""
-        return sum(1 for at, request in self.seen if api == request.KEY and node in (None, at))
+        """How many requests of this API came to this node, or to all."""
+        return sum(1 for at, request in self.requests if api == request.KEY and node in (None, at))
 
-    def hear(self, node: int, request: Any) -> None:
-        if self.heard is not None:
-            self.heard(node, request)
+    def record_request(self, node: int, request: Any) -> None:
+        if self.on_request is not None:
+            self.on_request(node, request)
         else:
-            self.seen.append((node, request))
+            self.requests.append((node, request))
 
     # ---- who does what
 
@@ -148,73 +149,73 @@ class Doors:
     def coordinator(self, group: str) -> int:
         return self.table.now.coordinator(group)
 
-    def lag(self, *nodes: int) -> None:
-        """These doors (none given: all) go on saying of the cluster what is true now, until `catch_up`."""
-        for node in nodes or self.doors:
-            self.table.told[node] = self.table.now.copy()
+    def serve_old_metadata(self, *nodes: int) -> None:
+        """These nodes (none given: all) answer with today's metadata until `serve_current_metadata`."""
+        for node in nodes or self.brokers:
+            self.table.old_views[node] = self.table.now.copy()
 
-    def catch_up(self, *nodes: int) -> None:
-        for node in nodes or self.doors:
-            self.table.told.pop(node, None)
+    def serve_current_metadata(self, *nodes: int) -> None:
+        for node in nodes or self.brokers:
+            self.table.old_views.pop(node, None)
 
     # ---- what goes wrong
 
     def refuse(self, api: int, code: int, **more: Any) -> Fault:
         """An error code instead of the answer; `after=True`: though it was done."""
-        return self._fault(Fault(Does.REFUSE, api, code=code, **more))
+        return self._fault(Fault(FaultKind.REFUSE, api, code=code, **more))
 
     def close(self, api: int | None, **more: Any) -> Fault:
         """The connection ends instead of the answer; `after=True`: though it was done."""
-        return self._fault(Fault(Does.CLOSE, api, **more))
+        return self._fault(Fault(FaultKind.CLOSE, api, **more))
 
     def swallow(self, api: int | None, **more: Any) -> Fault:
         """The connection falls silent; `after=True`: the request is done."""
-        return self._fault(Fault(Does.SWALLOW, api, **more))
+        return self._fault(Fault(FaultKind.SWALLOW, api, **more))
 
     def hold(self, api: int | None, **more: Any) -> Fault:
         """The request waits for `release`; `after=True`: it is done and its answer waits."""
-        return self._fault(Fault(Does.HOLD, api, **more))
+        return self._fault(Fault(FaultKind.HOLD, api, **more))
 
     def cut(self, api: int | None, **more: Any) -> Fault:
         """Half of the answer's bytes, then the end of the connection."""
-        return self._fault(Fault(Does.CUT, api, after=True, **more))
+        return self._fault(Fault(FaultKind.CUT, api, after=True, **more))
 
     def _fault(self, fault: Fault) -> Fault:
         self.faults.append(fault)
         return fault
 
-    def fault_of(self, node: int, request: Any) -> Fault | None:
-        return next((fault for fault in self.faults if fault.takes(node, request)), None)
+    def match_fault(self, node: int, request: Any) -> Fault | None:
+        return next((fault for fault in self.faults if fault.matches(node, request)), None)
 
-    # ---- doors that come and go
+    # ---- brokers that stop and start
 
-    async def vanish(self, *nodes: int) -> None:
-        """Nobody listens there any more, connections are reset. None given: all doors."""
-        for node in nodes or self.doors:
-            await self.doors[node].close()
+    async def stop_brokers(self, *nodes: int) -> None:
+        """Close the listeners and reset the connections of these nodes; none given: of all."""
+        for node in nodes or self.brokers:
+            await self.brokers[node].close()
 
-    async def come_back(self, *nodes: int) -> None:
-        for node in nodes or self.doors:
-            await self.doors[node].open()
+    async def start_brokers(self, *nodes: int) -> None:
+        for node in nodes or self.brokers:
+            await self.brokers[node].open()
 
     def freeze(self, *nodes: int) -> None:
-        """Every connection there falls silent, and new ones are; nothing is closed."""
-        for node in nodes or self.doors:
-            self.doors[node].moves.clear()
+        """Connections to these nodes, old and new, get no bytes; nothing is closed."""
+        for node in nodes or self.brokers:
+            self.brokers[node].is_running.clear()
 
     def thaw(self, *nodes: int) -> None:
-        for node in nodes or self.doors:
-            self.doors[node].moves.set()
+        for node in nodes or self.brokers:
+            self.brokers[node].is_running.set()
 
     def reset(self, *nodes: int) -> int:
-        """Every connection there is cut; how many."""
-        return sum(self.doors[node].reset() for node in nodes or self.doors)
+        """Reset every connection to these nodes; return how many."""
+        return sum(self.brokers[node].reset() for node in nodes or self.proxy)
 
     async def _learn(self) -> None:
-        """What the broker calls its topics, so that no client has to ask first."""
+        """Read the broker's topic ids, so that no client has to ask first."""
         reader, writer = await asyncio.open_connection(*self.upstream)
         try:
-            frame = request_header(METADATA, 12, 1, "doors") + codec(MetadataRequest, 12).encode(
+            frame = request_header(METADATA, 12, 1, "proxy") + codec(MetadataRequest, 12).encode(
                 MetadataRequest(topics=None, allow_auto_topic_creation=False)
             )
             writer.write(len(frame).to_bytes(4, "big") + frame)
@@ -227,39 +228,39 @@ class Doors:
                 await writer.wait_closed()
 
 
-class Door:
-    """One listener. Its port stays the same when it vanishes and comes back."""
+class ProxyBroker:
+    """One listener. It keeps its port when it is stopped and started."""
 
-    def __init__(self, doors: Doors, node: int) -> None:
-        self.doors, self.node, self.port = doors, node, 0
-        self.moves = asyncio.Event()
-        self.moves.set()
+    def __init__(self, proxy: FaultProxy, node: int) -> None:
+        self.proxy, self.node, self.port = proxy, node, 0
+        self.is_running = asyncio.Event()
+        self.is_running.set()
         self._server: asyncio.Server | None = None
-        self._visits: dict[asyncio.Task[None], None] = {}  # in their order
+        self._connections: dict[asyncio.Task[None], None] = {}  # in their order
 
     @property
     def connections(self) -> int:
-        return len(self._visits)
+        return len(self._connections)
 
     async def open(self) -> None:
         if self._server is None:
-            self._server = await asyncio.start_server(self._came, HOST, self.port)
+            self._server = await asyncio.start_server(self._accept, HOST, self.port)
             self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         if self._server is None:
             return
         server, self._server = self._server, None
-        await self._accept_no_more(server)
+        await self._stop_accepting(server)
         server.close()
-        visits = list(self._visits)
+        connections = list(self._connections)
         self.reset()
-        if visits:
-            await asyncio.wait(visits)
+        if connections:
+            await asyncio.wait(connections)
         await server.wait_closed()
 
     @staticmethod
-    async def _accept_no_more(server: asyncio.Server) -> None:
+    async def _stop_accepting(server: asyncio.Server) -> None:
         """Who was accepted already comes in first: asyncio forgets the socket of whoever comes after `close`."""
         loop = asyncio.get_running_loop()
         for one in server.sockets:
@@ -268,56 +269,58 @@ class Door:
             await asyncio.sleep(0)
 
     def reset(self) -> int:
-        visits = list(self._visits)
-        for visit in visits:
-            visit.cancel()
-        return len(visits)
+        connections = list(self._connections)
+        for connection in connections:
+            connection.cancel()
+        return len(connections)
 
-    def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._server is None:  # it knocked while the door was being closed
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None:  # it connected while the listener was being closed
             writer.transport.abort()
             return
-        visit = asyncio.get_running_loop().create_task(Visit(self, reader, writer).run(), name=f"door {self.node}")
-        self._visits[visit] = None
-        visit.add_done_callback(lambda done: self._visits.pop(done, None))
+        connection = asyncio.get_running_loop().create_task(
+            ProxyConnection(self, reader, writer).run(), name=f"proxy {self.node}"
+        )
+        self._connections[connection] = None
+        connection.add_done_callback(lambda done: self._connections.pop(done, None))
 
 
 class Slot:
     """A request whose answer is to be sent in its turn; None says that the connection ends."""
 
-    __slots__ = ("answer", "code", "correlation", "fault", "request", "said", "version")
+    __slots__ = ("answer", "code", "correlation", "fault", "request", "rewrite", "version")
 
-    def __init__(self, request: Any, version: int, correlation: int, said: Callable[[Any], Any]) -> None:
-        self.request, self.version, self.correlation, self.said = request, version, correlation, said
+    def __init__(self, request: Any, version: int, correlation: int, rewrite: Callable[[Any], Any]) -> None:
+        self.request, self.version, self.correlation, self.rewrite = request, version, correlation, rewrite
         self.fault: Fault | None = None
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
-class HungUp(Exception):
+class ConnectionEnds(Exception):
     """The connection ends here; what was answered before has been sent."""
 
 
-class Visit:
-    """One client's connection at a door, and the door's to the broker."""
+class ProxyConnection:
+    """One client's connection to a node of the proxy, with its own connection to the broker."""
 
-    def __init__(self, door: Door, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.door, self.doors, self.table = door, door.doors, door.doors.table
+    def __init__(self, broker: ProxyBroker, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.broker, self.proxy, self.table = broker, broker.proxy, broker.proxy.table
         self._reader, self._writer = reader, writer
-        self._turn: asyncio.Queue[Slot] = asyncio.Queue()
+        self._queue: asyncio.Queue[Slot] = asyncio.Queue()
         self._upstream: deque[Slot] = deque()
 
     async def run(self) -> None:
-        """Until either side leaves, a fault ends it, or the door is closed."""
+        """Until either side leaves, a fault ends it, or the node is stopped."""
         works: list[asyncio.Task[None]] = []
         writers = [self._writer]
         try:
-            from_broker, self._to_broker = await asyncio.open_connection(*self.doors.upstream)
+            from_broker, self._to_broker = await asyncio.open_connection(*self.proxy.upstream)
             writers.append(self._to_broker)
             loop = asyncio.get_running_loop()
             works = [loop.create_task(work) for work in (self._requests(), self._replies(from_broker), self._answers())]
             done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
             for work in done:
-                if not isinstance(work.exception(), HungUp | OSError | asyncio.IncompleteReadError):
+                if not isinstance(work.exception(), ConnectionEnds | OSError | asyncio.IncompleteReadError):
                     work.result()
             self._writer.close()
         except asyncio.CancelledError:
@@ -336,45 +339,50 @@ class Visit:
     async def _requests(self) -> None:
         while True:
             frame = await _frame(self._reader)
-            await self.door.moves.wait()
+            await self.broker.is_running.wait()
             header, request = read_request(frame)
-            self.doors.hear(self.door.node, request)
-            fault = self.doors.fault_of(self.door.node, request)
+            self.proxy.record_request(self.broker.node, request)
+            fault = self.proxy.match_fault(self.broker.node, request)
             if fault is not None and not fault.after:
-                if fault.does is Does.SWALLOW:
+                if fault.kind is FaultKind.SWALLOW:
                     await self._be_silent()
-                if fault.does is Does.HOLD:
+                if fault.kind is FaultKind.HOLD:
                     await fault.released.wait()
             slot = Slot(request, header.api_version, header.correlation_id, lambda answer: answer)
             slot.fault = fault
             self._take(slot, header.client_id)
-            if fault is not None and not fault.after and fault.does is Does.CLOSE:
+            if fault is not None and not fault.after and fault.kind is FaultKind.CLOSE:
                 await self._be_silent()  # what came behind it on this connection is not served either
 
     def _take(self, slot: Slot, client_id: str) -> None:
         fault, request = slot.fault, slot.request
-        if fault is not None and not fault.after and fault.does is Does.CLOSE:
+        if fault is not None and not fault.after and fault.kind is FaultKind.CLOSE:
             slot.answer.set_result(None)
-            self._turn.put_nowait(slot)
+            self._queue.put_nowait(slot)
             return
-        if fault is not None and not fault.after and fault.does is Does.REFUSE and not self._is_spoiled(fault, request):
+        if (
+            fault is not None
+            and not fault.after
+            and fault.kind is FaultKind.REFUSE
+            and not self._is_refused_after(fault, request)
+        ):
             slot.answer.set_result(refusal(request, slot.version, fault.code))
-            self._turn.put_nowait(slot)
+            self._queue.put_nowait(slot)
             return
-        asked = self.table.asked(self.door.node, request, slot.version)
-        slot.said = asked.answered
+        asked = self.table.asked(self.broker.node, request, slot.version)
+        slot.rewrite = asked.rewrite_answer
         silent = request.KEY == 0 and request.acks == 0
         if asked.request is None:
-            slot.answer.set_result(None if silent else asked.answered(None))
-            self._turn.put_nowait(slot)
+            slot.answer.set_result(None if silent else asked.rewrite_answer(None))
+            self._queue.put_nowait(slot)
             return
         self._forward(asked.request, slot, client_id)
         if not silent:
             self._upstream.append(slot)
-            self._turn.put_nowait(slot)
+            self._queue.put_nowait(slot)
 
     @staticmethod
-    def _is_spoiled(fault: Fault, request: Any) -> bool:
+    def _is_refused_after(fault: Fault, request: Any) -> bool:
         """A fetch is done in any case, so that its session goes on; of topics only the broker knows all."""
         return (request.KEY == FETCH and fault.code not in OF_A_SESSION) or request.KEY == METADATA
 
@@ -392,23 +400,23 @@ class Visit:
             key = slot.request.KEY
             _, at = read_response_header(frame, key, slot.version)
             version = slot.version if key != 18 or len(frame) < 6 or frame[4:6] != b"\0\x23" else 0
-            slot.answer.set_result(slot.said(codec(APIS[key].response, version).decode(frame, at)[0]))
+            slot.answer.set_result(slot.rewrite(codec(APIS[key].response, version).decode(frame, at)[0]))
 
     async def _answers(self) -> None:
         while True:
-            slot = await self._turn.get()
+            slot = await self._queue.get()
             answer = await slot.answer
             fault = slot.fault
-            if answer is None or (fault is not None and fault.after and fault.does is Does.CLOSE):
-                raise HungUp
-            if fault is not None and fault.does is Does.REFUSE:
+            if answer is None or (fault is not None and fault.after and fault.kind is FaultKind.CLOSE):
+                raise ConnectionEnds
+            if fault is not None and fault.kind is FaultKind.REFUSE:
                 answer = self._refused(slot, fault, answer)
             if fault is not None and fault.after:
-                if fault.does is Does.SWALLOW:
+                if fault.kind is FaultKind.SWALLOW:
                     await self._be_silent()
-                if fault.does is Does.HOLD:
+                if fault.kind is FaultKind.HOLD:
                     await fault.released.wait()
-            await self.door.moves.wait()
+            await self.broker.is_running.wait()
             await self._send(slot, answer)
 
     def _refused(self, slot: Slot, fault: Fault, answer: Any) -> Any:
@@ -430,9 +438,9 @@ class Visit:
         version = 0 if key == 18 and answer.error_code == 35 else slot.version
         frame = response_header(slot.correlation, key, version) + codec(type(answer), version).encode(answer)
         raw = len(frame).to_bytes(4, "big") + frame
-        if slot.fault is not None and slot.fault.does is Does.CUT:
+        if slot.fault is not None and slot.fault.kind is FaultKind.CUT:
             self._writer.write(raw[: len(raw) // 2])
-            raise HungUp
+            raise ConnectionEnds
         self._writer.write(raw)
         await self._writer.drain()
 

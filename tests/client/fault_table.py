@@ -1,11 +1,11 @@
-"""Who leads and coordinates what in a cluster that is made of doors, and what each door says of it. Pure.
+"""The leaders and coordinators of the cluster that the fault proxy simulates, and each node's view of it. Pure.
 
-One broker stands behind all doors. What it says of the cluster is rewritten into what N brokers would say; what a door
-is asked that another one leads or coordinates it refuses by itself.
+One broker serves all nodes. Its answers about the cluster are rewritten into what N brokers would answer; a node
+refuses requests for partitions and groups that another node leads or coordinates.
 
 Laws
-    A door answers for what it leads now; leader epochs grow with every move and are the same in all that doors say.
-    What the broker behind is told never carries an epoch or a leader of the doors.
+    A node serves what it leads now; leader epochs grow with every move and are the same in all answers of the proxy.
+    Requests to the broker never carry an epoch or a leader of the proxy.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ class View:
 
 
 @dataclass(slots=True)
-class Asked:
-    """A request under way behind a door: what goes on to the broker, and how its answer becomes the door's."""
+class ProxiedRequest:
+    """The request that goes to the broker, and how the broker's answer becomes the node's answer."""
 
-    request: Any  # None: the door answers by itself
-    answered: Callable[[Any], Any]
+    request: Any  # None: the node answers without the broker
+    rewrite_answer: Callable[[Any], Any]
 
 
 class Table:
-    """What all doors know. `address(node)` tells where one listens."""
+    """The state that all nodes share. `address(node)` gives the host and port of a node."""
 
     def __init__(self, nodes: tuple[int, ...], address: Callable[[int], tuple[str, int]]) -> None:
         self.now = View(nodes)
-        self.told: dict[int, View] = {}  # what a door still says of the cluster though it is no longer so
+        self.old_views: dict[int, View] = {}  # the outdated view that a node still answers with
         self.controller = nodes[0]
         self.hidden: set[int] = set()  # nodes that no metadata names
         self.tells_leaders = True  # KIP-951
@@ -88,13 +88,13 @@ class Table:
         self.now.coordinators[group] = node
 
     def view(self, node: int) -> View:
-        """What this door says of the cluster."""
-        return self.told.get(node, self.now)
+        """The view of the cluster that this node answers with."""
+        return self.old_views.get(node, self.now)
 
     # ---- requests
 
-    def asked(self, node: int, request: Any, version: int) -> Asked:
-        """What a request becomes at this door."""
+    def asked(self, node: int, request: Any, version: int) -> ProxiedRequest:
+        """How this node serves a request."""
         key = request.KEY
         if key == FETCH:
             return self._fetch(node, request, version)
@@ -106,8 +106,10 @@ class Table:
             return self._offset_fetch(node, request, version)
         if key in OF_GROUPS:
             return self._of_groups(node, request, version)
-        told = getattr(self, f"_said_{APIS[key].name}", None)
-        return Asked(request, (lambda answer: answer) if told is None else lambda answer: told(node, request, answer))
+        rewrite = getattr(self, f"_rewrite_{APIS[key].name}", None)
+        if rewrite is None:
+            return ProxiedRequest(request, lambda answer: answer)
+        return ProxiedRequest(request, lambda answer: rewrite(node, request, answer))
 
     def epoch(self, partition: TopicPartition) -> int:
         return self._epochs.get(partition, 0) + self.now.moves.get(partition, 0)
@@ -118,7 +120,8 @@ class Table:
         return named or self._names.get(getattr(topic, "topic_id", b""))
 
     def _wrong(self, node: int, partition: TopicPartition | None, epoch: int) -> int:
-        """Why this door does not answer for a partition; 0 when it does. The epoch is looked at first, as in Kafka."""
+        """The error code for a partition that this node does not serve; 0 when it does. The epoch is checked first, as
+        in Kafka."""
         if partition is None:
             return 0
         if 0 <= epoch < self.epoch(partition):
@@ -129,7 +132,7 @@ class Table:
 
     # ---- what leaders are asked
 
-    def _of_leaders(self, node: int, request: Any, version: int) -> Asked:
+    def _of_leaders(self, node: int, request: Any, version: int) -> ProxiedRequest:
         shape = SHAPES[request.KEY]
         refused: dict[int, list[Any]] = {}
         mine = []
@@ -150,15 +153,15 @@ class Table:
         ]
         forwarded = replace(request, **{shape.topics: tuple(mine)}) if mine or not refused else None
 
-        def answered(answer: Any) -> Any:
+        def rewrite_answer(answer: Any) -> Any:
             whole = [*([] if answer is None else [answer]), *refusals]
             topics = [topic for part in whole for topic in getattr(part, shape.answer_topics)]
             said = replace(whole[0], **{shape.answer_topics: _gathered(topics, shape.answer_partitions)})
             return self._with_leaders(said, version)
 
-        return Asked(forwarded, answered)
+        return ProxiedRequest(forwarded, rewrite_answer)
 
-    def _fetch(self, node: int, request: Any, version: int) -> Asked:
+    def _fetch(self, node: int, request: Any, version: int) -> ProxiedRequest:
         named = self._session_of(request)
         wrong = any(self._wrong(node, *one) for one in named.items())
         topics = tuple(
@@ -167,13 +170,13 @@ class Table:
         )
         forwarded = replace(request, topics=topics, max_wait_ms=0 if wrong else request.max_wait_ms)
 
-        def answered(answer: Any) -> Any:
+        def rewrite_answer(answer: Any) -> Any:
             if answer.error_code == 0 and request.session_epoch == 0 and answer.session_id:
                 self._sessions[answer.session_id] = named
             codes = {one: code for one, epoch in named.items() if (code := self._wrong(node, one, epoch))}
             return self._with_leaders(self.spoiled(answer, codes, version), version)
 
-        return Asked(forwarded, answered)
+        return ProxiedRequest(forwarded, rewrite_answer)
 
     def session(self, request: Any) -> tuple[TopicPartition, ...]:
         """The partitions that a fetch is about, also those that only its session knows."""
@@ -211,60 +214,60 @@ class Table:
         if not self.tells_leaders or version < TELLS_LEADER_SINCE.get(key, version + 1):
             return answer
         kind, endpoint = (ProduceLeader, ProduceEndpoint) if key == PRODUCE else (FetchLeader, FetchEndpoint)
-        shape, told, topics = SHAPES[key], set[int](), []
+        shape, leaders, topics = SHAPES[key], set[int](), []
         for topic in answer.responses:
             said = []
             for one in getattr(topic, shape.answer_partitions):
                 index = one.index if key == PRODUCE else one.partition_index
                 at = TopicPartition(self.name(topic) or "", index)
                 if one.error_code in (NOT_LEADER, FENCED_EPOCH):
-                    told.add(self.now.leader(at))
+                    leaders.add(self.now.leader(at))
                     leader = kind(leader_id=self.now.leader(at), leader_epoch=self.epoch(at))
                     said.append(replace(one, current_leader=leader))
                 else:
                     said.append(one)
             topics.append(replace(topic, **{shape.answer_partitions: tuple(said)}))
-        endpoints = tuple(endpoint(node_id=node, **self._at(node)) for node in sorted(told))
+        endpoints = tuple(endpoint(node_id=node, **self._at(node)) for node in sorted(leaders))
         return replace(answer, responses=tuple(topics), node_endpoints=endpoints)
 
     # ---- what coordinators are asked
 
-    def _of_one_group(self, node: int, request: Any, version: int) -> Asked:
+    def _of_one_group(self, node: int, request: Any, version: int) -> ProxiedRequest:
         if self.now.coordinator(request.group_id) == node:
-            return Asked(request, lambda answer: answer)
-        return Asked(None, lambda _: refusal(request, version, NOT_COORDINATOR))
+            return ProxiedRequest(request, lambda answer: answer)
+        return ProxiedRequest(None, lambda _: refusal(request, version, NOT_COORDINATOR))
 
-    def _offset_fetch(self, node: int, request: Any, version: int) -> Asked:
+    def _offset_fetch(self, node: int, request: Any, version: int) -> ProxiedRequest:
         groups = [request.group_id] if version < 8 else [one.group_id for one in request.groups]
         others = [one for one in groups if self.now.coordinator(one) != node]
         if not others:
-            return Asked(request, lambda answer: answer)
+            return ProxiedRequest(request, lambda answer: answer)
         if version < 8 or len(others) == len(groups):
-            return Asked(None, lambda _: refusal(request, version, NOT_COORDINATOR))
+            return ProxiedRequest(None, lambda _: refusal(request, version, NOT_COORDINATOR))
         refused = refusal(
             replace(request, groups=tuple(one for one in request.groups if one.group_id in others)),
             version,
             NOT_COORDINATOR,
         )
         mine = replace(request, groups=tuple(one for one in request.groups if one.group_id not in others))
-        return Asked(mine, lambda answer: replace(answer, groups=answer.groups + refused.groups))
+        return ProxiedRequest(mine, lambda answer: replace(answer, groups=answer.groups + refused.groups))
 
-    def _of_groups(self, node: int, request: Any, version: int) -> Asked:
+    def _of_groups(self, node: int, request: Any, version: int) -> ProxiedRequest:
         asked, said = OF_GROUPS[request.KEY]
         groups = getattr(request, asked)
         mine = tuple(one for one in groups if self.now.coordinator(one) == node)
         others = tuple(one for one in groups if one not in mine)
         if not others:
-            return Asked(request, lambda answer: answer)
+            return ProxiedRequest(request, lambda answer: answer)
         refused = refusal(replace(request, **{asked: others}), version, NOT_COORDINATOR)
         if not mine:
-            return Asked(None, lambda _: refused)
-        return Asked(
+            return ProxiedRequest(None, lambda _: refused)
+        return ProxiedRequest(
             replace(request, **{asked: mine}),
             lambda answer: replace(answer, **{said: getattr(answer, said) + getattr(refused, said)}),
         )
 
-    # ---- what doors say of the cluster
+    # ---- answers about the cluster
 
     def _at(self, node: int) -> dict[str, Any]:
         host, port = self._address(node)
@@ -273,7 +276,7 @@ class Table:
     def _listed(self) -> list[int]:
         return [node for node in self.now.nodes if node not in self.hidden]
 
-    def _said_Metadata(self, node: int, request: Any, answer: Any) -> Any:
+    def _rewrite_Metadata(self, node: int, request: Any, answer: Any) -> Any:
         self.learn(answer)
         view = self.view(node)
         topics = tuple(
@@ -304,7 +307,7 @@ class Table:
         epoch = -1 if one.leader_epoch < 0 else one.leader_epoch + view.moves.get(at, 0)
         return replace(one, leader_id=view.leader(at), leader_epoch=epoch, replica_nodes=nodes, isr_nodes=nodes)
 
-    def _said_DescribeTopicPartitions(self, node: int, request: Any, answer: Any) -> Any:
+    def _rewrite_DescribeTopicPartitions(self, node: int, request: Any, answer: Any) -> Any:
         view = self.view(node)
         return replace(
             answer,
@@ -320,11 +323,11 @@ class Table:
             ),
         )
 
-    def _said_DescribeCluster(self, node: int, request: Any, answer: Any) -> Any:
+    def _rewrite_DescribeCluster(self, node: int, request: Any, answer: Any) -> Any:
         brokers = tuple(DescribeClusterBroker(broker_id=one, **self._at(one)) for one in self._listed())
         return replace(answer, brokers=brokers, controller_id=self.controller)
 
-    def _said_FindCoordinator(self, node: int, request: Any, answer: Any) -> Any:
+    def _rewrite_FindCoordinator(self, node: int, request: Any, answer: Any) -> Any:
         if request.key_type != 0:
             return answer
         view = self.view(node)
@@ -339,12 +342,12 @@ class Table:
         )
         return replace(answer, coordinators=said)
 
-    def _said_ListGroups(self, node: int, request: Any, answer: Any) -> Any:
+    def _rewrite_ListGroups(self, node: int, request: Any, answer: Any) -> Any:
         mine = tuple(one for one in answer.groups if self.now.coordinator(one.group_id) == node)
         return replace(answer, groups=mine)
 
-    def _said_ApiVersions(self, node: int, request: Any, answer: Any) -> Any:
-        """Only what the doors can read."""
+    def _rewrite_ApiVersions(self, node: int, request: Any, answer: Any) -> Any:
+        """Only the APIs and versions that the proxy can decode."""
         known = tuple(
             replace(one, max_version=min(one.max_version, APIS[one.api_key].versions[-1]))
             for one in answer.api_keys

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.client.admin_kit import admin, parts, theirs, told
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 
 from rota.client.admin.admin import Admin
 from rota.client.admin.topics import NewTopic
@@ -52,53 +52,53 @@ async def test_where_the_right_replica_leads_no_election_is_needed(admin: Admin,
 
 
 @pytest.fixture
-async def before_doors(doors: Doors) -> AsyncIterator[Admin]:
-    async with Admin(AdminConfig(bootstrap_servers=doors.bootstrap, **QUICK)) as admin:
+async def proxy_admin(proxy: FaultProxy) -> AsyncIterator[Admin]:
+    async with Admin(AdminConfig(bootstrap_servers=proxy.bootstrap, **QUICK)) as admin:
         yield admin
 
 
 async def test_groups_are_found_where_they_have_moved(
-    doors: Doors, before_doors: Admin, topic: str, group: str
+    proxy: FaultProxy, proxy_admin: Admin, topic: str, group: str
 ) -> None:
-    await before_doors.create_topics([NewTopic(topic, 1)])
+    await proxy_admin.create_topics([NewTopic(topic, 1)])
     groups = [f"{group}-{number}" for number in range(4)]
     for name in groups:
-        await before_doors.alter_group_offsets(name, {TopicPartition(topic, 0): 0})
+        await proxy_admin.alter_group_offsets(name, {TopicPartition(topic, 0): 0})
     for number, name in enumerate(groups):
-        doors.coordinate(name, number % 2 + 1)
-    assert set(await before_doors.list_group_offsets(groups)) == set(groups)
-    told = await before_doors.describe_groups(groups)
+        proxy.coordinate(name, number % 2 + 1)
+    assert set(await proxy_admin.list_group_offsets(groups)) == set(groups)
+    told = await proxy_admin.describe_groups(groups)
     assert [one.coordinator and one.coordinator.id for one in told.values()] == [1, 2, 1, 2]
-    described_before = doors.asked(DESCRIBE_GROUPS)
-    await before_doors.describe_groups(groups)
-    assert doors.asked(DESCRIBE_GROUPS) - described_before == 2  # one for each coordinator
+    described_before = proxy.asked(DESCRIBE_GROUPS)
+    await proxy_admin.describe_groups(groups)
+    assert proxy.asked(DESCRIBE_GROUPS) - described_before == 2  # one for each coordinator
 
 
-async def test_every_broker_is_asked_for_its_groups(doors: Doors, before_doors: Admin, group: str) -> None:
-    await before_doors.list_groups()
-    assert [doors.asked(LIST_GROUPS, node) for node in (1, 2, 3)] == [1, 1, 1]
-    await doors.vanish(3)
+async def test_every_broker_is_asked_for_its_groups(proxy: FaultProxy, proxy_admin: Admin, group: str) -> None:
+    await proxy_admin.list_groups()
+    assert [proxy.asked(LIST_GROUPS, node) for node in (1, 2, 3)] == [1, 1, 1]
+    await proxy.stop_brokers(3)
     with pytest.raises(AdminFailed) as failed:
-        await before_doors.list_groups(timeout_ms=1_000)
+        await proxy_admin.list_groups(timeout_ms=1_000)
     assert (sorted(failed.value.done), list(failed.value.failed)) == ([1, 2], [3])
 
 
 async def test_a_creation_whose_answer_is_lost_is_found_to_be_done(
-    doors: Doors, before_doors: Admin, topic: str
+    proxy: FaultProxy, proxy_admin: Admin, topic: str
 ) -> None:
-    lost = doors.close(CREATE_TOPICS, after=True)
+    lost = proxy.close(CREATE_TOPICS, after=True)
     with pytest.raises(AdminFailed) as failed:
-        await before_doors.create_topics([NewTopic(topic, 1)])
+        await proxy_admin.create_topics([NewTopic(topic, 1)])
     assert lost.hits == 1
     assert failed.value.codes == {ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
-async def test_a_call_that_is_cancelled_harms_no_other(doors: Doors, before_doors: Admin) -> None:
-    held = doors.hold(LIST_GROUPS, times=None)
-    listing = asyncio.create_task(before_doors.list_groups())
-    await held.met(3)
+async def test_a_call_that_is_cancelled_harms_no_other(proxy: FaultProxy, proxy_admin: Admin) -> None:
+    held = proxy.hold(LIST_GROUPS, times=None)
+    listing = asyncio.create_task(proxy_admin.list_groups())
+    await held.happened(3)
     listing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await listing
     held.end()
-    await before_doors.list_groups()
+    await proxy_admin.list_groups()

@@ -1,4 +1,4 @@
-"""A Cluster before a cluster of doors: brokers that hang up, fall silent, move what they lead, go and come back."""
+"""A Cluster behind the fault proxy: brokers that close connections, stop answering, lose leadership, stop and start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.interop.kit import unique
 
 from rota.client.config import ClientConfig
@@ -33,8 +33,8 @@ PARTITIONS = 3
 
 
 @asynccontextmanager
-async def started(doors: Doors, **more: Any) -> AsyncIterator[Cluster]:
-    cluster = Cluster(ClientConfig(bootstrap_servers=doors.bootstrap, **QUICK | more))
+async def started(proxy: FaultProxy, **more: Any) -> AsyncIterator[Cluster]:
+    cluster = Cluster(ClientConfig(bootstrap_servers=proxy.bootstrap, **QUICK | more))
     await cluster.start()
     try:
         yield cluster
@@ -52,20 +52,20 @@ async def made(cluster: Cluster, name: str, partitions: int = PARTITIONS) -> Non
     await list_offsets(cluster, {TopicPartition(name, at): EARLIEST for at in range(partitions)})
 
 
-async def test_doors_pass_for_a_cluster(doors: Doors, topic: str) -> None:
-    async with started(doors) as cluster:
+async def test_the_proxy_looks_like_a_cluster(proxy: FaultProxy, topic: str) -> None:
+    async with started(proxy) as cluster:
         await made(cluster, topic)
         assert sorted(cluster.metadata.brokers) == [1, 2, 3]
         assert [cluster.metadata.leader(TopicPartition(topic, at)) for at in range(3)] == [1, 2, 3]
         assert await cluster.coordinator(unique("group")) == 3
 
 
-async def test_a_moved_leader_is_followed(doors: Doors, topic: str) -> None:
-    async with started(doors) as cluster:
+async def test_a_moved_leader_is_followed(proxy: FaultProxy, topic: str) -> None:
+    async with started(proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
         before = cluster.metadata.info(partition)
-        doors.lead(partition, 3)
+        proxy.lead(partition, 3)
         found = await list_offsets(cluster, {TopicPartition(topic, at): LATEST for at in range(3)})
         assert {at: one.offset for at, one in found.items() if one} == {TopicPartition(topic, at): 0 for at in range(3)}
         after = cluster.metadata.info(partition)
@@ -74,66 +74,66 @@ async def test_a_moved_leader_is_followed(doors: Doors, topic: str) -> None:
         assert (before.leader, after.leader, after.leader_epoch) == (1, 3, before.leader_epoch + 1)
 
 
-async def test_old_metadata_does_not_bring_an_old_leader_back(doors: Doors, topic: str) -> None:
-    async with started(doors) as cluster:
+async def test_old_metadata_does_not_bring_an_old_leader_back(proxy: FaultProxy, topic: str) -> None:
+    async with started(proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
-        doors.lag()
-        doors.lead(partition, 2)
-        doors.catch_up(2)
+        proxy.serve_old_metadata()
+        proxy.lead(partition, 2)
+        proxy.serve_current_metadata(2)
         await cluster.until(lambda known: known.leader(partition) == 2 or None, what="the move")
         for _ in range(5):
             assert (await cluster.refresh()).leader(partition) == 2
 
 
-async def test_leaders_are_found_though_metadata_lags(doors: Doors, topic: str) -> None:
-    async with started(doors) as cluster:
+async def test_leaders_are_found_though_metadata_lags(proxy: FaultProxy, topic: str) -> None:
+    async with started(proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
-        doors.lag()
-        doors.lead(partition, 2)
-        asked = doors.asked(METADATA)
+        proxy.serve_old_metadata()
+        proxy.lead(partition, 2)
+        asked = proxy.asked(METADATA)
         looking = asyncio.ensure_future(list_offsets(cluster, {partition: LATEST}))
         async with asyncio.timeout(20):
-            while doors.asked(METADATA) < asked + 3:
+            while proxy.asked(METADATA) < asked + 3:
                 await asyncio.sleep(0.01)
         assert not looking.done()
-        doors.catch_up()
+        proxy.serve_current_metadata()
         assert (await looking)[partition] is not None
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_a_broker_that_hangs_up_is_told_and_dialled_again(doors: Doors, after: bool) -> None:
-    async with started(doors) as cluster:
+async def test_a_broker_that_hangs_up_is_told_and_dialled_again(proxy: FaultProxy, after: bool) -> None:
+    async with started(proxy) as cluster:
         await cluster.ask(1, ListGroupsRequest())
-        doors.close(LIST_GROUPS, after=after)
+        proxy.close(LIST_GROUPS, after=after)
         with pytest.raises(Unreachable):
             await cluster.ask(1, ListGroupsRequest())
         assert (await cluster.ask(1, ListGroupsRequest())).error_code == 0
 
 
-async def test_half_an_answer_is_none(doors: Doors) -> None:
-    async with started(doors) as cluster:
-        doors.cut(LIST_GROUPS)
+async def test_half_an_answer_is_none(proxy: FaultProxy) -> None:
+    async with started(proxy) as cluster:
+        proxy.cut(LIST_GROUPS)
         with pytest.raises(Unreachable):
             await cluster.ask(1, ListGroupsRequest())
         assert (await cluster.ask(1, ListGroupsRequest())).error_code == 0
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_a_silent_broker_times_out_and_is_dialled_again(doors: Doors, after: bool) -> None:
-    async with started(doors, request_timeout_ms=300) as cluster:
-        doors.swallow(LIST_GROUPS, after=after)
+async def test_a_silent_broker_times_out_and_is_dialled_again(proxy: FaultProxy, after: bool) -> None:
+    async with started(proxy, request_timeout_ms=300) as cluster:
+        proxy.swallow(LIST_GROUPS, after=after)
         with pytest.raises(TimedOut):
             await cluster.ask(1, ListGroupsRequest())
         assert (await cluster.ask(1, ListGroupsRequest(), timeout_ms=10_000)).error_code == 0
 
 
-async def test_one_silent_broker_does_not_keep_metadata_away(doors: Doors, topic: str) -> None:
-    async with started(doors, request_timeout_ms=300) as cluster:
+async def test_one_silent_broker_does_not_keep_metadata_away(proxy: FaultProxy, topic: str) -> None:
+    async with started(proxy, request_timeout_ms=300) as cluster:
         await made(cluster, topic)
-        doors.freeze(1)
-        doors.lead(TopicPartition(topic, 0), 2)
+        proxy.freeze(1)
+        proxy.lead(TopicPartition(topic, 0), 2)
         metadata = cluster.metadata
         async with asyncio.timeout(20):
             while metadata.leader(TopicPartition(topic, 0)) != 2:
@@ -141,14 +141,14 @@ async def test_one_silent_broker_does_not_keep_metadata_away(doors: Doors, topic
                     metadata = await cluster.refresh()
                 except (TimedOut, Unreachable):
                     continue
-        doors.thaw(1)
+        proxy.thaw(1)
 
 
-async def test_who_stops_waiting_harms_nobody(doors: Doors) -> None:
-    async with started(doors) as cluster:
-        held = doors.hold(LIST_GROUPS, after=True)
+async def test_who_stops_waiting_harms_nobody(proxy: FaultProxy) -> None:
+    async with started(proxy) as cluster:
+        held = proxy.hold(LIST_GROUPS, after=True)
         first = asyncio.ensure_future(cluster.ask(1, ListGroupsRequest()))
-        await held.met()
+        await held.happened()
         others = [asyncio.ensure_future(cluster.ask(1, ListGroupsRequest())) for _ in range(5)]
         first.cancel()
         held.release()
@@ -157,57 +157,57 @@ async def test_who_stops_waiting_harms_nobody(doors: Doors) -> None:
             await first
 
 
-async def test_a_cluster_that_was_away_is_found_again(doors: Doors, topic: str) -> None:
-    async with started(doors, request_timeout_ms=1_000) as cluster:
+async def test_a_cluster_that_was_away_is_found_again(proxy: FaultProxy, topic: str) -> None:
+    async with started(proxy, request_timeout_ms=1_000) as cluster:
         await made(cluster, topic)
-        await doors.vanish()
+        await proxy.stop_brokers()
         waiting = asyncio.ensure_future(list_offsets(cluster, {TopicPartition(topic, 0): LATEST}))
         with pytest.raises((Unreachable, TimedOut)):
             await cluster.ask(2, ListGroupsRequest())
-        await doors.come_back()
+        await proxy.start_brokers()
         assert (await waiting)[TopicPartition(topic, 0)] is not None
 
 
 async def test_a_cluster_that_moved_is_found_by_its_bootstrap_servers(bootstrap: str, topic: str) -> None:
     """KIP-899: all brokers that are known are gone; the bootstrap server knows the new ones."""
-    async with Doors(bootstrap) as doors, Doors(bootstrap) as later:
-        config = ClientConfig(bootstrap_servers=f"{doors.bootstrap},{later.bootstrap}", **QUICK)
-        await later.vanish()
+    async with FaultProxy(bootstrap) as proxy, FaultProxy(bootstrap) as later:
+        config = ClientConfig(bootstrap_servers=f"{proxy.bootstrap},{later.bootstrap}", **QUICK)
+        await later.stop_brokers()
         cluster = Cluster(config)
         await cluster.start()
         try:
             await made(cluster, topic)
-            await doors.vanish()
-            await later.come_back()
+            await proxy.stop_brokers()
+            await later.start_brokers()
             found = await list_offsets(cluster, {TopicPartition(topic, 0): LATEST})
             assert found[TopicPartition(topic, 0)] is not None
             ports = {broker.port for broker in cluster.metadata.brokers.values()}
-            assert ports == {door.port for door in later.doors.values()}
+            assert ports == {broker.port for broker in later.proxy.values()}
         finally:
             await cluster.close()
 
 
-async def test_a_moved_coordinator_is_found_again(doors: Doors, topic: str, group: str) -> None:
-    async with started(doors) as cluster:
+async def test_a_moved_coordinator_is_found_again(proxy: FaultProxy, topic: str, group: str) -> None:
+    async with started(proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
         await commit(cluster, GroupMetadata(group), {partition: HERE})
         for node in (1, 2, 3):
-            doors.coordinate(group, node)
+            proxy.coordinate(group, node)
             assert await committed(cluster, GroupMetadata(group), [partition]) == {partition: HERE}
             await commit(cluster, GroupMetadata(group), {partition: HERE})
             assert await cluster.coordinator(group) == node
 
 
-async def test_a_silent_coordinator_is_given_up(doors: Doors, topic: str, group: str) -> None:
-    async with started(doors, request_timeout_ms=300) as cluster:
+async def test_a_silent_coordinator_is_given_up(proxy: FaultProxy, topic: str, group: str) -> None:
+    async with started(proxy, request_timeout_ms=300) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
         await commit(cluster, GroupMetadata(group), {partition: HERE})
-        doors.freeze(3)
-        doors.coordinate(group, 1)
+        proxy.freeze(3)
+        proxy.coordinate(group, 1)
         assert await committed(cluster, GroupMetadata(group), [partition]) == {partition: HERE}
-        doors.thaw(3)
+        proxy.thaw(3)
 
 
 AGAIN_OF_A_GROUP = (14, 15, 16)
@@ -215,23 +215,23 @@ AGAIN_OF_A_LEADER = (5, 6, 7, 9, 74, 75, 78)
 
 
 @pytest.mark.parametrize("code", [*AGAIN_OF_A_GROUP, 7], ids=str)
-async def test_commits_see_nothing_of_what_passes(near: Doors, topic: str, group: str, code: int) -> None:
-    async with started(near) as cluster:
+async def test_commits_see_nothing_of_what_passes(rota_proxy: FaultProxy, topic: str, group: str, code: int) -> None:
+    async with started(rota_proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
-        faults = [near.refuse(OFFSET_COMMIT, code), near.refuse(OFFSET_FETCH, 14 if code == 7 else code)]
-        faults.append(near.refuse(FIND_COORDINATOR, 15))
+        faults = [rota_proxy.refuse(OFFSET_COMMIT, code), rota_proxy.refuse(OFFSET_FETCH, 14 if code == 7 else code)]
+        faults.append(rota_proxy.refuse(FIND_COORDINATOR, 15))
         await commit(cluster, GroupMetadata(group), {partition: HERE})
         assert await committed(cluster, GroupMetadata(group), [partition]) == {partition: HERE}
         assert [fault.hits for fault in faults] == [1, 1, 1]
 
 
-async def test_unstable_offsets_are_asked_for_again(doors: Doors, topic: str, group: str) -> None:
-    async with started(doors) as cluster:
+async def test_unstable_offsets_are_asked_for_again(proxy: FaultProxy, topic: str, group: str) -> None:
+    async with started(proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
         await commit(cluster, GroupMetadata(group), {partition: HERE})
-        unstable = doors.refuse(OFFSET_FETCH, 88, times=2)
+        unstable = proxy.refuse(OFFSET_FETCH, 88, times=2)
         assert await committed(cluster, GroupMetadata(group), [partition]) == {partition: HERE}
         assert unstable.hits == 2
 
@@ -241,43 +241,43 @@ async def test_unstable_offsets_are_asked_for_again(doors: Doors, topic: str, gr
     [(22, CommitFailed), (25, CommitFailed), (12, BrokerError), (28, BrokerError), (30, BrokerError)],
 )
 async def test_commits_that_cannot_succeed_say_so(
-    near: Doors, topic: str, group: str, code: int, raised: type[Exception]
+    rota_proxy: FaultProxy, topic: str, group: str, code: int, raised: type[Exception]
 ) -> None:
-    async with started(near) as cluster:
+    async with started(rota_proxy) as cluster:
         await made(cluster, topic)
-        refused = near.refuse(OFFSET_COMMIT, code)
+        refused = rota_proxy.refuse(OFFSET_COMMIT, code)
         with pytest.raises(raised):
             await commit(cluster, GroupMetadata(group, 1, "m"), {TopicPartition(topic, 0): HERE})
         assert refused.hits == 1
-        assert near.asked(OFFSET_COMMIT) == 1
+        assert rota_proxy.asked(OFFSET_COMMIT) == 1
 
 
 @pytest.mark.parametrize("code", AGAIN_OF_A_LEADER, ids=str)
-async def test_offsets_by_time_see_nothing_of_what_passes(near: Doors, topic: str, code: int) -> None:
-    async with started(near) as cluster:
+async def test_offsets_by_time_see_nothing_of_what_passes(rota_proxy: FaultProxy, topic: str, code: int) -> None:
+    async with started(rota_proxy) as cluster:
         await made(cluster, topic)
-        refused = near.refuse(LIST_OFFSETS, code)
+        refused = rota_proxy.refuse(LIST_OFFSETS, code)
         found = await list_offsets(cluster, {TopicPartition(topic, at): LATEST for at in range(PARTITIONS)})
         assert [one.offset for one in found.values() if one] == [0] * PARTITIONS
         assert refused.hits == 1
 
 
-async def test_an_answer_that_was_lost_is_asked_for_again(doors: Doors, topic: str, group: str) -> None:
-    async with started(doors) as cluster:
+async def test_an_answer_that_was_lost_is_asked_for_again(proxy: FaultProxy, topic: str, group: str) -> None:
+    async with started(proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
-        lost = [doors.close(api, after=True) for api in (OFFSET_COMMIT, OFFSET_FETCH, LIST_OFFSETS, FIND_COORDINATOR)]
+        lost = [proxy.close(api, after=True) for api in (OFFSET_COMMIT, OFFSET_FETCH, LIST_OFFSETS, FIND_COORDINATOR)]
         await commit(cluster, GroupMetadata(group), {partition: HERE})
         assert await committed(cluster, GroupMetadata(group), [partition]) == {partition: HERE}
         assert (await list_offsets(cluster, {partition: LATEST}))[partition] is not None
         assert [fault.hits for fault in lost] == [1] * 4
 
 
-async def test_calls_end_by_their_deadline_whatever_the_brokers_do(doors: Doors, group: str) -> None:
-    async with started(doors, request_timeout_ms=200) as cluster:
-        doors.freeze()
+async def test_calls_end_by_their_deadline_whatever_the_brokers_do(proxy: FaultProxy, group: str) -> None:
+    async with started(proxy, request_timeout_ms=200) as cluster:
+        proxy.freeze()
         asked = ListGroupsRequest()
         for target in (Node(1), Coordinator(group)):
             with pytest.raises(TimedOut):
                 await cluster.ask_until(target, asked, lambda _: [], what="asking the deaf", timeout_ms=300)
-        doors.thaw()
+        proxy.thaw()

@@ -1,4 +1,4 @@
-"""Members of a group before a cluster of doors: coordinators that move, load, fall silent; leaders that move; every
+"""Members of a group behind the fault proxy: coordinators that move, load, fall silent; leaders that move; every
 code that passes, and those that do not.
 
 Law: what was written is handed out in order, none left out, also while the coordinator is looked for (R11).
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.client.filled import EACH, PARTITIONS
 
 from rota.client.config import ConsumerConfig
@@ -68,24 +68,26 @@ class Reading:
 
 
 @asynccontextmanager
-async def member(doors: Doors, topic: str, group: str, **more: Any) -> AsyncIterator[Reading]:
-    config = ConsumerConfig(bootstrap_servers=doors.bootstrap, group_id=group, **QUICK | more)
+async def member(proxy: FaultProxy, topic: str, group: str, **more: Any) -> AsyncIterator[Reading]:
+    config = ConsumerConfig(bootstrap_servers=proxy.bootstrap, group_id=group, **QUICK | more)
     async with Consumer(config) as consumer:
         consumer.subscribe([topic])
         yield Reading(consumer, topic)
 
 
-async def test_a_coordinator_that_moves_is_followed_and_reading_goes_on(doors: Doors, full: str, group: str) -> None:
+async def test_a_coordinator_that_moves_is_followed_and_reading_goes_on(
+    proxy: FaultProxy, full: str, group: str
+) -> None:
     """R11: the member looks for the coordinator, keeps its generation, and reads on meanwhile."""
-    async with member(doors, full, group) as its:
+    async with member(proxy, full, group) as its:
         await its.until(2, at_once=1)
         generation = its.consumer.group.generation_id
         for step, node in enumerate((1, 2, 3)):
-            doors.coordinate(group, node)
-            beats = doors.asked(HEARTBEAT, node)
+            proxy.coordinate(group, node)
+            beats = proxy.asked(HEARTBEAT, node)
             await its.until(2 + 8 * (step + 1), at_once=2)
             async with asyncio.timeout(20):
-                while doors.asked(HEARTBEAT, node) == beats:
+                while proxy.asked(HEARTBEAT, node) == beats:
                     await asyncio.sleep(0.01)
         await its.until()
         assert its.consumer.group.generation_id == generation
@@ -94,32 +96,32 @@ async def test_a_coordinator_that_moves_is_followed_and_reading_goes_on(doors: D
         assert {at: one.offset for at, one in committed.items() if one} == its.read
 
 
-async def test_reading_goes_on_while_nobody_coordinates(doors: Doors, full: str, group: str) -> None:
+async def test_reading_goes_on_while_nobody_coordinates(proxy: FaultProxy, full: str, group: str) -> None:
     """R11, R12: a coordinator that cannot be found is no reason to stop."""
-    async with member(doors, full, group) as its:
+    async with member(proxy, full, group) as its:
         await its.until(2, at_once=1)
-        missing = doors.refuse(FIND_COORDINATOR, 15, times=None)
-        doors.refuse(HEARTBEAT, 16, times=1)
-        await missing.met()
+        missing = proxy.refuse(FIND_COORDINATOR, 15, times=None)
+        proxy.refuse(HEARTBEAT, 16, times=1)
+        await missing.happened()
         await its.until(at_once=2)
         missing.end()
         await its.consumer.commit()
 
 
 async def test_a_coordinator_that_falls_silent_is_given_up_after_the_session(
-    doors: Doors, full: str, group: str
+    proxy: FaultProxy, full: str, group: str
 ) -> None:
     """R12: half-open; the group's connection is dialled anew, where the coordinator is by then."""
-    async with member(doors, full, group, session_timeout_ms=1_000, request_timeout_ms=2_000) as its:
+    async with member(proxy, full, group, session_timeout_ms=1_000, request_timeout_ms=2_000) as its:
         await its.until(2, at_once=1)
-        silent = doors.swallow(HEARTBEAT)
-        await silent.met()
-        beats = doors.asked(HEARTBEAT)
-        doors.coordinate(group, 1)
+        silent = proxy.swallow(HEARTBEAT)
+        await silent.happened()
+        beats = proxy.asked(HEARTBEAT)
+        proxy.coordinate(group, 1)
         async with asyncio.timeout(20):
-            while doors.asked(HEARTBEAT, 1) < 2:
+            while proxy.asked(HEARTBEAT, 1) < 2:
                 await its.consumer.getmany(1, 50)
-        assert doors.asked(HEARTBEAT) > beats
+        assert proxy.asked(HEARTBEAT) > beats
 
 
 AGAIN = {
@@ -134,9 +136,11 @@ AGAIN = {
 
 
 @pytest.mark.parametrize(("api", "code"), [(api, code) for api, codes in AGAIN.items() for code in codes])
-async def test_a_code_that_passes_is_not_seen(near: Doors, near_full: str, group: str, api: int, code: int) -> None:
-    refused = near.refuse(api, code, times=1)
-    async with member(near, near_full, group) as its:
+async def test_a_code_that_passes_is_not_seen(
+    rota_proxy: FaultProxy, rota_full: str, group: str, api: int, code: int
+) -> None:
+    refused = rota_proxy.refuse(api, code, times=1)
+    async with member(rota_proxy, rota_full, group) as its:
         await its.until(at_once=20)
         async with asyncio.timeout(20):
             while not refused.hits:
@@ -150,10 +154,10 @@ async def test_a_code_that_passes_is_not_seen(near: Doors, near_full: str, group
 @pytest.mark.parametrize("api", [JOIN, SYNC, HEARTBEAT, OFFSET_FETCH, FIND_COORDINATOR, LIST_OFFSETS, OFFSET_COMMIT])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_a_connection_that_breaks_is_not_seen(
-    near: Doors, near_full: str, group: str, api: int, after: bool
+    rota_proxy: FaultProxy, rota_full: str, group: str, api: int, after: bool
 ) -> None:
-    broken = near.close(api, after=after)
-    async with member(near, near_full, group) as its:
+    broken = rota_proxy.close(api, after=after)
+    async with member(rota_proxy, rota_full, group) as its:
         await its.until(at_once=20)
         async with asyncio.timeout(20):
             while not broken.hits:
@@ -164,21 +168,21 @@ async def test_a_connection_that_breaks_is_not_seen(
 
 
 @pytest.mark.parametrize("code", [22, 25], ids=str)
-async def test_who_was_thrown_out_joins_again(doors: Doors, full: str, group: str, code: int) -> None:
+async def test_who_was_thrown_out_joins_again(proxy: FaultProxy, full: str, group: str, code: int) -> None:
     more = {"enable_auto_commit": False, "session_timeout_ms": 1_000}
-    async with member(doors, full, group, **more) as its:
+    async with member(proxy, full, group, **more) as its:
         await its.until(2, at_once=1)
         await its.consumer.commit()
         committed = {at: one.offset for at, one in (await its.consumer.committed()).items() if one}
-        joins = doors.asked(JOIN)
-        refused = doors.refuse(HEARTBEAT, code)
-        await refused.met()
+        joins = proxy.asked(JOIN)
+        refused = proxy.refuse(HEARTBEAT, code)
+        await refused.happened()
         its.read = {}
         async with asyncio.timeout(20):
-            while doors.asked(JOIN) == joins or not its.read.keys() >= committed.keys():
+            while proxy.asked(JOIN) == joins or not its.read.keys() >= committed.keys():
                 for partition, records in (await its.consumer.getmany(1, 200)).items():
                     its.read.setdefault(partition, records[0].offset)
-                if doors.asked(JOIN) == joins:
+                if proxy.asked(JOIN) == joins:
                     its.read.clear()
         assert its.read == committed
 
@@ -199,18 +203,18 @@ FATAL: dict[tuple[int, int], type[KafkaError]] = {
 
 @pytest.mark.parametrize(("api", "code"), FATAL)
 async def test_a_code_that_does_not_pass_is_raised(
-    near: Doors, near_full: str, group: str, api: int, code: int
+    rota_proxy: FaultProxy, rota_full: str, group: str, api: int, code: int
 ) -> None:
-    async with member(near, near_full, group) as its:
-        near.refuse(api, code, times=1)
+    async with member(rota_proxy, rota_full, group) as its:
+        rota_proxy.refuse(api, code, times=1)
         with pytest.raises(FATAL[api, code]):
             await its.on()
 
 
-async def test_a_fenced_member_is_told_so_for_good(doors: Doors, full: str, group: str) -> None:
-    async with member(doors, full, group, group_instance_id="i") as its:
+async def test_a_fenced_member_is_told_so_for_good(proxy: FaultProxy, full: str, group: str) -> None:
+    async with member(proxy, full, group, group_instance_id="i") as its:
         await its.until(2, at_once=1)
-        doors.refuse(HEARTBEAT, 82)
+        proxy.refuse(HEARTBEAT, 82)
         with pytest.raises(FencedInstance):
             await its.on()
         with pytest.raises(FencedInstance):
@@ -221,37 +225,37 @@ async def test_a_fenced_member_is_told_so_for_good(doors: Doors, full: str, grou
     ("code", "raised"), [(22, CommitFailed), (25, CommitFailed), (27, RebalanceInProgress), (82, FencedInstance)]
 )
 async def test_a_commit_that_comes_too_late_is_told(
-    near: Doors, near_full: str, group: str, code: int, raised: type[KafkaError]
+    rota_proxy: FaultProxy, rota_full: str, group: str, code: int, raised: type[KafkaError]
 ) -> None:
-    async with member(near, near_full, group, enable_auto_commit=False) as its:
+    async with member(rota_proxy, rota_full, group, enable_auto_commit=False) as its:
         await its.until(2, at_once=1)
-        near.refuse(OFFSET_COMMIT, code)
+        rota_proxy.refuse(OFFSET_COMMIT, code)
         with pytest.raises(raised):
             await its.consumer.commit()
 
 
-async def test_leaders_and_coordinators_that_move_all_the_time(doors: Doors, full: str, group: str) -> None:
-    async with member(doors, full, group) as its:
+async def test_leaders_and_coordinators_that_move_all_the_time(proxy: FaultProxy, full: str, group: str) -> None:
+    async with member(proxy, full, group) as its:
         for step in range(1, 9):
             await its.until(step * 3, at_once=2)
             for partition in its.partitions:
-                doors.lead(partition, 1 + (partition.partition + step) % 3)
-            doors.coordinate(group, 1 + step % 3)
+                proxy.lead(partition, 1 + (partition.partition + step) % 3)
+            proxy.coordinate(group, 1 + step % 3)
         await its.until()
 
 
-async def test_brokers_that_vanish_all_at_once_and_come_back(doors: Doors, full: str, group: str) -> None:
-    async with member(doors, full, group) as its:
+async def test_brokers_that_stop_all_at_once_and_start(proxy: FaultProxy, full: str, group: str) -> None:
+    async with member(proxy, full, group) as its:
         for step in range(1, 4):
             await its.until(step * 4, at_once=2)
-            await doors.vanish()
+            await proxy.stop_brokers()
             await its.poll()
-            await doors.come_back()
+            await proxy.start_brokers()
         await its.until()
 
 
-async def test_calls_that_are_cancelled_lose_nothing(doors: Doors, full: str, group: str) -> None:
-    async with member(doors, full, group) as its:
+async def test_calls_that_are_cancelled_lose_nothing(proxy: FaultProxy, full: str, group: str) -> None:
+    async with member(proxy, full, group) as its:
         turns = 0
         async with asyncio.timeout(20):
             while min(its.read.values()) < EACH:
@@ -268,7 +272,7 @@ async def test_calls_that_are_cancelled_lose_nothing(doors: Doors, full: str, gr
         await its.consumer.commit()
 
 
-async def test_nothing_is_handed_out_while_a_callback_takes_its_time(doors: Doors, full: str, group: str) -> None:
+async def test_nothing_is_handed_out_while_a_callback_takes_its_time(proxy: FaultProxy, full: str, group: str) -> None:
     """A call that ends before the callback does leaves it running; the next one waits for it."""
     revoking, may_go = asyncio.Event(), asyncio.Event()
 
@@ -276,7 +280,7 @@ async def test_nothing_is_handed_out_while_a_callback_takes_its_time(doors: Door
         revoking.set()
         await may_go.wait()
 
-    async with member(doors, full, group, partition_assignment_strategy=("range",)) as its:
+    async with member(proxy, full, group, partition_assignment_strategy=("range",)) as its:
         its.consumer.subscribe([full], on_revoked=on_revoked)
         await its.until(2, at_once=1)
         its.consumer.enforce_rebalance()
@@ -290,10 +294,10 @@ async def test_nothing_is_handed_out_while_a_callback_takes_its_time(doors: Door
         await its.until()
 
 
-async def test_closing_ends_in_time_whatever_the_brokers_do(doors: Doors, full: str, group: str) -> None:
-    async with member(doors, full, group) as its:
+async def test_closing_ends_in_time_whatever_the_brokers_do(proxy: FaultProxy, full: str, group: str) -> None:
+    async with member(proxy, full, group) as its:
         await its.until(2, at_once=1)
-        doors.freeze()
+        proxy.freeze()
         async with asyncio.timeout(10):
             await its.consumer.close(timeout_ms=300)
-        doors.thaw()
+        proxy.thaw()

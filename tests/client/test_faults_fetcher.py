@@ -1,4 +1,4 @@
-"""Fetching from a cluster of doors: leaders that move, answers that are lost or late, every code that passes."""
+"""Fetching through the fault proxy: leaders that move, answers that are lost or late, every retriable code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.client.filled import EACH, PARTITIONS
 
 from rota.client.config import ConsumerConfig
@@ -53,8 +53,8 @@ class Reading:
 
 
 @asynccontextmanager
-async def reading(doors: Doors, topic: str, **more: Any) -> AsyncIterator[Reading]:
-    config = ConsumerConfig(bootstrap_servers=doors.bootstrap, **QUICK | more)
+async def reading(proxy: FaultProxy, topic: str, **more: Any) -> AsyncIterator[Reading]:
+    config = ConsumerConfig(bootstrap_servers=proxy.bootstrap, **QUICK | more)
     cluster = Cluster(config)
     await cluster.start()
     cluster.set_topics([topic])
@@ -73,42 +73,42 @@ async def reading(doors: Doors, topic: str, **more: Any) -> AsyncIterator[Readin
         await cluster.close()
 
 
-async def test_all_is_read_through_all_doors(doors: Doors, full: str) -> None:
-    async with reading(doors, full) as its:
+async def test_all_is_read_through_all_nodes(proxy: FaultProxy, full: str) -> None:
+    async with reading(proxy, full) as its:
         await its.until()
-        assert all(doors.asked(FETCH, node) for node in doors.doors)
+        assert all(proxy.asked(FETCH, node) for node in proxy.brokers)
 
 
-async def test_leaders_that_move_in_mid_stream_are_followed(doors: Doors, full: str) -> None:
-    async with reading(doors, full, max_partition_fetch_bytes=200) as its:
+async def test_leaders_that_move_in_mid_stream_are_followed(proxy: FaultProxy, full: str) -> None:
+    async with reading(proxy, full, max_partition_fetch_bytes=200) as its:
         for step in range(1, 7):
             await its.until(step * 4, at_once=2)
             for partition in its.partitions:
-                doors.lead(partition, 1 + (partition.partition + step) % 3)
+                proxy.lead(partition, 1 + (partition.partition + step) % 3)
         await its.until()
 
 
 @pytest.mark.parametrize("tells", [True, False], ids=["told by the broker", "read in metadata"])
-async def test_a_leader_that_moves_is_found(doors: Doors, full: str, tells: bool) -> None:
-    doors.table.tells_leaders = tells
-    async with reading(doors, full, max_partition_fetch_bytes=200) as its:
+async def test_a_leader_that_moves_is_found(proxy: FaultProxy, full: str, tells: bool) -> None:
+    proxy.table.tells_leaders = tells
+    async with reading(proxy, full, max_partition_fetch_bytes=200) as its:
         await its.until(3, at_once=1)
-        doors.lead(its.partitions[0], 3)
+        proxy.lead(its.partitions[0], 3)
         await its.until()
 
 
-async def test_metadata_that_lags_delays_and_loses_nothing(doors: Doors, full: str) -> None:
-    doors.table.tells_leaders = False
-    async with reading(doors, full, max_partition_fetch_bytes=200) as its:
+async def test_metadata_that_lags_delays_and_loses_nothing(proxy: FaultProxy, full: str) -> None:
+    proxy.table.tells_leaders = False
+    async with reading(proxy, full, max_partition_fetch_bytes=200) as its:
         await its.until(3, at_once=1)
-        doors.lag()
-        doors.lead(its.partitions[0], 2)
-        asked = doors.asked(3)
+        proxy.serve_old_metadata()
+        proxy.lead(its.partitions[0], 2)
+        asked = proxy.asked(3)
         going_on = asyncio.ensure_future(its.until())
         async with asyncio.timeout(20):
-            while doors.asked(3) < asked + 3:
+            while proxy.asked(3) < asked + 3:
                 await asyncio.sleep(0.01)
-        doors.catch_up()
+        proxy.serve_current_metadata()
         await going_on
 
 
@@ -116,21 +116,21 @@ PASSING = (3, 5, 6, 7, 9, 56, 70, 71, 72, 74, 75, 78, 100, 103, 106)
 
 
 @pytest.mark.parametrize("code", PASSING, ids=str)
-async def test_a_code_that_passes_is_not_seen(near: Doors, near_full: str, code: int) -> None:
-    async with reading(near, near_full, max_partition_fetch_bytes=200) as its:
+async def test_a_code_that_passes_is_not_seen(rota_proxy: FaultProxy, rota_full: str, code: int) -> None:
+    async with reading(rota_proxy, rota_full, max_partition_fetch_bytes=200) as its:
         await its.until(2, at_once=1)
-        refused = near.refuse(FETCH, code, times=2)
+        refused = rota_proxy.refuse(FETCH, code, times=2)
         await its.until()
         assert refused.hits == 2
 
 
 @pytest.mark.parametrize("code", [29, 76, 87], ids=str)
 async def test_a_code_that_does_not_pass_is_told_and_can_be_gone_on_from(
-    near: Doors, near_full: str, code: int
+    rota_proxy: FaultProxy, rota_full: str, code: int
 ) -> None:
-    async with reading(near, near_full, max_partition_fetch_bytes=200) as its:
+    async with reading(rota_proxy, rota_full, max_partition_fetch_bytes=200) as its:
         await its.until(2, at_once=1)
-        refused = near.refuse(FETCH, code)
+        refused = rota_proxy.refuse(FETCH, code)
         with pytest.raises(BrokerError) as caught:
             await its.until()
         assert caught.value.code == code
@@ -146,52 +146,52 @@ async def test_a_code_that_does_not_pass_is_told_and_can_be_gone_on_from(
 
 @pytest.mark.parametrize(("code", "raised"), [(1, OffsetOutOfRange), (2, CorruptRecords)])
 async def test_what_only_the_user_can_decide_is_told(
-    near: Doors, near_full: str, code: int, raised: type[KafkaError]
+    rota_proxy: FaultProxy, rota_full: str, code: int, raised: type[KafkaError]
 ) -> None:
-    async with reading(near, near_full, auto_offset_reset="none") as its:
-        near.refuse(FETCH, code, times=None)
+    async with reading(rota_proxy, rota_full, auto_offset_reset="none") as its:
+        rota_proxy.refuse(FETCH, code, times=None)
         with pytest.raises(raised):
             await its.until()
 
 
-async def test_answers_that_are_lost_cut_or_late_are_fetched_again(doors: Doors, full: str) -> None:
-    async with reading(doors, full, max_partition_fetch_bytes=200) as its:
+async def test_answers_that_are_lost_cut_or_late_are_fetched_again(proxy: FaultProxy, full: str) -> None:
+    async with reading(proxy, full, max_partition_fetch_bytes=200) as its:
         for at, fault in enumerate(
             (
-                lambda: doors.close(FETCH),
-                lambda: doors.close(FETCH, after=True),
-                lambda: doors.cut(FETCH),
-                lambda: doors.hold(FETCH, after=True),
+                lambda: proxy.close(FETCH),
+                lambda: proxy.close(FETCH, after=True),
+                lambda: proxy.cut(FETCH),
+                lambda: proxy.hold(FETCH, after=True),
             )
         ):
             happens = fault()
             going_on = asyncio.ensure_future(its.until(5 * (at + 1), at_once=2))
-            await happens.met()
+            await happens.happened()
             happens.release()
             await going_on
         await its.until()
 
 
-async def test_a_broker_that_falls_silent_is_given_up(doors: Doors, full: str) -> None:
-    async with reading(doors, full, max_partition_fetch_bytes=200, request_timeout_ms=300) as its:
+async def test_a_broker_that_falls_silent_is_given_up(proxy: FaultProxy, full: str) -> None:
+    async with reading(proxy, full, max_partition_fetch_bytes=200, request_timeout_ms=300) as its:
         await its.until(2, at_once=1)
-        silent = doors.swallow(FETCH, node=1)
+        silent = proxy.swallow(FETCH, node=1)
         await its.until()
         assert silent.hits == 1
 
 
-async def test_brokers_that_vanish_and_come_back_are_read_on(doors: Doors, full: str) -> None:
-    async with reading(doors, full, max_partition_fetch_bytes=200) as its:
+async def test_brokers_that_stop_and_start_are_read_on(proxy: FaultProxy, full: str) -> None:
+    async with reading(proxy, full, max_partition_fetch_bytes=200) as its:
         for step in range(1, 4):
             await its.until(step * 5, at_once=2)
-            await doors.vanish()
+            await proxy.stop_brokers()
             its.took(its.fetcher.take(100))
-            await doors.come_back()
+            await proxy.start_brokers()
         await its.until()
 
 
-async def test_waits_that_are_cancelled_lose_nothing(doors: Doors, full: str) -> None:
-    async with reading(doors, full, max_partition_fetch_bytes=200) as its:
+async def test_waits_that_are_cancelled_lose_nothing(proxy: FaultProxy, full: str) -> None:
+    async with reading(proxy, full, max_partition_fetch_bytes=200) as its:
         async with asyncio.timeout(20):
             while min(its.read.values()) < EACH:
                 waiting = asyncio.ensure_future(its.fetcher.wait())

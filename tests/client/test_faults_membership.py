@@ -1,4 +1,4 @@
-"""Members before a cluster of doors: coordinators that refuse, hang up, fall silent, move, go and come back."""
+"""Members behind the fault proxy: coordinators that refuse, close connections, stop answering, move, stop and start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.client.member_kit import Join, Reader, all_owned, readers, settled, shares, until
 from tests.interop.kit import create_topic
 
@@ -31,22 +31,22 @@ LOAD_IN_PROGRESS, NOT_AVAILABLE, NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_ME
 
 
 @pytest.fixture
-async def join(doors: Doors, group: str) -> AsyncIterator[Join]:
-    async with readers(doors.bootstrap, group, **QUICK) as join:
+async def join(proxy: FaultProxy, group: str) -> AsyncIterator[Join]:
+    async with readers(proxy.bootstrap, group, **QUICK) as join:
         yield join
 
 
-def once(doors: Doors, api: int, fault: str | int) -> Any:
+def once(proxy: FaultProxy, api: int, fault: str | int) -> Any:
     """What goes wrong with one request of that API."""
     match fault:
         case "closes":
-            return doors.close(api)
+            return proxy.close(api)
         case "closes after":
-            return doors.close(api, after=True)
+            return proxy.close(api, after=True)
         case "cuts":
-            return doors.cut(api)
+            return proxy.cut(api)
         case int(code):
-            return doors.refuse(api, code)
+            return proxy.refuse(api, code)
 
 
 # ---- each request, each fault
@@ -62,35 +62,35 @@ def once(doors: Doors, api: int, fault: str | int) -> Any:
     ],
 )
 async def test_a_member_joins_whatever_goes_wrong_once(
-    bootstrap: str, doors: Doors, join: Join, api: int, fault: str | int
+    bootstrap: str, proxy: FaultProxy, join: Join, api: int, fault: str | int
 ) -> None:
     topic = create_topic(bootstrap, 2)
-    wrong = once(doors, api, fault)
+    wrong = once(proxy, api, fault)
     # a coordinator that has lost a member waits for it to come back, as long as its rebalance may take
     reader = await join(topic, max_poll_interval_ms=500, session_timeout_ms=6_000)
-    await wrong.met()
+    await wrong.happened()
     await until(lambda: settled(reader) and shares(reader) == [2], "a membership")
 
 
 @pytest.mark.parametrize("fault", ["closes", "closes after", "cuts", LOAD_IN_PROGRESS, NOT_AVAILABLE, NOT_COORDINATOR])
 async def test_a_heartbeat_that_fails_costs_no_partition(
-    bootstrap: str, doors: Doors, join: Join, fault: str | int
+    bootstrap: str, proxy: FaultProxy, join: Join, fault: str | int
 ) -> None:
     reader = await member_of_two(bootstrap, join)
-    generation, wrong = reader.member.group.generation_id, once(doors, HEARTBEAT, fault)
-    await wrong.met()
-    beats = doors.asked(HEARTBEAT)
-    await until(lambda: settled(reader) and doors.asked(HEARTBEAT) > beats + 2, "heartbeats again")
+    generation, wrong = reader.member.group.generation_id, once(proxy, HEARTBEAT, fault)
+    await wrong.happened()
+    beats = proxy.asked(HEARTBEAT)
+    await until(lambda: settled(reader) and proxy.asked(HEARTBEAT) > beats + 2, "heartbeats again")
     assert (reader.told("lost"), reader.told("revoked")) == ([], [])
     assert reader.member.group.generation_id == generation
 
 
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER])
 async def test_a_member_that_is_told_to_be_none_loses_its_partitions_and_joins(
-    bootstrap: str, doors: Doors, join: Join, code: int
+    bootstrap: str, proxy: FaultProxy, join: Join, code: int
 ) -> None:
     reader = await member_of_two(bootstrap, join)
-    doors.refuse(HEARTBEAT, code)
+    proxy.refuse(HEARTBEAT, code)
     await until(lambda: reader.told("lost") == [0, 1] and settled(reader) and shares(reader) == [2], "to be back")
     assert reader.told("revoked") == []
 
@@ -106,52 +106,54 @@ async def member_of_two(bootstrap: str, join: Join, **settings: Any) -> Reader:
 
 
 async def test_a_coordinator_that_moves_is_followed_without_a_rebalance(
-    bootstrap: str, doors: Doors, join: Join, group: str
+    bootstrap: str, proxy: FaultProxy, join: Join, group: str
 ) -> None:
     reader = await member_of_two(bootstrap, join)
     generation = reader.member.group.generation_id
-    doors.coordinate(group, 1)
-    await until(lambda: doors.asked(HEARTBEAT, 1) > 2, "heartbeats to the new coordinator")
+    proxy.coordinate(group, 1)
+    await until(lambda: proxy.asked(HEARTBEAT, 1) > 2, "heartbeats to the new coordinator")
     await until(lambda: settled(reader), "to be settled")
     assert (reader.member.group.generation_id, reader.story[1:]) == (generation, [])
 
 
 async def test_a_member_reads_on_while_its_coordinator_is_away(
-    bootstrap: str, doors: Doors, join: Join, group: str
+    bootstrap: str, proxy: FaultProxy, join: Join, group: str
 ) -> None:
     reader = await member_of_two(bootstrap, join)
-    coordinator = doors.coordinator(group)
-    await doors.vanish(coordinator)
+    coordinator = proxy.coordinator(group)
+    await proxy.stop_brokers(coordinator)
     await until(lambda: reader.member.state == "REDISCOVERING", "the loss to be seen")
     await reader.member.poll()
     assert shares(reader) == [2]
-    await doors.come_back(coordinator)
+    await proxy.start_brokers(coordinator)
     await until(lambda: settled(reader), "to be back")
     assert reader.story[1:] == []
 
 
 async def test_a_coordinator_that_falls_silent_is_looked_for(
-    bootstrap: str, doors: Doors, join: Join, group: str
+    bootstrap: str, proxy: FaultProxy, join: Join, group: str
 ) -> None:
     reader = await join(create_topic(bootstrap, 2), session_timeout_ms=6_000, request_timeout_ms=100)
     await until(lambda: settled(reader) and shares(reader) == [2], "a membership")
-    doors.freeze(doors.coordinator(group))
+    proxy.freeze(proxy.coordinator(group))
     await until(lambda: reader.member.state == "REDISCOVERING", "the silence to be noticed")
-    doors.thaw()
+    proxy.thaw()
     await until(lambda: settled(reader), "to be back")
     assert reader.story[1:] == []
 
 
-async def test_a_leave_that_gets_no_answer_does_not_hold_up_the_close(bootstrap: str, doors: Doors, join: Join) -> None:
+async def test_a_leave_that_gets_no_answer_does_not_hold_up_the_close(
+    bootstrap: str, proxy: FaultProxy, join: Join
+) -> None:
     reader = await member_of_two(bootstrap, join)
-    doors.close(LEAVE)
+    proxy.close(LEAVE)
     await reader.close()
     assert reader.member.state == "CLOSED"
     assert reader.told("revoked") == [0, 1]
 
 
 async def test_two_members_come_to_terms_while_every_tenth_answer_is_lost(
-    bootstrap: str, doors: Doors, join: Join
+    bootstrap: str, proxy: FaultProxy, join: Join
 ) -> None:
     topic = create_topic(bootstrap, 3)
     count = 0
@@ -162,7 +164,7 @@ async def test_two_members_come_to_terms_while_every_tenth_answer_is_lost(
         return count % 10 == 0
 
     for api in (FIND_COORDINATOR, JOIN, SYNC, HEARTBEAT):
-        doors.close(api, after=True, times=None, when=tenth)
+        proxy.close(api, after=True, times=None, when=tenth)
     members = [
         await join(
             topic,

@@ -1,4 +1,4 @@
-"""A producer before a cluster of doors: answers that are lost, leaders that move, codes that pass or do not.
+"""A producer behind the fault proxy: answers that are lost, leaders that move, codes that pass or do not.
 
 Law: what an idempotent producer sends lies in its partition once and in order, and every delivery tells the truth.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.chaos.line import Line
 from tests.chaos.requests import records_of
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.interop.kit import create_topic
 
 from rota.client.config import ProducerConfig
@@ -43,7 +43,7 @@ def shared(bootstrap: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def near_shared(rota: str) -> str:
+def rota_shared(rota: str) -> str:
     return create_topic(rota, PARTITIONS)
 
 
@@ -83,8 +83,8 @@ class Writing:
 
 
 @asynccontextmanager
-async def writing(doors: Doors, bootstrap: str, topic: str, mark: str, **more: Any) -> AsyncIterator[Writing]:
-    async with Producer(ProducerConfig(bootstrap_servers=doors.bootstrap, **QUICK | more)) as producer:
+async def writing(proxy: FaultProxy, bootstrap: str, topic: str, mark: str, **more: Any) -> AsyncIterator[Writing]:
+    async with Producer(ProducerConfig(bootstrap_servers=proxy.bootstrap, **QUICK | more)) as producer:
         yield Writing(producer, bootstrap, topic, mark)
 
 
@@ -93,9 +93,9 @@ def mark(request: pytest.FixtureRequest) -> str:
     return str(request.node.name)
 
 
-async def test_a_partition_that_was_given_is_taken(doors: Doors, bootstrap: str, shared: str, mark: str) -> None:
+async def test_a_partition_that_was_given_is_taken(proxy: FaultProxy, bootstrap: str, shared: str, mark: str) -> None:
     """Also when it is the one that records without a key stick to."""
-    async with writing(doors, bootstrap, shared, mark, batch_size=0) as its:
+    async with writing(proxy, bootstrap, shared, mark, batch_size=0) as its:
         for _ in range(20):
             await its.producer.send_and_wait(shared, b"anywhere")
             await its.write(PARTITIONS)
@@ -103,69 +103,69 @@ async def test_a_partition_that_was_given_is_taken(doors: Doors, bootstrap: str,
 
 
 async def test_answers_that_are_lost_neither_double_nor_reorder(
-    doors: Doors, bootstrap: str, shared: str, mark: str
+    proxy: FaultProxy, bootstrap: str, shared: str, mark: str
 ) -> None:
-    async with writing(doors, bootstrap, shared, mark) as its:
+    async with writing(proxy, bootstrap, shared, mark) as its:
         await its.write(10)
         for _ in range(3):
-            lost = doors.close(PRODUCE, after=True)
+            lost = proxy.close(PRODUCE, after=True)
             await its.write()
-            await lost.met()
+            await lost.happened()
         await its.check()
 
 
 @pytest.mark.parametrize("fault", ["close", "cut", "hold", "swallow"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_whatever_becomes_of_a_request_records_are_there_once(
-    doors: Doors, bootstrap: str, shared: str, mark: str, fault: str, after: bool
+    proxy: FaultProxy, bootstrap: str, shared: str, mark: str, fault: str, after: bool
 ) -> None:
-    async with writing(doors, bootstrap, shared, mark, request_timeout_ms=300) as its:
+    async with writing(proxy, bootstrap, shared, mark, request_timeout_ms=300) as its:
         await its.write(10)
-        happens = doors.cut(PRODUCE) if fault == "cut" else getattr(doors, fault)(PRODUCE, after=after)
+        happens = proxy.cut(PRODUCE) if fault == "cut" else getattr(proxy, fault)(PRODUCE, after=after)
         await its.write()
-        await happens.met()
+        await happens.happened()
         if fault == "hold" and not after:
             happens.release()
         await its.check()
 
 
 async def test_leaders_that_move_in_mid_stream_are_followed(
-    doors: Doors, bootstrap: str, shared: str, mark: str
+    proxy: FaultProxy, bootstrap: str, shared: str, mark: str
 ) -> None:
-    async with writing(doors, bootstrap, shared, mark) as its:
+    async with writing(proxy, bootstrap, shared, mark) as its:
         for step in range(6):
             await its.write(20)
             for partition in its.partitions:
-                doors.lead(partition, 1 + (partition.partition + step) % 3)
+                proxy.lead(partition, 1 + (partition.partition + step) % 3)
         await its.check()
 
 
 async def test_metadata_that_lags_delays_and_loses_nothing(
-    doors: Doors, bootstrap: str, shared: str, mark: str
+    proxy: FaultProxy, bootstrap: str, shared: str, mark: str
 ) -> None:
-    doors.table.tells_leaders = False
-    async with writing(doors, bootstrap, shared, mark) as its:
+    proxy.table.tells_leaders = False
+    async with writing(proxy, bootstrap, shared, mark) as its:
         await its.write(10)
-        doors.lag()
-        doors.lead(its.partitions[0], 3)
+        proxy.serve_old_metadata()
+        proxy.lead(its.partitions[0], 3)
         await its.write()
-        asked = doors.asked(METADATA)
+        asked = proxy.asked(METADATA)
         async with asyncio.timeout(20):
-            while doors.asked(METADATA) < asked + 3:
+            while proxy.asked(METADATA) < asked + 3:
                 await asyncio.sleep(0.01)
-        doors.catch_up()
+        proxy.serve_current_metadata()
         await its.check()
 
 
-async def test_brokers_that_vanish_and_come_back_get_everything(
-    doors: Doors, bootstrap: str, shared: str, mark: str
+async def test_brokers_that_stop_and_start_get_everything(
+    proxy: FaultProxy, bootstrap: str, shared: str, mark: str
 ) -> None:
-    async with writing(doors, bootstrap, shared, mark) as its:
+    async with writing(proxy, bootstrap, shared, mark) as its:
         for _ in range(3):
             await its.write(20)
-            await doors.vanish()
+            await proxy.stop_brokers()
             await its.write(20)
-            await doors.come_back()
+            await proxy.start_brokers()
         await its.check()
 
 
@@ -175,11 +175,11 @@ PASSING = (2, 3, 5, 6, 7, 9, 19, 20, 56, 74, 100)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("code", PASSING, ids=str)
 async def test_a_code_that_passes_is_not_seen(
-    near: Doors, rota: str, near_shared: str, mark: str, code: int, after: bool
+    rota_proxy: FaultProxy, rota: str, rota_shared: str, mark: str, code: int, after: bool
 ) -> None:
-    async with writing(near, rota, near_shared, mark) as its:
+    async with writing(rota_proxy, rota, rota_shared, mark) as its:
         await its.write(10)
-        refused = near.refuse(PRODUCE, code, times=2, after=after)
+        refused = rota_proxy.refuse(PRODUCE, code, times=2, after=after)
         await its.write()
         await its.check()
         assert refused.hits == 2
@@ -187,13 +187,13 @@ async def test_a_code_that_passes_is_not_seen(
 
 @pytest.mark.parametrize("code", [10, 17, 29, 38, 45, 87], ids=str)
 async def test_a_code_that_does_not_pass_fails_the_batch_and_no_other(
-    near: Doors, rota: str, near_shared: str, mark: str, code: int
+    rota_proxy: FaultProxy, rota: str, rota_shared: str, mark: str, code: int
 ) -> None:
-    async with writing(near, rota, near_shared, mark) as its:
+    async with writing(rota_proxy, rota, rota_shared, mark) as its:
         await its.write(9)
         await its.producer.flush()
-        near.refuse(PRODUCE, code, times=1 if code != 10 else None)
-        failed = await its.producer.send(near_shared, b"refused", partition=0)
+        rota_proxy.refuse(PRODUCE, code, times=1 if code != 10 else None)
+        failed = await its.producer.send(rota_shared, b"refused", partition=0)
         if code == 45:  # of a producer whose sequence the broker has: numbered anew, sent again
             await failed
         else:
@@ -201,7 +201,7 @@ async def test_a_code_that_does_not_pass_fails_the_batch_and_no_other(
                 await failed
             assert getattr(caught.value.cause, "code", None) == code
             assert not caught.value.maybe_written
-        for fault in near.faults:
+        for fault in rota_proxy.faults:
             fault.end()
         await its.write()
         await its.check()
@@ -209,60 +209,60 @@ async def test_a_code_that_does_not_pass_fails_the_batch_and_no_other(
 
 @pytest.mark.parametrize("code", [14, 15, 51], ids=str)
 async def test_an_identity_that_is_not_given_at_once_is_asked_for_again(
-    near: Doors, rota: str, near_shared: str, mark: str, code: int
+    rota_proxy: FaultProxy, rota: str, rota_shared: str, mark: str, code: int
 ) -> None:
-    refused = near.refuse(INIT_PRODUCER_ID, code, times=2)
-    lost = near.close(INIT_PRODUCER_ID, after=True)
-    async with writing(near, rota, near_shared, mark) as its:
+    refused = rota_proxy.refuse(INIT_PRODUCER_ID, code, times=2)
+    lost = rota_proxy.close(INIT_PRODUCER_ID, after=True)
+    async with writing(rota_proxy, rota, rota_shared, mark) as its:
         await its.write()
         await its.check()
     assert (refused.hits, lost.hits) == (2, 1)
 
 
 async def test_without_idempotence_a_lost_answer_may_double_and_loses_nothing(
-    doors: Doors, bootstrap: str, shared: str, mark: str
+    proxy: FaultProxy, bootstrap: str, shared: str, mark: str
 ) -> None:
     more = {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1}
-    async with writing(doors, bootstrap, shared, mark, **more) as its:
+    async with writing(proxy, bootstrap, shared, mark, **more) as its:
         await its.write(10)
-        lost = doors.close(PRODUCE, after=True)
+        lost = proxy.close(PRODUCE, after=True)
         await its.write()
-        await lost.met()
+        await lost.happened()
         await its.check(once=False)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["not written", "perhaps written"])
 async def test_what_cannot_be_delivered_fails_in_time_and_says_whether_it_may_be_there(
-    doors: Doors, bootstrap: str, shared: str, mark: str, after: bool
+    proxy: FaultProxy, bootstrap: str, shared: str, mark: str, after: bool
 ) -> None:
     more = {"delivery_timeout_ms": 400, "request_timeout_ms": 300}
-    async with writing(doors, bootstrap, shared, mark, **more) as its:
+    async with writing(proxy, bootstrap, shared, mark, **more) as its:
         await its.producer.partitions_for(shared)
         if after:
-            doors.swallow(PRODUCE, times=None, after=True)
+            proxy.swallow(PRODUCE, times=None, after=True)
         else:
-            await doors.vanish(2)
+            await proxy.stop_brokers(2)
         lost = await its.producer.send(shared, f"{mark}x/0".encode(), partition=1)
         with pytest.raises(DeliveryFailed) as caught:
             await lost
         assert isinstance(caught.value.cause, TimedOut)
         assert caught.value.maybe_written == after
-        for fault in doors.faults:
+        for fault in proxy.faults:
             fault.end()
-        doors.reset()
-        await doors.come_back()
+        proxy.reset()
+        await proxy.start_brokers()
         await its.write()
         await its.check()
 
 
 async def test_a_send_that_is_cancelled_takes_all_or_nothing(
-    doors: Doors, bootstrap: str, shared: str, mark: str
+    proxy: FaultProxy, bootstrap: str, shared: str, mark: str
 ) -> None:
-    async with writing(doors, bootstrap, shared, mark, buffer_memory=1_000, max_block_ms=10_000) as its:
+    async with writing(proxy, bootstrap, shared, mark, buffer_memory=1_000, max_block_ms=10_000) as its:
         await its.write(3)
-        held = doors.hold(PRODUCE, times=None)
+        held = proxy.hold(PRODUCE, times=None)
         sends = [asyncio.ensure_future(its.producer.send(shared, bytes(300), partition=0)) for _ in range(8)]
-        await held.met()
+        await held.happened()
         for send in sends[1::2]:
             send.cancel()
         held.end()

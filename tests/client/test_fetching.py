@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.interop.kit import PATIENCE_S, create_topic, produce, produce_to, unique, until
 
 from rota.client.config import ConsumerConfig
@@ -263,14 +263,14 @@ async def test_an_epoch_that_no_leader_had_does_not_lose_the_position(bootstrap:
 
 async def test_a_session_says_only_what_changed(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 3)
-    async with Doors(bootstrap, nodes=1) as doors, reading(doors.bootstrap, topic) as its:
+    async with FaultProxy(bootstrap, nodes=1) as proxy, reading(proxy.bootstrap, topic) as its:
         for number in range(3):
             await asyncio.to_thread(produce_to, bootstrap, topic, number, [b"x", b"y"])
             await its.until(2 * (number + 1))
         async with asyncio.timeout(PATIENCE_S):
-            while not (asked := quiet(doors)):
+            while not (asked := quiet(proxy)):
                 await asyncio.sleep(0.01)
-        first, *others = fetches(doors)
+        first, *others = fetches(proxy)
         assert (first.session_id, first.session_epoch) == (0, 0)
         assert [one.session_epoch for one in others] == list(range(1, len(others) + 1))
         assert len({one.session_id for one in others}) == 1
@@ -278,12 +278,12 @@ async def test_a_session_says_only_what_changed(bootstrap: str) -> None:
         assert all(len(topic.partitions) <= 2 for one in others for topic in one.topics)
 
 
-def fetches(doors: Doors) -> list[FetchRequest]:
-    return [request for _, request in doors.seen if isinstance(request, FetchRequest)]
+def fetches(proxy: FaultProxy) -> list[FetchRequest]:
+    return [request for _, request in proxy.requests if isinstance(request, FetchRequest)]
 
 
-def quiet(doors: Doors) -> list[FetchRequest]:
-    return [one for one in fetches(doors) if one.session_epoch > 0 and not one.topics]
+def quiet(proxy: FaultProxy) -> list[FetchRequest]:
+    return [one for one in fetches(proxy) if one.session_epoch > 0 and not one.topics]
 
 
 @pytest.mark.peer

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer as Confluent
 from confluent_kafka import Message
 from confluent_kafka import Producer as ConfluentProducer
 from confluent_kafka import TopicPartition as ConfluentPartition
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.interop.broker import PROPERTIES, broker
 from tests.interop.java_kit import run_java
 from tests.interop.kit import PATIENCE_S, create_topic, unique
@@ -202,11 +202,11 @@ async def test_a_small_buffer_only_slows_down(bootstrap: str) -> None:
 async def test_a_full_buffer_is_told(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
     async with (
-        Doors(bootstrap, nodes=1) as doors,
-        producing(doors.bootstrap, buffer_memory=300, max_block_ms=500) as producer,
+        FaultProxy(bootstrap, nodes=1) as proxy,
+        producing(proxy.bootstrap, buffer_memory=300, max_block_ms=500) as producer,
     ):
         await producer.send_and_wait(topic, b"1")
-        held = doors.hold(PRODUCE)
+        held = proxy.hold(PRODUCE)
         await producer.send(topic, b"x" * 200)
         with pytest.raises(BufferFull, match="max_block_ms"):
             await producer.send(topic, b"x" * 200)
@@ -258,29 +258,32 @@ async def test_a_name_that_no_topic_can_have(bootstrap: str) -> None:
 async def test_a_lost_answer_makes_no_duplicate(bootstrap: str, does: str) -> None:
     topic = create_topic(bootstrap, 1)
     async with (
-        Doors(bootstrap, nodes=1) as doors,
-        producing(doors.bootstrap, batch_size=500, request_timeout_ms=400) as producer,
+        FaultProxy(bootstrap, nodes=1) as proxy,
+        producing(proxy.bootstrap, batch_size=500, request_timeout_ms=400) as producer,
     ):
         await producer.send_and_wait(topic, b"000")
         more = {} if does == "cut" else {"after": True}
         if does == "refuse":
             more |= {"code": int(ErrorCode.REQUEST_TIMED_OUT)}
-        fault = getattr(doors, does)(PRODUCE, **more)
+        fault = getattr(proxy, does)(PRODUCE, **more)
         deliveries = [await producer.send(topic, b"%03d" % at + b"x" * 100) for at in range(1, 100)]
         assert [(await one).offset for one in deliveries] == list(range(1, 100))
-        await fault.met()
+        await fault.happened()
     found = await read(bootstrap, topic, 100)
     assert [int(found[0, at].value()[:3]) for at in range(100)] == list(range(100))
 
 
 async def test_a_leader_that_moves_is_followed_and_order_kept(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
-    async with Doors(bootstrap, nodes=3) as doors, producing(doors.bootstrap, batch_size=300, linger_ms=0) as producer:
+    async with (
+        FaultProxy(bootstrap, nodes=3) as proxy,
+        producing(proxy.bootstrap, batch_size=300, linger_ms=0) as producer,
+    ):
         deliveries = []
         for at in range(300):
             deliveries.append(await producer.send(topic, b"%03d" % at + b"x" * 50, partition=0))
             if at % 60 == 59:
-                doors.lead(TopicPartition(topic, 0), at // 60 % 3 + 1)
+                proxy.lead(TopicPartition(topic, 0), at // 60 % 3 + 1)
                 await deliveries[-1]
         assert [(await one).offset for one in deliveries] == list(range(300))
     found = await read(bootstrap, topic, 300)

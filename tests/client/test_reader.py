@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.interop.kit import PATIENCE_S, create_topic, produce, produce_to
 
 from rota.client.config import ClientConfig
@@ -126,33 +126,33 @@ async def test_a_topic_that_is_not_there_is_unknown(bootstrap: str, topic: str) 
 
 async def test_leaders_that_move_are_noticed_and_followed(bootstrap: str, full: str) -> None:
     partition = TopicPartition(full, 0)
-    async with Doors(bootstrap, nodes=3) as doors:
-        config = ClientConfig(bootstrap_servers=doors.bootstrap, retry_backoff_ms=10, reconnect_backoff_ms=10)
+    async with FaultProxy(bootstrap, nodes=3) as proxy:
+        config = ClientConfig(bootstrap_servers=proxy.bootstrap, retry_backoff_ms=10, reconnect_backoff_ms=10)
         async with PartitionReader(config) as reader:
             for node in (2, 3, 1, 2):
-                doors.lead(partition, node)
+                proxy.lead(partition, node)
                 found = await reader.fetch(partition, 20, max_bytes=300)
                 assert found.records[0].value == b"40"
                 assert found.leader == node
-            await doors.vanish(2)
-            doors.lead(partition, 3)
+            await proxy.stop_brokers(2)
+            proxy.lead(partition, 3)
             assert (await reader.fetch(partition, 20)).leader == 3
             assert [one.offset async for one in reader.read(partition, 40, LATEST)] == list(range(40, 50))
 
 
 async def test_what_is_lost_on_the_way_is_asked_for_again(bootstrap: str, full: str) -> None:
     partition = TopicPartition(full, 0)
-    async with Doors(bootstrap, nodes=1) as doors:
+    async with FaultProxy(bootstrap, nodes=1) as proxy:
         config = ClientConfig(
-            bootstrap_servers=doors.bootstrap, retry_backoff_ms=10, reconnect_backoff_ms=10, request_timeout_ms=400
+            bootstrap_servers=proxy.bootstrap, retry_backoff_ms=10, reconnect_backoff_ms=10, request_timeout_ms=400
         )
         async with PartitionReader(config) as reader:
             for fault in (
-                doors.close(FETCH),
-                doors.close(FETCH, after=True),
-                doors.cut(FETCH),
-                doors.swallow(FETCH),
-                doors.refuse(FETCH, 6),
+                proxy.close(FETCH),
+                proxy.close(FETCH, after=True),
+                proxy.cut(FETCH),
+                proxy.swallow(FETCH),
+                proxy.refuse(FETCH, 6),
             ):
                 assert (await reader.fetch(partition, 20, max_wait_ms=10)).records[0].value == b"40"
                 assert fault.hits == 1

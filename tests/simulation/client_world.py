@@ -1,6 +1,6 @@
-"""A Rota, doors that pass for three brokers, and real clients, in one loop where only the seed decides.
+"""A Rota, a fault proxy that looks like three brokers, and real clients, in one loop where only the seed decides.
 
-Broker, doors, producers and consumers are the real ones, on links in memory and in virtual time. While the story lasts
+Broker, proxy, producers and consumers are the real ones, on links in memory and in virtual time. While the story lasts
 connections break and fall silent, leaders and coordinators move, brokers vanish, answers are errors; members come, work
 slowly, crash and go. Then everything heals, and whoever is left reads all that was acknowledged.
 """
@@ -18,7 +18,7 @@ from unittest import mock
 
 from tests.chaos.line import Line
 from tests.chaos.requests import create_topic, records_of
-from tests.client.fault_proxy import Doors
+from tests.client.fault_proxy import FaultProxy
 from tests.simulation.client_cast import Reader, Writer
 from tests.simulation.client_ledger import Ledger
 from tests.simulation.loop import FakeSocket, SimLoop, simulate
@@ -84,7 +84,7 @@ class World:
         )
         self.is_over = self.is_read = False
         self.delay_ms = self.random.choice((0, 500, 3_000))
-        self.doors: Doors
+        self.proxy: FaultProxy
         self.address = ""
         self._names = itertools.count(1)
         self._lives: dict[str, asyncio.Task[None]] = {}
@@ -92,7 +92,7 @@ class World:
 
     @property
     def bootstrap(self) -> str:
-        return self.doors.bootstrap
+        return self.proxy.bootstrap
 
     def say(self, line: str) -> None:
         self._say(f"{self.loop.time():>9.3f} {line}")
@@ -100,9 +100,9 @@ class World:
     # ---- the story
 
     async def play(self) -> None:
-        async with self._broker() as address, Doors(address) as self.doors:
+        async with self._broker() as address, FaultProxy(address) as self.proxy:
             self.address = address
-            self.doors.heard = self._heard
+            self.proxy.on_request = self._heard
             await self._make_topic(address)
             writers = [self.begin(Writer(self, self.name("w"), self._fork()).act) for _ in range(WRITERS)]
             readers = [asyncio.ensure_future(self._members(place)) for place in range(READERS)]
@@ -230,7 +230,7 @@ class World:
             await self.random.choice(kinds)()
 
     def _links(self) -> list[Any]:
-        ports = {door.port for door in self.doors.doors.values()}
+        ports = {broker.port for broker in self.proxy.brokers.values()}
         return [link for link in self.loop.network.open_links() if link.address[1] in ports]
 
     async def _cut(self) -> None:
@@ -248,38 +248,38 @@ class World:
     async def _move_leader(self) -> None:
         partition, node = self.random.choice(self.partitions), self._node()
         self.say(f"{partition} moves to {node}")
-        self.doors.lead(partition, node)
+        self.proxy.lead(partition, node)
 
     async def _move_coordinator(self) -> None:
         node = self._node()
         self.say(f"the coordinator moves to {node}")
-        self.doors.coordinate("g", node)
+        self.proxy.coordinate("g", node)
 
     async def _vanish(self) -> None:
         nodes = self.random.choice(([self._node()], [self._node()], [1, 2, 3]))
         self.say(f"{nodes} vanish")
-        await self.doors.vanish(*nodes)
+        await self.proxy.stop_brokers(*nodes)
         await asyncio.sleep(self.random.choice((0.1, 2.0, 8.0)))
         self.say(f"{nodes} are back")
-        await self.doors.come_back(*nodes)
+        await self.proxy.start_brokers(*nodes)
 
     async def _lag(self) -> None:
         if self.random.random() < 0.5:
-            self.doors.lag(self._node())
+            self.proxy.serve_old_metadata(self._node())
         else:
-            self.doors.catch_up()
+            self.proxy.serve_current_metadata()
 
     async def _refuse(self) -> None:
         api = self.random.choice(list(PASSING))
         code = self.random.choice(PASSING[api])
         self.say(f"API {api} will be refused with {code}")
-        self.doors.refuse(api, code, times=self.random.randrange(3) + 1, after=self.random.random() < 0.3)
+        self.proxy.refuse(api, code, times=self.random.randrange(3) + 1, after=self.random.random() < 0.3)
 
     async def _lose_answer(self) -> None:
         api = self.random.choice([*PASSING, 0, 0, 0])
-        fault = self.random.choice((self.doors.close, self.doors.swallow, self.doors.cut))
+        fault = self.random.choice((self.proxy.close, self.proxy.swallow, self.proxy.cut))
         self.say(f"an answer of API {api} will be lost: {fault.__name__}")
-        if fault == self.doors.cut:
+        if fault == self.proxy.cut:
             fault(api)
         else:
             fault(api, after=self.random.random() < 0.7)
@@ -305,9 +305,9 @@ class World:
     def _heal(self) -> None:
         self.say("everything heals")
         self.loop.network.delay_s = 0.002
-        for fault in self.doors.faults:
+        for fault in self.proxy.faults:
             fault.end()
-        self.doors.catch_up()
+        self.proxy.serve_current_metadata()
         self.is_over = True
 
     # ---- laws

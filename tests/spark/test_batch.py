@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.client import fault_proxy as doors_module
-from tests.client.fault_proxy import Doors, Visit
+from tests.client import fault_proxy
+from tests.client.fault_proxy import FaultProxy, ProxyConnection
 from tests.interop.kit import PATIENCE_S, unique
 from tests.spark.conftest import Options, Sent, loaded, rows
 
@@ -147,10 +147,10 @@ def test_long_ranges_are_cut_for_more_tasks(
 
 @contextlib.contextmanager
 def counting(bootstrap: str) -> Iterator[tuple[str, Counter[tuple[str, int]]]]:
-    """A door to the broker, and how many bytes of records went through it, by topic and partition."""
+    """The address of a proxy to the broker, and the bytes of records that passed it, by topic and partition."""
     counts: Counter[tuple[str, int]] = Counter()
 
-    class Counted(Visit):
+    class Counted(ProxyConnection):
         async def _send(self, slot: Any, answer: Any) -> None:
             if isinstance(answer, FetchResponse):
                 names = {one.topic_id: one.topic for one in slot.request.topics}
@@ -160,15 +160,15 @@ def counting(bootstrap: str) -> Iterator[tuple[str, Counter[tuple[str, int]]]]:
                         counts[name, one.partition_index] += len(one.records or b"")
             await super()._send(slot, answer)
 
-    async def open_doors() -> None:
-        async with Doors(bootstrap, 1) as doors:
-            opened.put((doors.bootstrap, asyncio.get_running_loop(), done := asyncio.Event()))
+    async def open_proxy() -> None:
+        async with FaultProxy(bootstrap, 1) as proxy:
+            opened.put((proxy.bootstrap, asyncio.get_running_loop(), done := asyncio.Event()))
             await done.wait()
 
     opened: queue.Queue[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = queue.Queue()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(doors_module, "Visit", Counted)
-        thread = threading.Thread(target=lambda: asyncio.run(open_doors()))
+        patched.setattr(fault_proxy, "Visit", Counted)
+        thread = threading.Thread(target=lambda: asyncio.run(open_proxy()))
         thread.start()
         address, loop, done = opened.get(timeout=PATIENCE_S)
         try:
