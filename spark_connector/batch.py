@@ -60,7 +60,7 @@ class RotaReader(DataSourceReader):
     def _ranges(self, asked: Brokers) -> list[OffsetRange]:
         partitions = asked.partitions(self._options.topics)
         start = edges.starts(self._options, partitions, asked)
-        end = edges.ends(self._options, partitions, asked)
+        end = edges.ends(self._options, partitions, asked, start)
         kept = [self._narrowing.cut(one) for one in ranges(start, end)]
         return self._after_time([one for one in kept if one.length > 0], asked)
 
@@ -70,6 +70,10 @@ class RotaReader(DataSourceReader):
             return kept
         times = dict.fromkeys((one.of for one in kept), self._narrowing.time_ms)
         found = asked.at_times(times)
+        if missing := {one.of: one.end for one in kept if found[one.of] is None}:
+            # a new leader does not search beyond its high watermark: look again when that has reached the planned end
+            asked.latest_at_least(missing, tuple(missing))
+            found |= asked.at_times({partition: times[partition] for partition in missing})
         return [one for one in (_from(one, found[one.of]) for one in kept) if one.length > 0]
 
 

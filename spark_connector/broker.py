@@ -19,6 +19,7 @@ from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import Metadata
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
+from rota.spark_connector.high_watermark import HighWatermarkWait, lagging
 from rota.spark_connector.offsets import Offsets
 from rota.spark_connector.options import Topics
 
@@ -70,6 +71,11 @@ class Brokers:
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Where they end, for this isolation level."""
         return self._listed(dict.fromkeys(partitions, LATEST))
+
+    def latest_at_least(self, ends: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]) -> Offsets:
+        """Where the logs end for this isolation level. Waits while a high watermark is below `ends` and the log is not:
+        a result below `ends` means that the records are lost. Raises HighWatermarkBehind, KafkaError."""
+        return self._run(self._latest_at_least(ends, tuple(partitions)))
 
     def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """The first offset at or after a time in ms; None when there is none."""
@@ -128,6 +134,19 @@ class Brokers:
 
     async def _list(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
         return await list_offsets(await self._asked(), times, isolation_level=self._config.isolation_level)
+
+    async def _latest_at_least(
+        self, ends: Mapping[TopicPartition, int], partitions: tuple[TopicPartition, ...]
+    ) -> Offsets:
+        wait = HighWatermarkWait(self._config)
+        while True:
+            listed = await self._list(dict.fromkeys(partitions, LATEST))
+            marks = {partition: found.offset for partition, found in listed.items() if found is not None}
+            behind = await lagging(self._config, marks, ends)
+            if not behind:
+                return marks
+            partition, mark = min(behind.items())
+            await wait.pause(partition, mark, ends[partition])
 
     def _listed(self, times: Mapping[TopicPartition, int]) -> Offsets:
         return {one: at.offset for one, at in self._run(self._list(times)).items() if at is not None}

@@ -4,13 +4,15 @@ Laws
     Narrowing never leaves out a record that the filters let through.
     A filter that is fully kept by the ranges is taken from Spark; one that only narrows (a timestamp, whose order is
     the producers' affair) is left to Spark as well.
+    Brokers look up times above 0 only: a filter on an earlier time narrows nothing, as every record may pass it, also
+    one without a timestamp (-1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pyspark.sql.datasource import (
@@ -31,6 +33,7 @@ from pyspark.sql.datasource import (
 
 from rota.spark_connector.offsets import OffsetRange
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 OFFSET_MAX: Final = (1 << 63) - 1
 NEVER_NULL: Final = frozenset({"topic", "partition", "offset", "timestamp", "timestampType"})
 
@@ -106,8 +109,17 @@ def _time(one: Filter, found: Narrowing) -> None:
             pass
         case _:
             return
-    at = int((value if value.tzinfo else value.astimezone()).astimezone(UTC).timestamp() * 1000)
-    found.time_ms = at if found.time_ms is None else max(found.time_ms, at)
+    at = _milliseconds(value)
+    if at is not None and at > 0:
+        found.time_ms = at if found.time_ms is None else max(found.time_ms, at)
+
+
+def _milliseconds(value: datetime) -> int | None:
+    """Since the epoch, rounded down; None for a local time that the platform cannot place."""
+    try:
+        return ((value if value.tzinfo else value.astimezone()) - EPOCH) // timedelta(milliseconds=1)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def _holds(one: Filter, topic: str, partition: int) -> bool:

@@ -28,6 +28,10 @@ class Asked(Protocol):
 
     def latest(self, partitions: tuple[TopicPartition, ...]) -> Offsets: ...
 
+    def latest_at_least(
+        self, ends: Mapping[TopicPartition, int], partitions: tuple[TopicPartition, ...]
+    ) -> Offsets: ...
+
     def at_times(self, times: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | None]: ...
 
     def committed(self, group: str, partitions: tuple[TopicPartition, ...]) -> Mapping[TopicPartition, int | None]: ...
@@ -63,19 +67,21 @@ def can_be_found_again(options: ReadOptions) -> bool:
     return edge.offsets is None or LATEST not in edge.offsets.values()
 
 
-def ends(options: ReadOptions, partitions: tuple[TopicPartition, ...], asked: Asked) -> Offsets:
-    """Where each partition ends. Raises OptionError, DataLost, KafkaError."""
+def ends(options: ReadOptions, partitions: tuple[TopicPartition, ...], asked: Asked, start: Offsets) -> Offsets:
+    """Where each partition ends. Waits while the end of a log is below `start`. Raises OptionError, DataLost,
+    KafkaError."""
     edge = options.ending
     if edge.time_ms is not None or edge.times is not None:
-        return _at_times(edge, partitions, asked, "latest")
+        return _at_times(edge, partitions, asked, "latest", start)
     if edge.offsets is None:
-        return _everywhere(edge, partitions, asked)
-    return within(_given(edge, partitions, asked), partitions, asked, lossy=not options.fail_on_data_loss)
+        return asked.latest_at_least(start, partitions) if partitions else {}
+    given = _given(edge, partitions, asked, start)
+    return within(given, partitions, asked, lossy=not options.fail_on_data_loss)
 
 
 def within(offsets: Offsets, partitions: tuple[TopicPartition, ...], asked: Asked, *, lossy: bool) -> Offsets:
     """Offsets that are in the log: what lies outside is lost. Raises DataLost unless `lossy`."""
-    first, last = asked.earliest(partitions), asked.latest(partitions)
+    first, last = asked.earliest(partitions), asked.latest_at_least(offsets, partitions)
     outside = {one: at for one, at in offsets.items() if not first.get(one, 0) <= at <= last.get(one, at)}
     if not outside:
         return offsets
@@ -92,7 +98,7 @@ def _everywhere(edge: Edge, partitions: tuple[TopicPartition, ...], asked: Asked
     return asked.earliest(partitions) if edge.everywhere == EARLIEST else asked.latest(partitions)
 
 
-def _given(edge: Edge, partitions: tuple[TopicPartition, ...], asked: Asked) -> Offsets:
+def _given(edge: Edge, partitions: tuple[TopicPartition, ...], asked: Asked, start: Offsets | None = None) -> Offsets:
     """By partition, each of them; -2 and -1 are asked for."""
     assert edge.offsets is not None
     if set(edge.offsets) != set(partitions):
@@ -101,19 +107,26 @@ def _given(edge: Edge, partitions: tuple[TopicPartition, ...], asked: Asked) -> 
         )
     first = tuple(one for one, at in edge.offsets.items() if at == EARLIEST)
     last = tuple(one for one, at in edge.offsets.items() if at == LATEST)
-    asked_for = {**(asked.earliest(first) if first else {}), **(asked.latest(last) if last else {})}
+    asked_for = {
+        **(asked.earliest(first) if first else {}),
+        **(asked.latest_at_least(start or {}, last) if last else {}),
+    }
     return {**edge.offsets, **asked_for}
 
 
-def _at_times(edge: Edge, partitions: tuple[TopicPartition, ...], asked: Asked, missing: str) -> Offsets:
+def _at_times(
+    edge: Edge, partitions: tuple[TopicPartition, ...], asked: Asked, missing: str, start: Offsets | None = None
+) -> Offsets:
     """The first offset at or after the time; `missing`: what happens when there is none."""
     times = dict.fromkeys(partitions, edge.time_ms) if edge.time_ms is not None else dict(edge.times or {})
     if set(times) != set(partitions):
         raise OptionError(edge.option, named(times), f"a time for each partition that is read: {named(partitions)}")
-    found = asked.at_times({one: at for one, at in times.items() if at is not None and at >= 0})
+    found = dict(asked.at_times({one: at for one, at in times.items() if at is not None and at >= 0}))
+    before_epoch = tuple(one for one, at in times.items() if at is not None and at < 0)
+    found |= asked.earliest(before_epoch) if before_epoch else {}  # every record is at or after such a time
     nothing = tuple(one for one in partitions if found.get(one) is None)
     if nothing and missing == "error":
         right = f"a time at or after which {named(nothing)} has records, or startingOffsetsByTimestampStrategy=latest"
         raise OptionError(edge.option, edge.time_ms if edge.time_ms is not None else times[nothing[0]], right)
-    last = asked.latest(nothing) if nothing else {}
+    last = asked.latest_at_least(start or {}, nothing) if nothing else {}
     return {one: at if (at := found.get(one)) is not None else last[one] for one in partitions}

@@ -18,7 +18,9 @@ from rota.spark_connector.errors import OptionError
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-
+INT32_MAX: Final = (1 << 31) - 1
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
 
 Offsets = dict[TopicPartition, int]
 
@@ -49,6 +51,15 @@ def read_offsets(text: str, option: str) -> Offsets:
     }
 
 
+def read_times(text: str, option: str) -> dict[TopicPartition, int]:
+    """{"topic": {"0": 1700000000000}}, milliseconds; below 0: before 1970. Raises OptionError."""
+    times = _partitions(_object(text, option), option)
+    for partition, value in times.items():
+        if not isinstance(value, int) or isinstance(value, bool) or not INT64_MIN <= value <= INT64_MAX:
+            raise OptionError(option, repr(value), f"milliseconds since the epoch for {partition}")
+    return times
+
+
 def read_assignment(text: str, option: str) -> tuple[TopicPartition, ...]:
     """{"topic": [0, 1]}. Raises OptionError."""
     found: list[TopicPartition] = []
@@ -56,7 +67,7 @@ def read_assignment(text: str, option: str) -> tuple[TopicPartition, ...]:
         if not isinstance(numbers, list) or not numbers:
             raise OptionError(option, text, 'a list of partitions for each topic, as in {"topic": [0, 1]}')
         for number in numbers:
-            if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= INT32_MAX:
                 raise OptionError(option, text, f"partition numbers; {number!r} of {topic} is none")
             found.append(TopicPartition(topic, number))
     if not found:
@@ -131,14 +142,14 @@ def _partitions(tree: Mapping[str, Any], option: str) -> dict[TopicPartition, An
         if not isinstance(numbers, dict):
             raise OptionError(option, json.dumps(tree), 'partitions for each topic, as in {"topic": {"0": 12}}')
         for number, value in numbers.items():
-            if not number.isdigit():
+            if not (number.isascii() and number.isdigit() and int(number) <= INT32_MAX):
                 raise OptionError(option, json.dumps(tree), f"partition numbers; {number!r} of {topic} is none")
             found[TopicPartition(topic, int(number))] = value
     return found
 
 
 def _number(value: Any, option: str, partition: TopicPartition) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < EARLIEST:
+    if not isinstance(value, int) or isinstance(value, bool) or not EARLIEST <= value <= INT64_MAX:
         raise OptionError(option, repr(value), f"an offset, -2 (earliest) or -1 (latest) for {partition}")
     return value
 

@@ -18,7 +18,16 @@ from rota.client.config import ConsumerConfig, ProducerConfig
 from rota.client.errors import ConfigError
 from rota.client.types import TopicPartition
 from rota.spark_connector.errors import OptionError
-from rota.spark_connector.offsets import EARLIEST, LATEST, Offsets, read_assignment, read_offsets
+from rota.spark_connector.offsets import (
+    EARLIEST,
+    INT64_MAX,
+    INT64_MIN,
+    LATEST,
+    Offsets,
+    read_assignment,
+    read_offsets,
+    read_times,
+)
 
 KAFKA: Final = "kafka."
 SUBSCRIBING: Final = ("assign", "subscribe", "subscribePattern")
@@ -59,6 +68,8 @@ TRIGGER_DELAY_MAX_MS: Final = 900_000
 OFFSET_TRIES: Final = 3  # fetchOffset.numRetries
 OFFSET_PAUSE_MS: Final = 1_000  # fetchOffset.retryIntervalMs
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TIME: Final = re.compile(r"-?[0-9]{1,19}")
 _DELAY: Final = re.compile(r"\s*(\d+)\s*([a-z]*)\s*")
 
 
@@ -238,8 +249,8 @@ def _topics(given: _Given) -> Topics:
             raise OptionError(name, text, f"a regular expression ({wrong})") from None
         return Topics(pattern=text)
     names = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
-    if not names:
-        raise OptionError(name, text, "topics, separated by commas")
+    if not names or not all(_TOPIC.fullmatch(one) for one in names):
+        raise OptionError(name, text, "topics, separated by commas, as in orders,payments")
     return Topics(names=names)
 
 
@@ -250,7 +261,7 @@ def _edge(given: _Given, names: tuple[str, str, str], default: str, *, streaming
     if (text := given.text(at)) is not None:
         return Edge(time_ms=_time(at, text), option=at)
     if (text := given.text(by_partition)) is not None:
-        return Edge(times=read_offsets(text, by_partition), option=by_partition)
+        return Edge(times=read_times(text, by_partition), option=by_partition)
     text = (given.text(offsets) or default).strip()
     word = text.lower()
     if word == "group" and is_start:
@@ -270,7 +281,8 @@ def _edge(given: _Given, names: tuple[str, str, str], default: str, *, streaming
 
 
 def _time(option: str, text: str) -> int:
-    if not text.strip().isdigit():
+    found = _TIME.fullmatch(text.strip())
+    if found is None or not INT64_MIN <= int(text) <= INT64_MAX:
         raise OptionError(option, text, "milliseconds since the epoch")
     return int(text)
 

@@ -26,6 +26,7 @@ from rota.protocol.records.codecs import decompress
 from rota.protocol.records.columns import Columns
 from rota.spark_connector.arrow import record_batch
 from rota.spark_connector.errors import DataLost
+from rota.spark_connector.high_watermark import HighWatermarkWait, log_goes_beyond
 from rota.spark_connector.offset_bounds import REMEDY
 from rota.spark_connector.offsets import OffsetRange
 from rota.spark_connector.options import ReadOptions
@@ -67,7 +68,7 @@ class Fetches:
         config = ConsumerConfig.from_properties(options.client)
         self._bytes = fetch_bytes(options.client, config)
         self._reader = PartitionReader(config, isolation_level=config.isolation_level)
-        self._piece, self._options = piece, options
+        self._config, self._piece, self._options = config, piece, options
         self._offset = piece.start
         self._record_bytes = RECORD_BYTES
         self._ahead: asyncio.Task[tuple[int, FetchedRaw] | None] | None = None
@@ -92,6 +93,7 @@ class Fetches:
         return found
 
     async def _fetch(self) -> tuple[int, FetchedRaw] | None:
+        wait = HighWatermarkWait(self._config)
         while self._offset < self._piece.end:
             try:
                 found = await self._reader.fetch_raw(self._piece.of, self._offset, max_bytes=self._wanted_bytes)
@@ -102,9 +104,17 @@ class Fetches:
                 asked, self._offset = self._offset, found.next_offset
                 self._record_bytes = len(found.batches) // (self._offset - asked) + 1
                 return asked, found
-            if found.high_watermark >= 0 and found.high_watermark < self._piece.end:
+            mark = self._readable_end(found)
+            if not 0 <= mark <= self._offset or await log_goes_beyond(self._reader, self._piece.of, mark):
+                await wait.pause(self._piece.of, mark, self._piece.end)
+            else:
                 await self._lost(None)
         return None
+
+    def _readable_end(self, found: FetchedRaw) -> int:
+        """The last stable offset for read_committed, else the high watermark."""
+        is_committed = self._config.isolation_level == "read_committed"
+        return found.last_stable_offset if is_committed else found.high_watermark
 
     @property
     def _wanted_bytes(self) -> int:

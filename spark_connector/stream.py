@@ -74,7 +74,7 @@ class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """What there is now is all that this run reads."""
-        self._target = self._now()
+        self._target = self._now({})
 
     def reportLatestOffset(self) -> Tree | None:
         """For the query's progress: where the logs ended when they were last asked."""
@@ -86,7 +86,7 @@ class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._opening and not self._is_made:
             self._is_made = True
             if not edges.can_be_found_again(self._options):
-                self._latest = self._now()
+                self._latest = self._now({})
                 self._batch_at = time.monotonic()
                 return start
         else:
@@ -101,7 +101,8 @@ class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not wanted:
             return []
         there = self._asked.existing(one.of for one in wanted)
-        kept, told = losses.readable(wanted, self._asked.earliest(there), self._asked.latest(there))
+        last = self._asked.latest_at_least({one.of: one.end for one in wanted}, there)
+        kept, told = losses.readable(wanted, self._asked.earliest(there), last)
         self._judge(told)
         return planned(kept, self._options)
 
@@ -136,7 +137,7 @@ class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _looked(self, begin: Offsets) -> tuple[Offsets, losses.Told, dict[str, bytes]]:
         """Where the logs end, what of this query is lost, and which topics they are. Asks again before it says so: a
         broker that has just come back may not know everything yet, and a topic may change while it is asked about."""
-        latest, tries = self._now() if self._target is None else dict(self._target), 0
+        latest, tries = self._ends(begin), 0
         known: dict[str, bytes] | None = None
         while True:
             ids = self._ids_of(begin, latest)
@@ -149,7 +150,7 @@ class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if tries and not anew:
                 time.sleep(self._options.offset_pause_ms / 1000)
             tries, known = tries + 1, ids
-            latest = self._now() if self._target is None else self._within_target(begin)
+            latest = self._now(begin) if self._target is None else self._within_target(begin)
 
     def _ids_of(self, begin: Offsets, latest: Offsets) -> dict[str, bytes]:
         """The topics' ids, asked for after their offsets: they are those of these logs, or newer ones."""
@@ -157,18 +158,28 @@ class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._asked.existing(latest)
         return self._asked.ids({one.topic for one in (*begin, *latest)})
 
+    def _ends(self, begin: Offsets) -> Offsets:
+        """Where the logs end or, under Trigger.AvailableNow, where they ended when the run began. A target that is
+        below what the query has read is looked at again: the high watermark may have been behind then."""
+        if self._target is None:
+            return self._now(begin)
+        if any(at < begin.get(one, at) for one, at in self._target.items()):
+            return self._within_target(begin)
+        return dict(self._target)
+
     def _within_target(self, begin: Offsets) -> Offsets:
         """What there is now, and no more than there was when the run began."""
         target = self._target or {}
         self._target = {
             one: min(at, max(target.get(one, 0), begin.get(one, 0)))
-            for one, at in self._now().items()
+            for one, at in self._now(begin).items()
             if one in target or one in begin
         }
         return dict(self._target)
 
-    def _now(self) -> Offsets:
-        self._latest = self._asked.latest(self._asked.present(self._options.topics))
+    def _now(self, begin: Offsets) -> Offsets:
+        """Where the logs end. Waits for high watermarks that are below what the query has read."""
+        self._latest = self._asked.latest_at_least(begin, self._asked.present(self._options.topics))
         return dict(self._latest)
 
     def _judge(self, told: losses.Told) -> None:

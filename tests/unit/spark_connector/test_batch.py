@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, InputPartition, LessThan
@@ -47,6 +47,15 @@ def test_filters_narrow_the_plan(full: str, base: dict[str, str]) -> None:
     rest = reader.pushFilters([EqualTo(("partition",), 0), LessThan(("offset",), 60), on_time])
     assert list(rest) == [on_time]
     assert plan(pickle.loads(pickle.dumps(reader))) == [(0, 49, 60)]
+
+
+@pytest.mark.parametrize("second", [-2_208_988_800, -0.002, -0.001, 0, 0.001])
+def test_a_filter_on_a_time_before_the_epoch_keeps_every_row(full: str, base: dict[str, str], second: float) -> None:
+    """-1, -2, … are not times in ListOffsets but the latest offset, the earliest, …"""
+    reader = RotaReader(batch_options({**base, "subscribe": full}))
+    on_time = GreaterThanOrEqual(("timestamp",), datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second))
+    assert list(reader.pushFilters([on_time])) == [on_time]
+    assert plan(reader) == [(0, 0, 100), (1, 0, 10)]
 
 
 def test_filters_that_nothing_passes_leave_no_plan(full: str, base: dict[str, str]) -> None:

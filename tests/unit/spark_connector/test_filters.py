@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -94,6 +94,33 @@ def test_a_time_narrows_the_start_and_stays_with_spark() -> None:
     found, rest = narrowed(filters)
     assert found.time_ms == int(NOON.timestamp() * 1000)
     assert rest == filters
+
+
+TIME_FILTERS = st.sampled_from([EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual])
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TIMES_US = st.one_of(st.integers(-5_000, 5_000), st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999))
+
+
+@given(kind=TIME_FILTERS, time_us=TIMES_US, data=st.data())
+def test_a_time_never_leaves_out_a_record_that_passes(kind: type[Filter], time_us: int, data: st.DataObject) -> None:
+    """Also of records without a timestamp (-1) or with one before 1970; brokers look up times from 0 on alone."""
+    time_ms = time_us // 1000
+    record_ms = data.draw(st.one_of(st.just(-1), st.integers(time_ms - 2, time_ms + 2)))
+    looked_up = narrowed([kind(("timestamp",), EPOCH + timedelta(microseconds=time_us))])[0].time_ms
+    assert looked_up is None or looked_up > 0, "ListOffsets gives times below 0 another meaning"
+    if passes(kind(("timestamp",), time_us), {"timestamp": record_ms * 1000}):
+        assert looked_up is None or record_ms >= looked_up
+
+
+@pytest.mark.parametrize("year", [1, 1900, 1969])
+def test_a_time_before_the_epoch_narrows_nothing(year: int) -> None:
+    for zone in (UTC, timezone(timedelta(hours=14)), None):
+        assert narrowed([GreaterThanOrEqual(("timestamp",), datetime(year, 1, 1, tzinfo=zone))])[0].time_ms is None
+
+
+def test_a_time_at_the_end_of_the_calendar_is_looked_up() -> None:
+    last = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=timezone(timedelta(hours=-12)))
+    assert narrowed([GreaterThanOrEqual(("timestamp",), last)])[0].time_ms == 253_402_343_999_999
 
 
 NUMBERS = st.integers(0, 6)

@@ -27,9 +27,13 @@ class Logs:
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         return {one: {T0: 100, T1: 5}[one] for one in partitions}
 
+    def latest_at_least(self, ends: Offsets, partitions: Iterable[TopicPartition]) -> Offsets:
+        return self.latest(partitions)
+
     def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         found: dict[TopicPartition, int | None] = {}
         for one, at in times.items():
+            assert at >= 0, "ListOffsets gives times below 0 another meaning"
             second = -(-at // 1000)
             found[one] = (0 if second <= 7 else None) if one == T1 else max(10, second) if second < 100 else None
         return found
@@ -58,6 +62,10 @@ def stream(**more: str) -> ReadOptions:
         (batch(startingOffsetsByTimestamp='{"t": {"0": 60500, "1": 0}}'), {T0: 61, T1: 0}),
         (batch(startingTimestamp="8000", startingOffsetsByTimestampStrategy="latest"), {T0: 10, T1: 5}),
         (stream(group_id="g", startingOffsets="group"), {T0: 50, T1: 5}),
+        (batch(startingTimestamp="-1"), {T0: 10, T1: 0}),
+        (batch(startingTimestamp="-2208988800000"), {T0: 10, T1: 0}),
+        (stream(startingOffsetsByTimestamp='{"t": {"0": -2, "1": -1}}'), {T0: 10, T1: 0}),
+        (batch(startingTimestamp="-3", startingOffsetsByTimestampStrategy="latest"), {T0: 10, T1: 0}),
     ],
 )
 def test_starts(options: ReadOptions, found: Offsets) -> None:
@@ -70,11 +78,13 @@ def test_starts(options: ReadOptions, found: Offsets) -> None:
         (batch(), {T0: 100, T1: 5}),
         (batch(endingOffsets='{"t": {"0": 42, "1": -1}}'), {T0: 42, T1: 5}),
         (batch(endingTimestamp="20000"), {T0: 20, T1: 5}),
+        (batch(endingTimestamp="-1"), {T0: 10, T1: 0}),
+        (batch(endingOffsetsByTimestamp='{"t": {"0": -2208988800000, "1": 900000}}'), {T0: 10, T1: 5}),
         (batch(endingOffsetsByTimestamp='{"t": {"0": 20000, "1": 900000}}'), {T0: 20, T1: 5}),
     ],
 )
 def test_ends(options: ReadOptions, found: Offsets) -> None:
-    assert edges.ends(options, BOTH, Logs()) == found
+    assert edges.ends(options, BOTH, Logs(), {}) == found
 
 
 def test_without_partitions_there_is_nothing_to_ask() -> None:

@@ -209,12 +209,12 @@ def test_a_topic_made_anew_while_it_is_asked_about_is_noticed(
     class Late(Brokers):
         """Between the question for partitions and that for offsets the topic is made anew, with more in it."""
 
-        def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-            self.latest = super().latest  # type: ignore[method-assign]
+        def latest_at_least(self, ends: Offsets, partitions: Iterable[TopicPartition]) -> Offsets:
+            self.latest_at_least = super().latest_at_least  # type: ignore[method-assign]
             admin(bootstrap, lambda asked: asked.delete_topics([topic]))
             create(bootstrap, topic)
             write(topic, 0, [(None, b"new")] * 5)
-            return self.latest(partitions)
+            return self.latest_at_least(ends, partitions)
 
     write(topic, 0, [(None, b"old")] * 3)
     reader = opened(subscribe=topic, failOnDataLoss="false")
