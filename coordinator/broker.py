@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -39,6 +38,7 @@ from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.runtime.coordinator import Coordinator
+from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.tick_queue import TickQueue
 from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.storage import Disk, Memory
@@ -52,27 +52,17 @@ MINUTE_MS: Final = 60_000
 SEGMENT_BYTES_MIN: Final = 1 << 20  # of segment.bytes; offsets.topic.segment.bytes may say less
 
 
-class Clock:
-    """The wall clock at the start, moved on by the monotonic one: it never jumps while the broker runs."""
-
-    def __init__(self) -> None:
-        self._offset_s = time.time() - time.monotonic()
-
-    def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
-        return int((time.monotonic() + self._offset_s) * 1000)
-
-
 class Broker:
     """`async with Broker(config, memory=True) as broker: broker.address`. Or start and stop it by hand."""
 
-    def __init__(self, config: BrokerConfig, *, memory: bool = False, now_ms: Callable[[], int] | None = None) -> None:
-        """`now_ms` is the clock, in ms since the epoch; by default a Clock."""
+    def __init__(self, config: BrokerConfig, *, memory: bool = False, clock: Clock | None = None) -> None:
+        """`clock` is that of the operating system by default."""
         self.config = config
         self.address: tuple[str, int] = ("", 0)
-        self.now_ms = Clock().now_ms if now_ms is None else now_ms
+        clock = clock or Clock()
+        self.now_ms, self.wall_ms = clock.now_ms, clock.wall_ms
         self.storage: Disk | Memory = (
-            Memory() if memory else Disk(Path(config.log_dirs[0]), node_id=config.node_id, now_ms=self.now_ms)
+            Memory() if memory else Disk(Path(config.log_dirs[0]), node_id=config.node_id, wall_ms=self.wall_ms)
         )
         self.timers = Timers(self.now_ms)
         self.durability = Durability()
@@ -142,7 +132,7 @@ class Broker:
             retention_every_ms=self.config.log_retention_check_interval_ms,
         )
         self.partitions.open()
-        self.upkeep = Upkeep(self.partitions, self.storage, self.durability, self.timers, self.now_ms)
+        self.upkeep = Upkeep(self.partitions, self.storage, self.durability, self.timers, self.now_ms, self.wall_ms)
         loop = asyncio.get_running_loop()
         self.tick_queue = TickQueue(loop.call_soon, loop.call_exception_handler)
         self.groups = self._coordinator()
@@ -151,8 +141,8 @@ class Broker:
             self._lead_groups()
 
     async def _register(self, endpoints: Sequence[Endpoint]) -> None:
-        await register(self.store, self.config.node_id, endpoints, rack=self.config.broker_rack, now_ms=self.now_ms())
-        await claim_controller(self.store, self.config.node_id, now_ms=self.now_ms())
+        await register(self.store, self.config.node_id, endpoints, rack=self.config.broker_rack, wall_ms=self.wall_ms())
+        await claim_controller(self.store, self.config.node_id, wall_ms=self.wall_ms())
 
     def _coordinator(self) -> Coordinator:
         return Coordinator(
@@ -161,7 +151,8 @@ class Broker:
             partition=self._offsets_partition,
             when_durable=self.durability.when_durable,
             timers=self.timers,
-            clock=self.now_ms,
+            now_ms=self.now_ms,
+            wall_ms=self.wall_ms,
             tick_queue=self.tick_queue,
             found=self._found_offsets_topic,
         )
@@ -177,6 +168,7 @@ class Broker:
             timers=self.timers,
             durability=self.durability,
             now_ms=self.now_ms,
+            wall_ms=self.wall_ms,
         )
         return Connections(node, routes(), self.tick_queue)
 

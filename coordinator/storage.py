@@ -18,9 +18,9 @@ class Disk:
     """Logs in Kafka's layout under one folder, and the metadata store's journal beside them."""
 
     def __init__(
-        self, path: Path, *, node_id: int, now_ms: Callable[[], int], system: FileSystem | None = None
+        self, path: Path, *, node_id: int, wall_ms: Callable[[], int], system: FileSystem | None = None
     ) -> None:
-        self.path, self._node_id, self._now_ms, self._system = path, node_id, now_ms, system
+        self.path, self._node_id, self._wall_ms, self._system = path, node_id, wall_ms, system
         self._directory: LogDirectory | None = None
 
     @property
@@ -48,7 +48,7 @@ class Disk:
 
     def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
         """The log of one partition, recovered if it has to be. Raises StorageFailed."""
-        return self._opened.open_log(topic.name, index, config, topic_id=topic.topic_id, now_ms=self._now_ms())
+        return self._opened.open_log(topic.name, index, config, topic_id=topic.topic_id, now_ms=self._wall_ms())
 
     def tidy(self) -> None:
         """Remove deleted logs, note how far recovery would have to go. For a thread. Raises StorageFailed."""

@@ -38,9 +38,10 @@ class Upkeep:
         durability: Durability,
         timers: Timers,
         now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
     ) -> None:
         self._partitions, self._storage, self._durability = partitions, storage, durability
-        self._timers, self._now_ms = timers, now_ms
+        self._timers, self._now_ms, self._wall_ms = timers, now_ms, wall_ms
         self._unflushed_since_ms: dict[Partition, int] = {}
         self._tidying: asyncio.Task[None] | None = None
         self._tidied_ms = now_ms()
@@ -66,7 +67,7 @@ class Upkeep:
             self._tidying = asyncio.get_running_loop().create_task(self._tidy())
 
     def _maintain(self) -> None:
-        if self._partitions.maintain(self._now_ms()):
+        if self._partitions.maintain(self._now_ms(), self._wall_ms()):
             self._later(("upkeep", "compaction"), COMPACTION_PAUSE_MS, self._maintain)
 
     def _flush(self) -> None:

@@ -51,12 +51,12 @@ def _partition(node: Node, name: str, index: int) -> PartitionData:
             leader_epoch=0,
             high_watermark=0,
         )
-    end, now_ms = node.topics.store.last_change, node.now_ms()
+    end, wall_ms = node.topics.store.last_change, node.wall_ms()
     me = ReplicaState(
         replica_id=node.config.node_id,
         log_end_offset=end,
-        last_fetch_timestamp=now_ms,
-        last_caught_up_timestamp=now_ms,
+        last_fetch_timestamp=wall_ms,
+        last_caught_up_timestamp=wall_ms,
     )
     return PartitionData(
         partition_index=index,

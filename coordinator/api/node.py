@@ -55,5 +55,6 @@ class Node:
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     timers: Timers  # call me at that time, unless I cancel
-    now_ms: Callable[[], int]  # wall clock, ms since the epoch
+    now_ms: Callable[[], int]  # elapsed time, for deadlines; only differences mean anything
+    wall_ms: Callable[[], int]  # ms since the epoch, for timestamps
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well

@@ -66,9 +66,9 @@ def offset_commit(
 
 def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> list[OffsetRecord]:
     """What may be committed; the rest goes to `refused`."""
-    now_ms, group_id, version = node.now_ms(), request.group_id, call.version
+    wall_ms, group_id, version = node.wall_ms(), request.group_id, call.version
     retention_ms = request.retention_time_ms if version <= 4 else -1
-    expire_ms = min(now_ms + retention_ms, INT64_MAX) if retention_ms >= 0 else None
+    expire_ms = min(wall_ms + retention_ms, INT64_MAX) if retention_ms >= 0 else None
     metadata_bytes_max = node.config.offset_metadata_max_bytes
     records: list[OffsetRecord] = []
     for place, asked in enumerate(request.topics):
@@ -82,7 +82,7 @@ def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refu
                 refused[place, index] = TOO_LARGE
             else:
                 offset, epoch = one.committed_offset, one.committed_leader_epoch
-                value = OffsetValue(offset, epoch, metadata, now_ms, expire_ms, topic_id)
+                value = OffsetValue(offset, epoch, metadata, wall_ms, expire_ms, topic_id)
                 records.append(OffsetRecord(group_id, name, index, value))
     return records
 

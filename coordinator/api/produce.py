@@ -113,9 +113,9 @@ class _Writing:
 
     def _append(self, partition: Partition, records: bytes | memoryview) -> PartitionProduceResponse:
         try:
-            now_ms, config = self._node.now_ms(), partition.log.config
-            check_times(records, config, now_ms)
-            appended = partition.append(recoded(records, config.codec, config.codec_level), now_ms)
+            wall_ms, config = self._node.wall_ms(), partition.log.config
+            check_times(records, config, wall_ms)
+            appended = partition.append(recoded(records, config.codec, config.codec_level), wall_ms)
             answer = _written(partition, appended, records)
             if partition.log.config.flush_messages is not None:
                 self._await(partition, answer)

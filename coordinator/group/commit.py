@@ -45,7 +45,7 @@ def commit(
 
 
 def committed(group: Group, event: Commit, turn: Turn) -> None:
-    records = [_record(group.group_id, offset, turn.now_ms) for offset in event.offsets]
+    records = [_record(group.group_id, offset, turn.wall_ms) for offset in event.offsets]
     error = commit(group, event.member_id, event.instance_id, event.generation, records, turn.now_ms)
     if error is not _NONE:
         group.note_fencing(error, event.member_id, event.instance_id, "offset-commit", turn)
@@ -75,12 +75,12 @@ def _stranger(group: Group, member_id: MemberId, instance_id: InstanceId | None,
     return group.members.check(member_id, instance_id)
 
 
-def _record(group_id: str, offset: OffsetToCommit, now_ms: int) -> OffsetRecord:
+def _record(group_id: str, offset: OffsetToCommit, wall_ms: int) -> OffsetRecord:
     value = OffsetValue(
         offset=offset.offset,
         leader_epoch=offset.leader_epoch,
         metadata=offset.metadata,
-        commit_ms=now_ms,
+        commit_ms=wall_ms,
         expire_ms=offset.expire_ms,
         topic_id=offset.topic_id,
     )

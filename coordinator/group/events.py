@@ -1,4 +1,4 @@
-"""What comes into a group. Times come beside the event, as `now_ms`."""
+"""What comes into a group. Times come beside the event, as `now_ms` and `wall_ms`."""
 
 from __future__ import annotations
 

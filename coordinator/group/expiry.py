@@ -75,8 +75,8 @@ def _commit_ms(value: OffsetValue) -> int:
 
 def _is_late(value: OffsetValue, base_ms: Callable[[OffsetValue], int], event: ExpireOffsets, turn: Turn) -> bool:
     if value.expire_ms is not None:
-        return turn.now_ms >= value.expire_ms
-    return turn.now_ms - base_ms(value) >= event.retention_ms
+        return turn.wall_ms >= value.expire_ms
+    return turn.wall_ms - base_ms(value) >= event.retention_ms
 
 
 def _drop(group: Group, keys: list[tuple[str, int]], turn: Turn) -> None:
@@ -89,5 +89,5 @@ def _die(group: Group, turn: Turn, *, offsets: int) -> None:
         turn.disarm(pending_timer(member_id))
     group.members.pending.clear()
     group.record(GroupRecord(group.group_id, None), turn)
-    group.move(GroupState.DEAD, turn.now_ms)
+    group.move(GroupState.DEAD, turn.wall_ms)
     turn.note(notes.DELETED, group.fields(offsets=offsets))

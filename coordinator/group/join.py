@@ -47,8 +47,8 @@ def _no_such_group(group: Group) -> ErrorCode:
 
 
 def _be_born(group: Group, turn: Turn) -> None:
-    group.state_ms = turn.now_ms
-    value = GroupValue(protocol_type="", generation=0, protocol=None, leader=None, state_ms=turn.now_ms)
+    group.state_ms = turn.wall_ms
+    value = GroupValue(protocol_type="", generation=0, protocol=None, leader=None, state_ms=turn.wall_ms)
     group.record(GroupRecord(group.group_id, value), turn)
 
 

@@ -81,7 +81,7 @@ class Group:
         # soft: a crash may take it
         self.had_offsets = False  # some were dropped; as in Kafka that alone does not end the group
         self.state = GroupState.EMPTY
-        self.state_ms = -1  # when that state began
+        self.state_ms = -1  # when that state began, ms since the epoch
         self.protocol_type = ""
         self.protocol: str | None = None  # the assignor of the current generation
         self.members = Members()
@@ -90,12 +90,16 @@ class Group:
 
     # ---- decide
 
-    def step(self, event: Event, now_ms: int) -> list[Effect]:
-        """Decide on one event at that time (ms since the epoch); the effects are to be performed in their order."""
+    def step(self, event: Event, now_ms: int, wall_ms: int | None = None) -> list[Effect]:
+        """Decide on one event; the effects are to be performed in their order.
+
+        Deadlines are in `now_ms`, elapsed time. What is stored, and retention, are in `wall_ms`, ms since the epoch;
+        None stands for a world in which both clocks are one.
+        """
         if type(event) is Heartbeat:
             code = heartbeat.beat(self, event.member_id, event.instance_id, event.generation, now_ms)
             return [Reply(event.token, code, False)]
-        turn = Turn(now_ms)
+        turn = Turn(now_ms, now_ms if wall_ms is None else wall_ms)
         self._decide(event, turn)
         return turn.effects
 
@@ -114,9 +118,9 @@ class Group:
         """The whole of an OffsetCommit but for its note: NONE may leave once the records are appended."""
         return commit.commit(self, member_id, instance_id, generation, records, now_ms)
 
-    def loaded(self, now_ms: int) -> list[Effect]:
+    def loaded(self, now_ms: int, wall_ms: int | None = None) -> list[Effect]:
         """After the log was replayed: the members as it knows them, each with a full session ahead."""
-        turn = Turn(now_ms)
+        turn = Turn(now_ms, now_ms if wall_ms is None else wall_ms)
         load.load(self, turn)
         return turn.effects
 
@@ -170,9 +174,9 @@ class Group:
 
     # ---- soft state, for the files of this package
 
-    def move(self, target: GroupState, now_ms: int) -> None:
+    def move(self, target: GroupState, wall_ms: int) -> None:
         assert target in TRANSITIONS[self.state], f"{self.state} -> {target}"
-        self.state, self.state_ms = target, now_ms
+        self.state, self.state_ms = target, wall_ms
 
     def keep_alive(self, member: Member, turn: Turn) -> None:
         """Begin the member's session anew; its timer is touched only when it would go off too late."""

@@ -48,7 +48,7 @@ def prepare(group: Group, turn: Turn, reason: str, client_reason: str | None = N
     if group.members.unsynced:
         group.members.unsynced.clear()
         turn.disarm(SYNC)
-    group.move(GroupState.PREPARING, turn.now_ms)
+    group.move(GroupState.PREPARING, turn.wall_ms)
     fields = group.fields(generation=group.generation, reason=reason, client_reason=client_reason)
     turn.note(notes.PREPARING, fields)
     if was_empty:
@@ -166,7 +166,7 @@ def _begin(group: Group, turn: Turn) -> None:
     """Record the next generation with nothing assigned, then tell its members (docs/adr/0003)."""
     members = group.members
     group.protocol = members.select_protocol()
-    group.move(GroupState.COMPLETING, turn.now_ms)
+    group.move(GroupState.COMPLETING, turn.wall_ms)
     begun = current_value(group, generation=group.generation + 1, assigned=False)
     group.record(GroupRecord(group.group_id, begun), turn)
     turn.note(notes.STABILIZED, _begun_fields(group))
@@ -189,7 +189,7 @@ def _begun_fields(group: Group) -> dict[str, object]:
 
 def _become_empty(group: Group, turn: Turn) -> None:
     group.protocol = None
-    group.move(GroupState.EMPTY, turn.now_ms)
+    group.move(GroupState.EMPTY, turn.wall_ms)
     value = current_value(group, generation=group.generation + 1, assigned=False)
     group.record(GroupRecord(group.group_id, value), turn)
     turn.note(notes.NOW_EMPTY, group.fields(generation=group.generation))

@@ -84,7 +84,7 @@ def _assign(group: Group, event: Sync, turn: Turn) -> None:
     parts = dict(event.assignments)
     for member in members:
         member.assignment = parts.get(member.member_id, b"")
-    group.move(GroupState.STABLE, turn.now_ms)
+    group.move(GroupState.STABLE, turn.wall_ms)
     group.record(GroupRecord(group.group_id, current_value(group, generation=group.generation, assigned=True)), turn)
     for member in members:
         if member.sync is not None:

@@ -14,7 +14,10 @@ from rota.coordinator.group.events import Token
 
 @dataclass(slots=True)
 class Turn:
+    """`now_ms` is elapsed time, for deadlines; `wall_ms` is ms since the epoch, for what is stored and retained."""
+
     now_ms: int
+    wall_ms: int
     effects: list[Effect] = field(default_factory=list)
 
     def append(self, record: Record) -> None:

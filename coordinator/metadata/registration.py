@@ -18,19 +18,19 @@ class AlreadyRegistered(Exception):
 
 
 async def register(
-    store: Store, broker_id: int, endpoints: Sequence[Endpoint], *, rack: str | None = None, now_ms: int
+    store: Store, broker_id: int, endpoints: Sequence[Endpoint], *, rack: str | None = None, wall_ms: int
 ) -> None:
     """Raises AlreadyRegistered, StoreFailed."""
     path = f"{znodes.BROKER_IDS}/{broker_id}"
     try:
-        await store.create(path, _broker_node(endpoints, rack, now_ms), ephemeral=True)
+        await store.create(path, _broker_node(endpoints, rack, wall_ms), ephemeral=True)
     except NodeExists:
         raise AlreadyRegistered(f"a broker of id {broker_id} is alive") from None
 
 
-async def claim_controller(store: Store, broker_id: int, *, now_ms: int) -> int:
+async def claim_controller(store: Store, broker_id: int, *, wall_ms: int) -> int:
     """The controller's id: this broker's, when nobody else was first. Raises StoreFailed."""
-    node = {"version": 2, "brokerid": broker_id, "timestamp": str(now_ms), "kraftControllerEpoch": -1}
+    node = {"version": 2, "brokerid": broker_id, "timestamp": str(wall_ms), "kraftControllerEpoch": -1}
     try:
         await store.create(znodes.CONTROLLER, znodes.text(node), ephemeral=True)
     except NodeExists:
@@ -39,7 +39,7 @@ async def claim_controller(store: Store, broker_id: int, *, now_ms: int) -> int:
     return broker_id
 
 
-def _broker_node(endpoints: Sequence[Endpoint], rack: str | None, now_ms: int) -> bytes:
+def _broker_node(endpoints: Sequence[Endpoint], rack: str | None, wall_ms: int) -> bytes:
     first = endpoints[0]
     return znodes.text(
         {
@@ -47,7 +47,7 @@ def _broker_node(endpoints: Sequence[Endpoint], rack: str | None, now_ms: int) -
             "host": first.host,
             "port": first.port,
             "jmx_port": -1,
-            "timestamp": str(now_ms),
+            "timestamp": str(wall_ms),
             "endpoints": [str(endpoint) for endpoint in endpoints],
             "listener_security_protocol_map": {endpoint.listener: "PLAINTEXT" for endpoint in endpoints},
             "features": {},

@@ -56,9 +56,10 @@ class Partitions:
         for topic in self.topics:
             self._host(topic, topic.partitions)
 
-    def maintain(self, now_ms: int, slice_partitions: int = 16) -> bool:
+    def maintain(self, now_ms: int, wall_ms: int, slice_partitions: int = 16) -> bool:
         """Retention and compaction of the next few partitions, or the next slice of a compaction under way.
 
+        Rounds are counted in `now_ms` (elapsed time), the age of records in `wall_ms` (since the epoch).
         Call it again and again; True asks to be called again soon, because a compaction is not done.
         """
         if self._compaction is not None:
@@ -68,7 +69,7 @@ class Partitions:
             if partition is None:
                 self._begin_round(now_ms)
                 break
-            if self._tend(partition, now_ms):
+            if self._tend(partition, wall_ms):
                 return True
         return False
 
@@ -143,13 +144,13 @@ class Partitions:
         if self._retains:
             self._retained_ms = now_ms
 
-    def _tend(self, partition: Partition, now_ms: int) -> bool:
+    def _tend(self, partition: Partition, wall_ms: int) -> bool:
         """Whether a compaction began that is not done."""
         if self._retains:
-            self._guard(partition, lambda log: log.retain(now_ms))
+            self._guard(partition, lambda log: log.retain(wall_ms))
         if partition.offline is not None or not partition.log.config.compact:
             return False
-        return self._compact_on(partition, partition.log.compact_slices(now_ms))
+        return self._compact_on(partition, partition.log.compact_slices(wall_ms))
 
     def _compact_on(self, partition: Partition, slices: Iterator[None]) -> bool:
         """One more slice; False when there was none left, or the partition went offline or away."""

@@ -73,13 +73,14 @@ class Coordinator:
         partition: Callable[[int], OffsetsPartition],
         when_durable: WhenDurable,
         timers: TimerService,
-        clock: Callable[[], int],
+        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
         tick_queue: Callable[[Callable[[], None]], object],
         found: Callable[[], bool],
     ) -> None:
         self.config, self.timelines = config, Timelines()
         self.shards = [Shard(index, self) for index in range(shards)]
-        self.now_ms = clock
+        self.now_ms, self.wall_ms = now_ms, wall_ms
         self._partition, self._when_durable, self._timers = partition, when_durable, timers
         self._tick_queue, self._found = tick_queue, found
         self._dirty: list[Shard] = []
@@ -165,7 +166,7 @@ class Coordinator:
         shard.state = ShardState.READY
         self._told_down.pop(shard.index, None)
         for group in list(shard.groups.values()):
-            shard.perform(group, group.loaded(self.now_ms()))
+            shard.perform(group, group.loaded(self.now_ms(), self.wall_ms()))
         if replay.records_read:
             log.info("Loaded shard", shard=shard.index, groups=len(shard.groups), records=replay.records_read)
 
@@ -199,9 +200,9 @@ class Coordinator:
             shard.flush()
 
     def append(self, shard: Shard, records: list[Encoded], then: Callable[[], None]) -> None:
-        partition, now_ms = self._partition(shard.index), self.now_ms()
+        partition, wall_ms = self._partition(shard.index), self.wall_ms()
         for some in portions(records):
-            partition.append_pairs(some, now_ms)
+            partition.append_pairs(some, wall_ms)
         self._when_durable(partition, then, lambda cause: self.failed(shard, cause))
 
     def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:
@@ -212,7 +213,7 @@ class Coordinator:
 
     def emit_event(self, group_id: str, note: Note) -> None:
         note = brief(note)
-        self.timelines.add(group_id, self.now_ms(), note)
+        self.timelines.add(group_id, self.wall_ms(), note)
         log.info(note.event, **note.fields)
 
     def broken(self, shard: Shard, mistake: Exception) -> None:

@@ -44,7 +44,10 @@ class Shell(Protocol):
     """What a shard asks of the world."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
+        """Elapsed milliseconds, for deadlines."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch, for what is stored."""
 
     def dirty(self, shard: Shard) -> None:
         """Call `shard.flush()` at the end of this loop turn."""
@@ -127,7 +130,7 @@ class Shard:
     def tell(self, group: Group, event: Event) -> None:
         """Step an event. Our own mistake in it stops the shard, which is then what its log says."""
         try:
-            self.perform(group, group.step(event, self._shell.now_ms()))
+            self.perform(group, group.step(event, self._shell.now_ms(), self._shell.wall_ms()))
         except Exception as mistake:  # noqa: BLE001  # whatever it is: half a step must not stay
             self._shell.broken(self, mistake)
 

@@ -16,7 +16,7 @@ from typing import Protocol
 STALE_ENTRIES_MIN = 64  # below this, cancelled entries are not worth a clean-up
 STANDSTILL_MS = 2_000  # whoever wakes so late was held up by something that took the loop for itself
 HEARING_MS = 100  # for what peers sent meanwhile
-SLEEP_MS_MAX = 3_600_000  # a timer further away is looked at again: the wall clock may have moved
+SLEEP_MS_MAX = 3_600_000  # a timer further away is looked at again: some loops refuse longer waits
 
 Then = Callable[[], None]
 
@@ -110,7 +110,7 @@ class Loop(Protocol):
 
 
 class Timers:
-    """The shell: sleeps until the first of them. `now_ms` is the broker's clock, ms since the epoch."""
+    """The shell: sleeps until the first of them. `now_ms` is elapsed time, which no step of the wall clock moves."""
 
     def __init__(self, now_ms: Callable[[], int], loop: Loop | None = None) -> None:
         self._now_ms, self._loop = now_ms, loop

@@ -30,6 +30,7 @@ from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.presets import PRESETS
 from rota.coordinator.network import listener
+from rota.coordinator.scheduling.clock import Clock
 from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
 STORY_S = 60.0
@@ -123,7 +124,7 @@ class World:
             mock.patch.object(listener, "open_sockets", self._sockets),
             mock.patch.object(join_group, "uuid4", ids.__next__),
         ):
-            async with Broker(config, memory=True, now_ms=lambda: int(self.loop.wall() * 1000)) as broker:
+            async with Broker(config, memory=True, clock=Clock(self.loop.wall, self.loop.time)) as broker:
                 host, port = broker.address
                 yield f"{host}:{port}"
 

@@ -135,7 +135,8 @@ class World(Parts):
             partition=partial(self.partition, CONSUMER_OFFSETS),
             when_durable=self._when_durable,
             timers=self.timers,
-            clock=lambda: self.now_ms,
+            now_ms=lambda: self.now_ms,
+            wall_ms=lambda: self.now_ms,
             soon=soon.append,
             found=lambda: True,
         )

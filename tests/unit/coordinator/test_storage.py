@@ -15,7 +15,7 @@ TOPIC = Topic(name="t", topic_id=b"i" * 16, partitions=())
 
 
 def disk(path: Path, node_id: int = 1) -> Disk:
-    return Disk(path / "data", node_id=node_id, now_ms=lambda: NOW_MS)
+    return Disk(path / "data", node_id=node_id, wall_ms=lambda: NOW_MS)
 
 
 def test_a_folder_keeps_its_logs_and_whose_it_is(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class Kept(World):
         super().__init__()
         self.storage, self.durability = Tidied(), Durability()
         node = self.node
-        self.upkeep = Upkeep(node.partitions, self.storage, self.durability, node.timers, node.now_ms)
+        self.upkeep = Upkeep(node.partitions, self.storage, self.durability, node.timers, node.now_ms, node.wall_ms)
         self.upkeep.start()
 
     async def rounds(self, count: int, wait_ms: int = ROUND_MS) -> None:

@@ -65,6 +65,7 @@ class World:
             fetch_sessions=FetchSessions(draw_id=count(7).__next__),
             timers=Timers(lambda: self.now_ms, StillLoop()),
             now_ms=lambda: self.now_ms,
+            wall_ms=lambda: self.now_ms,
         )
 
     def topic(self, name: str = "t", partitions: int = 1, **configs: str) -> Topic:

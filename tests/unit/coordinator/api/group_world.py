@@ -42,7 +42,8 @@ class GroupWorld(World):
             partition=self._offsets_partition,
             when_durable=self._when_durable,
             timers=node.timers,
-            clock=lambda: self.now_ms,
+            now_ms=lambda: self.now_ms,
+            wall_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
             found=self._found,
         )

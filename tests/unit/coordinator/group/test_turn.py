@@ -9,7 +9,7 @@ from rota.protocol.errors import ErrorCode
 
 
 def test_what_was_decided_comes_out_in_that_order() -> None:
-    turn = Turn(5)
+    turn = Turn(5, 5)
     turn.append(GroupRecord("g", None))
     turn.reply(Token(1), ErrorCode.NONE)
     turn.refuse(Token(2), ErrorCode.NON_EMPTY_GROUP)

@@ -46,7 +46,8 @@ class World:
             partition=self.partitions.__getitem__,
             when_durable=self._when_durable,
             timers=self.timers,
-            clock=lambda: self.now_ms,
+            now_ms=lambda: self.now_ms,
+            wall_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
             found=lambda: True,
         )
