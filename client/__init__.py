@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rota.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
     from rota.client.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
     from rota.client.consumer.consumer import Consumer
-    from rota.client.consumer.listing import EARLIEST, LATEST, MAX_TIMESTAMP
     from rota.client.consumer.reader import Fetched, FetchedRaw, PartitionReader
     from rota.client.errors import (
         AdminFailed,
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from rota.client.group.assignors.roundrobin import RoundRobinAssignor
     from rota.client.group.assignors.sticky import StickyAssignor
     from rota.client.network.metadata import BrokerInfo
+    from rota.client.offsets.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
     from rota.client.producer.delivery import Delivery
     from rota.client.producer.producer import Producer
     from rota.client.types import (
@@ -103,7 +103,7 @@ _FROM: Final = {
     ),
     "rota.client.config": ("AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig"),
     "rota.client.consumer.consumer": ("Consumer",),
-    "rota.client.consumer.listing": ("EARLIEST", "LATEST", "MAX_TIMESTAMP"),
+    "rota.client.offsets.list_offsets": ("EARLIEST", "LATEST", "MAX_TIMESTAMP"),
     "rota.client.consumer.reader": ("Fetched", "FetchedRaw", "PartitionReader"),
     "rota.client.errors": (
         "AdminFailed",

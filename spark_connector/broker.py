@@ -13,10 +13,12 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.offsets import EARLIEST, LATEST, commit, committed, list_offsets
 from rota.client.errors import UnknownTopic
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import Metadata
+from rota.client.offsets.list_offsets import EARLIEST, LATEST, list_offsets
+from rota.client.offsets.offset_commit import commit
+from rota.client.offsets.offset_fetch import committed
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.spark_connector.high_watermark import HighWatermarkWait, lagging

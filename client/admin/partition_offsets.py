@@ -8,10 +8,10 @@ from typing import Final
 from rota.client.admin.asking import Deadline
 from rota.client.admin.outcomes import Outcomes, Place
 from rota.client.admin.places import leaders_of
-from rota.client.consumer import listing as logs
-from rota.client.consumer.listing import EARLIEST, LATEST, each_offset
 from rota.client.errors import KafkaError
 from rota.client.network.cluster import Cluster
+from rota.client.offsets import list_offsets as logs
+from rota.client.offsets.list_offsets import EARLIEST, LATEST, each_offset
 from rota.client.types import OffsetAndTimestamp, TopicPartition
 from rota.protocol.errors import ErrorCode
 

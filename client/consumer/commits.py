@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.autocommit import AutoCommit
 from rota.client.consumer.delivered_records import Committable
-from rota.client.consumer.offsets import commit
 from rota.client.errors import (
     BrokerError,
     CommitFailed,
@@ -27,6 +26,7 @@ from rota.client.errors import (
 )
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
+from rota.client.offsets.offset_commit import commit
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 MAY_PASS = (TimedOut, Unreachable, RebalanceInProgress)

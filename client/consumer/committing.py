@@ -18,10 +18,11 @@ from typing import Final
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.commits import Commits, now_ms
 from rota.client.consumer.delivered_records import Committable
-from rota.client.consumer.offsets import commit_failed, committed
 from rota.client.consumer.reading import Reading, Several
 from rota.client.errors import ConfigError, IllegalUse, RebalanceInProgress
 from rota.client.group.member import Member
+from rota.client.offsets.offset_errors import commit_failed
+from rota.client.offsets.offset_fetch import committed
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
 

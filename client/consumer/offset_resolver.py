@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from rota.client.config import ConsumerConfig, reset_after_ms
-from rota.client.consumer.listing import EARLIEST, LATEST, Found, each_offset
-from rota.client.consumer.offsets import committed
 from rota.client.consumer.positions import Positions
 from rota.client.errors import BrokerError, NoOffset, TimedOut, UnknownTopic, Unreachable
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
+from rota.client.offsets.list_offsets import EARLIEST, LATEST, Found, each_offset
+from rota.client.offsets.offset_fetch import committed
 from rota.client.types import GroupMetadata, TopicPartition
 
 Turns = dict[TopicPartition, int]
@@ -142,7 +142,7 @@ class Starting:
                     by=ways[one],
                 )
 
-        look = partial(each_offset, self._cluster, told=told, isolation_level=self._config.isolation_level)
+        look = partial(each_offset, self._cluster, on_found=told, isolation_level=self._config.isolation_level)
         await look({one: time_of(way) for one, way in ways.items()})
         await look(dict.fromkeys(ends, LATEST))
 

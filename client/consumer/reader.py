@@ -20,11 +20,11 @@ from typing import Any, Final, Self, TypeVar
 
 from rota.client.config import ClientConfig
 from rota.client.consumer.completed_fetch import Buffered, outline
-from rota.client.consumer.offsets import EARLIEST, LATEST, list_offsets
 from rota.client.errors import BrokerError, CorruptRecords, IllegalUse, OffsetOutOfRange, TimedOut, UnknownTopic
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import BrokerInfo, Metadata
 from rota.client.network.targets import Leader
+from rota.client.offsets.list_offsets import EARLIEST, LATEST, list_offsets
 from rota.client.types import ConsumerRecord, PartitionInfo, TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import (

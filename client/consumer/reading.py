@@ -17,10 +17,10 @@ from rota.client.consumer.catalog import catalog
 from rota.client.consumer.delivered_records import Handed, these
 from rota.client.consumer.fetcher import Fetcher
 from rota.client.consumer.offset_resolver import Starting
-from rota.client.consumer.offsets import EARLIEST, LATEST, list_offsets
 from rota.client.consumer.positions import Positions
 from rota.client.errors import IllegalUse, TimedOut
 from rota.client.network.cluster import Cluster
+from rota.client.offsets.list_offsets import EARLIEST, LATEST, list_offsets
 from rota.client.types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo, TopicPartition
 
 Several = TopicPartition | Iterable[TopicPartition]

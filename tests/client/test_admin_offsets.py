@@ -12,8 +12,8 @@ from tests.interop.kit import produce_to, unique
 from rota.client.admin.admin import Admin
 from rota.client.admin.lag import PartitionLag
 from rota.client.admin.topics import NewTopic
-from rota.client.consumer.listing import EARLIEST, MAX_TIMESTAMP
 from rota.client.errors import AdminFailed, KafkaError
+from rota.client.offsets.list_offsets import EARLIEST, MAX_TIMESTAMP
 from rota.client.types import OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
 

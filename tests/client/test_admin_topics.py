@@ -12,8 +12,8 @@ from tests.interop.kit import produce, produce_to, unique
 
 from rota.client.admin.admin import Admin
 from rota.client.admin.topics import NewPartitions, NewTopic
-from rota.client.consumer.listing import EARLIEST, LATEST, MAX_TIMESTAMP
 from rota.client.errors import AdminFailed, BrokerError, UnknownTopic
+from rota.client.offsets.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from rota.client.types import OffsetAndTimestamp, TopicPartition
 from rota.protocol.errors import ErrorCode
 

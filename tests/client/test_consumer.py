@@ -14,7 +14,6 @@ from tests.interop.kit import create_topic, produce
 
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.consumer import Consumer
-from rota.client.consumer.offsets import committed
 from rota.client.errors import (
     CommitFailed,
     ConfigError,
@@ -23,6 +22,7 @@ from rota.client.errors import (
     NoOffset,
     RebalanceInProgress,
 )
+from rota.client.offsets.offset_fetch import committed
 from rota.client.types import ConsumerRecord, GroupMetadata, OffsetAndMetadata, TopicPartition
 
 PATIENCE_S = 20.0

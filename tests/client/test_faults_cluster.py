@@ -12,10 +12,12 @@ from tests.client.fault_proxy import FaultProxy
 from tests.interop.kit import unique
 
 from rota.client.config import ClientConfig
-from rota.client.consumer.offsets import EARLIEST, LATEST, commit, committed, list_offsets
 from rota.client.errors import BrokerError, CommitFailed, TimedOut, Unreachable
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import Coordinator, Node
+from rota.client.offsets.list_offsets import EARLIEST, LATEST, list_offsets
+from rota.client.offsets.offset_commit import commit
+from rota.client.offsets.offset_fetch import committed
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rota.protocol.messages.list_groups import ListGroupsRequest

@@ -9,9 +9,11 @@ import pytest
 from tests.interop.kit import create_topic, produce, produce_to
 
 from rota.client.config import ClientConfig
-from rota.client.consumer.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, commit, committed, list_offsets
 from rota.client.errors import BrokerError, CommitFailed, UnknownTopic
 from rota.client.network.cluster import Cluster
+from rota.client.offsets.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP, list_offsets
+from rota.client.offsets.offset_commit import commit
+from rota.client.offsets.offset_fetch import committed
 from rota.client.types import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from rota.protocol.errors import ErrorCode
 

@@ -10,9 +10,9 @@ from tests.client.fault_proxy import FaultProxy
 from tests.interop.kit import PATIENCE_S, create_topic, produce, produce_to
 
 from rota.client.config import ClientConfig
-from rota.client.consumer.offsets import EARLIEST, LATEST
 from rota.client.consumer.reader import PartitionReader
 from rota.client.errors import OffsetOutOfRange, UnknownTopic
+from rota.client.offsets.list_offsets import EARLIEST, LATEST
 from rota.client.types import TopicPartition
 from rota.protocol.records.record import read_all
 

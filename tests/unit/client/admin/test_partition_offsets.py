@@ -7,9 +7,9 @@ from tests.unit.client.admin.conftest import Pair
 
 from rota.client.admin.asking import Deadline
 from rota.client.admin.partition_offsets import bounds, list_offsets
-from rota.client.consumer.listing import EARLIEST, LATEST
 from rota.client.errors import AdminFailed, TimedOut, UnknownTopic
 from rota.client.network.cluster import Cluster
+from rota.client.offsets.list_offsets import EARLIEST, LATEST
 from rota.client.types import OffsetAndTimestamp, TopicPartition
 from rota.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,

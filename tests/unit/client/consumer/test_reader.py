@@ -11,9 +11,9 @@ import pytest
 from tests.unit.client.consumer.kit import P0, P1, TOPIC, Feed, batch, marker, transactional
 
 from rota.client.config import ClientConfig
-from rota.client.consumer.offsets import EARLIEST, LATEST
 from rota.client.consumer.reader import PartitionReader
 from rota.client.errors import BrokerError, ConfigError, CorruptRecords, IllegalUse, OffsetOutOfRange, UnknownTopic
+from rota.client.offsets.list_offsets import EARLIEST, LATEST
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import AbortedTransaction, PartitionData

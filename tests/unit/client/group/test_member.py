@@ -224,10 +224,18 @@ async def test_a_poll_does_not_end_before_the_callback_that_runs_inside_it(
 ) -> None:
     member, user = await place.member()
     user.hold = asyncio.Event()
-    polling = asyncio.create_task(asyncio.wait_for(member.poll(), 0.01 if ends_by == "timeout" else None))
+    limit = asyncio.timeout(None)
+
+    async def polls() -> None:
+        async with limit:
+            await member.poll()
+
+    polling = asyncio.create_task(polls())
     await eventually(lambda: user.story and user.story[-1][0] == "assigned")
     if ends_by == "cancel":
         polling.cancel()
+    else:
+        limit.reschedule(asyncio.get_running_loop().time())
     beats = len(scene.asked(HeartbeatRequest))
     await eventually(lambda: len(scene.asked(HeartbeatRequest)) > beats + 2)
     assert not polling.done()

@@ -1,21 +1,13 @@
-"""What a commit's codes are raised as, and answers in their old and new shapes."""
+"""What the codes of a commit are raised as."""
 
 from __future__ import annotations
 
 import pytest
 
-from rota.client.consumer.offsets import _fetch_codes, _known, commit_refused
 from rota.client.errors import BrokerError, CommitFailed, FencedInstance, KafkaError, RebalanceInProgress, UnknownTopic
+from rota.client.offsets.offset_errors import commit_refused
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.offset_fetch import (
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
-)
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 GROUP = GroupMetadata("tellers", 7, "teller-1", "one")
@@ -59,37 +51,3 @@ def test_every_partition_that_was_refused_is_named() -> None:
     assert error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE  # asking again would not help
     assert "4 bytes" in str(error)
     assert "orders-0: UNKNOWN_TOPIC_OR_PARTITION" in str(error)
-
-
-def test_an_answer_reads_the_same_in_both_shapes() -> None:
-    old = OffsetFetchResponse(
-        topics=(
-            OffsetFetchResponseTopic(
-                name="orders",
-                partitions=(
-                    OffsetFetchResponsePartition(partition_index=0, committed_offset=5, metadata="note"),
-                    OffsetFetchResponsePartition(partition_index=1, committed_offset=-1, error_code=88),
-                ),
-            ),
-        ),
-        error_code=14,
-    )
-    new = OffsetFetchResponse(
-        groups=(
-            OffsetFetchResponseGroup(
-                group_id="tellers",
-                topics=(
-                    OffsetFetchResponseTopics(
-                        name="orders",
-                        partitions=(
-                            OffsetFetchResponsePartitions(partition_index=0, committed_offset=5, metadata="note"),
-                            OffsetFetchResponsePartitions(partition_index=1, committed_offset=-1, error_code=88),
-                        ),
-                    ),
-                ),
-                error_code=14,
-            ),
-        )
-    )
-    assert _known(old) == _known(new) == {FIRST: OffsetAndMetadata(5, "note")}
-    assert _fetch_codes(old) == _fetch_codes(new) == {None: 14, FIRST: 0, SECOND: 88}

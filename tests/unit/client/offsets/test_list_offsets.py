@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from rota.client.config import ClientConfig
-from rota.client.consumer.listing import EARLIEST, each_offset, failed, led, list_offsets
 from rota.client.errors import BrokerError, KafkaError, TimedOut, UnknownTopic, Unreachable
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import BrokerInfo, Metadata, TopicInfo
+from rota.client.offsets.list_offsets import EARLIEST, each_offset, leaders_in, list_offsets, partition_error
 from rota.client.types import OffsetAndTimestamp, PartitionInfo, TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.list_offsets import (
@@ -127,7 +127,7 @@ async def test_the_deadline_tells_the_last_failure() -> None:
     [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UnknownTopic), (ErrorCode.LEADER_NOT_AVAILABLE, BrokerError)],
 )
 def test_an_unknown_topic_has_its_own_error(code: ErrorCode, kind: type[KafkaError]) -> None:
-    assert type(failed(FIRST, code)) is kind
+    assert type(partition_error(FIRST, code)) is kind
 
 
 def test_who_leads_is_read_from_an_answer() -> None:
@@ -136,4 +136,4 @@ def test_who_leads_is_read_from_an_answer() -> None:
         MetadataResponsePartition(partition_index=1, leader_id=-1),
     )
     answer = MetadataResponse(topics=(MetadataResponseTopic(name="orders", partitions=several),))
-    assert led(answer) == {FIRST: 4}
+    assert leaders_in(answer) == {FIRST: 4}

@@ -1,10 +1,10 @@
-"""ListOffsets: where partitions begin and end, and where a time lies in them.
+"""ListOffsets, key 2: the first and the last offset of partitions, and the offset of a time.
 
 Laws
-    Leaders are asked side by side, one request for each; a partition that has moved is asked about again where it is
-    now, the others are not.
-    What is found is told as soon as it is known: one partition that cannot be asked holds up no other.
-    The call ends by its deadline, however often it asks.
+    Leaders are asked concurrently, one request for each. A partition whose leader moved is asked again at the new
+    leader, the others are not.
+    Each offset is reported as soon as it is known: a partition that has no response delays no other.
+    The call ends by its deadline, whatever the number of requests.
 """
 
 from __future__ import annotations
@@ -37,21 +37,24 @@ WHAT: Final = "listing offsets"
 FAILS_AT_ONCE: Final = (ErrorAction.FATAL, ErrorAction.REJOIN, ErrorAction.RESET)
 
 Found = OffsetAndTimestamp | None
-Told = Callable[[TopicPartition, Found], None]
+OnFound = Callable[[TopicPartition, Found], None]
 
 
-class Listing:
-    """One call: what is still to be found, who leads it, what a broker said last, else what went wrong."""
+class OffsetLookup:
+    """One call of `each_offset`. `pending`: the partitions without an offset yet, and the time asked for. `failure`:
+    the last error."""
 
-    def __init__(self, cluster: Cluster, times: Mapping[TopicPartition, int], isolation_level: str, told: Told) -> None:
-        self.cluster, self.pending, self._told = cluster, dict(times), told
+    def __init__(
+        self, cluster: Cluster, times: Mapping[TopicPartition, int], isolation_level: str, on_found: OnFound
+    ) -> None:
+        self.cluster, self.pending, self._on_found = cluster, dict(times), on_found
         self._isolation = ISOLATION[isolation_level]
         self._leaders: dict[TopicPartition, int] = {}  # of topics that the cluster's metadata do not follow
         self.failure: KafkaError | None = None
 
     async def round(self, left_ms: int) -> None:
-        """Ask every leader once. Raises what asking again does not help against."""
-        await self._look(left_ms)
+        """Ask every leader once. Raises the errors that a retry does not help against."""
+        await self._find_leaders(left_ms)
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in self.pending:
             leader = self._leader(partition)
@@ -63,8 +66,8 @@ class Listing:
         known = self.cluster.metadata.leader(partition)
         return self._leaders.get(partition) if known is None else known
 
-    async def _look(self, left_ms: int) -> None:
-        """Find leaders that are not known, also of topics that this client does not follow."""
+    async def _find_leaders(self, left_ms: int) -> None:
+        """Read the unknown leaders, also of topics that this client does not follow."""
         unknown = {partition for partition in self.pending if self.cluster.metadata.leader(partition) is None}
         if not unknown:
             return
@@ -74,19 +77,19 @@ class Listing:
             topics=tuple(MetadataRequestTopic(name=name) for name in names), allow_auto_topic_creation=False
         )
         try:
-            answer = await self.cluster.ask_until(AnyNode(), request, lambda _: (), what=WHAT, timeout_ms=left_ms)
+            response = await self.cluster.ask_until(AnyNode(), request, lambda _: (), what=WHAT, timeout_ms=left_ms)
         except (Unreachable, TimedOut) as failure:
             self.failure = self.failure or failure
             return
-        self._leaders = led(answer)
+        self._leaders = leaders_in(response)
         for partition in unknown - set(self._leaders):
-            self.failure = _no_leader(partition, answer)
+            self.failure = _no_leader(partition, response)
 
     async def _ask(self, node: int, partitions: Collection[TopicPartition], left_ms: int) -> None:
         since = MAX_TIMESTAMP_SINCE if any(self.pending[one] == MAX_TIMESTAMP for one in partitions) else 0
         timeout_ms = min(left_ms, self.cluster.config.request_timeout_ms)
         try:
-            answer = await self.cluster.ask(
+            response = await self.cluster.ask(
                 node, self._request(partitions, timeout_ms), timeout_ms=timeout_ms, version_min=since
             )
         except (Unreachable, TimedOut) as failure:
@@ -94,36 +97,38 @@ class Listing:
             self.cluster.request_refresh()
             self._leaders = {one: leader for one, leader in self._leaders.items() if leader != node}
             return
-        self._take(answer)
+        self._take(response)
 
     def _request(self, partitions: Collection[TopicPartition], timeout_ms: int) -> ListOffsetsRequest:
         topics: dict[str, list[ListOffsetsPartition]] = {}
-        for one in partitions:
-            info = self.cluster.metadata.info(one)
+        for partition in partitions:
+            info = self.cluster.metadata.info(partition)
             epoch = -1 if info is None else info.leader_epoch
-            said = ListOffsetsPartition(
-                partition_index=one.partition, current_leader_epoch=epoch, timestamp=self.pending[one]
+            request_partition = ListOffsetsPartition(
+                partition_index=partition.partition, current_leader_epoch=epoch, timestamp=self.pending[partition]
             )
-            topics.setdefault(one.topic, []).append(said)
-        asked = tuple(ListOffsetsTopic(name=name, partitions=tuple(several)) for name, several in topics.items())
-        return ListOffsetsRequest(isolation_level=self._isolation, topics=asked, timeout_ms=timeout_ms)
+            topics.setdefault(partition.topic, []).append(request_partition)
+        request_topics = tuple(
+            ListOffsetsTopic(name=name, partitions=tuple(partitions)) for name, partitions in topics.items()
+        )
+        return ListOffsetsRequest(isolation_level=self._isolation, topics=request_topics, timeout_ms=timeout_ms)
 
-    def _take(self, answer: ListOffsetsResponse) -> None:
-        for topic in answer.topics:
-            for one in topic.partitions:
-                self._take_one(TopicPartition(topic.name, one.partition_index), one)
+    def _take(self, response: ListOffsetsResponse) -> None:
+        for topic in response.topics:
+            for data in topic.partitions:
+                self._take_partition(TopicPartition(topic.name, data.partition_index), data)
 
-    def _take_one(self, partition: TopicPartition, one: ListOffsetsPartitionResponse) -> None:
-        if one.error_code == ErrorCode.NONE:
+    def _take_partition(self, partition: TopicPartition, data: ListOffsetsPartitionResponse) -> None:
+        if data.error_code == ErrorCode.NONE:
             if self.pending.pop(partition, None) is not None:
-                found = OffsetAndTimestamp(one.offset, one.timestamp, one.leader_epoch) if one.offset >= 0 else None
-                self._told(partition, found)
+                found = OffsetAndTimestamp(data.offset, data.timestamp, data.leader_epoch) if data.offset >= 0 else None
+                self._on_found(partition, found)
             return
-        self.failure = failed(partition, one.error_code)
-        decided = error_action(ListOffsetsRequest.KEY, one.error_code)
-        if decided in FAILS_AT_ONCE:
+        self.failure = partition_error(partition, data.error_code)
+        action = error_action(ListOffsetsRequest.KEY, data.error_code)
+        if action in FAILS_AT_ONCE:
             raise self.failure
-        if decided is ErrorAction.REFRESH:
+        if action is ErrorAction.REFRESH:
             self.cluster.request_refresh()
             self._leaders.pop(partition, None)
 
@@ -131,21 +136,21 @@ class Listing:
 async def each_offset(
     cluster: Cluster,
     times: Mapping[TopicPartition, int],
-    told: Told,
+    on_found: OnFound,
     *,
     isolation_level: str = "read_uncommitted",
     timeout_ms: int | None = None,
 ) -> None:
-    """As `list_offsets`, with each result told as it comes."""
+    """As `list_offsets`; calls `on_found(partition, offset)` as each offset arrives."""
     loop, config = asyncio.get_running_loop(), cluster.config
     ends = loop.time() + (config.default_api_timeout_ms if timeout_ms is None else timeout_ms) / 1000
-    listing, rounds = Listing(cluster, times, isolation_level, told), 0
-    while listing.pending:
+    lookup, rounds = OffsetLookup(cluster, times, isolation_level, on_found), 0
+    while lookup.pending:
         left_ms = int((ends - loop.time()) * 1000)
         if left_ms <= 0:
-            raise _given_up(listing)
-        await listing.round(left_ms)
-        if listing.pending:
+            raise _given_up(lookup)
+        await lookup.round(left_ms)
+        if lookup.pending:
             rounds += 1
             pause_ms = wait_ms(rounds, config.retry_backoff_ms, config.retry_backoff_max_ms, random.random())
             await asyncio.sleep(min(pause_ms / 1000, max(0.0, ends - loop.time())))
@@ -159,49 +164,49 @@ async def list_offsets(
     timeout_ms: int | None = None,
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
     """For each partition the offset at EARLIEST, LATEST, MAX_TIMESTAMP or the first at or after a time in ms; None when
-    there is none. Asks every leader once, side by side; follows leaders that move. Raises TimedOut, UnknownTopic,
+    there is none. Asks every leader once, concurrently; follows leaders that move. Raises TimedOut, UnknownTopic,
     BrokerError, Unsupported."""
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
     await each_offset(cluster, times, found.__setitem__, isolation_level=isolation_level, timeout_ms=timeout_ms)
     return found
 
 
-def led(answer: MetadataResponse) -> dict[TopicPartition, int]:
-    """Who leads the partitions in an answer; those that nobody leads are left out."""
+def leaders_in(response: MetadataResponse) -> dict[TopicPartition, int]:
+    """The leader of each partition in the response; partitions without a leader are left out."""
     return {
         TopicPartition(topic.name or "", one.partition_index): one.leader_id
-        for topic in answer.topics
+        for topic in response.topics
         for one in topic.partitions
         if one.leader_id >= 0
     }
 
 
-def failed(partition: TopicPartition, code: int) -> BrokerError:
-    """What a code for a partition is raised as."""
+def partition_error(partition: TopicPartition, code: int) -> BrokerError:
+    """The exception for the error code of a partition."""
     kind = UnknownTopic if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else BrokerError
     return kind(code, WHAT, topic=partition.topic, partition=partition.partition)
 
 
-def _no_leader(partition: TopicPartition, answer: MetadataResponse) -> BrokerError:
-    for topic in answer.topics:
+def _no_leader(partition: TopicPartition, response: MetadataResponse) -> BrokerError:
+    for topic in response.topics:
         if topic.name == partition.topic:
             there = any(one.partition_index == partition.partition for one in topic.partitions)
             unknown = ErrorCode.LEADER_NOT_AVAILABLE if there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return failed(partition, topic.error_code or unknown)
-    return failed(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return partition_error(partition, topic.error_code or unknown)
+    return partition_error(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _given_up(listing: Listing) -> KafkaError:
-    if isinstance(listing.failure, UnknownTopic):
-        return listing.failure
-    several = ", ".join(map(str, sorted(listing.pending)))
-    error = TimedOut(f"{WHAT} of {several}: no answer in time; last: {listing.failure or 'nothing was answered'}")
-    error.__cause__ = listing.failure
+def _given_up(lookup: OffsetLookup) -> KafkaError:
+    if isinstance(lookup.failure, UnknownTopic):
+        return lookup.failure
+    pending = ", ".join(map(str, sorted(lookup.pending)))
+    error = TimedOut(f"{WHAT} of {pending}: no answer in time; last: {lookup.failure or 'nothing was answered'}")
+    error.__cause__ = lookup.failure
     return error
 
 
 async def _all(works: Collection[Any]) -> None:
-    """Side by side; when one of them fails, the others end, and that failure is raised."""
+    """Run the coroutines concurrently. When one fails, cancel the others and raise its error."""
     if len(works) == 1:
         await next(iter(works))
         return
