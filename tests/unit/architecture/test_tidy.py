@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
-PACKAGES = ("protocol", "coordinator", "client", "spark_connector")
+PACKAGES = ("protocol", "coordinator", "client", "demo", "spark_connector")
 PURE = (
     "protocol",
     "coordinator/group",

@@ -1,0 +1,86 @@
+"""The decisions of the story; tests/docs/test_readme.py runs the whole of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rota.demo import scenario
+from rota.demo.processes import Member
+from rota.demo.scenario import Scenario, ScenarioFailed, member_name, records_read_once
+from rota.demo.screen import State
+
+
+class Silent:
+    """A screen that shows nothing."""
+
+    def show(self, state: State) -> None: ...
+
+
+def member(partitions: list[int], *ranges: tuple[int, int, int]) -> Member:
+    process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE, text=True)
+    process.wait()
+    made = Member("rota", process)
+    made.reader.join()
+    made.partitions, made.ranges = partitions, list(ranges)
+    return made
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Scenario:
+    return Scenario(tmp_path, Silent(), ["rota", "rota", "rota"])
+
+
+def test_members_of_one_client_are_numbered() -> None:
+    clients = ["rota", "confluent", "rota", "rota"]
+    assert [member_name(clients, position) for position in range(4)] == ["rota", "confluent", "rota-2", "rota-3"]
+
+
+def test_a_record_that_two_members_read_counts_once() -> None:
+    assert records_read_once([member([], (0, 0, 9)), member([], (0, 5, 14), (1, 0, 0))]) == 16
+
+
+def test_partitions_are_shared_when_each_has_one_owner(story: Scenario) -> None:
+    story.state.members = [member([0, 1, 2]), member([3, 4, 5])]
+    assert story.is_shared_by(2)
+    assert not story.is_shared_by(1)
+    story.state.members[1].partitions = [2, 3, 4, 5]
+    assert not story.is_shared_by(2), "partition 2 has two owners"
+    story.state.members[1].partitions = [3, 4]
+    assert not story.is_shared_by(2), "partition 5 has none"
+
+
+def test_the_crash_waits_until_each_member_has_read_enough(story: Scenario) -> None:
+    story.state.members = [member([0, 1, 2], (0, 0, scenario.READ_BEFORE_CRASH)), member([3, 4, 5], (3, 0, 1))]
+    assert not story.is_ready_for_crash()
+    story.state.members[1].ranges = [(3, 0, scenario.READ_BEFORE_CRASH)]
+    assert story.is_ready_for_crash()
+
+
+def test_a_record_that_nobody_read_is_missing(story: Scenario) -> None:
+    story.state.members, story.state.ends = [member([], (0, 0, 8))], {0: 10}
+    assert story.missing_records() == 1
+
+
+async def test_a_chapter_that_is_not_reached_fails(story: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenario, "CHAPTER_S_MAX", -1.0)
+    story.broker.address = "127.0.0.1:9"
+    with pytest.raises(ScenarioFailed, match="not reached within"):
+        await story.wait_until("Never", story.admin(), lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [(ScenarioFailed("a line is missing"), "FAILED: a line is missing"), (KeyboardInterrupt(), 130)],
+)
+def test_a_failure_is_the_exit_code(failure: BaseException, code: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(clients: list[str]) -> None:
+        raise failure
+
+    monkeypatch.setattr(scenario, "play", fail)
+    with pytest.raises(SystemExit) as ended:
+        scenario.main()
+    assert ended.value.code == code
