@@ -1,14 +1,14 @@
-"""The command line as people see it: help, completion, messages. `cli.main` comes here for all but a plain `serve`."""
+"""The command line with help and completion, on typer. `cli.main` uses it for everything except a plain `serve`."""
 
 from __future__ import annotations
 
-import sys
-from importlib.metadata import version as installed
 from typing import Annotated
 
 import typer
 
 from rota.coordinator.admin.options import ServeOptions
+from rota.coordinator.admin.plain import DEFAULT_ADDRESS, run_check, run_demo
+from rota.coordinator.admin.version import version_line
 
 app = typer.Typer(
     name="rota",
@@ -57,22 +57,23 @@ def serve(
 
 
 @app.command()
+def demo() -> None:
+    """Show a broker and a consumer group at work: members join, one crashes, the broker is killed and comes back.
+
+    Takes 15 seconds, a free port and a temporary folder. Uses the client libraries that are installed.
+    """
+    run_demo()
+
+
+@app.command()
 def version() -> None:
-    """Print the version."""
-    print(f"rota {installed('rota')}")
+    """Print the version, whether the codecs are compiled, and which event loop the broker uses."""
+    print(version_line())
 
 
 @app.command()
 def check(
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where the broker listens.")] = "127.0.0.1:9092",
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where the broker listens.")] = DEFAULT_ADDRESS,
 ) -> None:
-    """Tell whether a broker answers there: exit code 0 when it does, 1 when not."""
-    from rota.coordinator.admin.check import NotHealthy
-    from rota.coordinator.admin.check import check as ask
-
-    try:
-        apis = ask(address)
-    except NotHealthy as why:
-        print(f"rota: {why}", file=sys.stderr)
-        raise typer.Exit(1) from None
-    print(f"a broker answers at {address}, with {apis} APIs")
+    """Print whether a broker answers there; the exit code is 0 when it does, else 1."""
+    raise typer.Exit(run_check(address))
