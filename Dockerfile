@@ -10,8 +10,9 @@ COPY src src
 COPY protocol protocol
 COPY coordinator coordinator
 COPY client client
+COPY demo demo
 COPY spark_connector spark_connector
-RUN python -m venv /opt/rota && /opt/rota/bin/pip install --no-cache-dir -c constraints.txt .
+RUN python -m venv /opt/rota && /opt/rota/bin/pip install --no-cache-dir -c constraints.txt '.[broker]'
 
 FROM ${BASE}
 RUN useradd --system --uid 10001 --home-dir /var/lib/rota --create-home rota

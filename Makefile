@@ -6,37 +6,60 @@ SEED ?= 1
 
 .PHONY: demo test lint types interop bench sim docs clean
 
-$(VENV)/.ready: pyproject.toml setup.py constraints.txt protocol/records/fast.py protocol/records/consumed.py protocol/records/columns.py
+# One environment that grows: each step installs only what it adds. The packages of the demo need no compiler; the
+# tests compile the record codecs where there is one.
+CODECS := $(addprefix protocol/records/,fast.py consumed.py columns.py)
+PIP := $(PY) -m pip --disable-pip-version-check install -q -c constraints.txt
+TESTED := $(VENV)/.test $(VENV)/.spark $(VENV)/.compiled
+
+$(VENV)/.core: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,spark]'
+	$(PIP) "setuptools>=80"
+	ROTA_COMPILE=0 $(PIP) --no-build-isolation -e .
 	@touch $@
 
-demo: $(VENV)/.ready
-	$(PY) -m tools.demo
+$(VENV)/.demo: $(VENV)/.core
+	$(PIP) 'rota[demo]'
+	@touch $@
 
-test: $(VENV)/.ready lint types
+$(VENV)/.test: $(VENV)/.demo
+	$(PIP) 'rota[test]'
+	@touch $@
+
+$(VENV)/.spark: $(VENV)/.test
+	$(PIP) 'rota[spark]'
+	@touch $@
+
+$(VENV)/.compiled: $(VENV)/.test $(CODECS)
+	$(PY) setup.py -q build_ext --inplace
+	@touch $@
+
+demo: $(VENV)/.demo
+	$(PY) -m rota.demo
+
+test: $(TESTED) lint types
 	$(PY) -m tools.gate -n 2 --dist loadgroup
 
-lint: $(VENV)/.ready
+lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
-types: $(VENV)/.ready
+types: $(VENV)/.test
 	$(VENV)/bin/mypy src/rota tools benchmarks
 	$(VENV)/bin/lint-imports
 
-# the differential test, the strangers' suites and the client's own tests, on Rota and on a live Apache Kafka
-interop: $(VENV)/.ready
+# the differential test, other clients' suites and the client's own tests, on Rota and on a live Apache Kafka
+interop: $(TESTED)
 	ROTA_STRANGERS=all ROTA_SEEDS="2 3 4 0" $(PY) -m tools.gate tests/interop tests/client -n 2 --dist loadgroup
 
-bench: $(VENV)/.ready
+bench: $(TESTED)
 	$(PY) -m benchmarks
 	$(PY) -m benchmarks.spark
 
-sim: $(VENV)/.ready
+sim: $(TESTED)
 	$(PY) -m pytest tests/simulation -q --rota-seed $(SEED)
 
-docs: $(VENV)/.ready
+docs: $(TESTED)
 	$(PY) -m rota.protocol.registry > docs/APIS.md
 	$(PY) -m rota.coordinator.group.states > docs/GROUP_STATES.md
 	$(PY) -m rota.coordinator.config.page > docs/SETTINGS.md

@@ -23,15 +23,22 @@ COMMANDS = [
     shlex.split(line, comments=True) for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line
 ]
 EXAMPLES = [text for kind, text in BLOCKS if kind == "python"]
-START_S, STOP_S = 20, 20
+ADDRESS = "127.0.0.1:9092"
+ROTA = str(Path(sys.executable).with_name("rota"))
+STOP_S = 20
 
-# what runs each command; a command that is not here fails the test below
+# the test that runs each command; a command that is missing here fails the first test
 HELD_BY = {
-    "make demo": "test_the_demo_ends_well",
-    "make test": "this very run: .ci/run calls it",
+    "make demo": "test_make_demo_shows_the_story",
+    "make test": "this run: .ci/run calls it",
+    "make lint": "make test, which runs it first",
+    "make types": "make test, which runs it first",
     "make bench": "test_the_benchmarks_run",
     "pip install": "tests/packaging/test_wheel.py",
     "rota serve": "test_rota_serves_as_the_readme_says",
+    "rota check": "test_rota_check_finds_a_broker",
+    "rota demo": "tests/packaging/test_wheel.py",
+    "rota version": "tests/packaging/test_wheel.py",
     "docker compose": "test_the_compose_file_is_right",
 }
 
@@ -40,35 +47,65 @@ def name(command: list[str]) -> str:
     return " ".join(command[:2])
 
 
+def recipe(target: str) -> str:
+    """What make would run for the target, without running it."""
+    command = ["make", "--dry-run", "--always-make", target]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 def test_every_command_of_the_readme_is_run_by_a_test() -> None:
     assert {name(command) for command in COMMANDS} == set(HELD_BY)
 
 
-def test_the_demo_ends_well() -> None:
+def test_make_test_runs_lint_types_and_the_tests() -> None:
+    commands = recipe("test")
+    for part in ("ruff check", "ruff format --check", "mypy", "lint-imports", "tools.gate"):
+        assert part in commands
+
+
+def test_make_demo_installs_neither_spark_nor_the_packages_of_the_tests() -> None:
+    commands = recipe("demo")
+    assert "rota[demo]" in commands
+    assert "rota[test]" not in commands
+    assert "rota[spark]" not in commands
+
+
+def test_make_demo_shows_the_story() -> None:
+    last = recipe("demo").splitlines()[-1].split()
+    assert last[1:] == ["-m", "rota.demo"]
     done = subprocess.run(
-        [sys.executable, "-m", "tools.demo"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *last[1:]], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "was consumed at least once" in " ".join(done.stdout.split())
+    assert re.search(r"^Every one of [\d,]+ lines was consumed at least once", done.stdout, re.MULTILINE)
+    assert "killed" in done.stdout
+    assert "Not installed" not in done.stdout, "make demo installs every client"
 
 
-@pytest.mark.parametrize("command", [one for one in COMMANDS if name(one) == "rota serve"], ids=" ".join)
+@pytest.mark.parametrize("command", [item for item in COMMANDS if name(item) == "rota serve"], ids=" ".join)
 def test_rota_serves_as_the_readme_says(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("num.partitions=2\n")
     read, write = os.pipe()
-    # the same command on a free port, so that it disturbs nobody
-    free = [*(word if word != "127.0.0.1:9092" else "127.0.0.1:0" for word in command), "--ready-fd", str(write)]
-    if "--listen" not in free:
-        free += ["--listen", "127.0.0.1:0"]
-    rota = str(Path(sys.executable).with_name("rota"))
-    process = subprocess.Popen([rota, *free[1:]], cwd=tmp_path, pass_fds=[write], stderr=subprocess.PIPE, text=True)
+    # the same command on a free port
+    on_free_port = [*(word.replace(ADDRESS, "127.0.0.1:0") for word in command), "--ready-fd", str(write)]
+    if "--listen" not in on_free_port:
+        on_free_port += ["--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(
+        [ROTA, *on_free_port[1:]], cwd=tmp_path, pass_fds=[write], stderr=subprocess.PIPE, text=True
+    )
     os.close(write)
     with os.fdopen(read) as ready:
         address = ready.readline()
     process.terminate()
-    _, told = process.communicate(timeout=STOP_S)
-    assert address.startswith("127.0.0.1:"), told
-    assert process.returncode == 0, told
+    _, log = process.communicate(timeout=STOP_S)
+    assert address.startswith("127.0.0.1:"), log
+    assert process.returncode == 0, log
+
+
+def test_rota_check_finds_a_broker(broker: str) -> None:
+    (command,) = [item for item in COMMANDS if name(item) == "rota check"]
+    arguments = [word.replace(ADDRESS, broker) for word in command[1:]]
+    assert subprocess.run([ROTA, *arguments], timeout=STOP_S, capture_output=True, check=False).returncode == 0
 
 
 @pytest.fixture
@@ -79,7 +116,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_the_examples_run(broker: str, capsys: pytest.CaptureFixture[str]) -> None:
     clients, _, fixture = EXAMPLES
-    exec(compile(clients.replace("127.0.0.1:9092", broker), "README", "exec"), {"__name__": "readme"})  # noqa: S102
+    exec(compile(clients.replace(ADDRESS, broker), "README", "exec"), {"__name__": "readme"})  # noqa: S102
     assert "b'hello'" in capsys.readouterr().out
     assert "running_broker" in fixture
 

@@ -1,4 +1,4 @@
-"""The record codec compiled, and not compiled: one source, three wishes, with and without a C compiler."""
+"""The record codecs compiled and interpreted: one source, each value of ROTA_COMPILE, with and without a C compiler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 RECORDS = Path("src/rota/protocol/records")
 COMPILED = ("fast.py", "consumed.py", "columns.py")
-SAYS = "from rota.protocol.records import COMPILED; print(COMPILED)"
+PRINT_COMPILED = "from rota.protocol.records import COMPILED; print(COMPILED)"
 WITHOUT_LIBRT = """
 import sys
 from rota.protocol.records import fast, consumed
@@ -22,14 +22,14 @@ assert "librt" not in sys.modules
 sys.modules["librt"] = sys.modules["librt.strings"] = None
 try:
     from rota.protocol.records import columns
-except ImportError as wrong:
-    print(wrong)
+except ImportError as error:
+    print(error)
 """
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a build needs, apart: it leaves traces, and what it compiles must not reach the other tests."""
+    """A copy of what a build needs: it writes into its tree, and compiled files must not reach the other tests."""
     folder = tmp_path_factory.mktemp("tree")
     for name in ("pyproject.toml", "setup.py"):
         shutil.copy(ROOT / name, folder)
@@ -42,21 +42,21 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def build(tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-    wished = {name: value for name, value in os.environ.items() if name not in ("ROTA_COMPILE", "CC")}
-    return subprocess.run(command, cwd=tree, env=wished | environment, capture_output=True, text=True, check=False)
+    kept = {name: value for name, value in os.environ.items() if name not in ("ROTA_COMPILE", "CC")}
+    return subprocess.run(command, cwd=tree, env=kept | environment, capture_output=True, text=True, check=False)
 
 
 def compiled(tree: Path) -> list[Path]:
     return sorted((tree / RECORDS).glob("*.so"))
 
 
-def said(tree: Path, program: str) -> str:
+def output(tree: Path, program: str) -> str:
     environment = os.environ | {"PYTHONPATH": str(tree / "src")}
     return subprocess.check_output([sys.executable, "-c", program], cwd=tree, env=environment, text=True)
 
 
 def is_compiled(tree: Path) -> bool:
-    return said(tree, SAYS) == "True\n"
+    return output(tree, PRINT_COMPILED) == "True\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the paths of a compiler are those of Linux and macOS")
@@ -68,11 +68,11 @@ def test_one_source_with_and_without_a_compiler(tree: Path) -> None:
         assert is_compiled(tree)
         source = sha256(b"".join((tree / RECORDS / name).read_bytes() for name in COMPILED)).hexdigest().encode()
         assert [source in library.read_bytes() for library in compiled(tree)].count(True) == 1
-        assert "librt" in said(tree, WITHOUT_LIBRT), "columns alone need librt, and say so"
+        assert "librt" in output(tree, WITHOUT_LIBRT), "only columns need librt, and the error names it"
 
     done = build(tree, ROTA_COMPILE="0")
     assert done.returncode == 0, done.stderr
-    assert compiled(tree) == [], "what an earlier build left would shadow the file"
+    assert compiled(tree) == [], "Python would import files of an earlier build"
     assert not is_compiled(tree)
 
     for stale in ("fast.cpython-0-stale.so", "consumed.cpython-0-stale.so", "fast__mypyc.cpython-0-stale.so"):
@@ -80,9 +80,9 @@ def test_one_source_with_and_without_a_compiler(tree: Path) -> None:
     shutil.rmtree(tree / "build", ignore_errors=True)
     done = build(tree, CC="/bin/false")
     assert done.returncode == 0, done.stderr
-    assert "stays interpreted" in done.stdout + done.stderr
+    assert "stay interpreted" in done.stdout + done.stderr
     assert compiled(tree) == []
     assert not is_compiled(tree)
 
     done = build(tree, CC="/bin/false", ROTA_COMPILE="1")
-    assert done.returncode != 0, "who insists is told"
+    assert done.returncode != 0, "ROTA_COMPILE=1 makes the failure an error"

@@ -1,8 +1,13 @@
-"""The wheel that users install: built once, installed in a fresh environment, and used there."""
+"""The wheel that users install: built once, installed in fresh environments, and used there.
+
+The environments get the versions of constraints.txt: first what the client needs, then the extra `broker` on top.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -12,14 +17,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SMOKE = """
-import sys
+CONSTRAINTS = ROOT / "constraints.txt"
+CLIENT_PACKAGES = {"construct", "cramjam", "crc32c", "structlog", "rota"}
+BROKER_PACKAGES = {"rich", "typer", "uvloop"}
+IMPORTS = """
+import json, sys
+from importlib.metadata import distributions
+from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, PartitionReader, Producer, ProducerConfig
 from rota.protocol import records
-from rota.coordinator.config.broker import BrokerConfig
-assert not {"protocol", "client", "coordinator", "spark_connector"} & set(sys.modules)
-print(BrokerConfig().num_partitions, records.__file__)
+print(json.dumps({
+    "modules": sorted(sys.modules),
+    "installed": sorted({item.metadata["Name"].replace("-", "_") for item in distributions()}),
+    "file": records.__file__,
+}))
 """
-CLIENT = """
+ROUND_TRIP = """
 import asyncio
 from rota.client import Consumer, ConsumerConfig, Producer, ProducerConfig
 from rota.coordinator.testing import running_broker
@@ -41,7 +53,7 @@ with running_broker() as address:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    # a build leaves traces in its tree: it gets a copy
+    # a build leaves files in its tree, so it gets a copy
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
     for name in filter(None, tracked.split("\0")):
         original, copy = ROOT / name, source / name
@@ -51,30 +63,86 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         elif original.exists():
             copy.write_bytes(original.read_bytes())
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "out"), str(source)]
-    subprocess.run(command, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    subprocess.run(command, check=True, env=outside())
     (built,) = (folder / "out").glob("*.whl")
     return built
 
 
-def test_the_wheel_holds_the_four_packages_and_their_types(wheel: Path) -> None:
+@pytest.fixture(scope="module")
+def client_only(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel and what it requires without extras."""
+    return fresh_environment(tmp_path_factory.mktemp("client_only"), str(wheel))
+
+
+@pytest.fixture(scope="module")
+def with_broker(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the extra `broker`."""
+    return fresh_environment(tmp_path_factory.mktemp("with_broker"), f"rota[broker] @ {wheel.as_uri()}")
+
+
+def fresh_environment(home: Path, requirement: str) -> Path:
+    venv.create(home, with_pip=False)
+    command = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "--disable-pip-version-check"]
+    subprocess.run([*command, "install", "-q", "-c", str(CONSTRAINTS), requirement], check=True, env=outside())
+    return home / "bin"
+
+
+def outside() -> dict[str, str]:
+    """The process's environment without PYTHONPATH, so that the working tree is not found, and with pip quiet."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "ROTA_COMPILE")}
+    return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def run(programs: Path, *command: str, folder: Path) -> str:
+    """Standard output of a program of the environment, with a terminal of 120 columns."""
+    done = subprocess.run(
+        [str(programs / command[0]), *command[1:]],
+        cwd=folder,
+        env={**outside(), "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_wheel_holds_the_packages_their_types_and_the_text_of_the_demo(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    for package in ("protocol", "coordinator", "client", "spark_connector"):
+    for package in ("protocol", "coordinator", "client", "demo", "spark_connector"):
         assert f"rota/{package}/__init__.py" in names
         assert f"rota/{package}/py.typed" in names
+    assert "rota/demo/alice.txt" in names
     assert not [name for name in names if not name.startswith("rota") and ".dist-info" not in name]
     assert any(name.endswith("/LICENSE") for name in names)
 
 
-def test_the_wheel_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
-    home = tmp_path / "fresh"
-    venv.create(home, with_pip=True)
-    python = home / "bin" / "python"
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "-q"]
-    subprocess.run([*pip, "-c", str(ROOT / "constraints.txt"), str(wheel)], check=True)
-    done = subprocess.run([str(python), "-c", SMOKE], check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.startswith("1 ")
-    assert "site-packages" in done.stdout
-    told = subprocess.run([str(python), "-c", CLIENT], check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert "b'hello'\n" in told.stdout
-    version = subprocess.run([str(home / "bin" / "rota"), "version"], check=True, capture_output=True, text=True)
-    assert version.stdout.strip()
+def test_the_client_alone_needs_no_package_of_the_broker(client_only: Path, tmp_path: Path) -> None:
+    found = json.loads(run(client_only, "python", "-c", IMPORTS, folder=tmp_path))
+    assert "site-packages" in found["file"]
+    assert set(found["installed"]) - {"typing_extensions"} == CLIENT_PACKAGES  # structlog needs it on old Pythons
+    assert imported_of_rota(found["modules"]) == {"client", "protocol"}
+    assert not {"protocol", "client", "coordinator", "demo", "spark_connector"} & set(found["modules"])
+
+
+def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_only: Path, tmp_path: Path) -> None:
+    assert "b'hello'\n" in run(client_only, "python", "-c", ROUND_TRIP, folder=tmp_path)
+    version = run(client_only, "rota", "version", folder=tmp_path)
+    assert re.fullmatch(
+        r"rota [\d.]+ \((compiled|interpreted) codecs, Python [\d.]+, asyncio's event loop\)\n", version
+    )
+    demo = run(client_only, "rota", "demo", folder=tmp_path)
+    assert "Not installed: confluent, kafka-python, aiokafka." in demo
+    assert "lines was consumed at least once" in demo
+
+
+def test_the_extra_broker_adds_the_event_loop_and_the_help(with_broker: Path, tmp_path: Path) -> None:
+    found = json.loads(run(with_broker, "python", "-c", IMPORTS, folder=tmp_path))
+    assert set(found["installed"]) >= CLIENT_PACKAGES | BROKER_PACKAGES
+    assert not {"typer", "uvloop"} & set(found["modules"]), "of what is installed the client imports its own packages"
+    assert ", uvloop " in run(with_broker, "rota", "version", folder=tmp_path)
+    assert "--ready-fd" in run(with_broker, "rota", "serve", "--help", folder=tmp_path)
+
+
+def imported_of_rota(modules: list[str]) -> set[str]:
+    return {name.split(".")[1] for name in modules if name.startswith("rota.")}
