@@ -130,6 +130,8 @@ class Broker:
             self.storage.open_log,
             self._log_config,
             retention_every_ms=self.config.log_retention_check_interval_ms,
+            timers=self.timers,
+            flush_worker=self.durability,
         )
         self.partitions.open()
         self.upkeep = Upkeep(self.partitions, self.storage, self.durability, self.timers, self.now_ms, self.wall_ms)
@@ -149,12 +151,12 @@ class Broker:
             shards=self._shards(),
             config=group_config(self.config),
             partition=self._offsets_partition,
-            when_durable=self.durability.when_durable,
             timers=self.timers,
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
             tick_queue=self.tick_queue,
             found=self._found_offsets_topic,
+            commit_timeout_ms=self.config.offsets_commit_timeout_ms,
         )
 
     def _connections(self) -> Connections:

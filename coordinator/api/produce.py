@@ -37,7 +37,8 @@ from rota.protocol.messages.produce import (
 )
 
 TOPIC_IDS_SINCE: Final = 13
-ACKS: Final = frozenset({-1, 0, 1})
+ALL: Final = -1
+ACKS: Final = frozenset({ALL, 0, 1})
 ADMIN_CLIENT: Final = "__admin_client"  # the one client that may write to internal topics, as in Kafka
 NOT_WRITTEN: Final = -1
 # Refusals that say nothing about the log: Kafka gives no log start offset with them.
@@ -65,13 +66,14 @@ class _Writing:
     __slots__ = (
         "_acks",
         "_admin",
+        "_deadline_ms",
         "_delayed_reply",
         "_node",
         "_partition_lookup",
+        "_pending",
         "_response",
         "_transactional",
         "_version",
-        "_waits",
     )
 
     def __init__(self, node: Node, call: Call, request: ProduceRequest) -> None:
@@ -79,12 +81,12 @@ class _Writing:
         self._admin = call.client_id == ADMIN_CLIENT
         self._partition_lookup = PartitionLookup(node.topics, node.partitions)
         self._transactional = _transactional(request)
-        self._waits = 0
+        self._pending, self._deadline_ms = 0, node.now_ms() + request.timeout_ms
         self._delayed_reply: DelayedReply[ProduceResponse] | None = None
         self._response: ProduceResponse | None = None
 
     def reply(self, response: ProduceResponse) -> ProduceResponse | DelayedReply[ProduceResponse]:
-        if not self._waits:
+        if not self._pending:
             return response
         self._response, self._delayed_reply = response, DelayedReply()
         return self._delayed_reply
@@ -115,29 +117,33 @@ class _Writing:
         try:
             wall_ms, config = self._node.wall_ms(), partition.log.config
             check_times(records, config, wall_ms)
+            if self._acks == ALL and not partition.state.has_min_isr:
+                return _refused(partition.index, ErrorCode.NOT_ENOUGH_REPLICAS)
             appended = partition.append(recoded(records, config.codec, config.codec_level), wall_ms)
             answer = _written(partition, appended, records)
-            if partition.log.config.flush_messages is not None:
-                self._await(partition, answer)
+            if self._acks:
+                self._await(partition, answer, appended.last_offset + 1)
             return answer
         except AppendRefused as refusal:
             return _refused_by_log(partition, _explained(partition, records, refusal))
         except StorageFailed:
             return _refused(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _await(self, partition: Partition, answer: PartitionProduceResponse) -> None:
-        """Flushed whoever asked: with acks=0 nobody waits for it but the consumers."""
+    def _await(self, partition: Partition, answer: PartitionProduceResponse, offset: int) -> None:
+        """Count the partition as pending until the batch is committed (acks=all) or on the leader's medium (acks=1)."""
 
-        def failed(error: StorageFailed) -> None:
-            answer.error_code, answer.base_offset = ErrorCode.KAFKA_STORAGE_ERROR, NOT_WRITTEN
-            self._durable()
+        def done(error: ErrorCode) -> None:
+            if error is not ErrorCode.NONE:
+                answer.error_code, answer.base_offset = error, NOT_WRITTEN
+            self._committed()
 
-        self._node.durability.when_durable(partition, self._durable, failed)
-        self._waits += 1
+        self._pending += 1
+        wait = partition.when_committed if self._acks == ALL else partition.when_flushed
+        wait(offset, self._deadline_ms, done)
 
-    def _durable(self) -> None:
-        self._waits -= 1
-        if not self._waits and self._delayed_reply is not None and self._response is not None:
+    def _committed(self) -> None:
+        self._pending -= 1
+        if not self._pending and self._delayed_reply is not None and self._response is not None:
             self._delayed_reply.answer(self._response)
 
 

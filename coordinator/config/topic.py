@@ -124,6 +124,7 @@ class TopicConfig:
             delete_retention_ms=self._long("delete.retention.ms"),
             flush_messages=None if self._long("flush.messages") == LONG_MAX else self._long("flush.messages"),
             flush_ms=None if self._long("flush.ms") == LONG_MAX else self._long("flush.ms"),
+            min_insync_replicas=self.min_insync_replicas,
             message_bytes_max=self._long("max.message.bytes"),
             log_append_time=self.text("message.timestamp.type").strip() == "LogAppendTime",
             producer_id_expiration_ms=self.broker.producer_id_expiration_ms,

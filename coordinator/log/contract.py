@@ -36,6 +36,7 @@ class LogConfig:
     delete_retention_ms: int = 24 * 3_600_000
     flush_messages: int | None = None
     flush_ms: int | None = None
+    min_insync_replicas: int = 1
     message_bytes_max: int = 1_048_588
     log_append_time: bool = False
     producer_id_expiration_ms: int = 24 * 3_600_000

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from rota.coordinator.scheduling.delayed_reply import DelayedReply, shaped_or_mistake
 
 if TYPE_CHECKING:
-    from rota.coordinator.replica.partition import Partition, Waiter
+    from rota.coordinator.replica.partition import Partition, Watch
     from rota.coordinator.scheduling.timers import Timers
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class DelayedFetch(Generic[T]):
         self.delayed_reply: DelayedReply[T] = DelayedReply(mutes=True)
         self._timers, self._bytes_missing, self._answer = timers, bytes_missing, answer
         self._due = False
-        self._watched: list[tuple[Partition, Waiter]] | None = [
+        self._watched: list[tuple[Partition, Watch]] | None = [
             (partition, partition.watch(self._watcher(partition, bytes_ready, bytes_max)))
             for partition, bytes_ready, bytes_max in watches
         ]
@@ -93,5 +93,5 @@ class DelayedFetch(Generic[T]):
     def _leave(self) -> None:
         watched, self._watched = self._watched, None
         self._timers.cancel((_TIMER, id(self)))
-        for partition, waiter in watched or ():
-            partition.unwatch(waiter)
+        for partition, watch in watched or ():
+            partition.unwatch(watch)

@@ -14,9 +14,9 @@ from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
 from rota.coordinator.metadata.changes import Change, ConfigChanged, PartitionsAdded, TopicCreated, TopicDeleted
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
-from rota.coordinator.replica.partition import Partition, Waiter
+from rota.coordinator.replica.partition import FlushWorker, Partition, TimerService
 
-__all__ = ["Partition", "Partitions", "Waiter"]
+__all__ = ["Partition", "Partitions"]
 
 OpenLog = Callable[[Topic, int, LogConfig], Log]  # raises StorageFailed
 ConfigOf = Callable[[Topic], LogConfig]
@@ -29,8 +29,18 @@ class Partitions:
     `retention_every_ms` is log.retention.check.interval.ms: old records stay until the next look for them.
     """
 
-    def __init__(self, topics: Topics, open_log: OpenLog, config_of: ConfigOf, *, retention_every_ms: int = 0) -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        open_log: OpenLog,
+        config_of: ConfigOf,
+        *,
+        retention_every_ms: int = 0,
+        timers: TimerService | None = None,
+        flush_worker: FlushWorker | None = None,
+    ) -> None:
         self.topics = topics
+        self._timers, self._flush_worker = timers, flush_worker
         self._open_log, self._config_of = open_log, config_of
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
@@ -82,7 +92,7 @@ class Partitions:
         """Close every log, in order; whoever still waits is told."""
         for partition in self.all():
             self._guard(partition, lambda log: log.close())
-            partition.gone()
+            partition.close()
         self._by_name.clear()
         self._by_id.clear()
 
@@ -115,7 +125,16 @@ class Partitions:
                 log.flush()  # what a crash has left was acknowledged; it must not be less readable than before
         except StorageFailed as error:
             reason = str(error)
-        partition = Partition(topic.name, topic.topic_id, state.index, state.leader_epoch, log)
+        partition = Partition(
+            topic.name,
+            topic.topic_id,
+            state.index,
+            state.leader_epoch,
+            log,
+            broker_id=self.topics.broker_id,
+            timers=self._timers,
+            flush_worker=self._flush_worker,
+        )
         if log is None:
             partition.fail(reason)
         return partition
@@ -127,14 +146,14 @@ class Partitions:
                 continue
             del self._by_id[topic.topic_id, state.index]
             self._guard(partition, lambda log: log.destroy())
-            partition.gone()
+            partition.close()
 
     def _reconfigure(self, topic: Topic) -> None:
         config = self._config_of(topic)
         for state in topic.partitions:
             partition = self._by_name.get((topic.name, state.index))
             if partition is not None and partition.offline is None:
-                partition.log.config = config
+                partition.configure(config)
 
     def _begin_round(self, now_ms: int) -> None:
         self._upkeep = iter(self.all())

@@ -9,7 +9,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -31,25 +31,30 @@ log = structlog.get_logger("rota.coordinator")
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # more records than this go out as several batches
 WORLDS_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # others are our own mistakes
+COMMIT_TIMEOUT_MS: Final = 5_000  # offsets.commit.timeout.ms
 RELOAD_AFTER_MS: Final = 1_000  # a failed disk is asked again at this pace
+
+
+class OffsetsLog(Readable, Protocol):
+    """What a shard needs of the log under it."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """Offset of the next record."""
 
 
 class OffsetsPartition(Protocol):
     """The partition of `__consumer_offsets` under a shard."""
 
     @property
-    def log(self) -> Readable:
+    def log(self) -> OffsetsLog:
         """Its records. Raises StorageFailed while offline."""
 
     def append_pairs(self, pairs: list[Pair], now_ms: int) -> object:
         """Write records of the broker's own as one batch. Raises StorageFailed."""
 
-
-class WhenDurable(Protocol):
-    """Group flush (`coordinator.server.durability`)."""
-
-    def __call__(self, partition: Any, call: Callable[[], None], failed: Callable[[StorageFailed], None]) -> None:
-        """Call `call` when all appended so far is durable, or `failed`. Raises StorageFailed while offline."""
+    def when_committed(self, offset: int, deadline_ms: int, done: Callable[[ErrorCode], None]) -> None:
+        """Call `done` once: NONE when the high watermark has reached `offset`, else an error, by the deadline."""
 
 
 class TimerService(Protocol):
@@ -71,17 +76,17 @@ class Coordinator:
         shards: int,
         config: GroupConfig,
         partition: Callable[[int], OffsetsPartition],
-        when_durable: WhenDurable,
         timers: TimerService,
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         tick_queue: Callable[[Callable[[], None]], object],
         found: Callable[[], bool],
+        commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
     ) -> None:
         self.config, self.timelines = config, Timelines()
         self.shards = [Shard(index, self) for index in range(shards)]
         self.now_ms, self.wall_ms = now_ms, wall_ms
-        self._partition, self._when_durable, self._timers = partition, when_durable, timers
+        self._partition, self._timers, self._commit_timeout_ms = partition, timers, commit_timeout_ms
         self._tick_queue, self._found = tick_queue, found
         self._dirty: list[Shard] = []
         self._loading: dict[int, Replay] = {}
@@ -199,11 +204,11 @@ class Coordinator:
         for shard in dirty:
             shard.flush()
 
-    def append(self, shard: Shard, records: list[Encoded], then: Callable[[], None]) -> None:
+    def append(self, shard: Shard, records: list[Encoded], done: Callable[[ErrorCode], None]) -> None:
         partition, wall_ms = self._partition(shard.index), self.wall_ms()
         for some in portions(records):
             partition.append_pairs(some, wall_ms)
-        self._when_durable(partition, then, lambda cause: self.failed(shard, cause))
+        partition.when_committed(partition.log.log_end_offset, self.now_ms() + self._commit_timeout_ms, done)
 
     def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:
         self._timers.at(key, at_ms, call)

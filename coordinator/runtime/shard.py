@@ -52,8 +52,8 @@ class Shell(Protocol):
     def dirty(self, shard: Shard) -> None:
         """Call `shard.flush()` at the end of this loop turn."""
 
-    def append(self, shard: Shard, records: list[Encoded], then: Callable[[], None]) -> None:
-        """Write the records; call `then` once they are durable. Raises StorageFailed."""
+    def append(self, shard: Shard, records: list[Encoded], done: Callable[[ErrorCode], None]) -> None:
+        """Write the records; call `done` once, when they are committed or cannot be. Raises StorageFailed."""
 
     def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:
         """Set or move a timer."""
@@ -198,14 +198,17 @@ class Shard:
             return
         flight, term = self._flights[-1], self._term
         try:
-            self._shell.append(self, records, lambda: self._landed(flight, term))
+            self._shell.append(self, records, lambda error: self._landed(flight, term, error))
         except StorageFailed as cause:
             self._shell.failed(self, cause)
         except Exception as mistake:  # noqa: BLE001  # other shards are to be flushed in this turn, too
             self._shell.broken(self, mistake)
 
-    def _landed(self, flight: Held, term: int) -> None:
+    def _landed(self, flight: Held, term: int, error: ErrorCode) -> None:
         if term != self._term:
+            return
+        if error is not _NONE:
+            self._shell.failed(self, StorageFailed(f"records of shard {self.index} were not committed: {error.name}"))
             return
         landed = self._flights.popleft()
         assert landed is flight, "writes became durable out of order"

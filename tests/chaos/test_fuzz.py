@@ -152,7 +152,7 @@ def left_behind(broker: Broker) -> dict[str, int]:
     return {
         "connections": len(connections) - 1,
         "bytes held": connections.request_memory.held_bytes,
-        "watches": sum(len(partition._waiters) for partition in broker.partitions.all()),
+        "watches": sum(len(partition._watches) for partition in broker.partitions.all()),
         "fetches that wait": sum(key[0] == "fetch" for key in broker.timers._heap._armed if isinstance(key, tuple)),
         "shards that are down": sum(shard.state.value != "Ready" for shard in broker.groups.shards),
         "flights": sum(len(shard._flights) for shard in broker.groups.shards),

@@ -22,7 +22,7 @@ from tests.unit.coordinator.api.data_world import World as Parts
 from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.states import GroupState
-from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.contract import Log, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.coordinator.replica.partition import Partition
@@ -57,12 +57,15 @@ class World(Parts):
         super().__init__({"offsets.topic.num.partitions": str(SHARDS)})
         self.topic("t", 3)
         self.topic(CONSUMER_OFFSETS, SHARDS, cleanup_policy="compact")
-        for log in map(self.log, range(SHARDS)):
-            log.config = replace(log.config, segment_bytes=SEGMENT_BYTES)
+        self.offsets = [self.partition(CONSUMER_OFFSETS, index) for index in range(SHARDS)]
         self.flushes = self.random.random() < 0.5  # else the page cache is trusted, which a killed process leaves alone
+        for log in map(self.log, range(SHARDS)):
+            flush_messages = 1 if self.flushes else None
+            log.config = replace(log.config, segment_bytes=SEGMENT_BYTES, flush_messages=flush_messages)
         self.crashes = self.random.choice((0.0, 0.01, 0.05))  # at a turn of the loop
         self.delay_ms = self.random.choice((0, 500, 3_000))  # group.initial.rebalance.delay.ms
         self.trace = Trace()
+        self._away: dict[int, Log] = {}  # logs of disks that are away
         self.life = 0
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
         self._places, self._tokens = count(), count()
@@ -117,7 +120,7 @@ class World(Parts):
     # ---- the broker
 
     def log(self, index: int) -> MemoryLog:
-        log = self.partition(CONSUMER_OFFSETS, index).log
+        log = self.offsets[index].log
         assert isinstance(log, MemoryLog)
         return log
 
@@ -126,26 +129,32 @@ class World(Parts):
         self.started_ms = getattr(self, "started_ms", self.now_ms)
         self.timers = TimerHeap()
         self._tick_queue: list[Callable[[], None]] = []
-        self._undurable: dict[Partition, list[Callable[[], None]]] = {}
+        self._unflushed: set[Partition] = set()
+        self.offsets = [self._opened(index) for index in range(SHARDS)]
         self.pending: dict[int, tuple[Any, int]] = {}
         soon = self._tick_queue
         self.node.groups = Coordinator(
             shards=SHARDS,
             config=GroupConfig(initial_rebalance_delay_ms=self.delay_ms),
-            partition=partial(self.partition, CONSUMER_OFFSETS),
-            when_durable=self._when_durable,
+            partition=self.offsets.__getitem__,
             timers=self.timers,
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
-            soon=soon.append,
+            tick_queue=soon.append,
             found=lambda: True,
         )
         self.node.groups.lead(range(SHARDS))
 
+    def _opened(self, index: int) -> Partition:
+        """The partition of a process that has just started, over the log that the last one has left."""
+        was = self.offsets[index]
+        return Partition(was.topic, was.topic_id, index, 0, was.log, timers=self.timers, flush_worker=self)
+
     def crash(self) -> None:
         """The process is gone with all that is soft; of what was not flushed some may have reached the medium."""
-        for index in range(SHARDS):
-            self.partition(CONSUMER_OFFSETS, index).offline = None
+        for index, partition in enumerate(self.offsets):
+            if partition.offline is not None:
+                partition.reopen(self._away[index], partition.leader_epoch)
             kept_bytes = self.random.choice((0, self.random.randrange(500), EVERYTHING_BYTES))
             self.log(index).crash(kept_bytes if self.flushes else EVERYTHING_BYTES)
         self.say("crash")
@@ -153,30 +162,35 @@ class World(Parts):
         for client in self.clients:
             client.cut()
 
-    def _when_durable(
-        self, partition: Partition, call: Callable[[], None], failed: Callable[[StorageFailed], None]
-    ) -> None:
-        if not self.flushes:
-            call()
-            return
-        if partition not in self._undurable:
-            self.at(self.soon(20), partial(self._flush, partition, self.life))
-        self._undurable.setdefault(partition, []).append(call)
+    def flush_soon(self, partition: Partition) -> None:
+        """The flush worker of the partitions: a flush takes up to 20 ms."""
+        if partition not in self._unflushed:
+            self._unflushed.add(partition)
+            self.at(self.soon(20), partial(self._flush, partition))
 
-    def _flush(self, partition: Partition, life: int) -> None:
-        if life == self.life and partition in self._undurable and partition.offline is None:
-            partition.log.flush()
-            for call in self._undurable.pop(partition):
-                call()
+    def _flush(self, partition: Partition) -> None:
+        """A partition of an earlier process is not in `_unflushed` any more."""
+        if partition in self._unflushed:
+            self._unflushed.remove(partition)
+            if partition.offline is None:
+                partition.log.flush()
+                partition.flushed()
 
     def outage(self) -> None:
         """A disk that is away for a while: its shard loses what was not written, and is loaded again."""
-        partition = self.partition(CONSUMER_OFFSETS, self.random.randrange(SHARDS))
-        partition.offline = "the disk is away"
-        self._undurable.pop(partition, None)
+        index = self.random.randrange(SHARDS)
+        partition = self.offsets[index]
+        if partition.offline is not None:
+            return
+        self._away[index] = partition.log
         self.say(f"{partition} is away")
-        self.node.groups.failed(self.node.groups.shards[partition.index], StorageFailed("the disk is away"))
-        self.at(self.soon(3_000), partial(setattr, partition, "offline", None))
+        partition.fail("the disk is away")
+        self.node.groups.failed(self.node.groups.shards[index], StorageFailed("the disk is away"))
+        self.at(self.soon(3_000), partial(self._back, partition))
+
+    def _back(self, partition: Partition) -> None:
+        if partition.offline is not None and partition in self.offsets:
+            partition.reopen(self._away[partition.index], partition.leader_epoch)
 
     def arrive(self, request: Any, version: int, client_id: str, heard: Callable[[Any], None]) -> None:
         """A request has come; `heard` gets the answer, unless a crash comes first."""
@@ -213,7 +227,7 @@ class World(Parts):
 
     def compact(self) -> None:
         for index in range(SHARDS):
-            if self.partition(CONSUMER_OFFSETS, index).offline is None:
+            if self.offsets[index].offline is None:
                 self.log(index).compact(self.now_ms, force=True)
 
     def every(self, period_ms: int, call: Callable[[], None]) -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from tests.unit.coordinator.api.data_world import World, batch
 
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.replica.durability import Durability
 from rota.coordinator.storage import Memory
 from rota.coordinator.upkeep import COMPACTION_PAUSE_MS, ROUND_MS, TIDY_EVERY_MS, Upkeep
 
@@ -32,8 +31,8 @@ class Kept(World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.storage, self.durability = Tidied(), Durability()
         node = self.node
+        self.storage, self.durability = Tidied(), node.durability
         self.upkeep = Upkeep(node.partitions, self.storage, self.durability, node.timers, node.now_ms, node.wall_ms)
         self.upkeep.start()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from itertools import count, groupby
 from typing import Any
 
@@ -16,6 +17,7 @@ from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.producer_ids import ProducerIds
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partitions import Partitions
@@ -44,18 +46,26 @@ class StillLoop:
 class World:
     """`node` is what the APIs get."""
 
-    def __init__(self, properties: dict[str, str] | None = None, log: Callable[[LogConfig], Log] = MemoryLog) -> None:
+    def __init__(
+        self,
+        properties: dict[str, str] | None = None,
+        log: Callable[[LogConfig], Log] = MemoryLog,
+        flush_executor: Executor | None = None,
+    ) -> None:
         config = BrokerConfig(properties)
         ids = count(1)
         store = EmbeddedStore()
         topics = Topics(store, broker_id=config.node_id, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
         eager.now(topics.load())
+        self.now_ms = NOW_MS
+        timers, durability = Timers(lambda: self.now_ms, StillLoop()), Durability(flush_executor)
         partitions = Partitions(
             topics,
             open_log=lambda topic, index, log_config: log(log_config),
             config_of=lambda topic: TopicConfig(dict(topic.configs), config).log_config(),
+            timers=timers,
+            flush_worker=durability,
         )
-        self.now_ms = NOW_MS
         self.node = Node(
             config=config,
             topics=topics,
@@ -63,7 +73,8 @@ class World:
             groups=None,  # type: ignore[arg-type]  # no data API asks for groups
             producer_ids=ProducerIds(store, broker_id=config.node_id),
             fetch_sessions=FetchSessions(draw_id=count(7).__next__),
-            timers=Timers(lambda: self.now_ms, StillLoop()),
+            timers=timers,
+            durability=durability,
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
         )

@@ -13,7 +13,6 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.api.sync_group import sync_group
 from rota.coordinator.group.config import GroupConfig
-from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.coordinator.runtime.coordinator import Coordinator
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -40,7 +39,6 @@ class GroupWorld(World):
             shards=4,
             config=GroupConfig(initial_rebalance_delay_ms=0, group_size_max=100),
             partition=self._offsets_partition,
-            when_durable=self._when_durable,
             timers=node.timers,
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
@@ -50,10 +48,6 @@ class GroupWorld(World):
 
     def _offsets_partition(self, index: int) -> Any:
         return self.partition(CONSUMER_OFFSETS, index)
-
-    @staticmethod
-    def _when_durable(partition: Any, call: Callable[[], None], failed: Callable[[StorageFailed], None]) -> None:
-        call()
 
     def _found(self) -> bool:
         self.topic(CONSUMER_OFFSETS, 4, cleanup_policy="compact")

@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.coordinator.api.data_world import World, answered, fetch_request
+from tests.unit.coordinator.api.data_world import World, answered, batch, fetch_request
+from tests.unit.coordinator.replica.test_durability import Gate, turns
 
 from rota.coordinator.api.fetch import fetch
 from rota.coordinator.metadata import eager
@@ -159,9 +160,9 @@ class TestEpochs:
         """Two records of epoch 2, two of epoch 5."""
         world = World()
         world.topic()
-        world.partition().leader_epoch = 2
+        world.partition().lead(2)
         world.append(b"a", b"b")
-        world.partition().leader_epoch = 5
+        world.partition().lead(5)
         world.append(b"c", b"d")
         return world
 
@@ -242,7 +243,22 @@ class TestWaiting:
     def test_ends_when_the_peer_goes(self, world: World) -> None:
         self.ask(world).abandon()
         assert len(world.node.timers) == 0
-        assert world.partition(index=2)._waiters == {}
+        assert world.partition(index=2)._watches == {}
+
+
+class TestFlushedMessages:
+    async def test_a_long_poll_wakes_when_the_high_watermark_passes(self) -> None:
+        gate = Gate()
+        world = World({"log.flush.interval.messages": "1"}, flush_executor=gate)
+        world.topic()
+        reply = world.serve(fetch, fetch_request(("t", 0, 0), max_wait_ms=500), 12)
+        world.partition().append(batch(b"a"), world.now_ms)
+        await turns()
+        assert not reply.answered
+        gate.open()
+        await turns()
+        (answer,) = parts(answered(reply))
+        assert (answer.high_watermark, answer.records) == (1, whole(world))
 
 
 class TestSessions:

@@ -18,7 +18,6 @@ from tests.unit.coordinator.replica.test_durability import Gate, turns
 
 from rota.coordinator.api.node import HangUp
 from rota.coordinator.api.produce import produce
-from rota.coordinator.replica.durability import Durability
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse
@@ -230,8 +229,7 @@ class TestFlushedMessages:
 
     @pytest.fixture
     def world(self, gate: Gate) -> World:
-        world = World({"log.flush.interval.messages": "1"})
-        world.node.durability = Durability(gate)
+        world = World({"log.flush.interval.messages": "1"}, flush_executor=gate)
         world.topic(partitions=2)
         return world
 
@@ -258,6 +256,22 @@ class TestFlushedMessages:
         await asyncio.sleep(0)
         assert len(gate.waiting) == 1  # but consumers do: they read what is on the medium
         assert world.partition().high_watermark == 0
+
+    async def test_the_timeout_of_the_request_ends_the_wait(self, world: World) -> None:
+        """L5. `timeout_ms` of the request is 1000."""
+        reply = world.serve(produce, produce_request(GOOD), 9)
+        world.after(999)
+        assert not reply.answered
+        world.after(1)
+        assert outcome(only(answered(reply))) == (ErrorCode.REQUEST_TIMED_OUT, -1, 0)
+
+    async def test_acks_of_the_leader_alone_wait_for_the_medium_too(self, world: World, gate: Gate) -> None:
+        reply = world.serve(produce, produce_request(GOOD, acks=1), 9)
+        await turns()
+        assert not reply.answered
+        gate.open()
+        await turns()
+        assert outcome(only(answered(reply))) == (ErrorCode.NONE, 0, 0)
 
     async def test_what_failed_at_once_does_not_wait(self, world: World) -> None:
         assert only(world.serve(produce, produce_request(CORRUPT), 9)).error_code == ErrorCode.CORRUPT_MESSAGE

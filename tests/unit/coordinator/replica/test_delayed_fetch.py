@@ -30,7 +30,7 @@ def poll(world: World, bytes_missing: int, *, bytes_max: int = 1 << 20, wait_ms:
 
 
 def left_nothing(world: World) -> bool:
-    return len(world.node.timers) == 0 and not any(world.partition(index=index)._waiters for index in range(2))
+    return len(world.node.timers) == 0 and not any(world.partition(index=index)._watches for index in range(2))
 
 
 async def test_an_append_answers_in_the_next_turn(world: World) -> None:

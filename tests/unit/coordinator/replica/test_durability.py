@@ -12,6 +12,7 @@ from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.partition import Partition
+from rota.protocol.errors import ErrorCode
 
 
 class Gate(Executor):
@@ -40,109 +41,94 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-def partition(index: int = 0, flush_messages: int | None = 1) -> Partition:
-    made = Partition("t", bytes(16), index, 0, MemoryLog(LogConfig(flush_messages=flush_messages)))
-    made.append(batch(b"a"), NOW_MS)
-    return made
+def partition(durability: Durability, index: int = 0) -> Partition:
+    """With a record that is not on the medium yet."""
+    log = MemoryLog(LogConfig(flush_messages=1))
+    one = Partition("t", bytes(16), index, 0, log, flush_worker=durability)
+    one.append(batch(b"a"), NOW_MS)
+    return one
 
 
-def test_without_flush_messages_the_call_comes_at_once() -> None:
-    calls: list[str] = []
-    Durability().when_durable(partition(flush_messages=None), lambda: calls.append("done"))
-    assert calls == ["done"]
+def wait(one: Partition, offset: int, got: list[tuple[int, ErrorCode]]) -> None:
+    one.when_committed(offset, NOW_MS + 1_000, lambda error: got.append((offset, error)))
 
 
-async def test_the_call_comes_after_the_flush() -> None:
-    gate, calls = Gate(), list[str]()
-    Durability(gate).when_durable(partition(), lambda: calls.append("done"))
+async def test_an_append_is_flushed_and_then_committed() -> None:
+    gate, got = Gate(), list[tuple[int, ErrorCode]]()
+    wait(partition(Durability(gate)), 1, got)
     await turns()
-    assert (calls, len(gate.waiting)) == ([], 1)
+    assert (got, len(gate.waiting)) == ([], 1)
     gate.open()
     await turns()
-    assert calls == ["done"]
-
-
-async def test_who_need_not_wait_any_more_does_not_overtake_who_waits() -> None:
-    gate, calls, one = Gate(), list[str](), partition()
-    durability = Durability(gate)
-    durability.when_durable(one, lambda: calls.append("first"))
-    await turns()
-    one.log.config = LogConfig()  # flushing was left to the system meanwhile
-    durability.when_durable(one, lambda: calls.append("second"))
-    gate.open()
-    await turns()
-    gate.open()
-    await turns()
-    durability.when_durable(one, lambda: calls.append("third"))
-    assert calls == ["first", "second", "third"]
-    assert gate.waiting == []
+    assert got == [(1, ErrorCode.NONE)]
 
 
 async def test_appends_of_one_turn_share_a_flush_and_later_ones_wait_for_the_next() -> None:
-    gate, calls, one = Gate(), list[int](), partition()
-    durability = Durability(gate)
-    for number in (1, 2, 3):
-        durability.when_durable(one, lambda number=number: calls.append(number))  # type: ignore[misc]
+    gate, got = Gate(), list[tuple[int, ErrorCode]]()
+    one = partition(Durability(gate))
+    one.append(batch(b"b"), NOW_MS)
+    wait(one, 1, got)
+    wait(one, 2, got)
     await turns()
-    durability.when_durable(one, lambda: calls.append(4))
+    flush_under_way = gate.waiting.pop()
+    end = one.log.log_end_offset
+    one.log.flush()  # what the flush does before it is done
+    one.append(batch(b"c"), NOW_MS)
+    wait(one, 3, got)
+    flush_under_way[0].set_result(None)
     await turns()
-    assert len(gate.waiting) == 1
+    assert got == [(offset, ErrorCode.NONE) for offset in (1, 2)]
+    assert (one.high_watermark, len(gate.waiting)) == (end, 1)
     gate.open()
     await turns()
-    assert calls == [1, 2, 3]
-    gate.open()
-    await turns()
-    assert (calls, gate.flushes) == ([1, 2, 3, 4], 2)
+    assert got[2:] == [(3, ErrorCode.NONE)]
 
 
 async def test_a_failed_flush_takes_one_partition_offline_and_answers_nobody_with_success() -> None:
-    gate, calls = Gate(), list[str]()
-    durability, bad, good = Durability(gate), partition(0), partition(1)
-    durability.when_durable(bad, lambda: calls.append("bad"), lambda error: calls.append(str(error)))
-    durability.when_durable(bad, lambda: calls.append("bad too"))
-    durability.when_durable(good, lambda: calls.append("good"))
+    gate = Gate()
+    bad_got, good_got = list[tuple[int, ErrorCode]](), list[tuple[int, ErrorCode]]()
+    durability = Durability(gate)
+    bad, good = partition(durability, 0), partition(durability, 1)
+    wait(bad, 1, bad_got)
+    wait(bad, 1, bad_got)
+    wait(good, 1, good_got)
     await turns()
     gate.open(refuse=True)
     await turns()
     gate.open()
     await turns()
-    assert calls == ["the disk is gone", "good"]
+    assert bad_got == [(1, ErrorCode.KAFKA_STORAGE_ERROR)] * 2
+    assert good_got == [(1, ErrorCode.NONE)]
     assert (bad.offline, good.offline) == ("the disk is gone", None)
 
 
-async def test_a_partition_that_went_offline_before_its_flush_fails() -> None:
-    gate, calls, one = Gate(), list[str](), partition()
-    Durability(gate).when_durable(one, lambda: calls.append("done"), lambda error: calls.append(str(error)))
-    one.fail("pulled out")
+async def test_a_partition_that_went_offline_before_its_flush_is_left_alone() -> None:
+    gate = Gate()
+    partition(Durability(gate)).fail("pulled out")
     await turns()
-    assert calls == ["t-0 is offline: pulled out"]
-    with pytest.raises(StorageFailed):
-        Durability(gate).when_durable(one, lambda: None)
+    assert gate.waiting == []
 
 
-async def test_a_mistake_in_one_call_harms_no_other() -> None:
-    gate, calls, one = Gate(), list[str](), partition()
-    durability, told = Durability(gate), list[object]()
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["exception"]))
-    mistake = ZeroDivisionError()
-
-    def wrong() -> None:
-        raise mistake
-
-    durability.when_durable(one, wrong)
-    durability.when_durable(one, lambda: calls.append("done"))
+async def test_a_partition_without_flush_messages_is_flushed_when_asked() -> None:
+    gate = Gate()
+    durability = Durability(gate)
+    one = Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig()), flush_worker=durability)
+    one.append(batch(b"a"), NOW_MS)
+    await turns()
+    assert (one.high_watermark, gate.waiting) == (1, [])
+    durability.flush_soon(one)
     await turns()
     gate.open()
     await turns()
-    assert (calls, told) == (["done"], [mistake])
+    assert one.log.unflushed_messages == 0
 
 
 async def test_drained_waits_for_a_real_thread() -> None:
-    executor, calls = ThreadPoolExecutor(1), list[str]()
+    executor, got = ThreadPoolExecutor(1), list[tuple[int, ErrorCode]]()
     durability = Durability(executor)
-    durability.when_durable(partition(), lambda: calls.append("done"))
+    wait(partition(durability), 1, got)
     await durability.drained()
-    assert calls == ["done"]
+    assert got == [(1, ErrorCode.NONE)]
     durability.close()
     with pytest.raises(RuntimeError):
         executor.submit(lambda: None)

@@ -15,7 +15,7 @@ def partition() -> Partition:
     """Led in epochs 2 (three records) and 5 (two)."""
     partition = Partition("t", bytes(16), 0, 2, MemoryLog(LogConfig()))
     partition.append(batch(b"a", b"b", b"c"), NOW_MS)
-    partition.leader_epoch = 5
+    partition.lead(5)
     partition.append(batch(b"d", b"e"), NOW_MS)
     return partition
 

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, Pair, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.replica.partition import Partition
+from rota.coordinator.scheduling.timers import TimerHeap
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.record import Record, write_batch
 
@@ -49,8 +50,17 @@ def test_what_is_appended_can_be_read_up_to_the_high_watermark() -> None:
         one.read(3, 1)
 
 
+def flushing() -> Partition:
+    return Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)))
+
+
+def flush(one: Partition) -> None:
+    one.log.flush()
+    one.flushed()
+
+
 def test_with_flushing_asked_for_nothing_is_read_before_it_is_on_the_medium() -> None:
-    one = Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)))
+    one = flushing()
     heard: list[int] = []
     one.watch(lambda: heard.append(one.high_watermark))
     one.append(batch(), NOW_MS)
@@ -59,7 +69,7 @@ def test_with_flushing_asked_for_nothing_is_read_before_it_is_on_the_medium() ->
     one.log.flush()
     one.flushed()
     assert one.read(0, 1 << 20) != b""
-    assert heard == [0, 1]
+    assert heard == [1]
 
 
 def test_the_leader_epoch_is_in_what_is_kept() -> None:
@@ -68,7 +78,7 @@ def test_the_leader_epoch_is_in_what_is_kept() -> None:
     assert one.log.epoch_end(5) == (5, 1)
 
 
-def test_waiters_are_told_of_every_append_until_they_leave() -> None:
+def test_watchers_are_called_after_each_append_until_they_leave() -> None:
     one, heard = partition(), list[str]()
     first = one.watch(lambda: heard.append("first"))
     second = one.watch(lambda: heard.append("second"))
@@ -80,7 +90,7 @@ def test_waiters_are_told_of_every_append_until_they_leave() -> None:
     assert heard == ["first", "second", "second"]
 
 
-def test_a_waiter_may_leave_and_another_come_while_they_are_told() -> None:
+def test_a_watcher_may_leave_and_another_come_while_they_are_called() -> None:
     one, heard = partition(), list[str]()
 
     def leave() -> None:
@@ -125,17 +135,17 @@ def test_the_first_reason_stays() -> None:
     with capture_logs() as said:
         one.fail("disk")
         one.fail("another")
-        one.gone()
+        one.close()
     assert one.offline == "disk"
     assert len(said) == 1
     assert repr(one) == "<Partition t-3 offline>"
 
 
-def test_going_is_no_failure() -> None:
+def test_closing_is_no_failure() -> None:
     one, heard = partition(), list[int]()
     one.watch(lambda: heard.append(1))
     with capture_logs() as said:
-        one.gone()
+        one.close()
     assert said == []
     assert heard == [1]
 
@@ -147,3 +157,166 @@ def test_a_reopened_partition_is_online_in_a_new_epoch_and_wakes_who_waits() -> 
     one.fail("the disk is full")
     one.reopen(log, 4)
     assert (one.offline, one.error, one.leader_epoch, one.log, woken) == (None, ErrorCode.NONE, 4, log, [1, 1])
+
+
+# ---- waiting
+
+
+class Answers:
+    """What the waits of a partition were answered, in order."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, ErrorCode]] = []
+
+    def wait(self, one: Partition, offset: int, deadline_ms: int = NOW_MS + 1_000, name: str = "") -> None:
+        one.when_committed(offset, deadline_ms, lambda error: self.got.append((name or str(offset), error)))
+
+
+def test_what_is_committed_is_answered_at_once() -> None:
+    one, answers = partition(), Answers()
+    one.append(batch(), NOW_MS)
+    answers.wait(one, 1)
+    assert answers.got == [("1", ErrorCode.NONE)]
+
+
+def test_waits_are_answered_in_the_order_of_their_offsets() -> None:
+    one, answers = flushing(), Answers()
+    for offset in (1, 2, 3):
+        one.append(batch(), NOW_MS)
+        answers.wait(one, offset)
+    answers.wait(one, 2, name="2 again")
+    assert answers.got == []
+    flush(one)
+    answers.wait(one, 3, name="later")
+    assert [name for name, _ in answers.got] == ["1", "2", "2 again", "3", "later"]
+
+
+def test_setting_flush_messages_moves_no_high_watermark_back() -> None:
+    one, answers = partition(), Answers()
+    one.append(batch(), NOW_MS)
+    one.configure(LogConfig(flush_messages=1))
+    assert one.high_watermark == 1
+    one.append(batch(), NOW_MS)
+    assert one.high_watermark == 1
+    answers.wait(one, 1)
+    answers.wait(one, 2)
+    assert answers.got == [("1", ErrorCode.NONE)]
+    flush(one)
+    assert (one.high_watermark, len(answers.got)) == (2, 2)
+
+
+def test_leaving_flushes_to_the_system_again_answers_what_waits() -> None:
+    one, answers = flushing(), Answers()
+    one.append(batch(), NOW_MS)
+    answers.wait(one, 1)
+    one.configure(LogConfig())
+    assert answers.got == [("1", ErrorCode.NONE)]
+
+
+@pytest.mark.parametrize(
+    ("stop", "error"),
+    [
+        (lambda one: one.fail("the disk is gone"), ErrorCode.KAFKA_STORAGE_ERROR),
+        (lambda one: one.close(), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+def test_a_partition_that_stops_answers_what_waits(stop: Callable[[Partition], None], error: ErrorCode) -> None:
+    one, answers = flushing(), Answers()
+    one.append(batch(), NOW_MS)
+    answers.wait(one, 1)
+    one.when_flushed(1, NOW_MS + 1_000, lambda code: answers.got.append(("flushed", code)))
+    stop(one)
+    stop(one)
+    assert answers.got == [("1", error), ("flushed", error)]
+    answers.wait(one, 1)
+    assert answers.got[2:] == [("1", ErrorCode.KAFKA_STORAGE_ERROR)]
+
+
+def test_each_wait_ends_at_its_deadline() -> None:
+    timers, answers = TimerHeap(), Answers()
+    one = Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)), timers=timers)
+    one.append(batch(), NOW_MS)
+    for after_ms in (300, 100, 200):
+        answers.wait(one, 1, NOW_MS + after_ms, name=str(after_ms))
+    for now_ms in range(NOW_MS, NOW_MS + 260, 20):
+        for call in timers.due(now_ms):
+            call()
+    timed_out = ErrorCode.REQUEST_TIMED_OUT
+    assert answers.got == [("100", timed_out), ("200", timed_out)]
+    flush(one)
+    assert answers.got[2:] == [("300", ErrorCode.NONE)]
+
+
+def test_a_partition_that_goes_leaves_no_timer() -> None:
+    timers = TimerHeap()
+    one = Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)), timers=timers)
+    one.append(batch(), NOW_MS)
+    Answers().wait(one, 1)
+    assert len(timers) == 1
+    one.close()
+    assert len(timers) == 0
+
+
+def test_an_answer_that_appends_keeps_the_order() -> None:
+    one, got = flushing(), list[int]()
+
+    def first(error: ErrorCode) -> None:
+        one.append(batch(), NOW_MS)
+        one.configure(LogConfig())  # everything is committed now, and the third wait could overtake the second
+        one.when_committed(3, NOW_MS, lambda error: got.append(3))
+        got.append(1)
+
+    one.append(batch(), NOW_MS)
+    one.append(batch(), NOW_MS)
+    one.when_committed(1, NOW_MS + 1_000, first)
+    one.when_committed(2, NOW_MS + 1_000, lambda error: got.append(2))
+    flush(one)
+    assert got == [1, 2, 3]
+
+
+def test_a_mistake_in_one_answer_harms_no_other() -> None:
+    one, answers = flushing(), Answers()
+    one.append(batch(), NOW_MS)
+
+    def mistaken(error: ErrorCode) -> None:
+        raise ZeroDivisionError
+
+    one.when_committed(1, NOW_MS + 1_000, mistaken)
+    answers.wait(one, 1)
+    with capture_logs() as said:
+        flush(one)
+    assert answers.got == [("1", ErrorCode.NONE)]
+    assert [line["event"] for line in said] == ["Answer of a wait failed"]
+
+
+def test_acks_of_the_leader_alone_wait_for_its_own_medium() -> None:
+    one, got = flushing(), list[ErrorCode]()
+    one.append(batch(), NOW_MS)
+    one.when_flushed(1, NOW_MS + 1_000, got.append)
+    assert got == []
+    flush(one)
+    one.when_flushed(1, NOW_MS + 1_000, got.append)
+    assert got == [ErrorCode.NONE] * 2
+
+
+def test_a_log_that_was_opened_again_goes_on_where_recovery_left_it() -> None:
+    one, answers = flushing(), Answers()
+    one.append(batch(), NOW_MS)
+    flush(one)
+    one.append(batch(), NOW_MS)
+    log = one.log
+    one.fail("the disk is away")
+    assert isinstance(log, MemoryLog)
+    log.crash()
+    one.reopen(log, 6)
+    assert (one.error, one.leader_epoch, one.high_watermark) == (ErrorCode.NONE, 6, 1)
+    one.append(batch(), NOW_MS)
+    answers.wait(one, 2)
+    flush(one)
+    assert answers.got == [("2", ErrorCode.NONE)]
+
+
+def test_acks_all_has_its_minimum_capped_by_the_number_of_replicas() -> None:
+    one = Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig(min_insync_replicas=2)))
+    one.append(batch(), NOW_MS)
+    assert (one.state.has_min_isr, one.high_watermark) == (True, 1)

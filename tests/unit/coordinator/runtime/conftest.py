@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.effects import Joined, Left, Synced
 from rota.coordinator.group.events import Commit, Join, Leave, Leaver, MemberId, OffsetToCommit, Proto, Sync
-from rota.coordinator.log.contract import LogConfig, StorageFailed
+from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.coordinator import OFFSETS_TOPIC, Coordinator
@@ -22,7 +23,7 @@ CONFIG = GroupConfig(initial_rebalance_delay_ms=0)
 
 
 class World:
-    """A coordinator over logs that outlive it. `turn` ends a turn of the loop; `flush_later` holds durability back."""
+    """A coordinator over logs that outlive it. `turn` ends a turn of the loop; `flush` puts records on the medium."""
 
     def __init__(self, shards: int = 3) -> None:
         self.partitions = [
@@ -31,20 +32,16 @@ class World:
         ]
         self.now_ms = 1_000_000
         self.tick_queue: list[Callable[[], None]] = []
-        self.undurable: list[tuple[Callable[[], None], Callable[[StorageFailed], None]]] = []
-        self.flush_later = False
         self.start()
 
     def start(self) -> None:
         """A new life of the broker over the same logs."""
         self.timers = TimerHeap()
         self.tick_queue.clear()
-        self.undurable.clear()
         self.coordinator = Coordinator(
             shards=len(self.partitions),
             config=CONFIG,
             partition=self.partitions.__getitem__,
-            when_durable=self._when_durable,
             timers=self.timers,
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
@@ -66,11 +63,15 @@ class World:
             call()
         self.turn()
 
-    def _when_durable(self, partition: Any, call: Callable[[], None], failed: Callable[[StorageFailed], None]) -> None:
-        if self.flush_later:
-            self.undurable.append((call, failed))
-        else:
-            call()
+    def ask_for_flushes(self) -> None:
+        """From now on records are committed when they are on the medium."""
+        for partition in self.partitions:
+            partition.configure(replace(partition.log.config, flush_messages=1))
+
+    def flush(self) -> None:
+        for partition in self.partitions:
+            partition.log.flush()
+            partition.flushed()
 
     # ---- requests, as the API files make them
 

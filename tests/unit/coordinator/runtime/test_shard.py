@@ -11,7 +11,6 @@ from tests.unit.coordinator.litter import no_litter
 from rota.coordinator.group.effects import OffsetRecord, OffsetValue
 from rota.coordinator.group.events import MemberId
 from rota.coordinator.group.machine import Group
-from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.runtime.shard import ShardState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import headers
@@ -45,7 +44,7 @@ def test_a_refusal_does_not_wait(world: Any) -> None:
 
 
 def test_what_is_read_leaves_with_the_write_that_it_was_computed_from(world: Any) -> None:
-    world.flush_later = True
+    world.ask_for_flushes()
     commit = world.commit("g", 5)
     world.turn()
     shard = world.shard("g")
@@ -53,7 +52,7 @@ def test_what_is_read_leaves_with_the_write_that_it_was_computed_from(world: Any
     read = shard.when_settled("body", lambda code: code)
     assert not commit.answered
     assert not read.answered
-    world.undurable.pop()[0]()
+    world.flush()
     assert commit.value is ErrorCode.NONE
     assert read.value == "body"
     assert shard.settled
@@ -61,12 +60,12 @@ def test_what_is_read_leaves_with_the_write_that_it_was_computed_from(world: Any
 
 
 def test_a_refusal_of_reads_has_their_own_shape(world: Any) -> None:
-    world.flush_later = True
+    world.ask_for_flushes()
     world.commit("g", 5)
     world.turn()
     shard = world.shard("g")
     read = shard.when_settled("body", lambda code: f"not now: {code.name}")
-    world.undurable.pop()[1](StorageFailed("the disk is gone"))
+    world.partitions[shard.index].fail("the disk is gone")
     assert read.value == "not now: NOT_COORDINATOR"
 
 

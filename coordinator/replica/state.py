@@ -1,0 +1,353 @@
+"""One partition as a replica: leader, follower or offline. Pure: each method is an event, what it returns are effects.
+
+Laws
+    L1  The high watermark only grows, except when a follower truncates its log or a failed log is opened again.
+    L3  A leader's high watermark is at most its log end offset, the offset it has flushed where flushing is asked for,
+        and the log end offset of every replica that is in the ISR, is joining it, or is caught up.
+    L4  The high watermark does not move while the ISR is smaller than min.insync.replicas (KIP-966). That minimum is
+        never more than the number of replicas.
+    L5  Every wait completes exactly once: when its offset is reached, at its deadline, or when the replica no longer
+        leads. Waits that reach their offset complete in the order of their offsets.
+
+Source: KIP-497 (ISR changes), KIP-679, KIP-966, and what Apache Kafka 4.3.1 does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from rota.coordinator.replica.waits import Complete, Waits
+from rota.protocol.errors import ErrorCode
+
+T = TypeVar("T")
+
+UNKNOWN_OFFSET: Final = -1
+REPLICA_LAG_MS_MAX: Final = 30_000  # replica.lag.time.max.ms
+NEVER_MS: Final = -(1 << 62)
+
+
+class Role(Enum):
+    LEADER = "Leader"
+    FOLLOWER = "Follower"
+    OFFLINE = "Offline"
+
+
+@dataclass(frozen=True, slots=True)
+class HighWatermarkMoved:
+    """`ReplicaState.high_watermark` has a new value: fetches may read on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkIsr:
+    """Ask the controller for this smaller ISR; `isr_changed` or `isr_refused` answers."""
+
+    isr: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandIsr:
+    """Ask the controller for this larger ISR; `isr_changed` or `isr_refused` answers."""
+
+    isr: frozenset[int]
+
+
+Effect = HighWatermarkMoved | Complete[T] | ShrinkIsr | ExpandIsr
+Effects = Sequence[Effect[T]]
+
+_NOTHING: Final = ()
+_MOVED: Final = (HighWatermarkMoved(),)  # one tuple for every append of a broker that is alone
+
+
+@dataclass(slots=True)
+class FetchState:
+    """What a leader knows of one follower, from its fetches. Times in ms."""
+
+    last_caught_up_ms: int = NEVER_MS
+    log_end_offset: int = UNKNOWN_OFFSET
+    last_fetch_ms: int = NEVER_MS
+    last_fetch_leader_end_offset: int = UNKNOWN_OFFSET
+
+    def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
+        """The follower has everything before `offset`.
+
+        It was caught up now if that is the leader's end, or at its last fetch if that is what the leader had then.
+        """
+        if offset >= leader_end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+        elif offset >= self.last_fetch_leader_end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+        self.log_end_offset = offset
+        self.last_fetch_ms, self.last_fetch_leader_end_offset = now_ms, leader_end_offset
+
+    def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
+        return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_ms_max
+
+
+class ReplicaState(Generic[T]):
+    """`T` names a wait; it comes back in `Complete`. At first it follows nobody; `become_leader` follows."""
+
+    __slots__ = (
+        "_committed",
+        "_flushed",
+        "_followers",
+        "_is_alone",
+        "_lag_ms_max",
+        "_min_insync",
+        "_now_ms",
+        "_pending_isr",
+        "_required_isr",
+        "broker_id",
+        "flushed_offset",
+        "flushes",
+        "high_watermark",
+        "isr",
+        "leader_epoch",
+        "leader_epoch_start_offset",
+        "log_end_offset",
+        "log_start_offset",
+        "replicas",
+        "role",
+    )
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        log_start_offset: int = 0,
+        log_end_offset: int = 0,
+        high_watermark: int = 0,
+        flushed_offset: int = 0,
+        flushes: bool = False,
+        min_insync_replicas: int = 1,
+        lag_ms_max: int = REPLICA_LAG_MS_MAX,
+    ) -> None:
+        """`high_watermark` is that of the checkpoint; `flushes` makes the flushed offset a bound on it."""
+        self.broker_id, self._lag_ms_max = broker_id, lag_ms_max
+        self.role, self.leader_epoch = Role.FOLLOWER, -1
+        self.flushes, self._min_insync, self._required_isr = flushes, min_insync_replicas, 1
+        self.replicas: tuple[int, ...] = ()
+        self.isr: frozenset[int] = frozenset()
+        self._pending_isr: frozenset[int] | None = None
+        self._followers: dict[int, FetchState] = {}
+        self._is_alone = False
+        self._committed, self._flushed = Waits[T](), Waits[T]()
+        self._now_ms = 0
+        self.log_end_offset, self.high_watermark = log_end_offset, high_watermark
+        self._use_log(log_start_offset, log_end_offset, flushed_offset)
+
+    # ---- what others ask
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where read_committed ends. Without transactions every committed record is stable."""
+        return self.high_watermark
+
+    @property
+    def has_min_isr(self) -> bool:
+        """Whether the ISR is large enough for acks=all."""
+        return len(self.isr) >= self._required_isr
+
+    @property
+    def has_waits(self) -> bool:
+        return bool(self._committed or self._flushed)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` has a wait to expire; None when nothing waits."""
+        deadlines = [at for at in (self._committed.deadline_ms(), self._flushed.deadline_ms()) if at is not None]
+        return min(deadlines, default=None)
+
+    def fetch_state(self, replica_id: int) -> FetchState | None:
+        """None for a broker that is no follower of this leader."""
+        return self._followers.get(replica_id)
+
+    # ---- the role
+
+    def become_leader(self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], now_ms: int) -> Effects[T]:
+        """Lead from now on, with that ISR. An older epoch than the current one changes nothing."""
+        if leader_epoch < self.leader_epoch or self.role is Role.OFFLINE:
+            return _NOTHING
+        if self.role is not Role.LEADER or leader_epoch > self.leader_epoch:
+            self._followers, self.leader_epoch_start_offset = {}, self.log_end_offset
+        self.role, self.leader_epoch, self._now_ms = Role.LEADER, leader_epoch, now_ms
+        self.replicas, self.isr, self._pending_isr = tuple(replicas), frozenset(isr), None
+        self._followers = {
+            replica: self._followers.get(replica)
+            or FetchState(last_caught_up_ms=now_ms if replica in self.isr else NEVER_MS)
+            for replica in self.replicas
+            if replica != self.broker_id
+        }
+        self._is_alone = not self._followers
+        self._require_isr()
+        return self._advance()
+
+    def become_follower(self, leader_epoch: int) -> Effects[T]:
+        """Another broker leads in that epoch. An older epoch than the current one changes nothing."""
+        if leader_epoch < self.leader_epoch or self.role is Role.OFFLINE:
+            return _NOTHING
+        self.role, self.leader_epoch = Role.FOLLOWER, leader_epoch
+        return self._stop_leading(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def fail(self, error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR) -> Effects[T]:
+        """The log cannot be used any more. `error` is what the waits get."""
+        self.role = Role.OFFLINE
+        return self._stop_leading(error)
+
+    def reopen(self, log_start_offset: int, log_end_offset: int, flushed_offset: int) -> None:
+        """The log of an offline replica is there again, with what its recovery has found. It follows nobody yet."""
+        assert self.role is Role.OFFLINE, "only a log that failed is opened again"
+        self.role = Role.FOLLOWER
+        self._use_log(log_start_offset, log_end_offset, flushed_offset)
+
+    def _stop_leading(self, error: ErrorCode) -> Effects[T]:
+        self.isr, self._pending_isr, self._followers, self._is_alone = frozenset(), None, {}, False
+        return [*self._committed.fail(error), *self._flushed.fail(error)]
+
+    def _use_log(self, log_start_offset: int, log_end_offset: int, flushed_offset: int) -> None:
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = self.leader_epoch_start_offset = log_end_offset
+        self.flushed_offset = min(flushed_offset, log_end_offset)
+        self.high_watermark = max(min(self.high_watermark, log_end_offset), log_start_offset)
+
+    # ---- the log
+
+    def appended(self, log_end_offset: int) -> Effects[T]:
+        """The log has grown."""
+        self.log_end_offset = log_end_offset
+        return self._advance()
+
+    def flushed(self, offset: int) -> Effects[T]:
+        """Everything before `offset` is on the medium."""
+        self.flushed_offset = max(self.flushed_offset, min(offset, self.log_end_offset))
+        if not self._flushed:
+            return self._advance()
+        return [*self._flushed.reach(self.flushed_offset), *self._advance()]
+
+    def truncated(self, log_end_offset: int) -> None:
+        """A follower's log has lost what its leader does not have."""
+        assert self.role is Role.FOLLOWER, "a leader's log is never truncated"
+        self._use_log(min(self.log_start_offset, log_end_offset), log_end_offset, self.flushed_offset)
+
+    def log_start_moved(self, log_start_offset: int) -> Effects[T]:
+        """Records were deleted; what was deleted counts as committed."""
+        self.log_start_offset = max(self.log_start_offset, log_start_offset)
+        if log_start_offset <= self.high_watermark:
+            return _NOTHING
+        return self._move_to(log_start_offset)
+
+    def leader_committed(self, high_watermark: int) -> Effects[T]:
+        """A follower hears its leader's high watermark."""
+        offset = min(high_watermark, self.log_end_offset)
+        if self.role is not Role.FOLLOWER or offset <= self.high_watermark:
+            return _NOTHING
+        return self._move_to(offset)
+
+    def configure(self, *, flushes: bool, min_insync_replicas: int) -> Effects[T]:
+        """New settings: whether flushing bounds the high watermark, and min.insync.replicas."""
+        self.flushes, self._min_insync = flushes, min_insync_replicas
+        self._require_isr()
+        reached = [] if flushes else self._flushed.reach(self.log_end_offset)
+        return [*reached, *self._advance()]
+
+    # ---- the followers
+
+    def follower_fetched(self, replica_id: int, offset: int, now_ms: int) -> Effects[T]:
+        """A follower asks for `offset`, so it has everything before it. Unknown followers change nothing."""
+        follower = self._followers.get(replica_id)
+        if follower is None or offset > self.log_end_offset:
+            return _NOTHING
+        self._now_ms = max(self._now_ms, now_ms)
+        follower.fetched(offset, self.log_end_offset, now_ms)
+        expands = replica_id not in self.isr and self._pending_isr is None and self._may_join(follower)
+        if not expands:
+            return self._advance()
+        self._pending_isr = self.isr | {replica_id}
+        return [ExpandIsr(self._pending_isr), *self._advance()]
+
+    def isr_changed(self, isr: Iterable[int], now_ms: int) -> Effects[T]:
+        """The controller has written this ISR."""
+        if self.role is not Role.LEADER:
+            return _NOTHING
+        self.isr, self._pending_isr, self._now_ms = frozenset(isr), None, max(self._now_ms, now_ms)
+        return self._advance()
+
+    def isr_refused(self) -> Effects[T]:
+        """The controller did not take the ISR that was asked for; the next fetch or tick asks again."""
+        self._pending_isr = None
+        return self._advance()
+
+    def tick(self, now_ms: int) -> Effects[T]:
+        """Look at the time: waits expire, followers that lag too long leave the ISR."""
+        self._now_ms = max(self._now_ms, now_ms)
+        effects: list[Effect[T]] = [*self._advance()]
+        effects += self._committed.expire(now_ms)
+        effects += self._flushed.expire(now_ms)
+        lagging = frozenset(one for one, follower in self._followers.items() if not self._is_caught_up(follower))
+        if self._pending_isr is None and lagging & self.isr:
+            self._pending_isr = self.isr - lagging
+            effects.append(ShrinkIsr(self._pending_isr))
+        return effects
+
+    def _may_join(self, follower: FetchState) -> bool:
+        return follower.log_end_offset >= max(self.high_watermark, self.leader_epoch_start_offset)
+
+    def _is_caught_up(self, follower: FetchState) -> bool:
+        return follower.is_caught_up(self.log_end_offset, self._now_ms, self._lag_ms_max)
+
+    def _require_isr(self) -> None:
+        self._required_isr = min(self._min_insync, max(len(self.replicas), 1))
+
+    # ---- waits
+
+    def committed_error(self, offset: int) -> ErrorCode | None:
+        """How a wait for the high watermark to reach `offset` ends at once; None when it has to wait."""
+        if self.role is not Role.LEADER:
+            return self._role_error()
+        if offset > self.high_watermark:
+            return None
+        return ErrorCode.NONE if self.has_min_isr else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    def flushed_error(self, offset: int) -> ErrorCode | None:
+        """How a wait for the leader's own medium ends at once; None when it has to wait."""
+        if self.role is not Role.LEADER:
+            return self._role_error()
+        return None if self.flushes and offset > self.flushed_offset else ErrorCode.NONE
+
+    def await_committed(self, offset: int, deadline_ms: int, token: T) -> None:
+        """Complete `token` when the high watermark reaches `offset` (`committed_error` says that it must wait)."""
+        self._committed.add(offset, deadline_ms, token)
+
+    def await_flushed(self, offset: int, deadline_ms: int, token: T) -> None:
+        """Complete `token` when the leader has flushed up to `offset` (`flushed_error` says that it must wait)."""
+        self._flushed.add(offset, deadline_ms, token)
+
+    def _role_error(self) -> ErrorCode:
+        is_offline = self.role is Role.OFFLINE
+        return ErrorCode.KAFKA_STORAGE_ERROR if is_offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    # ---- the high watermark
+
+    def _advance(self) -> Effects[T]:
+        """Move the high watermark to the lowest offset that its bounds allow, if that is higher."""
+        if self.role is not Role.LEADER or len(self.isr) < self._required_isr:
+            return _NOTHING
+        offset = self.log_end_offset
+        if self.flushes and self.flushed_offset < offset:
+            offset = self.flushed_offset
+        if not self._is_alone:
+            for replica_id, follower in self._followers.items():
+                if follower.log_end_offset < offset and self._bounds(replica_id):
+                    offset = follower.log_end_offset
+        return self._move_to(offset) if offset > self.high_watermark else _NOTHING
+
+    def _bounds(self, replica_id: int) -> bool:
+        """Whether the high watermark waits for this follower: in the ISR, joining it, or caught up and about to."""
+        joining = self._pending_isr is not None and replica_id in self._pending_isr
+        return replica_id in self.isr or joining or self._is_caught_up(self._followers[replica_id])
+
+    def _move_to(self, offset: int) -> Effects[T]:
+        self.high_watermark = offset
+        return [*_MOVED, *self._committed.reach(offset)] if self._committed else _MOVED
