@@ -100,7 +100,7 @@ class FaultProxy:
         host, _, port = upstream.rpartition(":")
         self.upstream = host, int(port)
         self.brokers = {node: ProxyBroker(self, node) for node in range(1, nodes + 1)}
-        self.table = Table(tuple(self.brokers), lambda node: (HOST, self.proxy[node].port))
+        self.table = Table(tuple(self.brokers), lambda node: (HOST, self.brokers[node].port))
         self.faults: list[Fault] = []
         self.requests: list[tuple[int, Any]] = []  # (node, request), in the order in which they came
         self.on_request: Callable[[int, Any], None] | None = None  # called instead of recording, when set
