@@ -1,7 +1,8 @@
-"""How a setting is declared, read from text and checked.
+"""Declares, parses and checks settings and arguments.
 
 Laws
-    Every refusal names the setting, what was given and what would be right.
+    Every refusal names the setting or parameter, the value and the valid values.
+    A parameter that takes several things never takes a str, bytes or a TopicPartition for a list of its parts.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from rota.client.errors import ConfigError
+from rota.client.errors import ConfigError, IllegalArgument
+from rota.client.types import TopicPartition
 
+T = TypeVar("T")
 Check = Callable[[Any], str | None]  # what would be right, when it is not
 STRING_BYTES_MAX: Final = 32_767
 _PLAIN: Final[dict[str, type]] = {"str": str, "int": int, "bool": bool}
@@ -21,9 +24,9 @@ _BOOLS: Final = ("true", "false")
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
-def some(note: str, default: Any = dataclasses.MISSING, right: Check | None = None) -> Any:
-    """A setting: what it is for, its default, what it may be. Types are read as text: `from __future__ import
-    annotations` stands in the module that declares it."""
+def setting(note: str, default: Any = dataclasses.MISSING, right: Check | None = None) -> Any:
+    """A dataclass field for a setting: what it is for, its default, the check of its value. The module that declares it
+    needs `from __future__ import annotations`: types are read as text."""
     metadata = {"note": note, "right": right}
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
@@ -89,6 +92,22 @@ def unknown(kind: str, name: str, known: Iterable[str], instead: str | None = No
     near = difflib.get_close_matches(name, list(known), 1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
     return ConfigError(f"{kind} has no setting {name}; {hint}")
+
+
+def nearest(value: str, valid: Iterable[str]) -> str:
+    """`; did you mean …?` for the nearest valid value, empty when none is near."""
+    near = difflib.get_close_matches(value, list(valid), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def several(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
+    """The items of an argument that takes several `what` ("topic names"). Raises IllegalArgument, a TypeError, for a
+    single one, whose parts would be taken for the items, and for what is not iterable."""
+    if isinstance(given, str | bytes | bytearray | memoryview | TopicPartition):
+        raise IllegalArgument(f"{parameter} takes a list, tuple or set of {what}, not {given!r}: give [{given!r}]")
+    if not isinstance(given, Iterable):
+        raise IllegalArgument(f"{parameter} takes a list, tuple or set of {what}, not {given!r}")
+    return tuple(given)
 
 
 def parsed(name: str, field: dataclasses.Field[Any], value: Any) -> Any:

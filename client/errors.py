@@ -32,6 +32,10 @@ class IllegalUse(KafkaError, RuntimeError):
     assigned."""
 
 
+class IllegalArgument(KafkaError, TypeError):
+    """An argument of the wrong type: one name where a call takes several."""
+
+
 class Unreachable(KafkaError, ConnectionError):
     """No connection to a broker, or it broke before the answer came. What was asked may have been done or not."""
 

@@ -1,10 +1,11 @@
 """The admin client: topics, configurations, groups and their offsets, the cluster.
 
 Laws
-    A call about several things tells of each: a dict from name to result where everything worked, AdminFailed with
-    `done` and `failed` otherwise. What has no result gives None.
-    What fails for the whole call (no broker answers, a version is missing) is raised as itself.
-    `timeout_ms` is for the whole call, over all that it asks; default_api_timeout_ms where none is given.
+    A call about several things returns a dict from name to result when all succeed, and raises AdminFailed with `done`
+    and `failed` otherwise. A call without results returns None.
+    A failure of the whole call (no broker answers, a version is missing) is raised as itself.
+    `timeout_ms` bounds the whole call with all its requests; the default is default_api_timeout_ms.
+    A single name where several are expected is refused before anything is sent.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from rota.client.admin.descriptions import GroupDescription
 from rota.client.admin.groups import GroupListing
 from rota.client.admin.lag import PartitionLag
 from rota.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
+from rota.client.checks import several
 from rota.client.config import AdminConfig
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
@@ -53,12 +55,13 @@ class Admin:
         """From Kafka's dotted names. Raises ConfigError."""
         return cls(AdminConfig.from_properties(properties))
 
-    async def start(self) -> None:
-        """Reach the cluster. Raises Unreachable that names each address."""
+    async def start(self) -> Self:
+        """Connect to the cluster; returns this Admin. Raises Unreachable, which names each address."""
         if self._cluster is not None or self._is_closed:
             raise IllegalUse("this Admin was started before; make a new one")
         self._cluster = Cluster(self._config)
         await self._cluster.start()
+        return self
 
     async def close(self) -> None:
         """Close the connections; calls under way end with Unreachable. May be called again."""
@@ -67,8 +70,7 @@ class Admin:
             await self._cluster.close()
 
     async def __aenter__(self) -> Self:
-        await self.start()
-        return self
+        return await self.start()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -88,6 +90,7 @@ class Admin:
         """Topics by name. With `wait` until all partitions have leaders that a broker knows of, so that they can be
         used at once. Codes in AdminFailed: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
         INVALID_REPLICATION_FACTOR, INVALID_CONFIG, POLICY_VIOLATION."""
+        new = several("new", new, "NewTopic")
         deadline = self._deadline(timeout_ms)
         return await topics.create_topics(self._on, new, deadline, validate_only=validate_only, wait=wait)
 
@@ -96,6 +99,7 @@ class Admin:
     ) -> None:
         """By name or by id (16 bytes, as descriptions give it). With `wait` until the broker that is asked does not
         show them any more."""
+        names = several("names", names, "topic names or ids")
         await topics.delete_topics(self._on, names, self._deadline(timeout_ms), wait=wait)
 
     async def create_partitions(
@@ -114,6 +118,7 @@ class Admin:
         self, names: Iterable[str], *, timeout_ms: int | None = None
     ) -> dict[str, TopicDescription]:
         """Partitions with leaders and replicas; UnknownTopic in AdminFailed for what is not there. Creates nothing."""
+        names = several("names", names, "topic names")
         return await topics.describe_topics(self._on, names, self._deadline(timeout_ms))
 
     async def list_topics(self, *, internal: bool = False, timeout_ms: int | None = None) -> dict[str, TopicListing]:
@@ -132,6 +137,8 @@ class Admin:
         timeout_ms: int | None = None,
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
         """For each resource its settings by name: those in `keys`, or all."""
+        resources = several("resources", resources, "ConfigResource")
+        keys = None if keys is None else several("keys", keys, "names of settings")
         return await configs.describe_configs(
             self._on,
             resources,
@@ -176,6 +183,7 @@ class Admin:
     ) -> dict[TopicPartition, bool]:
         """Let the first replica lead; with `unclean` any, though records may be lost (KIP-460). False: nothing had to
         be done."""
+        partitions = several("partitions", partitions, "TopicPartition")
         return await cluster_info.elect_leaders(self._on, partitions, self._deadline(timeout_ms), unclean=unclean)
 
     # groups
@@ -189,6 +197,8 @@ class Admin:
     ) -> dict[str, GroupListing]:
         """The groups of every broker; `states` as "Stable", "Empty", `types` as "classic", "consumer". Raises
         Unsupported where a broker cannot filter; AdminFailed (by broker id) where one did not answer."""
+        states = several("states", states, "states of groups")
+        types = several("types", types, "types of groups")
         return await groups.list_groups(self._on, self._deadline(timeout_ms), states=states, types=types)
 
     async def describe_groups(
@@ -196,10 +206,12 @@ class Admin:
     ) -> dict[str, GroupDescription]:
         """State, assignor, members with subscription and assignment, coordinator; groups of the classic and of the
         consumer protocol (KIP-848). GROUP_ID_NOT_FOUND for what is not there."""
+        names = several("names", names, "group ids")
         return await groups.describe_groups(self._on, names, self._deadline(timeout_ms))
 
     async def delete_groups(self, names: Iterable[str], *, timeout_ms: int | None = None) -> None:
         """With their offsets. NON_EMPTY_GROUP while there are members."""
+        names = several("names", names, "group ids")
         await groups.delete_groups(self._on, names, self._deadline(timeout_ms))
 
     async def remove_members(
@@ -215,7 +227,7 @@ class Admin:
         """Members by member id, static ones by group instance id, or whoever is there (KIP-345). The broker logs the
         reason (KIP-800). A member that still runs joins again."""
         deadline = self._deadline(timeout_ms)
-        given = tuple(members), tuple(instances)
+        given = several("members", members, "member ids"), several("instances", instances, "group instance ids")
         if everybody == any(given):
             raise IllegalUse("remove_members takes members and instances, or everybody=True; not both, not neither")
         if everybody:
@@ -233,8 +245,12 @@ class Admin:
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]:
         """For each group what it has committed: everything, or of the partitions in a mapping, None where nothing is.
         A group that does not exist has nothing."""
-        wanted = names if isinstance(names, Mapping) else dict.fromkeys(names)
-        return await group_offsets.list_group_offsets(self._on, wanted, self._deadline(timeout_ms))
+        groups = names if isinstance(names, Mapping) else dict.fromkeys(several("names", names, "group ids"))
+        partitions = {
+            group: None if of is None else several(f"names[{group!r}]", of, "TopicPartition")
+            for group, of in groups.items()
+        }
+        return await group_offsets.list_group_offsets(self._on, partitions, self._deadline(timeout_ms))
 
     async def alter_group_offsets(
         self,
@@ -250,6 +266,7 @@ class Admin:
         self, group: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> None:
         """Forget committed offsets (KIP-496). GROUP_SUBSCRIBED_TO_TOPIC while members read the topic."""
+        partitions = several("partitions", partitions, "TopicPartition")
         await group_offsets.delete_group_offsets(self._on, group, partitions, self._deadline(timeout_ms))
 
     async def reset_group_offsets(
@@ -269,6 +286,7 @@ class Admin:
         group has committed. What lies outside the log becomes its start or end. `dry_run` sets nothing.
 
         Returns what was set. Raises BrokerError (NON_EMPTY_GROUP) that names the members, AdminFailed."""
+        what = None if what is None else several("what", what, "topic names and TopicPartition")
         goal = reset.Goal(to, time_ms, offset, shift_by)
         deadline = self._deadline(timeout_ms)
         return await reset.reset_group_offsets(self._on, group, what, goal, deadline, dry_run=dry_run)
@@ -277,6 +295,7 @@ class Admin:
         self, group: str, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, PartitionLag]:
         """For each partition that the group has committed or reads now: committed, start, end, lag, member."""
+        partitions = None if partitions is None else several("partitions", partitions, "TopicPartition")
         return await lag.group_lag(self._on, group, partitions, self._deadline(timeout_ms))
 
     # the cluster

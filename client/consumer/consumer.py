@@ -23,6 +23,7 @@ from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from rota.client.checks import several
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.autocommit import NEVER
 from rota.client.consumer.commits import now_ms
@@ -73,8 +74,9 @@ class Consumer(Committing):
 
     # beginning and end
 
-    async def start(self) -> None:
-        """Reach the cluster. Raises Unreachable after default_api_timeout_ms, IllegalUse the second time."""
+    async def start(self) -> Self:
+        """Connect to the cluster; returns this Consumer. Raises Unreachable after default_api_timeout_ms, IllegalUse
+        the second time."""
         self._open()
         if self._is_started:
             raise IllegalUse(f"{self!r} was started already")
@@ -84,6 +86,7 @@ class Consumer(Committing):
         self._fetcher.start()
         if self._topics is not None:
             self._join(self._topics)
+        return self
 
     async def close(self, *, timeout_ms: int = CLOSE_MS) -> None:
         """Commit what was handed out (if the consumer commits by itself), tell `on_revoked`, leave the group, close the
@@ -370,9 +373,7 @@ class Consumer(Committing):
 
 
 def _names(topics: Iterable[str]) -> frozenset[str]:
-    if isinstance(topics, str):
-        raise IllegalUse(f"subscribe() takes several topics: subscribe([{topics!r}])")
-    names = frozenset(topics)
+    names = frozenset(several("topics", topics, "topic names"))
     if not names or not all(isinstance(name, str) and name for name in names):
         raise IllegalUse(f"subscribe() takes names of topics, not {sorted(map(repr, names))}; unsubscribe() ends it")
     return names

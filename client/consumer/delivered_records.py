@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from rota.client.checks import several
 from rota.client.consumer.positions import Positions
 from rota.client.types import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
@@ -103,8 +104,8 @@ class Handed:
 
 def these(partitions: TopicPartition | Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
     """One partition or several, as the user gave them."""
-    several = (partitions,) if isinstance(partitions, TopicPartition) else tuple(partitions)
-    return tuple(TopicPartition(*one) for one in several)
+    given = (partitions,) if isinstance(partitions, TopicPartition) else partitions
+    return tuple(TopicPartition(*one) for one in several("partitions", given, "TopicPartition"))
 
 
 def _of(record: ConsumerRecord) -> TopicPartition:

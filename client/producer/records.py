@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rota.client.checks import several
 from rota.client.errors import IllegalUse
 from rota.client.types import Headers
 
@@ -21,7 +22,7 @@ def plain_bytes(what: str, given: Any) -> bytes | None:
 
 def plain_headers(given: Iterable[tuple[str, bytes | None]]) -> Headers:
     """Pairs of a name and bytes or None, in their order; a name may come twice. Raises IllegalUse."""
-    pairs = given.items() if isinstance(given, dict) else given
+    pairs = given.items() if isinstance(given, dict) else several("headers", given, "pairs of a name and bytes")
     try:
         made = tuple((name, plain_bytes(f"header {name!r}", content)) for name, content in pairs)
     except (TypeError, ValueError) as wrong:

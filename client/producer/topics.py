@@ -62,8 +62,8 @@ class Topics:
                 del self._asked[topic]
 
     def _route(self, topic: str) -> Route:
-        own, uses_keys = self._config.partitioner, not self._config.partitioner_ignore_keys
-        return Route(topic, self._accumulator, own, uses_keys, random.randrange)
+        own, by_key = self._config.own_partitioner, self._config.partitions_by_key
+        return Route(topic, self._accumulator, own, by_key, random.randrange)
 
     def _want(self) -> None:
         self._cluster.set_topics(sorted({*self.routes, *self._asked}))

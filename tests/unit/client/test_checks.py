@@ -1,21 +1,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import pytest
 
-from rota.client.checks import between, check, instance, one_of, parsed, refused, some, unknown, wire_text
-from rota.client.errors import ConfigError
+from rota.client.checks import (
+    between,
+    check,
+    instance,
+    nearest,
+    one_of,
+    parsed,
+    refused,
+    setting,
+    several,
+    unknown,
+    wire_text,
+)
+from rota.client.errors import ConfigError, IllegalArgument
+from rota.client.types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
-    shelves: int = some("how many", 3, between(1, 9))
-    name: str = some("over the door", right=wire_text(1))
-    owner: str | None = some("who has it", None)
-    open: bool = some("may one go in", True)
-    goods: tuple[str, ...] = some("on the shelves", ("bread",))
-    kind: str | int = some("a word or a number", "baker")
+    shelves: int = setting("how many", 3, between(1, 9))
+    name: str = setting("above the entrance", right=wire_text(1))
+    owner: str | None = setting("who has it", None)
+    open: bool = setting("may one go in", True)
+    goods: tuple[str, ...] = setting("on the shelves", ("bread",))
+    kind: str | int = setting("a word or a number", "baker")
 
 
 FIELDS = {field.name: field for field in fields(Shop)}
@@ -94,3 +108,22 @@ def test_rules() -> None:
     assert between(0)("1") == "an integer of at least 0"
     assert wire_text(1)("") == "of 1 to 32767 bytes"
     assert all(instance(one) for one in ("", ".", "..", "a b", "é", "a" * 250))
+
+
+@pytest.mark.parametrize("single", ["ab", b"ab", bytearray(b"ab"), TopicPartition("t", 0), 7])
+def test_a_single_value_where_several_are_expected_is_refused(single: Any) -> None:
+    with pytest.raises(IllegalArgument, match=r"names takes a list, tuple or set of topic names, not ") as raised:
+        several("names", single, "topic names")
+    assert isinstance(raised.value, TypeError)
+
+
+def test_several_takes_any_iterable() -> None:
+    assert several("names", ["a", "b"], "topic names") == ("a", "b")
+    assert several("names", iter(("a",)), "topic names") == ("a",)
+    assert several("names", {"a": 1}, "topic names") == ("a",)
+    assert several("names", (), "topic names") == ()
+
+
+def test_the_nearest_valid_value_is_named() -> None:
+    assert nearest("murmur2", ("murmur2_random", "random")) == "; did you mean murmur2_random?"
+    assert nearest("zzz", ("murmur2_random", "random")) == ""

@@ -213,8 +213,8 @@ def test_what_is_wrong_is_refused_by_its_name(config: type[ClientConfig], given:
         ("group.idd", "did you mean group.id?"),
         ("groupid", "did you mean group.id?"),
         ("key.deserializer", "keys and values are bytes"),
-        ("ssl.truststore.location", "PLAINTEXT is all that there is"),
-        ("group.protocol", "groups are of the classic protocol"),
+        ("ssl.truststore.location", "security.protocol PLAINTEXT is the only one"),
+        ("group.protocol", "groups use the classic protocol"),
         ("qwertzuiop", "known: allow.auto.create.topics, auto.commit.interval.ms"),
     ],
 )
@@ -322,3 +322,32 @@ def test_it_is_cheap_to_import() -> None:
     code = f"import sys, rota.client.config; print([name for name in {dear} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "by_key"), [(None, False, True), ("murmur2_random", False, True), ("random", False, False)]
+)
+def test_partitioners_by_name(given: str | None, own: bool, by_key: bool) -> None:
+    config = ProducerConfig(bootstrap_servers=B, partitioner=given)
+    assert (config.own_partitioner is not None, config.partitions_by_key) == (own, by_key)
+
+
+def test_a_callable_partitioner_is_the_callers_own() -> None:
+    def last(topic: str, key: bytes | None, value: bytes | None, partitions: Any) -> int:
+        return max(partitions)
+
+    assert ProducerConfig(bootstrap_servers=B, partitioner=last).own_partitioner is last
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("murmur2", "did you mean murmur2_random"),
+        ("consistent_random", "must be murmur2_random, random or a callable"),
+        ("org.apache.kafka.clients.producer.RoundRobinPartitioner", "must be murmur2_random, random or a callable"),
+        (7, "must be None, murmur2_random, random or a callable"),
+    ],
+)
+def test_another_partitioner_is_refused_with_the_nearest_name(given: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ProducerConfig(bootstrap_servers=B, partitioner=given)

@@ -1,0 +1,139 @@
+"""A single str, bytes or TopicPartition is refused by every public parameter that takes several."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import typing
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.unit.client.producer.leader import Leader
+
+import rota.client
+from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, PartitionReader, Producer, ProducerConfig
+from rota.client.types import TopicPartition
+
+CONFIGS: dict[str, Any] = {
+    "Admin": AdminConfig,
+    "Consumer": ConsumerConfig,
+    "PartitionReader": ConsumerConfig,
+    "Producer": ProducerConfig,
+}
+KINDS: dict[str, Any] = {"Admin": Admin, "Consumer": Consumer, "PartitionReader": PartitionReader, "Producer": Producer}
+ITERABLES = (
+    collections.abc.Iterable,
+    collections.abc.Collection,
+    collections.abc.Sequence,
+    collections.abc.Set,
+    list,
+    tuple,
+    set,
+    frozenset,
+)
+OTHERS: dict[str, Any] = {  # arguments of a call beside the one under test
+    "group": "g",
+    "resources": (),
+    "topic": "t",
+    "value": b"",
+    "timestamp_ms": 0,
+    "to": "latest",
+}
+
+
+def parts(hint: Any) -> set[Any]:
+    """The alternatives of a union, unpacked."""
+    return {part for one in typing.get_args(hint) for part in parts(one)} if is_union(hint) else {hint}
+
+
+def is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, type(int | str))
+
+
+def takes_several(hint: Any) -> bool:
+    return any(typing.get_origin(part) in ITERABLES for part in parts(hint))
+
+
+def parameters() -> list[tuple[str, str, str, bool]]:
+    """(class, method, parameter, whether one TopicPartition may be given) of all public calls that take several."""
+    found = []
+    for kind, cls in KINDS.items():
+        for name, member in inspect.getmembers(cls, inspect.isfunction):
+            if name.startswith("_"):
+                continue
+            hints = typing.get_type_hints(member)
+            found += [
+                (kind, name, parameter, TopicPartition in parts(hints[parameter]))
+                for parameter in inspect.signature(member).parameters
+                if parameter in hints and takes_several(hints[parameter])
+            ]
+    return found
+
+
+PARAMETERS = parameters()
+
+
+def test_the_parameters_are_found() -> None:
+    """The search sees what it is to see; every facade is searched."""
+    found = {(kind, method, parameter) for kind, method, parameter, _ in PARAMETERS}
+    assert {
+        ("Admin", "delete_topics", "names"),
+        ("Admin", "list_groups", "states"),
+        ("Admin", "remove_members", "instances"),
+        ("Admin", "list_group_offsets", "names"),
+        ("Consumer", "subscribe", "topics"),
+        ("Consumer", "assign", "partitions"),
+        ("Consumer", "committed", "partitions"),
+        ("Consumer", "end_offsets", "partitions"),
+        ("Producer", "send", "headers"),
+    } <= found
+    exported = {getattr(rota.client, name) for name in rota.client.__all__ if name in KINDS}
+    assert exported == set(KINDS.values())
+
+
+async def made(result: Any) -> Any:
+    """The result of a call, async or not."""
+    return await result if inspect.isawaitable(result) else result
+
+
+@pytest.fixture
+async def leader() -> AsyncIterator[Leader]:
+    async with Leader() as leader:
+        yield leader
+
+
+@pytest.mark.parametrize("single", ["ab", b"ab", TopicPartition("ab", 0)], ids=["str", "bytes", "partition"])
+@pytest.mark.parametrize(("kind", "method", "parameter", "takes_one"), PARAMETERS)
+async def test_a_single_name_is_refused(
+    leader: Leader, kind: str, method: str, parameter: str, takes_one: bool, single: Any
+) -> None:
+    if takes_one and isinstance(single, TopicPartition):
+        return
+    more = {"group_id": "g"} if kind == "Consumer" else {}
+    config = CONFIGS[kind](bootstrap_servers=leader.address, **more)
+    async with KINDS[kind](config) as facade:
+        call = getattr(facade, method)
+        needed = [
+            one
+            for one in inspect.signature(call).parameters.values()
+            if one.default is one.empty and one.name != parameter
+        ]
+        arguments = {one.name: OTHERS[one.name] for one in needed} | {parameter: single}
+        before = len(leader.asked)
+        with pytest.raises(TypeError, match=rf"{parameter} takes a list, tuple or set of .*, not "):
+            await made(call(**arguments))
+        assert not {type(one).__name__ for one in leader.asked[before:]} - {"MetadataRequest", "InitProducerIdRequest"}
+
+
+async def test_the_partitions_of_one_group_are_several_too(leader: Leader) -> None:
+    async with Admin(AdminConfig(bootstrap_servers=leader.address)) as admin:
+        with pytest.raises(TypeError, match=r"names\['g'\] takes a list, tuple or set of TopicPartition, not "):
+            await admin.list_group_offsets({"g": TopicPartition("t", 0)})
+
+
+@pytest.mark.parametrize("given", [b"h:1", 7])
+def test_a_configuration_takes_text_or_a_tuple(given: Any) -> None:
+    """Text is what Kafka's properties have: addresses with commas."""
+    with pytest.raises(rota.client.ConfigError, match="bootstrap_servers"):
+        AdminConfig(bootstrap_servers=given)
