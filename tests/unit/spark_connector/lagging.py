@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.client import fault_proxy
-from tests.client.fault_proxy import PATIENCE_S, Doors, Visit
+from tests.client.fault_proxy import PATIENCE_S, FaultProxy, ProxyConnection
 
 from rota.protocol.messages.fetch import FetchResponse
 from rota.protocol.messages.list_offsets import ListOffsetsResponse
@@ -81,19 +81,19 @@ def lagging(bootstrap: str) -> Iterator[tuple[str, Lag]]:
     """HOST:PORT of the proxy, and what it changes: nothing until `Lag.behind`."""
     lag = Lag()
 
-    class LaggingVisit(Visit):
+    class LaggingConnection(ProxyConnection):
         async def _send(self, slot: Any, answer: Any) -> None:
             lag.change(slot.request, answer)
             await super()._send(slot, answer)
 
     async def serve() -> None:
-        async with Doors(bootstrap, 1) as doors:
-            opened.put((doors.bootstrap, asyncio.get_running_loop(), done := asyncio.Event()))
+        async with FaultProxy(bootstrap, 1) as proxy:
+            opened.put((proxy.bootstrap, asyncio.get_running_loop(), done := asyncio.Event()))
             await done.wait()
 
     opened: queue.Queue[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = queue.Queue()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fault_proxy, "Visit", LaggingVisit)
+        patched.setattr(fault_proxy, "ProxyConnection", LaggingConnection)
         thread = threading.Thread(target=lambda: asyncio.run(serve()))
         thread.start()
         address, loop, done = opened.get(timeout=PATIENCE_S)
