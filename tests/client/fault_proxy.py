@@ -209,7 +209,7 @@ class FaultProxy:
 
     def reset(self, *nodes: int) -> int:
         """Reset every connection to these nodes; return how many."""
-        return sum(self.brokers[node].reset() for node in nodes or self.proxy)
+        return sum(self.brokers[node].reset() for node in nodes or self.brokers)
 
     async def _learn(self) -> None:
         """Read the broker's topic ids, so that no client has to ask first."""

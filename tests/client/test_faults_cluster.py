@@ -184,7 +184,7 @@ async def test_a_cluster_that_moved_is_found_by_its_bootstrap_servers(bootstrap:
             found = await list_offsets(cluster, {TopicPartition(topic, 0): LATEST})
             assert found[TopicPartition(topic, 0)] is not None
             ports = {broker.port for broker in cluster.metadata.brokers.values()}
-            assert ports == {broker.port for broker in later.proxy.values()}
+            assert ports == {broker.port for broker in later.brokers.values()}
         finally:
             await cluster.close()
 
