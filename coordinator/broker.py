@@ -24,11 +24,11 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.log.contract import LogConfig, StorageFailed
-from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.changes import Change, TopicCreated, TopicDeleted
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.producer_ids import ProducerIds
 from rota.coordinator.metadata.registration import claim_controller, register
+from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Refusal, Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.network.connections import Connections
@@ -43,6 +43,7 @@ from rota.coordinator.scheduling.tick_queue import TickQueue
 from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.storage import Disk, Memory
 from rota.coordinator.upkeep import Upkeep
+from rota.protocol.errors import ErrorCode
 
 log = structlog.get_logger("rota.broker")
 
@@ -110,6 +111,9 @@ class Broker:
         self.timers.stop()
         self.partitions.close()
         await self.store.close()
+        if self.store.failed is not None:  # what the medium holds is read again: nothing on it counts as clean
+            self.storage.abandon()
+            raise StoreFailed(self.store.failed)
         self.storage.close()
 
     # ---- wiring
@@ -155,7 +159,7 @@ class Broker:
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
             tick_queue=self.tick_queue,
-            found=self._found_offsets_topic,
+            ensure_offsets_topic=self._ensure_offsets_topic,
             commit_timeout_ms=self.config.offsets_commit_timeout_ms,
         )
 
@@ -189,8 +193,11 @@ class Broker:
             raise StorageFailed(f"{CONSUMER_OFFSETS}-{index} does not live here")
         return partition
 
-    def _found_offsets_topic(self) -> bool:
-        """Create it unless it is there. A lone broker keeps one copy, whatever the replication factor says."""
+    async def _ensure_offsets_topic(self) -> bool:
+        """Create the topic unless it exists; False when that fails.
+
+        A lone broker keeps one copy, whatever the replication factor says.
+        """
         if CONSUMER_OFFSETS in self.topics:
             return True
         live = len(self.topics.brokers)
@@ -202,14 +209,14 @@ class Broker:
             "compression.type": "producer",
             "segment.bytes": str(max(self.config.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN)),
         }
-        created = eager.now(
-            self.topics.create(
-                CONSUMER_OFFSETS, self.config.offsets_topic_num_partitions, min(copies, live), configs=configs
-            )
-        )
-        if isinstance(created, Refusal):
+        partitions = self.config.offsets_topic_num_partitions
+        try:
+            created = await self.topics.create(CONSUMER_OFFSETS, partitions, min(copies, live), configs=configs)
+        except StoreFailed as failure:
+            created = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+        if isinstance(created, Refusal) and CONSUMER_OFFSETS not in self.topics:
             log.error("Offsets topic could not be created", reason=created.message)
-        return not isinstance(created, Refusal)
+        return CONSUMER_OFFSETS in self.topics
 
     def _lead_groups(self) -> None:
         self.groups.lead(range(len(self.groups.shards)))

@@ -91,34 +91,40 @@ async def alter_each(
     """What became of each resource. `altered` gives a topic's new configs from what is asked and the old ones."""
     resources = list(resources)
     times = Counter((one.resource_type, one.resource_name) for one in resources)
-    outcomes: list[tuple[R, Refusal | None]] = []
-    for asked in resources:
-        if times[asked.resource_type, asked.resource_name] > 1:
-            outcomes.append((asked, Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")))
-        else:
-            outcomes.append((asked, await _alter(node, asked, altered, validate_only)))
-    return outcomes
+
+    async def alter_one(resource: R) -> tuple[R, Refusal | None]:
+        if times[resource.resource_type, resource.resource_name] > 1:
+            return resource, Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        return resource, await _alter(node, resource, altered, validate_only)
+
+    return await eager.gather(map(alter_one, resources))
 
 
 async def _alter(
-    node: Node, asked: R, altered: Callable[[R, Mapping[str, str]], Configs | Refusal], validate_only: bool
+    node: Node, resource: R, altered: Callable[[R, Mapping[str, str]], Configs | Refusal], validate_only: bool
 ) -> Refusal | None:
-    topic = _topic(node, asked)
+    topic = _topic(node, resource)
     if isinstance(topic, Refusal):
         return topic
     if topic is None:
-        return None if altered(asked, {}) == {} else _refuse_dynamic(asked)
-    configs = altered(asked, topic.configs)
-    if isinstance(configs, Refusal):
+        return None if altered(resource, {}) == {} else _refuse_dynamic(resource)
+
+    def checked(before: Mapping[str, str]) -> Configs | Refusal:
+        configs = altered(resource, before)
+        try:
+            if not isinstance(configs, Refusal):
+                TopicConfig(configs, node.config)
+        except ConfigRefused as refused:
+            return Refusal(ErrorCode.INVALID_CONFIG, str(refused))
         return configs
-    try:
-        TopicConfig(configs, node.config)
-    except ConfigRefused as refused:
-        return Refusal(ErrorCode.INVALID_CONFIG, str(refused))
-    return None if validate_only else await _settled(node.topics.alter_config(topic.name, configs))
+
+    outcome = checked(topic.configs)
+    if isinstance(outcome, Refusal) or validate_only:
+        return outcome if isinstance(outcome, Refusal) else None
+    return await _refusal_of(node.topics.update_config(topic.name, checked))
 
 
-async def _settled(change: Awaitable[Topic | Refusal]) -> Refusal | None:
+async def _refusal_of(change: Awaitable[Topic | Refusal]) -> Refusal | None:
     try:
         outcome = await change
     except StoreFailed as failure:

@@ -34,9 +34,9 @@ async def _create_all(node: Node, request: CreatePartitionsRequest) -> CreatePar
     times = Counter(topic.name for topic in request.topics)
     twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results = [_result(name, twice) for name, count in times.items() if count > 1]
-    for asked in request.topics:
-        if times[asked.name] == 1:
-            results.append(_result(asked.name, await _create(node, asked, request.validate_only)))
+    topics = [topic for topic in request.topics if times[topic.name] == 1]
+    refusals = await eager.gather(_create(node, topic, request.validate_only) for topic in topics)
+    results += [_result(topic.name, refusal) for topic, refusal in zip(topics, refusals, strict=True)]
     return CreatePartitionsResponse(results=tuple(results))
 
 

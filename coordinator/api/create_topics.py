@@ -40,10 +40,9 @@ async def _create_all(node: Node, request: CreateTopicsRequest) -> CreateTopicsR
     if sum(_partitions_asked(topic) for topic in request.topics) > PARTITIONS_PER_REQUEST_MAX:
         return _all_refused(request)
     times = Counter(topic.name for topic in request.topics)
-    results = []
-    for asked in request.topics:
-        if times[asked.name] == 1:
-            results.append(await _create(node, asked, request.validate_only))
+    results = await eager.gather(
+        _create(node, topic, request.validate_only) for topic in request.topics if times[topic.name] == 1
+    )
     twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += [_refused(name, twice) for name, count in times.items() if count > 1]
     return CreateTopicsResponse(topics=tuple(results))

@@ -48,16 +48,18 @@ async def _delete_all(node: Node, asked: Sequence[DeleteTopicState]) -> DeleteTo
     times = Counter((one.name, one.topic_id) for one in asked)
     found = {(one.name, one.topic_id): (one, _find(node, one)) for one in asked}
     mentions = Counter(topic.name for _, topic in found.values() if isinstance(topic, Topic))
-    results = []
+    deletions: list[tuple[DeleteTopicState, Topic | Refusal]] = []
     for key, (one, topic) in found.items():
         if times[key] > 1:
-            results.append(_result(one, _twice(one)))
+            deletions.append((one, _twice(one)))
         elif isinstance(topic, Topic) and mentions[topic.name] > 1:
             if one.name is not None:
-                results.append(_result(DeleteTopicState(name=topic.name, topic_id=topic.topic_id), _ALREADY))
+                deletions.append((DeleteTopicState(name=topic.name, topic_id=topic.topic_id), _ALREADY))
         else:
-            results.append(await _delete(node, one, topic))
-    return DeleteTopicsResponse(responses=tuple(results))
+            deletions.append((one, topic))
+    return DeleteTopicsResponse(
+        responses=tuple(await eager.gather(_delete(node, one, topic) for one, topic in deletions))
+    )
 
 
 _ALREADY = Refusal(ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.")

@@ -2,7 +2,7 @@
 
 v1 key type (group, transaction) · v3 flexible · v4 many keys (KIP-699) · v6 share groups (refused here)
 
-The first question for a group creates `__consumer_offsets`, as in Kafka, but is answered at once.
+The first request for a group creates `__consumer_offsets`, as in Kafka, but is answered when the topic exists.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.metadata import eager
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import (
     Coordinator,
@@ -21,10 +23,15 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 
 
-def find_coordinator(node: Node, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Where the coordinator of each key lives: on a single node, here."""
+def find_coordinator(node: Node, call: Call, request: FindCoordinatorRequest) -> DelayedReply[FindCoordinatorResponse]:
+    """Return the broker that coordinates each key: on a single node, this one."""
+    return eager.start(_answer(node, call, request))
+
+
+async def _answer(node: Node, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     keys = request.coordinator_keys if call.version >= 4 else (request.key,)
-    found = tuple(_find(node, call, request.key_type, key) for key in keys)
+    code, message = await _refusal(node, request.key_type)
+    found = tuple(_find(node, call, key, code, message) for key in keys)
     if call.version >= 4:
         return FindCoordinatorResponse(coordinators=found)
     (only,) = found
@@ -37,8 +44,7 @@ def find_coordinator(node: Node, call: Call, request: FindCoordinatorRequest) ->
     )
 
 
-def _find(node: Node, call: Call, key_type: int, key: str) -> Coordinator:
-    code, message = _refusal(node, key_type)
+def _find(node: Node, call: Call, key: str, code: ErrorCode, message: str) -> Coordinator:
     if code is not ErrorCode.NONE:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
     return Coordinator(
@@ -46,12 +52,12 @@ def _find(node: Node, call: Call, key_type: int, key: str) -> Coordinator:
     )
 
 
-def _refusal(node: Node, key_type: int) -> tuple[ErrorCode, str]:
+async def _refusal(node: Node, key_type: int) -> tuple[ErrorCode, str]:
     if key_type == TRANSACTION:
         # Of all codes the one that every client takes as final; a retriable one would have it ask until its timeout.
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Rota does not coordinate transactions yet."
     if key_type != GROUP:
         return ErrorCode.INVALID_REQUEST, f"Key type {key_type} is unknown; 0 stands for a group."
-    if not node.groups.found():
+    if not await node.groups.ensure_offsets_topic():
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, "The offsets topic could not be created; the broker's log says why."
     return ErrorCode.NONE, ""

@@ -90,7 +90,7 @@ async def _created(
 async def _create(node: Node, name: str) -> ErrorCode:
     """What the answer says of it: unknown when it exists from now on, else why it does not."""
     if name == CONSUMER_OFFSETS:
-        node.groups.found()
+        await node.groups.ensure_offsets_topic()
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if name in RESERVED:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

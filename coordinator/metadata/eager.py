@@ -1,14 +1,14 @@
-"""Run a coroutine as far as it goes now; only one that really has to wait becomes a task.
+"""Run a coroutine as far as it goes now; only one that has to wait becomes a task.
 
-The metadata store's methods are coroutines for ZooKeeper's sake. On the embedded store they never wait, so a topic is
-created inside the request that asks for it, with no extra turn of the loop, and pure tests need no loop at all.
+A change of the metadata waits for a journal or for ZooKeeper. In memory it waits for nothing: a topic is then created
+inside the request that asks for it, with no extra turn of the loop, and pure tests need no loop at all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Iterable
 from typing import Any, TypeVar, cast
 
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -25,7 +25,7 @@ def _resume(coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
 
 
 def start(coroutine: Coroutine[Any, Any, T], *, mutes: bool = True) -> DelayedReply[T]:
-    """The place where its result appears; already there when it did not have to wait.
+    """Start a coroutine; return the reply that its result becomes, answered already when it did not have to wait.
 
     What it raises before its first wait is raised here; what it raises later is the reply, which ends a connection, so
     a coroutine that answers a request turns what it expects into an answer itself.
@@ -53,12 +53,23 @@ def start(coroutine: Coroutine[Any, Any, T], *, mutes: bool = True) -> DelayedRe
     return delayed_reply
 
 
+async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Start all of them in their order, wait for all, return their results. Raises what the first of them raises."""
+    replies = [start(coroutine) for coroutine in coroutines]
+    for reply in replies:
+        if not reply.answered:
+            done = asyncio.get_running_loop().create_future()
+            reply.then(lambda _, done=done: done.done() or done.set_result(None))  # type: ignore[misc]
+            await done
+    return [cast(T, reply.told()) for reply in replies]
+
+
 def now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that must not wait, as at start-up on the embedded store."""
+    """Return the result of a coroutine that must not wait, as those of a store in memory."""
     try:
         coroutine.send(None)
     except StopIteration as done:
         value: T = done.value
         return value
     coroutine.close()
-    raise RuntimeError("the store had to wait where only an embedded one is allowed")
+    raise RuntimeError("a coroutine had to wait where it must not")

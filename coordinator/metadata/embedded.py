@@ -1,14 +1,26 @@
 """The metadata store of a single broker: the tree in memory, and a journal file that it is replayed from.
 
-Nothing here ever waits for anything but the disk, so the coroutines finish at once (`eager.start`, `eager.now`).
-A change is one frame of the journal: a JSON list of facts, as text that people can read. A journal with much in it
-that no longer matters is rewritten as a snapshot, at opening and while it is open.
+Laws
+    S7  The loop never waits for the disk. One round at a time is written and synced by a thread; the commits that come
+        meanwhile make the next round and share its fsync.
+    S8  A commit is decided on top of all commits before it, written or not, and changes the tree in their order once it
+        is durable: readers see durable changes alone.
+    S9  After a failed fsync every commit raises StoreFailed until the broker has started again.
+
+A change is one frame of the journal: a JSON list of facts, as text that people can read. A journal in which most facts
+are outdated is rewritten as a snapshot, at opening and while it is open. Without a journal nothing waits, and neither
+where no event loop runs.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from rota.coordinator.metadata.journal import FRAME_BYTES_MAX, Journal
@@ -20,17 +32,33 @@ from rota.coordinator.metadata.store import (
     Op,
     Set,
     Stat,
+    StoreError,
     StoreFailed,
     Watch,
 )
-from rota.coordinator.metadata.tree import Changed, Counted, Fact, Gone, Made, Numbered, Tree
+from rota.coordinator.metadata.tree import Changed, Counted, Fact, Gone, Made, Numbered, Tree, Trial
 
 JOURNAL_BYTES_MAX = 16 << 20  # beyond it an open journal is rewritten as a snapshot, when that at least halves it
+OPS_PER_SLICE = 256  # a larger commit is prepared in a turn of the loop of its own
 FACTS_PER_NODE_MAX = 2  # with more of them the journal is rewritten when it is opened
 
 
+@dataclass(slots=True)
+class _Commit:
+    """A commit that is not durable yet. `done` receives its facts, or its error."""
+
+    ops: Sequence[Op]
+    done: asyncio.Future[list[Fact]]
+    facts: list[Fact] = field(default_factory=list)
+    payload: bytes = b""
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
 class EmbeddedStore:
-    """The store as one session of one process; see `Store` for what its methods promise."""
+    """The store as one session of one process; see `Store` for the promises of its methods."""
 
     def __init__(self, path: Path | None = None) -> None:
         """`path` is the journal file; None keeps everything in memory. Raises StoreFailed."""
@@ -38,8 +66,16 @@ class EmbeddedStore:
         self._journal = Journal(path) if path is not None else None
         self._compact_at = JOURNAL_BYTES_MAX
         self._closed = False
+        self._queue: list[_Commit] = []
+        self._round: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         if self._journal is not None:
             self._replay(self._journal)
+
+    @property
+    def failed(self) -> str | None:
+        """Why nothing can be written any more; None while it can."""
+        return None if self._journal is None else self._journal.failed
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         stat = self._open().stat(path)
@@ -60,58 +96,117 @@ class EmbeddedStore:
         return names
 
     async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
-        (made,) = self._commit([Create(path, data, ephemeral, sequential)])
+        (made,) = await self._commit([Create(path, data, ephemeral, sequential)])
         return made.path
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
-        (changed,) = self._commit([Set(path, data, version)])
+        (changed,) = await self._commit([Set(path, data, version)])
         assert isinstance(changed, Changed)
         return changed.version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        self._commit([Delete(path, version)])
+        await self._commit([Delete(path, version)])
 
     async def commit(self, ops: Sequence[Op]) -> None:
-        self._commit(ops)
+        await self._commit(ops)
 
     @property
     def last_change(self) -> int:
         return self._tree.last_change
 
     async def close(self) -> None:
-        """Closing twice is allowed. A journal that cannot be written any more is closed all the same."""
+        """Finish the commits under way and end the session. Closing twice is allowed.
+
+        A journal that cannot be written any more is closed all the same: the next opening ends the session.
+        """
         if self._closed:
             return
-        try:
-            self._record(self._tree.ephemerals())
-        except StoreFailed:
-            pass  # the next opening ends the session instead
-        finally:
-            self._closed = True
-            if self._journal is not None:
-                self._journal.close()
+        self._closed = True
+        while self._round is not None:
+            await asyncio.wait({self._round})
+        with contextlib.suppress(StoreFailed):
+            self._write_now(self._tree.ephemerals())
+        if self._journal is not None:
+            self._journal.close()
+        self._thread.shutdown()
 
     def _open(self) -> Tree:
         if self._closed:
             raise StoreFailed("the store is closed")
         return self._tree
 
-    def _commit(self, ops: Sequence[Op]) -> list[Fact]:
-        facts = self._open().prepare(ops)
-        self._record(facts)
-        return facts
+    # ---- commits
 
-    def _record(self, facts: list[Fact]) -> None:
-        """Durable first, then true, then told."""
+    async def _commit(self, ops: Sequence[Op]) -> list[Fact]:
+        tree, loop = self._open(), _running_loop()
+        if self._journal is None or loop is None:
+            facts = tree.prepare(ops)
+            self._write_now(facts)
+            return facts
+        commit = _Commit(ops, loop.create_future())
+        self._queue.append(commit)
+        if self._round is None:
+            self._round = loop.create_task(self._write_rounds(self._journal, loop))
+        return await commit.done
+
+    async def _write_rounds(self, journal: Journal, loop: asyncio.AbstractEventLoop) -> None:
+        """S7. Runs as long as commits come."""
+        try:
+            while self._queue:
+                commits, self._queue = self._queue, []
+                await self._write_round(journal, loop, commits)
+                if journal.size_bytes > self._compact_at:
+                    await self._shrink(journal, loop)
+        finally:
+            self._round = None
+
+    async def _write_round(self, journal: Journal, loop: asyncio.AbstractEventLoop, commits: list[_Commit]) -> None:
+        try:
+            ready = await self._prepare(commits)
+            payloads = [commit.payload for commit in ready if commit.payload]
+            if payloads:
+                await loop.run_in_executor(self._thread, partial(journal.append, *payloads))
+            for commit in ready:
+                self._apply(commit.facts)
+                if not commit.done.done():
+                    commit.done.set_result(commit.facts)
+        except Exception as error:  # noqa: BLE001  # a failed journal, or our own mistake: nobody waits for ever
+            for commit in commits:
+                commit.fail(error)
+
+    async def _prepare(self, commits: list[_Commit]) -> list[_Commit]:
+        """S8. The commits that are to be written; the others have their error."""
+        pending, ready = Trial(self._tree), list[_Commit]()
+        for commit in commits:
+            if len(commit.ops) > OPS_PER_SLICE:
+                await asyncio.sleep(0)
+            trial = Trial(self._tree, pending)
+            try:
+                commit.facts = self._tree.prepare(commit.ops, trial)
+                commit.payload = _payload(commit.facts) if commit.facts else b""
+            except StoreError as refused:
+                commit.fail(refused)
+                continue
+            pending.add(trial)
+            ready.append(commit)
+        return ready
+
+    def _write_now(self, facts: list[Fact]) -> None:
+        """Write and apply in the caller's thread: without a journal, without a loop, at opening and at closing."""
         if not facts:
             return
         if self._journal is not None:
             self._journal.append(_payload(facts))
-        told = self._tree.apply(facts)
+        self._apply(facts)
         if self._journal is not None and self._journal.size_bytes > self._compact_at:
-            self._shrink(self._journal)
-        for watch, event in told:
-            watch(event)
+            self._compact_or_later(self._journal)
+
+    def _apply(self, facts: list[Fact]) -> None:
+        if facts:
+            for watch, event in self._tree.apply(facts):
+                watch(event)
+
+    # ---- replay and compaction
 
     def _replay(self, journal: Journal) -> None:
         facts = 0
@@ -122,7 +217,7 @@ class EmbeddedStore:
                 facts += len(entry)
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise StoreFailed(f"the journal holds an entry that makes no sense: {error!r}") from error
-        self._record(self._tree.ephemerals())  # the session that made them is over
+        self._write_now(self._tree.ephemerals())  # the session that made them is over
         if facts > FACTS_PER_NODE_MAX * len(self._tree.nodes):
             self._compact(journal)
 
@@ -130,12 +225,27 @@ class EmbeddedStore:
         journal.rewrite(_encode([fact]) for fact in self._tree.snapshot())
         self._compact_at = max(JOURNAL_BYTES_MAX, 2 * journal.size_bytes)
 
-    def _shrink(self, journal: Journal) -> None:
-        """The change is durable already, so a failure here is no failure of the change: try again later."""
+    def _compact_or_later(self, journal: Journal) -> None:
         try:
             self._compact(journal)
         except StoreFailed:
             self._compact_at *= 2
+
+    async def _shrink(self, journal: Journal, loop: asyncio.AbstractEventLoop) -> None:
+        """The commits are durable already, so a failure here is no failure of theirs: it is tried again later."""
+        facts = list(self._tree.snapshot())
+        try:
+            await loop.run_in_executor(self._thread, journal.rewrite, (_encode([fact]) for fact in facts))
+            self._compact_at = max(JOURNAL_BYTES_MAX, 2 * journal.size_bytes)
+        except StoreFailed:
+            self._compact_at *= 2
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _payload(facts: Sequence[Fact]) -> bytes:

@@ -3,13 +3,15 @@
     frame:  u32 length of the payload | u32 CRC32C of the payload | payload        (big-endian; a payload is not empty)
 
 Laws
-    J1  `append` returns when the frame is on the medium; when it raises, the file is as it was before.
+    J1  `append` returns when its frames are on the medium, all by one fsync. A write that fails is cut off again.
+    J4  After a failed fsync nothing is written any more: nobody knows what the medium holds until it is read again.
     J2  A crash at any byte leaves a prefix of whole frames; the torn rest is cut at the next opening.
     J3  Damage before the last frame is not a torn write: opening refuses, and says where, rather than forget changes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import struct
@@ -54,14 +56,17 @@ def _is_damaged(data: bytes, position: int) -> bool:
 
 
 class Journal:
-    """An open journal. `cut_bytes` says how much of a torn write was cut at opening."""
+    """An open journal, used by one thread at a time.
 
-    __slots__ = ("_failed", "_file", "_path", "cut_bytes", "size_bytes")
+    `cut_bytes` is how much of a torn write was cut at opening; `failed` is why nothing can be written, or None.
+    """
+
+    __slots__ = ("_file", "_path", "cut_bytes", "failed", "size_bytes")
 
     def __init__(self, path: Path) -> None:
         """Opens or creates it, ready for `append`. Raises StoreFailed."""
         self._path = path
-        self._failed: str | None = None
+        self.failed: str | None = None
         self.cut_bytes = self.size_bytes = 0
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -85,21 +90,29 @@ class Journal:
             raise StoreFailed(f"cannot read {self._path}: {error}") from error
         return [payload for _, payload in found]
 
-    def append(self, payload: bytes) -> None:
-        """Raises StoreFailed; when the file could not be set back, every later call raises as well."""
-        if self._failed is not None:
-            raise StoreFailed(self._failed)
-        data = frame(payload)
+    def append(self, *payloads: bytes) -> None:
+        """Write one frame for each payload and sync them together. Raises StoreFailed.
+
+        Nothing was appended then. After a failed fsync, or a failed write that could not be cut off, every later call
+        raises StoreFailed, too.
+        """
+        if self.failed is not None or self._file < 0:
+            raise StoreFailed(self.failed or f"{self._path} is closed")
+        data = b"".join(map(frame, payloads))
         try:
             _write_at(self._file, data, self.size_bytes)
+        except OSError as error:
+            self._set_back(error)
+            raise StoreFailed(f"cannot write {self._path}: {error}") from error
+        try:
             os.fdatasync(self._file)
         except OSError as error:
-            self._set_back()
-            raise StoreFailed(f"cannot write {self._path}: {error}") from error
+            self._fail(error)
+            raise StoreFailed(f"cannot sync {self._path}: {error}") from error
         self.size_bytes += len(data)
 
     def rewrite(self, payloads: Iterable[bytes]) -> None:
-        """Replace all that it holds, in one step. Raises StoreFailed; it holds then what it held, or is out of use."""
+        """Replace the whole content in one step. Raises StoreFailed: the content is then the old one, or out of use."""
         beside = self._path.with_name(self._path.name + ".new")
         data = b"".join(frame(payload) for payload in payloads)
         try:
@@ -122,21 +135,27 @@ class Journal:
         try:
             _sync_folder(self._path.parent)
         except OSError as error:
-            self._failed = f"{self._path} is out of use since its folder could not be synced: {error}"
-            raise StoreFailed(self._failed) from error
+            self.failed = f"{self._path} is out of use since its folder could not be synced: {error}"
+            raise StoreFailed(self.failed) from error
 
     def close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
-            self._file, self._failed = -1, f"{self._path} is closed"
+            self._file = -1
 
-    def _set_back(self) -> None:
-        """After a failed fsync nobody knows what the medium holds: only a file that was cut and synced goes on."""
+    def _set_back(self, cause: OSError) -> None:
+        """Cut off what a failed write has left, so that the next one may follow."""
         try:
             os.ftruncate(self._file, self.size_bytes)
             os.fsync(self._file)
-        except OSError as error:
-            self._failed = f"{self._path} is out of use since a write failed: {error}"
+        except OSError:
+            self._fail(cause)
+
+    def _fail(self, cause: OSError) -> None:
+        """Take the file out of use; what could not be synced is cut off if that is still possible."""
+        self.failed = f"{self._path} is out of use until the broker has read it again, since a write failed: {cause}"
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, self.size_bytes)
 
 
 def _write_at(file: int, data: bytes, position: int) -> None:

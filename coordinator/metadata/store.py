@@ -1,10 +1,10 @@
 """The metadata store's contract: a small tree of versioned nodes, as ZooKeeper has it (docs/adr/0004).
 
-Every implementation passes tests/contract/test_store.py. Methods are coroutines because ZooKeeper is a network away;
-the embedded store's never wait, so `eager.start` finishes them inside the caller's own turn of the loop.
+Every implementation passes tests/contract/test_store.py. Methods are coroutines: a change waits for the disk or the
+network. `eager.start` finishes those that do not have to wait inside the caller's own turn of the loop.
 
 Laws
-    S1  A change that returned survives a crash; one that raised changed nothing.
+    S1  A change that returned survives a crash; one that raised a StoreError changed nothing.
     S2  `commit` is atomic: all of its operations or none, and nobody sees the middle.
     S3  A node's version starts at 0 and grows by one with each set; deleting and creating again starts over at 0.
     S4  An ephemeral node lives as long as the session that made it, has no children, and is gone after reopening.
@@ -59,7 +59,7 @@ class BadNode(StoreError):
 
 
 class StoreFailed(Exception):
-    """The world's failure: the disk, or the connection to the store, is gone. Nothing was changed as far as known."""
+    """The disk or the connection to the store failed. Readers see no change; whether it is durable is not known."""
 
 
 class Happened(Enum):

@@ -5,12 +5,16 @@ Laws
     T2  A topic's id is drawn once, and never given to another topic, not even to a later one of the same name.
     T3  Whoever listens hears of every change once, in order, after the image has it.
     T4  Two names that differ only in '.' and '_' never both exist.
+    T7  Changes of one topic happen one after the other, each on top of the one before; those of several topics share
+        the store's writes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from rota.coordinator.metadata import placement, znodes
 from rota.coordinator.metadata.changes import Change, ConfigChanged, PartitionsAdded, TopicCreated, TopicDeleted
@@ -20,11 +24,13 @@ from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE,
 from rota.coordinator.metadata.topic_names import folded, refuse_collision, refuse_name
 from rota.protocol.errors import ErrorCode
 
+PLACED_PER_SLICE = 64  # partitions whose logs are opened before the loop has its turn
+
 __all__ = ["CONSUMER_OFFSETS", "TRANSACTION_STATE", "PartitionState", "Refusal", "Topic", "Topics"]
 
 
 class Topics:
-    """Reads are synchronous; changes are coroutines that do not wait on the embedded store (`eager.start`).
+    """Reads are synchronous; changes are coroutines, which do not wait on a store in memory (`eager.start`).
 
     `fresh_uuid` draws 16 random bytes. `brokers` are the live ones, on which new partitions may be placed.
     """
@@ -41,6 +47,8 @@ class Topics:
         self._by_id: dict[bytes, Topic] = {}
         self._by_fold: dict[str, set[str]] = {}
         self._listeners: list[Callable[[Change], None]] = []
+        self._places: list[Callable[[Topic, Sequence[PartitionState]], Iterator[None]]] = []
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # ---- reading
 
@@ -64,8 +72,15 @@ class Topics:
         return name in self._by_name
 
     def on_change(self, listener: Callable[[Change], None]) -> None:
-        """Have `listener` told of every later change (TopicCreated, PartitionsAdded, TopicDeleted, ConfigChanged)."""
+        """Call `listener` after every change (TopicCreated, PartitionsAdded, TopicDeleted, ConfigChanged)."""
         self._listeners.append(listener)
+
+    def on_place(self, place: Callable[[Topic, Sequence[PartitionState]], Iterator[None]]) -> None:
+        """Call `place` for new partitions once they are durable and before the image has them.
+
+        It works while it is iterated, one partition a step, so that thousands of them do not block the loop.
+        """
+        self._places.append(place)
 
     # ---- changing
 
@@ -138,6 +153,11 @@ class Topics:
 
     async def add(self, topic: Topic) -> Topic | Refusal:
         """Create what `plan` gave. Raises StoreFailed."""
+        async with self._lock(topic.name):
+            refusal = self._refuse_new(topic.name)
+            return refusal if refusal is not None else await self._add(topic)
+
+    async def _add(self, topic: Topic) -> Topic | Refusal:
         ops: list[Op] = [
             Create(znodes.config_path(topic.name), znodes.config_node(topic.configs)),
             Create(znodes.topic_path(topic.name), znodes.topic_node(topic)),
@@ -148,16 +168,19 @@ class Topics:
             await self.store.commit(ops)
         except NodeExists:
             return _exists(topic.name)
+        await self._place(topic, topic.partitions)
         self._remember(topic)
-        self._tell(TopicCreated(topic))
+        self._notify(TopicCreated(topic))
         return topic
 
     async def delete(self, name: str) -> Topic | Refusal:
-        """The topic as it was. Raises StoreFailed."""
-        topic = self._by_name.get(name)
-        if topic is None:
-            return unknown_topic()
-        ops: list[Op] = []
+        """Delete a topic; return it as it was. Raises StoreFailed."""
+        async with self._lock(name):
+            topic = self._by_name.get(name)
+            return unknown_topic() if topic is None else await self._delete(topic)
+
+    async def _delete(self, topic: Topic) -> Topic | Refusal:
+        name, ops = topic.name, list[Op]()
         for state in topic.partitions:
             ops += Delete(znodes.state_path(name, state.index)), Delete(znodes.partition_path(name, state.index))
         for path in (znodes.partitions_path(name), znodes.topic_path(name), znodes.config_path(name)):
@@ -167,7 +190,7 @@ class Topics:
         except NoNode:
             return unknown_topic()
         self._forget(topic)
-        self._tell(TopicDeleted(topic))
+        self._notify(TopicDeleted(topic))
         return topic
 
     def plan_partitions(
@@ -190,35 +213,61 @@ class Topics:
         self, name: str, count: int, assignment: Sequence[Sequence[int]] | None = None
     ) -> Topic | Refusal:
         """Grow the topic to `count` partitions in all. Raises StoreFailed."""
-        added = self.plan_partitions(name, count, assignment)
-        if isinstance(added, Refusal):
-            return added
-        topic = self._by_name[name]
-        grown = replace(topic, partitions=topic.partitions + added)
+        async with self._lock(name):
+            added = self.plan_partitions(name, count, assignment)
+            return added if isinstance(added, Refusal) else await self._grow(self._by_name[name], added)
+
+    async def _grow(self, topic: Topic, added: tuple[PartitionState, ...]) -> Topic | Refusal:
+        name, grown = topic.name, replace(topic, partitions=topic.partitions + added)
         node: Op = Set(znodes.topic_path(name), znodes.topic_node(grown))
         try:
             await self.store.commit([node, *_create_states(name, added)])
         except (NoNode, NodeExists):
             return unknown_topic()
+        await self._place(grown, added)
         self._remember(grown)
-        self._tell(PartitionsAdded(grown, len(topic.partitions)))
+        self._notify(PartitionsAdded(grown, len(topic.partitions)))
         return grown
 
     async def alter_config(self, name: str, configs: Mapping[str, str]) -> Topic | Refusal:
         """Replace all of the topic's own configs; the caller checked them. Raises StoreFailed."""
-        topic = self._by_name.get(name)
-        if topic is None:
-            return unknown_topic()
+        return await self.update_config(name, lambda _: configs)
+
+    async def update_config(
+        self, name: str, update: Callable[[Mapping[str, str]], Mapping[str, str] | Refusal]
+    ) -> Topic | Refusal:
+        """Replace the topic's own configs with what `update` makes of them; it checks them, too. Raises StoreFailed."""
+        async with self._lock(name):
+            topic = self._by_name.get(name)
+            if topic is None:
+                return unknown_topic()
+            configs = update(topic.configs)
+            return configs if isinstance(configs, Refusal) else await self._set_config(topic, configs)
+
+    async def _set_config(self, topic: Topic, configs: Mapping[str, str]) -> Topic | Refusal:
         try:
-            await self.store.set(znodes.config_path(name), znodes.config_node(configs))
+            await self.store.set(znodes.config_path(topic.name), znodes.config_node(configs))
         except NoNode:
             return unknown_topic()
         changed = replace(topic, configs=dict(configs))
         self._remember(changed)
-        self._tell(ConfigChanged(changed))
+        self._notify(ConfigChanged(changed))
         return changed
 
     # ---- inside
+
+    async def _place(self, topic: Topic, states: Sequence[PartitionState]) -> None:
+        for place in self._places:
+            for count, _ in enumerate(place(topic, states), 1):
+                if count % PLACED_PER_SLICE == 0:
+                    await asyncio.sleep(0)
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        """T7, T4. One lock for all names that could not exist together; it is forgotten when nobody holds it."""
+        lock = self._locks.get(folded(name))
+        if lock is None:
+            lock = self._locks[folded(name)] = asyncio.Lock()
+        return lock
 
     async def _read(self, name: str) -> Topic:
         data, _ = await self.store.get(znodes.topic_path(name))
@@ -250,7 +299,7 @@ class Topics:
         if not fold:
             del self._by_fold[folded(topic.name)]
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for listener in list(self._listeners):
             listener(change)
 

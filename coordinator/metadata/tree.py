@@ -1,13 +1,13 @@
 """The tree of versioned nodes in memory: what the embedded store keeps, and what its journal is replayed into. Pure.
 
-`prepare` turns operations into facts, or raises and changes nothing; `apply` makes facts true and says which watches
-go off. Only facts are journaled, so replay never decides anything again.
+`prepare` turns operations into facts, or raises and changes nothing. `apply` performs facts and returns the watches
+that fire. Only facts are journaled, so replay decides nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rota.coordinator.metadata.store import (
     ANY_VERSION,
@@ -126,37 +126,42 @@ class Tree:
         return Stat(node.version, node.ephemeral, len(node.children))
 
     def watch_node(self, path: str, watch: Watch) -> None:
-        """Told of the next CREATED, CHANGED or DELETED."""
+        """Call `watch` at the next CREATED, CHANGED or DELETED."""
         self._node_watches.setdefault(path, {})[watch] = None
 
     def watch_children(self, path: str, watch: Watch) -> None:
-        """Told of the next CHILD or DELETED."""
+        """Call `watch` at the next CHILD or DELETED."""
         self._child_watches.setdefault(path, {})[watch] = None
 
-    def prepare(self, ops: Sequence[Op]) -> list[Fact]:
-        """The facts that the operations lead to, in order. Raises the first one's error; nothing has changed then."""
+    def prepare(self, ops: Sequence[Op], pending: Trial | None = None) -> list[Fact]:
+        """Return the facts that the operations lead to, in order. Raises the first error and changes nothing then.
+
+        `pending` holds earlier operations that are not applied yet; these come after them and are added to it.
+        """
         facts: list[Fact] = []
-        trial = Trial(self)
+        trial = Trial(self, pending)
         for op in ops:
             fact = trial.perform(op)
             if fact is not None:
                 facts.append(fact)
+        if pending is not None:
+            pending.add(trial)
         return facts
 
     def apply(self, facts: Iterable[Fact]) -> list[tuple[Watch, WatchEvent]]:
-        """Make them true; returns the watches that go off, in order, already forgotten."""
-        told: list[tuple[Watch, WatchEvent]] = []
+        """Change the nodes; return the watches that fire, in order. They are no longer set."""
+        events: list[tuple[Watch, WatchEvent]] = []
         self.last_change += 1
         for fact in facts:
-            told += self._apply(fact)
-        return told
+            events += self._apply(fact)
+        return events
 
     def ephemerals(self) -> list[Fact]:
-        """What the end of the session leads to."""
+        """Return the facts that the end of the session leads to."""
         return [Gone(path) for path, node in self.nodes.items() if node.ephemeral]
 
     def snapshot(self) -> Iterator[Fact]:
-        """Facts that make this tree out of an empty one; parents first."""
+        """Yield facts that build this tree from an empty one; parents first."""
         for path, node in sorted(self.nodes.items()):
             if path != "/":
                 yield Made(path, node.data, node.ephemeral, node.version)
@@ -175,16 +180,16 @@ class Tree:
                 parent = self.nodes[parent_of(path)]
                 parent.children.add(name_of(path))
                 parent.made += 1
-                return [*self._nodes_told(path, Happened.CREATED), *self._children_told(parent_of(path))]
+                return [*self._node_events(path, Happened.CREATED), *self._child_events(parent_of(path))]
             case Changed(path, data, version):
                 self.nodes[path].data, self.nodes[path].version = data, version
-                return self._nodes_told(path, Happened.CHANGED)
+                return self._node_events(path, Happened.CHANGED)
             case Gone(path):
                 del self.nodes[path]
                 self.nodes[parent_of(path)].children.discard(name_of(path))
-                gone = self._nodes_told(path, Happened.DELETED)
-                gone += self._children_told(path, Happened.DELETED)
-                return [*gone, *self._children_told(parent_of(path))]
+                gone = self._node_events(path, Happened.DELETED)
+                gone += self._child_events(path, Happened.DELETED)
+                return [*gone, *self._child_events(parent_of(path))]
             case Counted(path, made):
                 self.nodes[path].made = made
                 return []
@@ -192,10 +197,10 @@ class Tree:
                 self.last_change = number
                 return []
 
-    def _nodes_told(self, path: str, what: Happened) -> list[tuple[Watch, WatchEvent]]:
+    def _node_events(self, path: str, what: Happened) -> list[tuple[Watch, WatchEvent]]:
         return [(watch, WatchEvent(path, what)) for watch in self._node_watches.pop(path, ())]
 
-    def _children_told(self, path: str, what: Happened = Happened.CHILD) -> list[tuple[Watch, WatchEvent]]:
+    def _child_events(self, path: str, what: Happened = Happened.CHILD) -> list[tuple[Watch, WatchEvent]]:
         return [(watch, WatchEvent(path, what)) for watch in self._child_watches.pop(path, ())]
 
 
@@ -210,13 +215,17 @@ class Sketch:
 
 
 class Trial:
-    """Operations tried on top of a tree that they do not touch."""
+    """Operations tried on top of a tree, and of an earlier trial, neither of which they touch."""
 
-    __slots__ = ("_sketches", "_tree")
+    __slots__ = ("_before", "_sketches", "_tree")
 
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
+    def __init__(self, tree: Tree, before: Trial | None = None) -> None:
+        self._tree, self._before = tree, before
         self._sketches: dict[str, Sketch | None] = {}
+
+    def add(self, later: Trial) -> None:
+        """Take over what `later`, a trial on top of this one, has changed."""
+        self._sketches |= later._sketches
 
     def perform(self, op: Op) -> Fact | None:
         """What it leads to; None for a Check. Raises as the store's method does."""
@@ -226,24 +235,28 @@ class Trial:
                 return self._create(path, data, ephemeral, sequential)
             case Set(path, data, version):
                 _check_data(path, data)
-                sketch = self._right(path, version)
+                sketch = self._checked(path, version)
                 sketch.version += 1
                 return Changed(path, data, sketch.version)
             case Delete(path, version):
                 return self._delete(path, version)
             case Check(path, version):
-                self._right(path, version)
+                self._checked(path, version)
                 return None
 
     def _sketch(self, path: str) -> Sketch | None:
         if path not in self._sketches:
-            node = self._tree.nodes.get(path)
-            self._sketches[path] = (
-                Sketch(node.version, node.ephemeral, node.made, len(node.children)) if node is not None else None
-            )
+            self._sketches[path] = self._sketch_before(path)
         return self._sketches[path]
 
-    def _right(self, path: str, version: int) -> Sketch:
+    def _sketch_before(self, path: str) -> Sketch | None:
+        if self._before is not None:
+            sketch = self._before._sketch(path)
+            return None if sketch is None else replace(sketch)
+        node = self._tree.nodes.get(path)
+        return None if node is None else Sketch(node.version, node.ephemeral, node.made, len(node.children))
+
+    def _checked(self, path: str, version: int) -> Sketch:
         sketch = self._sketch(path)
         if sketch is None:
             raise NoNode(path)
@@ -272,7 +285,7 @@ class Trial:
     def _delete(self, path: str, version: int) -> Gone:
         if path == "/":
             raise BadNode(path, "the root stays")
-        sketch = self._right(path, version)
+        sketch = self._checked(path, version)
         if sketch.children:
             raise NotEmpty(path)
         parent = self._sketch(parent_of(path))

@@ -8,7 +8,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
 from rota.coordinator.metadata.changes import Change, ConfigChanged, PartitionsAdded, TopicCreated, TopicDeleted
@@ -50,6 +50,7 @@ class Partitions:
         self._retains = False
         self._compaction: tuple[Partition, Iterator[None]] | None = None
         topics.on_change(self._changed)
+        topics.on_place(self._host)
 
     def get(self, topic: str, index: int) -> Partition | None:
         """None when it does not live here."""
@@ -64,7 +65,8 @@ class Partitions:
     def open(self) -> None:
         """Open the logs of all topics that are there (`Topics.load` comes first)."""
         for topic in self.topics:
-            self._host(topic, topic.partitions)
+            for _ in self._host(topic, topic.partitions):
+                pass
 
     def maintain(self, now_ms: int, wall_ms: int, slice_partitions: int = 16) -> bool:
         """Retention and compaction of the next few partitions, or the next slice of a compaction under way.
@@ -98,16 +100,15 @@ class Partitions:
 
     def _changed(self, change: Change) -> None:
         match change:
-            case TopicCreated(topic):
-                self._host(topic, topic.partitions)
-            case PartitionsAdded(topic, before):
-                self._host(topic, topic.partitions[before:])
+            case TopicCreated() | PartitionsAdded():
+                pass  # their logs were opened when they were placed
             case TopicDeleted(topic):
                 self._remove(topic)
             case ConfigChanged(topic):
                 self._reconfigure(topic)
 
-    def _host(self, topic: Topic, states: tuple[PartitionState, ...]) -> None:
+    def _host(self, topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
+        """Open the logs of the partitions that are placed here; each step opens one."""
         config = self._config_of(topic)
         for state in states:
             if self.topics.broker_id not in state.replicas:
@@ -115,6 +116,7 @@ class Partitions:
             partition = self._opened(topic, state, config)
             self._by_name[topic.name, state.index] = partition
             self._by_id[topic.topic_id, state.index] = partition
+            yield
 
     def _opened(self, topic: Topic, state: PartitionState, config: LogConfig) -> Partition:
         log: Log | None = None

@@ -8,7 +8,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 import structlog
@@ -80,14 +80,14 @@ class Coordinator:
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         tick_queue: Callable[[Callable[[], None]], object],
-        found: Callable[[], bool],
+        ensure_offsets_topic: Callable[[], Awaitable[bool]],
         commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
     ) -> None:
         self.config, self.timelines = config, Timelines()
         self.shards = [Shard(index, self) for index in range(shards)]
         self.now_ms, self.wall_ms = now_ms, wall_ms
         self._partition, self._timers, self._commit_timeout_ms = partition, timers, commit_timeout_ms
-        self._tick_queue, self._found = tick_queue, found
+        self._tick_queue, self._ensure_offsets_topic = tick_queue, ensure_offsets_topic
         self._dirty: list[Shard] = []
         self._loading: dict[int, Replay] = {}
         self._told_down: dict[int, str] = {}  # why a shard is down, as the log has it
@@ -113,9 +113,9 @@ class Coordinator:
             for group in shard.groups.values():
                 yield shard, group
 
-    def found(self) -> bool:
-        """Make sure that the offsets topic is there (the first FindCoordinator creates it); False when it cannot be."""
-        return self.shards[0].state is not ShardState.DOWN or self._found()
+    async def ensure_offsets_topic(self) -> bool:
+        """Create the offsets topic if it does not exist, as the first FindCoordinator does; False when that fails."""
+        return self.shards[0].state is not ShardState.DOWN or await self._ensure_offsets_topic()
 
     @property
     def is_loading(self) -> bool:

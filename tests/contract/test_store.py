@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from rota.coordinator.metadata.eager import now
+from rota.coordinator.metadata.eager import now, start
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import (
     ANY_VERSION,
@@ -178,11 +178,12 @@ async def test_a_refused_commit_fires_nothing(store: Store) -> None:
 
 async def test_a_watcher_may_change_the_tree(store: Store) -> None:
     def follow(_: WatchEvent) -> None:
-        now(store.create("/b"))
+        start(store.create("/b"))
 
     await store.exists("/a", follow)
     await store.create("/a")
-    assert await store.children("/") == ["a", "b"]
+    await store.create("/c")
+    assert await store.children("/") == ["a", "b", "c"]
 
 
 async def test_a_closed_store_says_so(store: Store) -> None:

@@ -43,13 +43,13 @@ class GroupWorld(World):
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
-            found=self._found,
+            ensure_offsets_topic=self._ensure_offsets_topic,
         )
 
     def _offsets_partition(self, index: int) -> Any:
         return self.partition(CONSUMER_OFFSETS, index)
 
-    def _found(self) -> bool:
+    async def _ensure_offsets_topic(self) -> bool:
         self.topic(CONSUMER_OFFSETS, 4, cleanup_policy="compact")
         self.node.groups.lead(range(4))
         return True

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from rota.coordinator.metadata.eager import now, start
+from rota.coordinator.metadata.eager import gather, now, start
 
 
 async def at_once(value: int) -> int:
@@ -92,3 +92,34 @@ async def test_a_mistake_after_the_wait_is_the_reply() -> None:
     while not delayed_reply.answered:
         await asyncio.sleep(0)
     assert isinstance(delayed_reply.value, ZeroDivisionError)
+
+
+async def test_gathered_coroutines_start_in_order_and_wait_together() -> None:
+    waits, started = [asyncio.get_running_loop().create_future() for _ in range(3)], list[int]()
+
+    async def begun(number: int) -> int:
+        started.append(number)
+        return await waits[number] if number % 2 else number
+
+    gathering = asyncio.ensure_future(gather(begun(number) for number in (0, 1, 2)))
+    await asyncio.sleep(0)
+    assert started == [0, 1, 2]
+    waits[1].set_result(10)
+    assert await gathering == [0, 10, 2]
+
+
+def test_what_is_gathered_needs_no_loop_when_nothing_waits() -> None:
+    assert now(gather(at_once(number) for number in (1, 2))) == [1, 2]
+
+
+async def test_a_gathered_coroutine_that_fails_later_raises_for_all() -> None:
+    async def fails(wait: asyncio.Future[int]) -> int:
+        await wait
+        raise KeyError("later")
+
+    wait: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    gathering = asyncio.ensure_future(gather([at_once(1), fails(wait)]))
+    await asyncio.sleep(0)
+    wait.set_result(1)
+    with pytest.raises(KeyError, match="later"):
+        await gathering

@@ -118,6 +118,36 @@ def test_a_file_that_could_not_be_set_back_is_out_of_use(path: Path, monkeypatch
     journal.close()
 
 
+def test_after_a_failed_fsync_it_is_out_of_use_although_the_next_one_would_succeed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law J4: the kernel marks what it could not write as written."""
+    journal = Journal(path)
+    journal.append(b"kept")
+
+    def fails(file: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", fails)
+        with pytest.raises(StoreFailed, match="cannot sync"):
+            journal.append(b"one")
+    with pytest.raises(StoreFailed, match="out of use"):
+        journal.append(b"two")
+    journal.close()
+    assert replayed(path) == ([b"kept"], 0)
+
+
+def test_several_frames_share_one_fsync(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs, fdatasync = list[int](), os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda file: (syncs.append(file), fdatasync(file)))
+    journal = Journal(path)
+    journal.append(b"one", b"two", b"three")
+    journal.close()
+    assert len(syncs) == 1
+    assert replayed(path) == ([b"one", b"two", b"three"], 0)
+
+
 def test_a_closed_journal_says_so(path: Path) -> None:
     journal = Journal(path)
     journal.close()

@@ -1,5 +1,9 @@
+"""The image of the topics: created, changed, deleted, one change on top of the other."""
+
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -9,7 +13,7 @@ from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.changes import Change, ConfigChanged, PartitionsAdded, TopicCreated, TopicDeleted
 from rota.coordinator.metadata.eager import now
 from rota.coordinator.metadata.embedded import EmbeddedStore
-from rota.coordinator.metadata.topics import Refusal, Topic, Topics
+from rota.coordinator.metadata.topics import PLACED_PER_SLICE, PartitionState, Refusal, Topic, Topics
 from rota.protocol.errors import ErrorCode
 
 
@@ -197,3 +201,69 @@ def test_another_broker_that_was_faster_is_not_overwritten() -> None:
     assert code(now(other.create("t"))) is ErrorCode.TOPIC_ALREADY_EXISTS
     now(one.delete("t"))
     assert code(now(one.delete("t"))) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def topics_on_disk(path: Path) -> Topics:
+    """Changes wait for the journal here."""
+    ids = count(1)
+    topics = Topics(EmbeddedStore(path), broker_id=1, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
+    await topics.load()
+    return topics
+
+
+async def test_changes_of_one_topic_at_one_time_build_on_each_other(tmp_path: Path) -> None:
+    """Law T7."""
+    topics = await topics_on_disk(tmp_path / "journal")
+    await topics.create("t")
+    names = [f"name-{number}" for number in range(20)]
+    changes = [topics.update_config("t", lambda before, name=name: {**before, name: "1"}) for name in names]
+    await asyncio.gather(*changes[:10], topics.add_partitions("t", 3), *changes[10:])
+    topic = topics.get("t")
+    assert topic is not None
+    assert sorted(topic.configs) == sorted(names)
+    assert len(topic.partitions) == 3
+    await topics.store.close()
+    again = await topics_on_disk(tmp_path / "journal")
+    assert again.get("t") == topic
+    await again.store.close()
+
+
+async def test_of_names_that_collide_one_is_created_however_close_they_come(tmp_path: Path) -> None:
+    """Law T4."""
+    topics = await topics_on_disk(tmp_path / "journal")
+    outcomes = await asyncio.gather(*(topics.create(name) for name in ("a.b", "a_b", "a.b", "other")))
+    assert [one.code if isinstance(one, Refusal) else one.name for one in outcomes] == [
+        "a.b",
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        "other",
+    ]
+    await topics.store.close()
+
+
+async def test_a_topic_that_is_created_and_deleted_at_one_time_is_gone(tmp_path: Path) -> None:
+    topics = await topics_on_disk(tmp_path / "journal")
+    heard: list[Change] = []
+    topics.on_change(heard.append)
+    await asyncio.gather(topics.create("t"), topics.delete("t"), topics.create("t"))
+    assert [type(change) for change in heard] == [TopicCreated, TopicDeleted, TopicCreated]
+    assert topics.names() == ["t"]
+    await topics.store.close()
+
+
+async def test_partitions_are_placed_in_slices_before_anybody_sees_the_topic(topics: Topics) -> None:
+    placed: list[int] = []
+
+    def place(topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
+        for state in states:
+            assert topics.get("t") != topic
+            placed.append(state.index)
+            yield
+
+    topics.on_place(place)
+    creating = asyncio.ensure_future(topics.create("t", 3 * PLACED_PER_SLICE))
+    await asyncio.sleep(0)
+    assert len(placed) == PLACED_PER_SLICE
+    await creating
+    await topics.add_partitions("t", 3 * PLACED_PER_SLICE + 2)
+    assert placed == list(range(3 * PLACED_PER_SLICE + 2))

@@ -46,10 +46,13 @@ class World:
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
-            found=lambda: True,
+            ensure_offsets_topic=self._ensure_offsets_topic,
         )
         self.coordinator.lead(range(len(self.partitions)))
         self.turn()
+
+    async def _ensure_offsets_topic(self) -> bool:
+        return True
 
     def turn(self) -> None:
         while self.tick_queue:

@@ -1,0 +1,106 @@
+"""A broker whose metadata journal is on a slow or failing disk: requests go on, and nothing is forgotten in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from tests.chaos.line import Line
+
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.metadata.store import StoreFailed
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+from rota.protocol.messages.heartbeat import HeartbeatRequest
+from rota.protocol.messages.metadata import MetadataRequest
+
+
+def broker_on(path: Path) -> Broker:
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(path), "offsets.topic.num.partitions": "2"}
+    return Broker(BrokerConfig(settings))
+
+
+def create(*names: str) -> CreateTopicsRequest:
+    topics = tuple(CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names)
+    return CreateTopicsRequest(topics=topics, timeout_ms=10_000)
+
+
+async def topic_names(line: Line) -> set[str]:
+    answer = await line.ask(MetadataRequest(topics=None), 10)
+    return {topic.name for topic in answer.topics}
+
+
+async def test_a_slow_journal_holds_up_topics_and_no_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_free, syncs, fdatasync = threading.Event(), list[int](), os.fdatasync
+
+    def slow(file: int) -> None:
+        syncs.append(file)
+        assert is_free.wait(20)
+        fdatasync(file)
+
+    async with broker_on(tmp_path / "data") as broker:
+        host, port = broker.address
+        admin, member = await Line.open(f"{host}:{port}"), await Line.open(f"{host}:{port}")
+        await member.ask(FindCoordinatorRequest(key="g"), 2)
+        monkeypatch.setattr(os, "fdatasync", slow)
+        creating = [admin.send(create("t"), 7)]
+        while not syncs:
+            await asyncio.sleep(0)
+        others = [await Line.open(f"{host}:{port}") for _ in range(3)]
+        creating += [line.send(create(f"t{number}", f"u{number}"), 7) for number, line in enumerate(others)]
+        for _ in range(20):
+            beat = await member.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+            assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert await topic_names(member) == {"__consumer_offsets"}
+        assert not any(one.done() for one in creating)
+        is_free.set()
+        for answer in await asyncio.gather(*creating):
+            assert {topic.error_code for topic in answer.topics} == {ErrorCode.NONE}
+        assert len(syncs) <= 3  # seven topics: one for the first, one for all that came meanwhile, perhaps in two turns
+        assert len(await topic_names(member)) == 8
+        for line in (admin, member, *others):
+            await line.close()
+
+
+async def test_after_a_failed_fsync_changes_are_refused_and_the_stop_is_not_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(file: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    broker = broker_on(tmp_path / "data")
+    host, port = await broker.start()
+    line = await Line.open(f"{host}:{port}")
+    await line.ask(create("kept"), 7)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", fails)
+        answer = await line.ask(create("lost"), 7)
+    assert answer.topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    answer = await line.ask(create("later"), 7)
+    assert "out of use until the broker has read it again" in answer.topics[0].error_message
+    await line.close()
+    with pytest.raises(StoreFailed, match="out of use"):
+        await broker.stop()
+    async with broker_on(tmp_path / "data") as again:
+        assert not again.storage.was_clean
+        assert again.topics.names() == ["kept"]
+        host, port = again.address
+        line = await Line.open(f"{host}:{port}")
+        assert (await line.ask(create("later"), 7)).topics[0].error_code == ErrorCode.NONE
+        await line.close()
+
+
+async def test_the_offsets_topic_is_created_once_however_many_ask_for_it(tmp_path: Path) -> None:
+    async with broker_on(tmp_path / "data") as broker:
+        host, port = broker.address
+        lines = [await Line.open(f"{host}:{port}") for _ in range(5)]
+        answers = await asyncio.gather(*(line.ask(FindCoordinatorRequest(key="g"), 2) for line in lines))
+        assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 5
+        for line in lines:
+            await line.close()
