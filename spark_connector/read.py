@@ -162,7 +162,7 @@ class Decoding:
             if self._aborted is not None:
                 self._aborted.marked(header, bytes(self._view[position : position + header.size_bytes]))
             return False
-        return self._aborted is None or not self._aborted.hides(header)
+        return self._aborted is None or not self._aborted.is_aborted(header)
 
     def _add(self, columns: Columns, position: int, header: BatchHeader) -> None:
         start, end = position + BATCH_HEADER_BYTES, position + header.size_bytes

@@ -27,7 +27,7 @@ class Aborted:
         self._to_come = sorted(transactions, key=lambda one: one.first_offset, reverse=True)
         self._producers: set[int] = set()
 
-    def hides(self, header: BatchHeader) -> bool:
+    def is_aborted(self, header: BatchHeader) -> bool:
         """Whether nobody may see the records of this batch."""
         self._begin(header.last_offset)
         return header.is_transactional and header.producer_id in self._producers

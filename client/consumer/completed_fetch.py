@@ -32,7 +32,7 @@ from rota.protocol.records.errors import CorruptBatch
 _OUTLINE: Final = Struct(">qiib6xi")  # base offset, size, leader epoch, magic, last offset delta
 
 
-class Buffered:
+class CompletedFetch:
     """`take` until `is_done`. `next_offset` is where the reader stands: the offset after the last record given, or
     after what holds no record for it; `leader_epoch` is that of the batch before it, -1 before the first one.
 
@@ -55,7 +55,7 @@ class Buffered:
         "next_offset",
         "node",
         "partition",
-        "turn",
+        "position_epoch",
     )
 
     def __init__(
@@ -68,10 +68,10 @@ class Buffered:
         check_crcs: bool = True,
         node: int = -1,
         answer: int = 0,
-        turn: int = 0,
+        position_epoch: int = 0,
     ) -> None:
         self.partition, self.next_offset, self.leader_epoch = partition, offset, -1
-        self.node, self.answer, self.turn = node, answer, turn
+        self.node, self.answer, self.position_epoch = node, answer, position_epoch
         whole, self.end = outline(data, offset)
         # the last batch may be cut short and comes again; what is not honest is seen when it is reached
         self._data, self._size, self._position = data, len(data) if self.end is None else whole, 0
@@ -157,7 +157,7 @@ class Buffered:
             if self._aborted is not None:
                 self._aborted.marked(header, raw)
             self._passed(header)
-        elif self._aborted is not None and self._aborted.hides(header):
+        elif self._aborted is not None and self._aborted.is_aborted(header):
             self._passed(header)
         else:
             self._decode(header, raw)

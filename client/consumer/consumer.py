@@ -6,81 +6,101 @@
             ...
 
 Laws
-    Partitions come and go only within poll-like calls (`getmany`, `getone`, `async for`) and the end; heartbeats run by
-    themselves.
+    Partitions are assigned and revoked only within poll-like calls (`getmany`, `getone`, `async for`) and `close`;
+    heartbeats are sent in the background.
     C1: an automatic commit never passes what an earlier poll-like call returned. `close` commits everything that was
-    handed out; leaving `async with` by an exception, what was handed out before the last call.
+    delivered; leaving `async with` by an exception, what was delivered before the last call.
     A call that is cancelled loses no record: they are taken in its last step.
     One poll-like call at a time; everything else may be called meanwhile, also from callbacks.
+
+This file is longer than others because each public method has its documentation here. It checks arguments and
+delegates to user_positions.py (where to read), offset_committer.py (commits), group/membership.py (the group),
+poll_loop.py (one poll-like call) and offsets/ (look-ups).
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from rota.client.checks import several
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.autocommit import NEVER
-from rota.client.consumer.commits import now_ms
-from rota.client.consumer.committing import Committing
-from rota.client.consumer.delivered_records import Batch, Committable, these
+from rota.client.consumer.catalog import catalog
+from rota.client.consumer.commit_queue import now_ms
+from rota.client.consumer.delivered_records import Batch, Committable, DeliveredRecords, these
+from rota.client.consumer.fetcher import Fetcher
 from rota.client.consumer.listener import Callback, Listener
-from rota.client.consumer.reading import Several
-from rota.client.consumer.rebalancing import Committer, Rebalancing
-from rota.client.errors import ConfigError, IllegalUse, KafkaError
+from rota.client.consumer.offset_committer import OffsetCommitter, Offsets
+from rota.client.consumer.offset_resolver import OffsetResolver
+from rota.client.consumer.poll_loop import PollLoop
+from rota.client.consumer.positions import Positions
+from rota.client.consumer.rebalance_hooks import RebalanceHooks
+from rota.client.consumer.user_positions import Several, UserPositions
+from rota.client.errors import ConfigError, IllegalUse
 from rota.client.group.assignors import resolve
-from rota.client.group.member import Member
+from rota.client.group.membership import Membership
 from rota.client.group.subscription import topics_of
-from rota.client.types import ConsumerRecord, OffsetAndMetadata, TopicPartition
+from rota.client.network.cluster import Cluster
+from rota.client.offsets.list_offsets import EARLIEST, LATEST, list_offsets
+from rota.client.offsets.offset_fetch import committed
+from rota.client.types import (
+    ConsumerRecord,
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    PartitionInfo,
+    TopicPartition,
+)
 
 T = TypeVar("T")
 
-LOOK_EVERY_S: Final = 0.005  # at the latest: is there a rebalance, a commit to do, somebody else who wants the loop
-MISSING_LOOK_S: Final = 0.02  # while some positions are not found, others are read
-IDLE_COMMIT_S: Final = 0.1  # while nothing comes, automatic commits are no nearer than that
 CLOSE_MS: Final = 30_000
-Offsets = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 
 
-class Consumer(Committing):
+class Consumer:
     """`Consumer(ConsumerConfig(...))` in `async with`, or `start` and `close`. Belongs to one loop.
 
-    Commits: see Committing; positions, seeks and offsets: see Reading. Every time is in milliseconds.
+    Every time is in milliseconds. Where `partitions` may be None, it stands for all assigned ones.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
-        super().__init__(config)
-        resolve(config.partition_assignment_strategy)  # what is wrong with it is told at once
-        committer = Committer(self._commit_before_rejoin, self._commit_before_revoking, self._settle_commits)
-        self._hooks = Rebalancing(self._positions, self._handed, committer, self._notice)
+        resolve(config.partition_assignment_strategy)  # raises ConfigError for a strategy that does not exist
+        self._config = config
+        self._cluster = Cluster(config, auto_create=config.allow_auto_create_topics)
+        self._positions = Positions()
+        self._delivered = DeliveredRecords(self._positions)
+        self._fetcher = Fetcher(self._cluster, config, self._positions)
+        self._committer = OffsetCommitter(self._cluster, config, self._delivered, self._notice)
+        self._resolver = OffsetResolver(
+            self._cluster, config, self._positions, lambda: self._committer.group_or_none, self._notice
+        )
+        self._user_positions = UserPositions(config, self._positions, self._delivered, self._resolver, self._notice)
+        self._hooks = RebalanceHooks(self._positions, self._delivered, self._committer, self._notice)
+        self._polls = PollLoop(self._fetcher, self._delivered, self._committer, self._resolver)
+        self._membership: Membership | None = None
+        self._topics: frozenset[str] | re.Pattern[str] | None = None  # subscribed to
         self._assigned_by_hand = False
-        self._poller: asyncio.Task[Any] | None = None  # who is in a poll-like call
-        self._patience: asyncio.Timeout | None = None  # that call's
+        self._is_started = self._is_closed = False
         self._time: Callable[[], float] = float  # the loop's, once there is one
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._is_closing = False
-        self._end = asyncio.Event()  # it is closed
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
         """From Kafka's dotted names: `{"bootstrap.servers": …, "group.id": …}`. Raises ConfigError."""
         return cls(ConsumerConfig.from_properties(properties))
 
-    # beginning and end
+    # start and end
 
     async def start(self) -> Self:
         """Connect to the cluster; returns this Consumer. Raises Unreachable after default_api_timeout_ms, IllegalUse
         the second time."""
-        self._open()
+        self._check_open()
         if self._is_started:
             raise IllegalUse(f"{self!r} was started already")
-        self._time = asyncio.get_running_loop().time
+        self._time = self._polls.time = asyncio.get_running_loop().time
         await self._cluster.start()
         self._is_started = True
         self._fetcher.start()
@@ -89,9 +109,9 @@ class Consumer(Committing):
         return self
 
     async def close(self, *, timeout_ms: int = CLOSE_MS) -> None:
-        """Commit what was handed out (if the consumer commits by itself), tell `on_revoked`, leave the group, close the
+        """Commit what was delivered (with automatic commits), call `on_revoked`, leave the group, close the
         connections. A poll-like call of another task ends without records. Raises what `on_revoked` raises."""
-        await self._close(self._handed.done, timeout_ms)
+        await self._close(self._delivered.done, timeout_ms)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -100,45 +120,49 @@ class Consumer(Committing):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._close(self._handed.done if kind is None else self._handed.before_last, CLOSE_MS)
+        await self._close(self._delivered.done if kind is None else self._delivered.before_last, CLOSE_MS)
 
     async def _close(self, committable: Callable[[], Committable], timeout_ms: int) -> None:
-        if self._is_closed or self._is_closing:
+        if self._is_closed or self._polls.is_closing:
             return
-        if self._hooks.task is not None and self._hooks.task is asyncio.current_task():
+        if self._hooks.is_called_by_current_task:
             raise IllegalUse("close() within a callback of this consumer: return first, then close")
-        self._is_closing = True
-        self._committable = committable
+        self._polls.is_closing = True
+        self._committer.committable = committable
         ends_ms = now_ms() + timeout_ms
-        async with AsyncExitStack() as ending:  # the last first, whatever fails or is cancelled
-            ending.push_async_callback(self._cluster.close)
-            ending.push_async_callback(self._fetcher.close)
-            ending.push_async_callback(self._starting.close)
-            ending.push_async_callback(self._commits.close)
-            ending.callback(self._closed)
-            if self._patience is not None and not self._patience.expired():
-                self._patience.reschedule(asyncio.get_running_loop().time())
-            await _within(self._idle.wait(), _left(ends_ms))
-            self._look_at = 0.0  # what waits is not handed out any more
+        async with AsyncExitStack() as stack:  # in reverse order, whatever fails or is cancelled
+            stack.push_async_callback(self._cluster.close)
+            stack.push_async_callback(self._fetcher.close)
+            stack.push_async_callback(self._resolver.close)
+            stack.push_async_callback(self._committer.close)
+            stack.callback(self._closed)
+            await self._polls.interrupt(_left(ends_ms))
             if self._is_started:
                 await self._leave("the consumer is being closed", ends_ms)
 
     def _closed(self) -> None:
         self._is_closed = True
-        self._end.set()
+        self._polls.finish()
+
+    def _join(self, topics: frozenset[str] | re.Pattern[str]) -> None:
+        if self._membership is None:
+            assignors = resolve(self._config.partition_assignment_strategy)
+            self._membership = Membership(self._cluster, self._config, assignors, self._hooks, wake=self._notice)
+            self._committer.membership = self._membership
+        self._membership.subscribe(topics)
+        self._notice()
 
     async def _leave(self, reason: str, ends_ms: float) -> None:
-        async def last() -> None:
-            await self._commits.settle(_left(ends_ms))
-            await self._commit_now(_left(ends_ms))
+        async def commit_last() -> None:
+            await self._committer.commit_last(lambda: _left(ends_ms))
 
-        if self._member is None:
-            await last()
+        if self._membership is None:
+            await commit_last()
             return
         try:
-            await self._member.close(reason, before_leaving=last, timeout_ms=_left(ends_ms))
+            await self._membership.close(reason, before_leaving=commit_last, timeout_ms=_left(ends_ms))
         finally:
-            self._member = None
+            self._membership = self._committer.membership = None
 
     # what it reads
 
@@ -157,26 +181,27 @@ class Consumer(Committing):
         partitions are still ours, on_lost when they are gone already (on_revoked unless given), on_assigned before
         anything is read. Raises ConfigError without a group_id, IllegalUse.
         """
-        self._open()
+        self._check_open()
         if self._config.group_id is None:
             raise ConfigError("subscribe() needs a group: set group_id (group.id), or assign() partitions instead")
         if self._assigned_by_hand:
             raise IllegalUse("partitions were assigned by hand: `await consumer.unsubscribe()` before subscribe()")
         self._topics = topics if isinstance(topics, re.Pattern) else _names(topics)
+        self._committer.is_subscribed = True
         self._hooks.listener = Listener(on_assigned, on_revoked, on_lost)
         if self._is_started:
             self._join(self._topics)
 
     def assign(self, partitions: Several) -> None:
-        """Read these partitions, whoever else reads them; replaces an earlier assignment. Committed offsets of the
-        group, if there is one, are where it starts. Raises IllegalUse after subscribe()."""
-        self._open()
+        """Read these partitions, whoever else reads them; replaces an earlier assignment. Reading starts at the
+        committed offsets of the group, if there is one. Raises IllegalUse after subscribe()."""
+        self._check_open()
         if self._topics is not None:
             raise IllegalUse("topics are subscribed to: `await consumer.unsubscribe()` before assign()")
         chosen = these(partitions)
-        if self._config.commits_by_itself and self._is_started:
-            self._commits.automatic(self.group, self._handed.before_last())
-        self._handed.forget(self._positions.assigned - set(chosen))
+        if self._is_started:
+            self._committer.commit_replaced()
+        self._delivered.forget(self._positions.assigned - set(chosen))
         self._positions.assign(chosen)
         self._cluster.set_topics({partition.topic for partition in chosen})
         self._cluster.request_refresh()
@@ -184,12 +209,12 @@ class Consumer(Committing):
         self._notice()
 
     async def unsubscribe(self, *, timeout_ms: int = CLOSE_MS) -> None:
-        """Leave the group, with all that `close` does for it, or give up what was assigned by hand."""
-        self._started()
-        with self._polling():
+        """Leave the group as `close` does, or give up what was assigned by hand."""
+        self._check_started()
+        with self._polls.exclusive():
             await self._leave("the consumer unsubscribed from all topics", now_ms() + timeout_ms)
-            self._topics, self._assigned_by_hand = None, False
-            self._handed.forget(self._positions.assigned)
+            self._topics, self._assigned_by_hand, self._committer.is_subscribed = None, False, False
+            self._delivered.forget(self._positions.assigned)
             self._positions.assign(())
             self._cluster.set_topics(())
             self._notice()
@@ -202,6 +227,11 @@ class Consumer(Committing):
             return topics_of(self._topics, self._cluster.metadata, exclude_internal=internal)
         return self._topics or frozenset()
 
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this consumer reads now."""
+        return self._positions.assigned
+
     # records
 
     def __aiter__(self) -> Self:
@@ -209,23 +239,23 @@ class Consumer(Committing):
         return self
 
     async def __anext__(self) -> ConsumerRecord:
-        handed = self._handed
-        if handed.left and self._time() < self._look_at:
-            record = handed.in_hand = handed.left.pop()
+        delivered = self._delivered
+        if delivered.left and self._time() < delivered.shortcut_until:
+            record = delivered.in_hand = delivered.left.pop()
             return record
-        if self._is_closed or self._is_closing:
+        if self._is_closed or self._polls.is_closing:
             raise StopAsyncIteration
-        found = await self._poll(self._take_one, None)
-        if found is None:
+        taken = await self._poll(self._take_one, None)
+        if taken is None:
             raise StopAsyncIteration
-        return found
+        return taken
 
     async def getone(self) -> ConsumerRecord:
         """The next record; waits for it."""
-        found = await self._poll(self._take_one, None)
-        if found is None:
+        taken = await self._poll(self._take_one, None)
+        if taken is None:
             raise IllegalUse(f"{self!r} was closed while getone() waited")
-        return found
+        return taken
 
     async def getmany(
         self, max_records: int | None = None, timeout_ms: int = 0
@@ -237,139 +267,199 @@ class Consumer(Committing):
         limit = self._config.max_poll_records if max_records is None else max_records
         if limit < 1:
             raise IllegalUse(f"max_records is {limit}; at least one record has to be asked for")
-        handed = self._handed
-        if not handed.left and self._time() < self._look_at:
-            handed.begin()
+        delivered = self._delivered
+        if not delivered.left and self._time() < delivered.shortcut_until:
+            delivered.begin()
             taken = self._fetcher.take(limit)
             if taken:
-                return handed.all_of(taken)
+                return delivered.all_of(taken)
 
         def take() -> Batch | None:
-            if handed.left:
-                return handed.many(limit)
+            if delivered.left:
+                return delivered.many(limit)
             taken = self._fetcher.take(limit)
-            return handed.all_of(taken) if taken else None
+            return delivered.all_of(taken) if taken else None
 
         return await self._poll(take, timeout_ms) or {}
 
     def _take_one(self) -> ConsumerRecord | None:
-        if not self._handed.left:
-            self._handed.put(self._fetcher.take(self._config.max_poll_records))
-        return self._handed.one() if self._handed.left else None
+        if not self._delivered.left:
+            self._delivered.put(self._fetcher.take(self._config.max_poll_records))
+        return self._delivered.one() if self._delivered.left else None
 
     async def _poll(self, take: Callable[[], T | None], timeout_ms: int | None) -> T | None:
-        """Everything that is due, then what `take` gives, as soon as it gives anything; None when the time passes."""
-        self._started()
+        self._check_started()
         if self._topics is None and not self._assigned_by_hand:
             raise IllegalUse("nothing to read: subscribe() to topics or assign() partitions first")
-        if self._is_closing:
-            await self._until_closed(timeout_ms or 0)
-            return None
-        with self._polling():
-            self._handed.begin()
-            ends = None if timeout_ms is None else self._time() + timeout_ms / 1000
-            await asyncio.sleep(0)  # records may come for ever without a wait; others want the loop too
-            try:
-                async with asyncio.timeout_at(ends) as self._patience:
-                    entering = True
-                    while not self._is_closing:
-                        await self._due(entering)
-                        entering = False
-                        found = take()
-                        if found is not None:
-                            return found
-                        await self._wait()
-            except TimeoutError as late:
-                if isinstance(late, KafkaError) or self._patience is None or not self._patience.expired():
-                    raise
-            return None
+        if not self._polls.is_closing:
+            return await self._polls.poll(take, timeout_ms)
+        if not self._hooks.is_called_by_current_task:  # a callback of `close` would wait for itself
+            await self._polls.until_finished(timeout_ms or 0)
+        return None
 
-    async def _until_closed(self, timeout_ms: int) -> None:
-        """A call that begins while another task closes the consumer: no records come any more, and a loop around
-        `getmany` must not spin."""
-        if self._hooks.task is None or self._hooks.task is not asyncio.current_task():  # that would wait for itself
-            await _within(self._end.wait(), timeout_ms)
+    # positions
 
-    async def _due(self, entering: bool) -> None:
-        """Commits, membership, positions."""
-        self._attention = False
-        try:
-            self._commit_if_due(entering)
-            if self._member is not None:
-                await self._member.poll()
-            self._starting.raise_failure()
-            self._starting.begin()
-        except BaseException:
-            self._attention = True  # it is still due: no record before that, a callback may be running
-            raise
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """The assigned partitions that give no records until they are resumed."""
+        return self._positions.paused
 
-    async def _wait(self) -> None:
-        """Until there may be something to take, or something is due."""
-        loop, next_ms = asyncio.get_running_loop(), self._commits.auto.next_ms
-        at = max(next_ms / 1000, loop.time() + IDLE_COMMIT_S)
-        timer = loop.call_at(at, self._notice) if next_ms != NEVER else None
-        try:
-            if self._starting.task is not None:
-                await asyncio.wait({self._starting.task}, timeout=MISSING_LOOK_S)
+    async def position(self, partition: TopicPartition, *, timeout_ms: int | None = None) -> int:
+        """The offset of the next record of an assigned partition. Raises IllegalUse, NoOffset, TimedOut."""
+        self._check_started()
+        return await self._user_positions.position(partition, timeout_ms)
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """Offsets between the position and the end that this consumer can read to (the high watermark, with
+        read_committed the last stable offset) as of the last fetch. None while either is unknown."""
+        return self._user_positions.lag(partition)
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Read on from this offset. Raises IllegalUse when the partition is not assigned."""
+        self._check_open()
+        self._user_positions.seek(partition, offset)
+
+    def seek_to_beginning(self, partitions: Several | None = None) -> None:
+        """Read on from the first record that there is; its offset is looked up when it is needed."""
+        self._check_open()
+        self._user_positions.reset(partitions, "earliest")
+
+    def seek_to_end(self, partitions: Several | None = None) -> None:
+        """Read on from the next record that is written; the offset is looked up when it is needed."""
+        self._check_open()
+        self._user_positions.reset(partitions, "latest")
+
+    async def seek_to_time(
+        self, timestamp_ms: int, partitions: Several | None = None, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Read on from the first record at or after that time, from the end where there is none. Returns what was
+        found. Raises IllegalUse, TimedOut, BrokerError."""
+        chosen = self._user_positions.chosen(partitions)
+        for partition in chosen:
+            self._positions.of(partition)
+        found = await self.offsets_for_times(dict.fromkeys(chosen, timestamp_ms), timeout_ms=timeout_ms)
+        for partition, at in found.items():
+            if partition not in self._positions.assigned:
+                continue  # it was revoked meanwhile
+            if at is None:
+                self.seek_to_end(partition)
             else:
-                await self._fetcher.wait()
-        finally:
-            if timer is not None:
-                timer.cancel()
+                self.seek(partition, OffsetAndMetadata(at.offset, leader_epoch=at.leader_epoch))
+        return found
 
-    @contextmanager
-    def _polling(self) -> Iterator[None]:
-        """One poll-like call; nobody else's meanwhile."""
-        if self._poller is not None:
-            raise IllegalUse(
-                f"{self!r} is being polled already, by task {self._poller.get_name()!r} or by the call that runs this "
-                f"callback: a consumer has one reader; hand the records on through a queue, or use several consumers"
-            )
-        self._poller = asyncio.current_task()
-        self._look_at = 0.0  # nobody takes a short cut meanwhile
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self._poller = self._patience = None
-            self._look_at = min(self._time() + LOOK_EVERY_S, self._commits.auto.next_ms / 1000)
-            if self._attention or self._is_closing:
-                self._look_at = 0.0
-            if self._member is not None:
-                self._member.returning()
-            self._idle.set()
+    def pause(self, partitions: Several | None = None) -> None:
+        """No records of these, until `resume`; the group's assignment does not change."""
+        self._check_open()
+        self._user_positions.pause(partitions)
+
+    def resume(self, partitions: Several | None = None) -> None:
+        """Records of these again."""
+        self._check_open()
+        self._user_positions.resume(partitions)
+
+    # commits
+
+    @property
+    def group(self) -> GroupMetadata:
+        """The membership as commits carry it. Raises ConfigError without a group_id."""
+        return self._committer.group
+
+    async def commit(self, offsets: Offsets | None = None, *, timeout_ms: int | None = None) -> None:
+        """Commit these offsets, each the next one to read, or (None) everything that was delivered. Raises
+        CommitFailed and RebalanceInProgress after a rebalance, FencedInstance, BrokerError, TimedOut, ConfigError
+        without a group."""
+        self._check_started()
+        await self._committer.commit(offsets, timeout_ms)
+
+    def commit_soon(self, offsets: Offsets | None = None) -> asyncio.Task[None]:
+        """Commit in the background: a task that may be awaited. Commits keep their order; a failure is logged."""
+        self._check_started()
+        return self._committer.commit_soon(offsets)
+
+    async def committed(
+        self, partitions: Several | None = None, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for these; None where nothing is committed."""
+        self._check_started()
+        chosen = self._user_positions.chosen(partitions)
+        return await committed(self._cluster, self.group, chosen, timeout_ms=timeout_ms)
+
+    # offsets and topics of the cluster
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a time (ms since the epoch) in each partition; None where there is none. The
+        partitions need not be assigned. Raises TimedOut, UnknownTopic, BrokerError."""
+        self._check_started()
+        negative = next((partition for partition, at in times.items() if at < 0), None)
+        if negative is not None:
+            raise IllegalUse(f"time {times[negative]} for {negative}: times are milliseconds since the epoch")
+        level = self._config.isolation_level
+        return await list_offsets(self._cluster, times, isolation_level=level, timeout_ms=timeout_ms)
+
+    async def beginning_offsets(
+        self, partitions: Several, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset of the first record that there is, or would be, in each partition."""
+        return await self._offsets_at(EARLIEST, partitions, timeout_ms)
+
+    async def end_offsets(self, partitions: Several, *, timeout_ms: int | None = None) -> dict[TopicPartition, int]:
+        """The offset of the next record that is written, in each partition; with read_committed the last stable one."""
+        return await self._offsets_at(LATEST, partitions, timeout_ms)
+
+    async def _offsets_at(self, time: int, partitions: Several, timeout_ms: int | None) -> dict[TopicPartition, int]:
+        self._check_started()
+        times, level = dict.fromkeys(these(partitions), time), self._config.isolation_level
+        found = await list_offsets(self._cluster, times, isolation_level=level, timeout_ms=timeout_ms)
+        return {partition: at.offset for partition, at in found.items() if at is not None}
+
+    async def partitions_for(self, topic: str, *, timeout_ms: int | None = None) -> tuple[PartitionInfo, ...]:
+        """The partitions of a topic, in order; nothing when there is no such topic."""
+        self._check_started()
+        return (await catalog(self._cluster, (topic,), timeout_ms=timeout_ms)).get(topic, ())
+
+    async def topics(self, *, timeout_ms: int | None = None) -> dict[str, tuple[PartitionInfo, ...]]:
+        """All topics that there are, internal ones too, and their partitions."""
+        self._check_started()
+        return await catalog(self._cluster, None, timeout_ms=timeout_ms)
 
     # who it is
 
     def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
         """Have the group assign anew, with the next poll-like call. Raises IllegalUse when nothing is subscribed to."""
-        self._started()
-        if self._member is None:
+        self._check_started()
+        if self._membership is None:
             raise IllegalUse("there is nothing to rebalance: subscribe() first")
-        self._member.rejoin(reason)
+        self._membership.rejoin(reason)
 
     @property
     def state(self) -> str:
         """NEW, CLOSED, UNSUBSCRIBED, ASSIGNED (by hand), or the membership's state: see docs/CLIENT_STATES.md."""
         if self._is_closed:
             return "CLOSED"
-        if self._member is not None:
-            return self._member.state
+        if self._membership is not None:
+            return self._membership.state
         if not self._is_started:
             return "NEW"
         return "ASSIGNED" if self._assigned_by_hand else "UNSUBSCRIBED"
 
     def __repr__(self) -> str:
         group = "" if self._config.group_id is None else f" group={self._config.group_id!r}"
-        several = ", ".join(map(str, sorted(self.assignment)))
-        return f"<Consumer client_id={self._config.client_id!r}{group} {self.state} [{several}]>"
+        assigned = ", ".join(map(str, sorted(self.assignment)))
+        return f"<Consumer client_id={self._config.client_id!r}{group} {self.state} [{assigned}]>"
 
-    def _join(self, topics: frozenset[str] | re.Pattern[str]) -> None:
-        if self._member is None:
-            assignors = resolve(self._config.partition_assignment_strategy)
-            self._member = Member(self._cluster, self._config, assignors, self._hooks, wake=self._notice)
-        self._member.subscribe(topics)
-        self._notice()
+    def _notice(self) -> None:
+        self._polls.notice()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise IllegalUse(f"{self!r} is closed: make another one")
+
+    def _check_started(self) -> None:
+        self._check_open()
+        if not self._is_started:
+            raise IllegalUse(f"{self!r} was not started: use `async with`, or `await consumer.start()` first")
 
 
 def _names(topics: Iterable[str]) -> frozenset[str]:
@@ -377,17 +467,6 @@ def _names(topics: Iterable[str]) -> frozenset[str]:
     if not names or not all(isinstance(name, str) and name for name in names):
         raise IllegalUse(f"subscribe() takes names of topics, not {sorted(map(repr, names))}; unsubscribe() ends it")
     return names
-
-
-async def _within(wait: Awaitable[object], ms: float) -> None:
-    """Wait for so long at most."""
-    limit = asyncio.timeout(ms / 1000)
-    try:
-        async with limit:
-            await wait
-    except TimeoutError:
-        if not limit.expired():
-            raise
 
 
 def _left(ends_ms: float) -> int:

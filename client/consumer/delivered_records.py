@@ -1,10 +1,10 @@
-"""What the user was handed, and what waits to be handed out one by one. Pure.
+"""What the user was delivered, and what waits to be delivered one by one. Pure.
 
 `async for` and `getone` take a whole poll's records at once and hand them out one at a time; the positions have moved
 behind all of them by then. This is the difference between what was taken and what the user has seen.
 
 Laws
-    C1: `done` never passes a record that was not handed out; `before_last` never passes one that was handed out in the
+    C1: `done` never passes a record that was not delivered; `before_last` never passes one that was delivered in the
     last call, or not at all.
     Whoever has seen a partition's records to the end finds its position in both.
     What was put back is taken again from the same offset.
@@ -22,12 +22,13 @@ Batch = dict[TopicPartition, list[ConsumerRecord]]
 Committable = dict[TopicPartition, OffsetAndMetadata]
 
 
-class Handed:
+class DeliveredRecords:
     """`begin` with each poll-like call; `put` what was taken; `left.pop()` is the next record."""
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions
-        self.left: list[ConsumerRecord] = []  # the next one last: what was taken and not handed out
+        self.left: list[ConsumerRecord] = []  # the next one last: what was taken and not delivered
+        self.shortcut_until = 0.0  # the loop's time until which calls may take records and do nothing else
         self.in_hand: ConsumerRecord | None = None  # the record of the last call, when it gave one
         self._starts: Committable = {}  # where the records of the last call begin, when it gave many
 
@@ -37,7 +38,7 @@ class Handed:
         self._starts = {}
 
     def put(self, taken: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
-        """These wait to be handed out one by one."""
+        """These wait to be delivered one by one."""
         self.left[:0] = [record for records in reversed(list(taken.values())) for record in reversed(records)]
 
     def one(self) -> ConsumerRecord:
@@ -59,7 +60,7 @@ class Handed:
         return batch
 
     def done(self) -> Committable:
-        """What may be committed when the user is done with everything that was handed out."""
+        """What may be committed when the user is done with everything that was delivered."""
         return self._with(self._waiting())
 
     def before_last(self) -> Committable:

@@ -2,7 +2,7 @@
 
 Laws
     A partition waits with two answers at most: the one that is being taken and the next.
-    A failure is raised once, in its turn, and never before records that came earlier were given.
+    A failure is raised once, in its position_epoch, and never before records that came earlier were given.
     What a seek, a reset or a rebalance made stale is thrown away.
     A paused partition keeps what it has, and nothing of what came in the same frame.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rota.client.consumer.completed_fetch import Buffered
+from rota.client.consumer.completed_fetch import CompletedFetch
 from rota.client.consumer.positions import Position, Positions
 from rota.client.errors import CorruptRecords
 from rota.client.types import ConsumerRecord, TopicPartition
@@ -21,10 +21,10 @@ from rota.client.types import ConsumerRecord, TopicPartition
 class Failed:
     """What a fetch met, for the user."""
 
-    __slots__ = ("error", "turn")
+    __slots__ = ("error", "position_epoch")
 
-    def __init__(self, error: Exception, turn: int) -> None:
-        self.error, self.turn = error, turn
+    def __init__(self, error: Exception, position_epoch: int) -> None:
+        self.error, self.position_epoch = error, position_epoch
 
 
 class Place(NamedTuple):
@@ -34,31 +34,31 @@ class Place(NamedTuple):
     last_epoch: int
 
 
-class Arrived:
+class FetchBuffer:
     """`put` and `fail`, `take`."""
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions
-        self._waiting: dict[TopicPartition, list[Buffered | Failed]] = {}
+        self._waiting: dict[TopicPartition, list[CompletedFetch | Failed]] = {}
 
     @property
     def held_bytes(self) -> int:
         """The memory behind all that waits."""
-        held = [one.held for many in self._waiting.values() for one in many if isinstance(one, Buffered)]
+        held = [one.held for many in self._waiting.values() for one in many if isinstance(one, CompletedFetch)]
         return sum(len(one) for one in {id(one): one for one in held}.values())
 
-    def put(self, buffered: Buffered) -> None:
+    def put(self, buffered: CompletedFetch) -> None:
         self._waiting.setdefault(buffered.partition, []).append(buffered)
 
-    def fail(self, partition: TopicPartition, error: Exception, turn: int) -> None:
-        self._waiting.setdefault(partition, []).append(Failed(error, turn))
+    def fail(self, partition: TopicPartition, error: Exception, position_epoch: int) -> None:
+        self._waiting.setdefault(partition, []).append(Failed(error, position_epoch))
 
     def stays(self, partition: TopicPartition) -> bool:
         """What waits is to be taken before the partition is fetched again; False when nothing waits."""
         many = self._waiting.get(partition)
         if many is None:
             return False
-        if isinstance(many[-1], Buffered):
+        if isinstance(many[-1], CompletedFetch):
             many[-1].end = None
         return True
 
@@ -68,7 +68,7 @@ class Arrived:
         if many is None:
             return None if position.offset is None else Place(position.offset, position.leader_epoch)
         last = many[-1]
-        if len(many) > 1 or not isinstance(last, Buffered) or last.end is None:
+        if len(many) > 1 or not isinstance(last, CompletedFetch) or last.end is None:
             return None
         return Place(*last.end)
 
@@ -78,8 +78,8 @@ class Arrived:
 
     def full_nodes(self) -> set[int]:
         """The brokers of whom two answers are waiting; what is paused does not count."""
-        answers = {(one.node, one.answer) for _, many in self._ready() for one in many if isinstance(one, Buffered)}
-        nodes = [node for node, _ in answers]
+        fetches = [fetch for _, waiting in self._ready() for fetch in waiting if isinstance(fetch, CompletedFetch)]
+        nodes = [node for node, _ in {(fetch.node, fetch.answer) for fetch in fetches}]
         return {node for node in nodes if nodes.count(node) > 1}
 
     def clear(self) -> None:
@@ -89,11 +89,11 @@ class Arrived:
         """Throw away what is stale; let go of frames of which only paused partitions are left."""
         for partition, many in list(self._waiting.items()):
             position = self._positions.find(partition)
-            if position is None or position.turn != many[0].turn:
+            if position is None or position.position_epoch != many[0].position_epoch:
                 del self._waiting[partition]
             elif position.paused:
                 for one in many:
-                    if isinstance(one, Buffered):
+                    if isinstance(one, CompletedFetch):
                         one.own()
 
     def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
@@ -120,7 +120,7 @@ class Arrived:
                 records_max -= len(records)
         return taken
 
-    def _taken(self, partition: TopicPartition, one: Buffered, records_max: int) -> list[ConsumerRecord]:
+    def _taken(self, partition: TopicPartition, one: CompletedFetch, records_max: int) -> list[ConsumerRecord]:
         try:
             records = one.take(records_max)
         finally:
@@ -130,12 +130,12 @@ class Arrived:
                 position.leader_epoch = one.leader_epoch
         if one.is_done:
             rest = self._waiting.pop(partition)[1:]
-            if rest:  # in its turn, behind the others
+            if rest:  # in its position_epoch, behind the others
                 self._waiting[partition] = rest
         return records
 
-    def _ready(self) -> Iterator[tuple[TopicPartition, list[Buffered | Failed]]]:
+    def _ready(self) -> Iterator[tuple[TopicPartition, list[CompletedFetch | Failed]]]:
         for partition, many in self._waiting.items():
             position = self._positions.find(partition)
-            if position is not None and position.turn == many[0].turn and not position.paused:
+            if position is not None and position.position_epoch == many[0].position_epoch and not position.paused:
                 yield partition, many

@@ -11,8 +11,8 @@ Laws
 from __future__ import annotations
 
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.completed_fetch import Buffered
-from rota.client.consumer.fetch_buffer import Arrived
+from rota.client.consumer.completed_fetch import CompletedFetch
+from rota.client.consumer.fetch_buffer import FetchBuffer
 from rota.client.consumer.fetch_session import Want
 from rota.client.consumer.pauses import Pauses
 from rota.client.consumer.positions import Position, Positions
@@ -28,33 +28,33 @@ from rota.protocol.messages.fetch import EpochEndOffset, FetchRequest, Partition
 _log = logger("rota.client.fetcher")
 
 
-class Judging:
+class PartitionResults:
     """`cluster` is asked for nothing but metadata."""
 
     def __init__(
         self,
         config: ConsumerConfig,
         positions: Positions,
-        arrived: Arrived,
+        arrived: FetchBuffer,
         sources: Sources,
         pauses: Pauses,
         cluster: Cluster,
     ) -> None:
-        self._config, self._positions, self._arrived = config, positions, arrived
+        self._config, self._positions, self._buffer = config, positions, arrived
         self._sources, self._pauses, self._cluster = sources, pauses, cluster
         self._hides = config.isolation_level == "read_committed"
 
-    def judge(
+    def apply(
         self, node: int, partition: TopicPartition, want: Want, data: PartitionData, answer: int, now_ms: int
     ) -> None:
         """`want` is what the answer is to; `answer` numbers the whole answer."""
         position = self._positions.find(partition)
-        if position is None or position.turn != want.turn:
+        if position is None or position.position_epoch != want.position_epoch:
             return
-        place = self._arrived.ahead(partition, position)
+        place = self._buffer.ahead(partition, position)
         if place is None or place.offset != want.offset:
             return
-        if (data.error_code or data.diverging_epoch is not None) and self._arrived.stays(partition):
+        if (data.error_code or data.diverging_epoch is not None) and self._buffer.stays(partition):
             return  # it will be asked again from the position itself
         if data.error_code:
             self._refused(node, partition, want, position, data, now_ms)
@@ -72,8 +72,8 @@ class Judging:
         if data.diverging_epoch is not None and data.diverging_epoch.end_offset >= 0:
             self._truncated(partition, want, data.diverging_epoch)
         elif data.records:
-            self._arrived.put(
-                Buffered(
+            self._buffer.put(
+                CompletedFetch(
                     partition,
                     want.offset,
                     data.records,
@@ -81,7 +81,7 @@ class Judging:
                     check_crcs=self._config.check_crcs,
                     node=node,
                     answer=answer,
-                    turn=want.turn,
+                    position_epoch=want.position_epoch,
                 )
             )
 
@@ -99,13 +99,13 @@ class Judging:
             told = (
                 f"{partition} at offset {want.offset}: broker {node} says that the records are corrupt; seek past them"
             )
-            self._arrived.fail(partition, CorruptRecords(told, partition, want.offset), want.turn)
+            self._buffer.fail(partition, CorruptRecords(told, partition, want.offset), want.position_epoch)
         elif found is ErrorAction.FATAL and code is not ErrorCode.UNKNOWN_SERVER_ERROR:
             told = f"fetching at offset {want.offset}"
             error = BrokerError(
                 data.error_code, told, topic=partition.topic, partition=partition.partition, broker=str(node)
             )
-            self._arrived.fail(partition, error, want.turn)
+            self._buffer.fail(partition, error, want.position_epoch)
         else:
             self._elsewhere(partition, want, data, now_ms)
 
@@ -132,7 +132,7 @@ class Judging:
             f"{_known(position.log_start)} and to end at {_known(position.high_watermark)}; auto_offset_reset is none: "
             "seek, or choose earliest or latest"
         )
-        self._arrived.fail(partition, OffsetOutOfRange(told, {partition: want.offset}), want.turn)
+        self._buffer.fail(partition, OffsetOutOfRange(told, {partition: want.offset}), want.position_epoch)
 
     def _truncated(self, partition: TopicPartition, want: Want, diverging: EpochEndOffset) -> None:
         offset = min(diverging.end_offset, want.offset)
@@ -144,7 +144,7 @@ class Judging:
             f"the log of {partition} was truncated: what was read from offset {offset} to {want.offset} has been "
             f"replaced (auto_offset_reset is none); to go on, seek to {offset}"
         )
-        self._arrived.fail(partition, LogTruncated(told, {partition: offset}), want.turn)
+        self._buffer.fail(partition, LogTruncated(told, {partition: offset}), want.position_epoch)
 
 
 def _known(offset: int | None) -> str:

@@ -30,14 +30,14 @@ SESSION_ERRORS: Final = (
 
 class Want(NamedTuple):
     """What is wanted of one partition. `leader_epoch` is that of its leader now, `last_epoch` that of the record before
-    the offset; both -1 when not known. `turn` is the position's, and not for the broker."""
+    the offset; both -1 when not known. `position_epoch` is the position's, and not for the broker."""
 
     offset: int
     bytes_max: int
     leader_epoch: int = -1
     last_epoch: int = -1
     topic_id: bytes = UUID_ZERO
-    turn: int = 0
+    position_epoch: int = 0
 
 
 class Asking(NamedTuple):
@@ -50,7 +50,7 @@ class Asking(NamedTuple):
 
 
 class FetchSession:
-    """One broker's session. `ask`, then `answered` or `failed`, in turn."""
+    """One broker's session. `ask`, then `answered` or `failed`, in position_epoch."""
 
     __slots__ = ("_by_id", "_epoch", "_known", "_session_id")
 

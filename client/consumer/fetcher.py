@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.fetch_buffer import Arrived, Place
-from rota.client.consumer.fetch_response import Judging
+from rota.client.consumer.fetch_buffer import FetchBuffer, Place
+from rota.client.consumer.fetch_response import PartitionResults
 from rota.client.consumer.fetch_session import SESSION_ERRORS, Asking, FetchSession, Want
 from rota.client.consumer.pauses import Pauses
 from rota.client.consumer.positions import Positions
@@ -43,10 +43,10 @@ class Fetcher:
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, positions: Positions) -> None:
         self._cluster, self._config, self._positions = cluster, config, positions
-        self._arrived = Arrived(positions)
+        self._buffer = FetchBuffer(positions)
         self._sources = Sources(config.metadata_max_age_ms)
         self._pauses = Pauses(config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self._judging = Judging(config, positions, self._arrived, self._sources, self._pauses, cluster)
+        self._results = PartitionResults(config, positions, self._buffer, self._sources, self._pauses, cluster)
         self._sessions: dict[int, FetchSession] = {}
         self._topic_ids: dict[str, bytes] = {}
         self._fetches: dict[int, asyncio.Task[None]] = {}
@@ -60,7 +60,7 @@ class Fetcher:
     @property
     def held_bytes(self) -> int:
         """The memory behind what has come and was not taken."""
-        return self._arrived.held_bytes
+        return self._buffer.held_bytes
 
     def start(self) -> None:
         """Tasks begin; positions may still be empty."""
@@ -80,7 +80,7 @@ class Fetcher:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        self._arrived.clear()
+        self._buffer.clear()
         self._news.set()
 
     def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
@@ -91,13 +91,13 @@ class Fetcher:
         the position. A topic that is not there (yet) is looked for again and again.
         """
         try:
-            return self._arrived.take(records_max)
+            return self._buffer.take(records_max)
         finally:
             self._look()
 
     async def wait(self) -> None:
         """Until `take` has something to give or to raise, `wake` was called, or positions are missing."""
-        while not self._woken and not self._arrived.has_any():
+        while not self._woken and not self._buffer.has_any():
             if self._positions.without_offset():
                 await asyncio.sleep(0)  # who looks for them in a loop lets others run
                 break
@@ -125,7 +125,7 @@ class Fetcher:
         """Ask every broker that leads something to fetch and is not being asked."""
         if self._loop is None:
             return
-        self._arrived.tidy()
+        self._buffer.tidy()
         now_ms = self._now_ms()
         for node, (wants, wait_ms) in self._plan(now_ms).items():
             if wants:
@@ -136,13 +136,13 @@ class Fetcher:
         """What to ask of whom, and for how long the broker may wait: no longer than a partition of its own is left
         alone, which is asked about with the next fetch."""
         metadata = self._cluster.metadata
-        busy = self._fetches.keys() | self._arrived.full_nodes()
+        busy = self._fetches.keys() | self._buffer.full_nodes()
         if metadata.brokers and busy.issuperset(metadata.brokers):
             return {}
         plan: dict[int, tuple[Wants, int]] = {}
         lost = False
         for partition, position in self._positions.fetchable():
-            place = self._arrived.ahead(partition, position)
+            place = self._buffer.ahead(partition, position)
             if place is None:
                 continue
             source, pause_ms = self._sources.of(partition, metadata, now_ms), self._pauses.left_ms(partition, now_ms)
@@ -157,13 +157,13 @@ class Fetcher:
             if pause_ms:
                 wait_ms = min(wait_ms, pause_ms)
             else:
-                wants[partition] = self._want(partition, place, source, position.turn)
+                wants[partition] = self._want(partition, place, source, position.position_epoch)
             plan[source.node] = wants, wait_ms
         if lost:
             self._cluster.request_refresh()
         return plan
 
-    def _want(self, partition: TopicPartition, place: Place, source: Source, turn: int) -> Want:
+    def _want(self, partition: TopicPartition, place: Place, source: Source, position_epoch: int) -> Want:
         topic_id = self._cluster.metadata.topic_id(partition.topic) or UUID_ZERO
         self._topic_ids[partition.topic] = topic_id
         return Want(
@@ -172,7 +172,7 @@ class Fetcher:
             source.leader_epoch,
             place.last_epoch,
             topic_id,
-            turn,
+            position_epoch,
         )
 
     def _look_again(self, now_ms: int) -> None:
@@ -247,7 +247,7 @@ class Fetcher:
                 partition = TopicPartition(name, data.partition_index)
                 want = wants.get(partition)
                 if want is not None:
-                    self._judging.judge(node, partition, want, data, self._answers, now_ms)
+                    self._results.apply(node, partition, want, data, self._answers, now_ms)
 
     def _refused(self, node: int, wants: Wants, code: int) -> None:
         """The answer as a whole is an error."""
@@ -270,5 +270,9 @@ class Fetcher:
             _log.error("an answer could not be taken in", exc_info=why)
         for partition, want in wants.items():
             position = self._positions.find(partition)
-            if position is not None and position.turn == want.turn and not self._arrived.stays(partition):
-                self._arrived.fail(partition, why, want.turn)
+            if (
+                position is not None
+                and position.position_epoch == want.position_epoch
+                and not self._buffer.stays(partition)
+            ):
+                self._buffer.fail(partition, why, want.position_epoch)

@@ -1,10 +1,10 @@
-"""Where reading starts: the group's committed offset, else what `auto_offset_reset` says; and seeks to an end.
+"""Finds the missing positions: the group's committed offset, else what `auto_offset_reset` says; and seeks to an end.
 
 Laws
-    A position that was sought, paused over or given up meanwhile is left alone: what was found is for the turn that
-    asked.
-    One partition that cannot be found holds up no other.
-    The work goes on when whoever waits for it is cancelled; its failure is raised once, by the next poll.
+    An offset is taken only for the position epoch that it was looked up for: a position that was sought or revoked
+    meanwhile does not change.
+    A partition that cannot be found delays no other.
+    The look-up goes on when its caller is cancelled; its failure is raised once, by the next poll.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from rota.client.offsets.list_offsets import EARLIEST, LATEST, Found, each_offse
 from rota.client.offsets.offset_fetch import committed
 from rota.client.types import GroupMetadata, TopicPartition
 
-Turns = dict[TopicPartition, int]
+PositionEpochs = dict[TopicPartition, int]
 _log = logger("rota.client.consumer")
 
 
-class Starting:
+class OffsetResolver:
     """`begin()` whenever positions may be missing; `found` is called with each progress and at the end."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Starting:
         self._group, self._told = group, found
         self._news = asyncio.Event()
         self._failure: BaseException | None = None
-        self._sought: Turns = {}  # what the task looks for
+        self._sought: PositionEpochs = {}  # what the task looks for
         self.task: asyncio.Task[None] | None = None
 
     def begin(self) -> bool:
@@ -50,13 +50,13 @@ class Starting:
         missing = self._positions.without_offset()
         if not missing:
             return False
-        turns = {one: self._positions.of(one).turn for one in missing}
-        if self.task is not None and not turns.items() <= self._sought.items():
+        position_epochs = {one: self._positions.of(one).position_epoch for one in missing}
+        if self.task is not None and not position_epochs.items() <= self._sought.items():
             self.task.cancel()  # what was asked for has changed
             self.task = None
         if self.task is None:
-            self._sought = turns
-            self.task = asyncio.create_task(self._find(turns), name="rota-positions")
+            self._sought = position_epochs
+            self.task = asyncio.create_task(self._find(position_epochs), name="rota-positions")
             self.task.add_done_callback(self._ended)
         return True
 
@@ -95,14 +95,14 @@ class Starting:
             self._failure = failure
         self._found()
 
-    async def _find(self, turns: Turns) -> None:
-        fresh = [one for one in turns if (at := self._positions.find(one)) is not None and at.reset is None]
-        known = await self._committed(fresh, turns)
-        left = [one for one in turns if one not in known]
+    async def _find(self, position_epochs: PositionEpochs) -> None:
+        fresh = [one for one in position_epochs if (at := self._positions.find(one)) is not None and at.reset is None]
+        known = await self._committed(fresh, position_epochs)
+        left = [one for one in position_epochs if one not in known]
         policy = self._config.auto_offset_reset
         ways = {one: position.reset or policy for one in left if (position := self._positions.find(one)) is not None}
         lost = sorted(one for one, way in ways.items() if way == "none")
-        await self._reset({one: way for one, way in ways.items() if way != "none"}, turns)
+        await self._reset({one: way for one, way in ways.items() if way != "none"}, position_epochs)
         if lost:
             group = "" if self._config.group_id is None else f" of group {self._config.group_id}"
             raise NoOffset(
@@ -111,14 +111,14 @@ class Starting:
                 lost,
             )
 
-    async def _committed(self, fresh: list[TopicPartition], turns: Turns) -> set[TopicPartition]:
+    async def _committed(self, fresh: list[TopicPartition], position_epochs: PositionEpochs) -> set[TopicPartition]:
         """Start from what the group has committed. Which of them have something committed."""
         group = self._group()
         if group is None or not fresh:
             return set()
         known = {one: at for one, at in (await committed(self._cluster, group, fresh)).items() if at is not None}
         for one, at in known.items():
-            if self._set(one, turns, at.offset, at.leader_epoch):
+            if self._set(one, position_epochs, at.offset, at.leader_epoch):
                 _log.info(
                     f"Setting offset for partition {one} to the committed offset {at.offset}",
                     group=group.group_id,
@@ -127,13 +127,13 @@ class Starting:
                 )
         return set(known)
 
-    async def _reset(self, ways: dict[TopicPartition, str], turns: Turns) -> None:
+    async def _reset(self, ways: dict[TopicPartition, str], position_epochs: PositionEpochs) -> None:
         ends: list[TopicPartition] = []
 
         def told(one: TopicPartition, found: Found) -> None:
             if found is None:
                 ends.append(one)  # nothing so late: what comes next is later
-            elif self._set(one, turns, found.offset, found.leader_epoch):
+            elif self._set(one, position_epochs, found.offset, found.leader_epoch):
                 _log.info(
                     f"Resetting offset for partition {one} to position {found.offset}",
                     group=self._config.group_id,
@@ -146,9 +146,9 @@ class Starting:
         await look({one: time_of(way) for one, way in ways.items()})
         await look(dict.fromkeys(ends, LATEST))
 
-    def _set(self, one: TopicPartition, turns: Turns, offset: int, leader_epoch: int) -> bool:
+    def _set(self, one: TopicPartition, position_epochs: PositionEpochs, offset: int, leader_epoch: int) -> bool:
         position = self._positions.find(one)
-        if position is None or position.turn != turns[one]:
+        if position is None or position.position_epoch != position_epochs[one]:
             return False
         self._positions.seek(one, offset, leader_epoch)
         self._found()

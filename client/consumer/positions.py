@@ -1,9 +1,9 @@
 """What a consumer reads: assigned partitions, where each stands, which are paused. Pure.
 
 Laws
-    A position is the offset after the last record that the user was handed, or what a seek or a reset said.
-    What was fetched for a position that is no longer the position is thrown away: `turn` says which one it was, and no
-    turn is ever given twice, not even to a partition that goes and comes back.
+    A position is the offset after the last record that the user was given, or what a seek or a reset said.
+    Each seek, assignment and reset gives the position a new `position_epoch`. What was fetched for an earlier one is
+    thrown away. No epoch is given twice, also not to a partition that is revoked and assigned again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from rota.client.types import OffsetAndMetadata, TopicPartition
 @dataclass(slots=True)
 class Position:
     """One assigned partition. `offset` None: not known yet; then `reset` says how it is found, None: committed offset
-    first, auto_offset_reset after it. `leader_epoch` is that of the last record before it, -1 unknown. `turn` changes
-    with every seek, assignment and reset."""
+    first, auto_offset_reset after it. `leader_epoch` is that of the last record before it, -1 unknown."""
 
     offset: int | None = None
     leader_epoch: int = -1
     reset: str | None = None
     paused: bool = False
-    turn: int = 0
+    position_epoch: int = 0
     high_watermark: int | None = None
     last_stable_offset: int | None = None
     log_start: int | None = None
@@ -36,7 +35,7 @@ class Positions:
 
     def __init__(self) -> None:
         self._all: dict[TopicPartition, Position] = {}
-        self._turns = 0
+        self._epochs = 0
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
@@ -47,9 +46,11 @@ class Positions:
         return frozenset(partition for partition, position in self._all.items() if position.paused)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """What stays keeps its position and its pause; what is new has none; the rest is forgotten."""
-        kept = self._all
-        self._all = {one: kept[one] if one in kept else Position(turn=self._turn()) for one in partitions}
+        """Partitions that were assigned before keep their position and their pause; the others begin without."""
+        before = self._all
+        self._all = {
+            partition: before.get(partition) or Position(position_epoch=self._next_epoch()) for partition in partitions
+        }
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
@@ -73,13 +74,13 @@ class Positions:
             raise IllegalUse(f"offset {offset} of {partition}: the first offset of a log is 0")
         position = self.of(partition)
         position.offset, position.leader_epoch, position.reset = offset, leader_epoch, None
-        position.turn = self._turn()
+        position.position_epoch = self._next_epoch()
 
     def reset(self, partition: TopicPartition, how: str) -> None:
         """`how`: earliest, latest, by_duration:…; the position is unknown until it is found."""
         position = self.of(partition)
         position.offset, position.leader_epoch, position.reset = None, -1, how
-        position.turn = self._turn()
+        position.position_epoch = self._next_epoch()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """All or, with IllegalUse, none."""
@@ -109,6 +110,6 @@ class Positions:
             if position.offset is not None
         }
 
-    def _turn(self) -> int:
-        self._turns += 1
-        return self._turns
+    def _next_epoch(self) -> int:
+        self._epochs += 1
+        return self._epochs

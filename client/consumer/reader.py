@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from rota.client.config import ClientConfig
-from rota.client.consumer.completed_fetch import Buffered, outline
+from rota.client.consumer.completed_fetch import CompletedFetch, outline
 from rota.client.errors import BrokerError, CorruptRecords, IllegalUse, OffsetOutOfRange, TimedOut, UnknownTopic
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import BrokerInfo, Metadata
@@ -158,7 +158,7 @@ class PartitionReader:
         """The records from `offset` on, about `max_bytes` of them but at least a batch; none when none came within
         `max_wait_ms`. Raises OffsetOutOfRange, UnknownTopic, CorruptRecords, BrokerError, TimedOut."""
         node, data = await self._data(partition, offset, max_bytes, max_wait_ms, min_bytes)
-        read = Buffered(
+        read = CompletedFetch(
             partition,
             offset,
             data.records or b"",

@@ -7,37 +7,23 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from rota.client.errors import AssignmentFailed
-from rota.client.group import metadata_watch as watching
-from rota.client.group import notes
+from rota.client.group import metadata_watch, notes
 from rota.client.group.effects import Assign, Hook, Lose, Revoke
+from rota.client.group.state import Assigned, Member
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import accepts
 from rota.client.types import TopicPartition
 
-if TYPE_CHECKING:
-    from rota.client.group.machine import Membership
-
 S = MemberState
 
 
-@dataclass(slots=True)
-class Pending:
-    """What SyncGroup's answer gave us."""
-
-    partitions: frozenset[TopicPartition]
-    user_data: bytes | None
-
-
-def proceed(m: Membership) -> None:
+def proceed(m: Member) -> None:
     """The next hook of taking over, or the end of it. Only from poll, with no hook running."""
     pending = m.pending
     assert pending is not None
-    wish = m.wish
-    if wish is None or not all(accepts(wish, one.topic) for one in pending.partitions):
+    subscription = m.subscription
+    if subscription is None or not all(accepts(subscription, one.topic) for one in pending.partitions):
         m.pending = None
         m.ask_to_rejoin("received assignment does not match the current subscription")
         _settle(m)
@@ -53,7 +39,7 @@ def proceed(m: Membership) -> None:
         _take_over(m, pending)
 
 
-def _take_over(m: Membership, pending: Pending) -> None:
+def _take_over(m: Member, pending: Assigned) -> None:
     if m.rejoin is None:
         _note(m, pending)
     m.pending = None
@@ -65,7 +51,7 @@ def _take_over(m: Membership, pending: Pending) -> None:
     m.run(Assign(tuple(sorted(m.owned)), added))
 
 
-def _grant(m: Membership, pending: Pending) -> None:
+def _grant(m: Member, pending: Assigned) -> None:
     """The leader may know topics that match our pattern before we do: they are ours to read."""
     new = frozenset(one.topic for one in pending.partitions) - m.topics
     if new and m.joined_topics is not None:
@@ -74,7 +60,7 @@ def _grant(m: Membership, pending: Pending) -> None:
         m.learn()
 
 
-def _tell_assignor(m: Membership, pending: Pending) -> AssignmentFailed | None:
+def _tell_assignor(m: Member, pending: Assigned) -> AssignmentFailed | None:
     assignor = m.assignors.get(m.assignor_name)
     try:
         if assignor is not None:
@@ -86,7 +72,7 @@ def _tell_assignor(m: Membership, pending: Pending) -> AssignmentFailed | None:
     return None
 
 
-def done(m: Membership, hook: Hook) -> None:
+def done(m: Member, hook: Hook) -> None:
     """A hook has ended, well or not: partitions are given up and taken over all the same."""
     match hook:
         case Revoke(partitions) | Lose(partitions):
@@ -97,14 +83,14 @@ def done(m: Membership, hook: Hook) -> None:
             pass
 
 
-def _settle(m: Membership) -> None:
+def _settle(m: Member) -> None:
     m.move(S.STABLE)
     if m.coordinator is None:
         m.move(S.REDISCOVERING)
-    watching.look(m)
+    metadata_watch.look(m)
 
 
-def _note(m: Membership, pending: Pending) -> None:
+def _note(m: Member, pending: Assigned) -> None:
     new, old = pending.partitions, m.owned
     m.note(
         "info",

@@ -9,32 +9,27 @@ Laws
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rota.client.errors import BrokerError, FencedInstance, KafkaError
 from rota.client.group import notes
 from rota.client.group.effects import Forget
 from rota.client.group.refusals import fenced, refused
+from rota.client.group.state import MEMBER_STATES, Member
 from rota.client.group.states import MemberState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.heartbeat import HeartbeatRequest
 
-if TYPE_CHECKING:
-    from rota.client.group.machine import Membership
-
 S = MemberState
 E = ErrorCode
-INTERRUPTED = (S.ASSIGNING, S.STABLE, S.REDISCOVERING)  # where a rebalance is news
 NO_SESSION = "session timed out without receiving a heartbeat response"
 
 
-def arm(m: Membership) -> None:
+def arm(m: Member) -> None:
     """The membership begins, or goes on, now."""
     m.arm("heartbeat", m.config.heartbeat_interval_ms)
     m.arm_session()
 
 
-def beat(m: Membership) -> None:
+def beat(m: Member) -> None:
     """One heartbeat, unless one is on its way or the coordinator knows that we live."""
     if m.generation < 0 or m.coordinator is None or m.state is S.JOINING:
         return
@@ -49,7 +44,7 @@ def beat(m: Membership) -> None:
         m.beat = m.ask(request, min(m.config.request_timeout_ms, m.config.session_timeout_ms))
 
 
-def answered(m: Membership, error_code: int) -> None:
+def answered(m: Member, error_code: int) -> None:
     code = E.of(error_code)
     match code:
         case E.NONE | E.REBALANCE_IN_PROGRESS | E.COORDINATOR_LOAD_IN_PROGRESS:
@@ -70,17 +65,17 @@ def answered(m: Membership, error_code: int) -> None:
             m.give_up(refused("Heartbeat", code, m.config), f"encountered {code.name} from HEARTBEAT response")
 
 
-def _alive(m: Membership, code: ErrorCode) -> None:
+def _alive(m: Member, code: ErrorCode) -> None:
     m.arm_session()
     m.attempts = 0
     if m.state is S.REDISCOVERING:
         m.move(S.STABLE)
-    if code is E.REBALANCE_IN_PROGRESS and m.state in INTERRUPTED and m.rejoin is None:
+    if code is E.REBALANCE_IN_PROGRESS and m.state in MEMBER_STATES and m.rejoin is None:
         m.note("info", notes.REBALANCING)
         m.ask_to_rejoin("group is already rebalancing")
 
 
-def unanswered(m: Membership, error: KafkaError) -> None:
+def unanswered(m: Member, error: KafkaError) -> None:
     m.note("info", notes.HEARTBEAT_FAILED, cause=str(error))
     if not error.retriable:
         m.give_up(error, "the coordinator could not be sent a heartbeat")
@@ -91,7 +86,7 @@ def unanswered(m: Membership, error: KafkaError) -> None:
 # ---- the coordinator
 
 
-def coordinator_lost(m: Membership, cause: str) -> None:
+def coordinator_lost(m: Member, cause: str) -> None:
     """Look for it anew; `advance` does."""
     if m.coordinator is None:
         return
@@ -111,7 +106,7 @@ def coordinator_lost(m: Membership, cause: str) -> None:
         m.attempts += 1
 
 
-def found(m: Membership, node: int) -> None:
+def found(m: Member, node: int) -> None:
     m.finding = False
     m.coordinator = node
     m.note("debug", notes.DISCOVERED, node=node)  # the cluster says it too, once for all who ask
@@ -119,7 +114,7 @@ def found(m: Membership, node: int) -> None:
         beat(m)
 
 
-def not_found(m: Membership, error: KafkaError) -> None:
+def not_found(m: Member, error: KafkaError) -> None:
     m.finding = False
     m.note("warning", notes.NOT_DISCOVERED, cause=str(error))
     passing = error.is_retriable if isinstance(error, BrokerError) else error.retriable
@@ -129,14 +124,14 @@ def not_found(m: Membership, error: KafkaError) -> None:
         m.pause()
 
 
-def _explained(m: Membership, error: KafkaError) -> KafkaError:
+def _explained(m: Member, error: KafkaError) -> KafkaError:
     return refused("FindCoordinator", error.code, m.config) if isinstance(error, BrokerError) else error
 
 
 # ---- sessions
 
 
-def session_expired(m: Membership) -> None:
+def session_expired(m: Member) -> None:
     """Nobody has told us for so long that we are a member: others may have our partitions by now."""
     if m.generation >= 0:
         m.note("warning", notes.SESSION_EXPIRED, session_timeout_ms=m.config.session_timeout_ms)
@@ -145,7 +140,7 @@ def session_expired(m: Membership) -> None:
         m.out_of_group(NO_SESSION, keep_id=True)
 
 
-def stale(m: Membership, code: int, generation: int | None) -> None:
+def stale(m: Member, code: int, generation: int | None) -> None:
     """A commit was refused. One of an earlier generation says nothing about this one."""
     if m.generation < 0 or generation not in (None, m.generation):
         return
@@ -155,13 +150,13 @@ def stale(m: Membership, code: int, generation: int | None) -> None:
         case (E.ILLEGAL_GENERATION | E.UNKNOWN_MEMBER_ID) as lost:
             reason = f"encountered {lost.name} from OFFSET_COMMIT response"
             m.out_of_group(reason, keep_id=lost is E.ILLEGAL_GENERATION)
-        case E.REBALANCE_IN_PROGRESS if m.state in INTERRUPTED and m.rejoin is None:
+        case E.REBALANCE_IN_PROGRESS if m.state in MEMBER_STATES and m.rejoin is None:
             m.ask_to_rejoin("offset commit failed since group is already rebalancing")
         case _:
             pass
 
 
-def fence(m: Membership, error: FencedInstance) -> None:
+def fence(m: Member, error: FencedInstance) -> None:
     """For good: joining again would throw the other one out."""
     m.note("error", notes.FENCED, instance=m.config.group_instance_id)
     m.fenced = error

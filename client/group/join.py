@@ -8,22 +8,16 @@ Laws
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rota.client.errors import AssignmentFailed, KafkaError, Unsupported
-from rota.client.group import heartbeat as beating
-from rota.client.group import leader_assignment as leading
-from rota.client.group import notes
+from rota.client.group import heartbeat, leader_assignment, notes
 from rota.client.group.effects import BeforeRejoin, Hook, Lose, Revoke
 from rota.client.group.refusals import fenced, java_name, refused, truncated
+from rota.client.group.state import Member
 from rota.client.group.states import MemberState
-from rota.client.group.subscription import accepts, told
+from rota.client.group.subscription import accepts, encoded_subscription
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-
-if TYPE_CHECKING:
-    from rota.client.group.machine import Membership
 
 S = MemberState
 E = ErrorCode
@@ -31,9 +25,10 @@ LAPSE_MS = 5_000  # a coordinator holds a JoinGroup for the rebalance timeout; t
 MS_MAX = (1 << 31) - 1
 
 
-def begin(m: Membership) -> None:
+def begin(m: Member) -> None:
     """From DOWN, or from a generation that is to be renewed: give up what must be, then join."""
-    if m.wish is None or not (m.state in (S.DOWN, S.REVOKING) or (m.state in (S.STABLE, S.REDISCOVERING) and m.rejoin)):
+    must_join = m.state in (S.DOWN, S.REVOKING) or (m.state in (S.STABLE, S.REDISCOVERING) and m.rejoin)
+    if m.subscription is None or not must_join:
         return
     hook = _to_give_up(m)
     if hook is None:
@@ -46,26 +41,26 @@ def begin(m: Membership) -> None:
         m.run(hook)
 
 
-def _to_give_up(m: Membership) -> Hook | None:
+def _to_give_up(m: Member) -> Hook | None:
     if not m.owned:
         return None
     if m.generation < 0:
         return Lose(tuple(sorted(m.owned)))
     if not m.committed:
         return BeforeRejoin()
-    wish = m.wish
-    gone = [one for one in m.owned if not m.is_cooperative or wish is None or not accepts(wish, one.topic)]
-    return Revoke(tuple(sorted(gone))) if gone else None
+    topics = m.subscription
+    revoked = [one for one in m.owned if not m.is_cooperative or topics is None or not accepts(topics, one.topic)]
+    return Revoke(tuple(sorted(revoked))) if revoked else None
 
 
-def _tell(m: Membership, hook: Hook) -> None:
+def _tell(m: Member, hook: Hook) -> None:
     if isinstance(hook, Lose):
         m.note("info", notes.LOSING, partitions=[str(one) for one in hook.partitions])
     elif isinstance(hook, Revoke):
         m.note("info", notes.REVOKING, partitions=[str(one) for one in hook.partitions])
 
 
-def proceed(m: Membership) -> None:
+def proceed(m: Member) -> None:
     """The next step towards an answered JoinGroup."""
     if m.coordinator is None:
         if m.state is S.JOINING and m.exchange is None:
@@ -76,13 +71,13 @@ def proceed(m: Membership) -> None:
         m.move(S.JOINING)
     if m.exchange is not None or m.pausing or m.learning is not None:
         return
-    if not isinstance(m.wish, frozenset) and not m.learned:
+    if not isinstance(m.subscription, frozenset) and not m.learned:
         m.learn()  # a pattern is matched against fresh metadata: one rebalance instead of several for a new topic
     else:
         _send(m)
 
 
-def _send(m: Membership) -> None:
+def _send(m: Member) -> None:
     m.joined_topics, m.learned, m.rejoin = m.topics, False, None
     try:
         protocols = _protocols(m)
@@ -108,12 +103,14 @@ def _send(m: Membership) -> None:
     m.exchange = m.ask(request, min(max(m.config.request_timeout_ms, rebalance_ms + LAPSE_MS), MS_MAX))
 
 
-def _protocols(m: Membership) -> tuple[JoinGroupRequestProtocol, ...]:
+def _protocols(m: Member) -> tuple[JoinGroupRequestProtocol, ...]:
     topics = m.joined_topics or frozenset()
     return tuple(
         JoinGroupRequestProtocol(
             name=name,
-            metadata=told(topics, assignor.user_data(sorted(topics)), m.owned, m.generation, m.config.client_rack),
+            metadata=encoded_subscription(
+                topics, assignor.user_data(sorted(topics)), m.owned, m.generation, m.config.client_rack
+            ),
         )
         for name, assignor in m.assignors.items()
     )
@@ -122,7 +119,7 @@ def _protocols(m: Membership) -> tuple[JoinGroupRequestProtocol, ...]:
 # ---- answers
 
 
-def answered(m: Membership, answer: JoinGroupResponse) -> None:
+def answered(m: Member, answer: JoinGroupResponse) -> None:
     code = E.of(answer.error_code)
     if code is E.NONE and answer.protocol_type not in (None, "", PROTOCOL_TYPE):
         code = E.INCONSISTENT_GROUP_PROTOCOL
@@ -138,21 +135,21 @@ def answered(m: Membership, answer: JoinGroupResponse) -> None:
         failed(m, code, "JoinGroup")
 
 
-def _joined(m: Membership, answer: JoinGroupResponse) -> None:
+def _joined(m: Member, answer: JoinGroupResponse) -> None:
     m.member_id, m.generation = answer.member_id, answer.generation_id
     m.assignor_name, m.watched, m.attempts = answer.protocol_name or "", None, 0
     m.move(S.SYNCING)
     leads = answer.leader == answer.member_id
     m.note("info", notes.JOINED, protocol=m.assignor_name, leader=leads)
-    beating.arm(m)
+    heartbeat.arm(m)
     if leads:
-        leading.elected(m, answer)
+        leader_assignment.elected(m, answer)
     else:
         m.want()
-        leading.send(m, ())
+        leader_assignment.send(m, ())
 
 
-def failed(m: Membership, code: ErrorCode, what: str) -> None:
+def failed(m: Member, code: ErrorCode, what: str) -> None:
     """A JoinGroup or SyncGroup was refused: try again, from as far back as the code says."""
     m.reason = f"rebalance failed due to {java_name(code)}"
     match code:
@@ -163,17 +160,17 @@ def failed(m: Membership, code: ErrorCode, what: str) -> None:
         case E.COORDINATOR_LOAD_IN_PROGRESS:
             _again(m)
         case E.NOT_COORDINATOR | E.COORDINATOR_NOT_AVAILABLE:
-            beating.coordinator_lost(m, code.name)
+            heartbeat.coordinator_lost(m, code.name)
             _again(m)
         case E.FENCED_INSTANCE_ID:
-            beating.fence(m, fenced(m.config))
+            heartbeat.fence(m, fenced(m.config))
         case _ if code.retriable:
             _again(m)
         case _:
             m.give_up(refused(what, code, m.config), m.reason)
 
 
-def _thrown_out(m: Membership, code: ErrorCode) -> None:
+def _thrown_out(m: Member, code: ErrorCode) -> None:
     if m.owned:
         m.out_of_group(m.reason, keep_id=code is E.ILLEGAL_GENERATION)
         return
@@ -184,7 +181,7 @@ def _thrown_out(m: Membership, code: ErrorCode) -> None:
     _again(m, at_once=m.attempts == 0)
 
 
-def _again(m: Membership, *, at_once: bool = False) -> None:
+def _again(m: Member, *, at_once: bool = False) -> None:
     """Back to JOINING, from where `proceed` goes on."""
     if m.state is S.SYNCING:
         m.move(S.JOINING)
@@ -196,7 +193,7 @@ def _again(m: Membership, *, at_once: bool = False) -> None:
         m.pause()
 
 
-def unanswered(m: Membership, error: KafkaError) -> None:
+def unanswered(m: Member, error: KafkaError) -> None:
     what = "JoinGroup" if m.state is S.JOINING else "SyncGroup"
     m.note("info", notes.JOIN_FAILED if m.state is S.JOINING else notes.SYNC_FAILED, cause=str(error))
     m.reason = "rebalance failed due to DisconnectException"
@@ -205,5 +202,5 @@ def unanswered(m: Membership, error: KafkaError) -> None:
     elif not error.retriable:
         m.give_up(error, m.reason)
     else:
-        beating.coordinator_lost(m, str(error))
+        heartbeat.coordinator_lost(m, str(error))
         _again(m)

@@ -10,28 +10,26 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.client.errors import AssignmentFailed
 from rota.client.group import notes
 from rota.client.group.assignors.base import GroupAssignment, MemberSubscription
 from rota.client.group.assignors.racks import with_racks
+from rota.client.group.state import Member
 from rota.client.group.states import MemberState
-from rota.client.group.subscription import grouped, heard, snapshot
+from rota.client.group.subscription import decoded_subscription, grouped, snapshot
 from rota.client.types import PartitionInfo, TopicPartition
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, encode_assignment
 from rota.protocol.messages.join_group import JoinGroupResponse
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from rota.protocol.wire import DecodeError
 
-if TYPE_CHECKING:
-    from rota.client.group.machine import Membership
-
 REASON: Final = "rebalance failed due to AssignmentFailed"
 HANDS_OVER_LATER: Final = "cooperative-sticky"  # looks at the generations of what is held, which is more exact
 
 
-def elected(m: Membership, answer: JoinGroupResponse) -> None:
+def elected(m: Member, answer: JoinGroupResponse) -> None:
     """Assign at once when every topic is known, otherwise after a look at the metadata."""
     try:
         members = _members(answer)
@@ -48,7 +46,7 @@ def elected(m: Membership, answer: JoinGroupResponse) -> None:
         _assign(m, answer, members)
 
 
-def learned(m: Membership) -> None:
+def learned(m: Member) -> None:
     """Metadata was read: go on with what it says."""
     answer, m.elected = m.elected, None
     if answer is not None and m.state is MemberState.SYNCING and m.exchange is None:
@@ -57,10 +55,12 @@ def learned(m: Membership) -> None:
 
 
 def _members(answer: JoinGroupResponse) -> dict[str, MemberSubscription]:
-    return {member.member_id: heard(member.metadata, member.group_instance_id) for member in answer.members}
+    return {
+        member.member_id: decoded_subscription(member.metadata, member.group_instance_id) for member in answer.members
+    }
 
 
-def _assign(m: Membership, answer: JoinGroupResponse, members: Mapping[str, MemberSubscription]) -> None:
+def _assign(m: Member, answer: JoinGroupResponse, members: Mapping[str, MemberSubscription]) -> None:
     m.watched = snapshot(m.group_topics, m.metadata)
     unknown = [topic for topic in sorted(m.group_topics) if m.watched[topic] is None]
     if unknown:
@@ -79,7 +79,7 @@ def _assign(m: Membership, answer: JoinGroupResponse, members: Mapping[str, Memb
     send(m, _encoded(assignment, members))
 
 
-def _checked(m: Membership, members: Mapping[str, MemberSubscription]) -> GroupAssignment:
+def _checked(m: Member, members: Mapping[str, MemberSubscription]) -> GroupAssignment:
     """What the assignor says, if it can be right. Raises AssignmentFailed."""
     assignor = m.assignors.get(m.assignor_name)
     if assignor is None:
@@ -96,7 +96,7 @@ def _checked(m: Membership, members: Mapping[str, MemberSubscription]) -> GroupA
     return assignment
 
 
-def _partitions(m: Membership) -> dict[str, tuple[PartitionInfo, ...]]:
+def _partitions(m: Member) -> dict[str, tuple[PartitionInfo, ...]]:
     found = {}
     of_brokers = {broker.id: broker.rack for broker in m.metadata.brokers.values()}
     for topic in sorted(m.group_topics):
@@ -145,7 +145,7 @@ def _encoded(assignment: GroupAssignment, members: Iterable[str]) -> tuple[SyncG
     )
 
 
-def send(m: Membership, assignments: tuple[SyncGroupRequestAssignment, ...]) -> None:
+def send(m: Member, assignments: tuple[SyncGroupRequestAssignment, ...]) -> None:
     """SyncGroup. The coordinator keeps who waits for its answer, so that no heartbeat goes meanwhile."""
     m.drop_beat()
     m.disarm("session")

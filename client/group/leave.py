@@ -8,38 +8,23 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rota.client.errors import KafkaError
 from rota.client.group import notes
 from rota.client.group.effects import BeforeLeaving, Lose, Revoke
 from rota.client.group.refusals import truncated
+from rota.client.group.state import Closing, Member
 from rota.client.group.states import MemberState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-
-if TYPE_CHECKING:
-    from rota.client.group.machine import Membership
 
 S = MemberState
 POLL_REASON = "consumer poll timeout has expired."
 SIDE_LANE = ""
 
 
-@dataclass(slots=True)
-class Closing:
-    """How far closing has come."""
-
-    reason: str
-    was_joining: bool  # what is held may be given to others meanwhile: it is lost
-    committed: bool = False
-    hurried: bool = False
-    ticket: int | None = None  # of LeaveGroup
-    asked: bool = False
-
-
-def poll_expired(m: Membership) -> None:
+def poll_expired(m: Member) -> None:
     """The user, or a callback, took too long: leave, so that others get the partitions; the next poll joins again."""
     if m.state in (S.DOWN, S.LEAVING, S.CLOSED):
         return
@@ -49,18 +34,18 @@ def poll_expired(m: Membership) -> None:
     m.out_of_group("consumer pro-actively leaving the group", keep_id=False)
 
 
-def _may_leave(m: Membership) -> bool:
+def _may_leave(m: Member) -> bool:
     return not m.is_static and bool(m.member_id) and m.coordinator is not None
 
 
-def _send(m: Membership, reason: str) -> int:
+def _send(m: Member, reason: str) -> int:
     m.note("info", notes.LEAVING, reason=reason, node=m.coordinator)
     members = (MemberIdentity(member_id=m.member_id, reason=truncated(reason)),)
     request = LeaveGroupRequest(group_id=m.config.group_id or "", member_id=m.member_id, members=members)
     return m.ask(request, m.config.request_timeout_ms, lane=SIDE_LANE)
 
 
-def close(m: Membership, reason: str) -> None:
+def close(m: Member, reason: str) -> None:
     """Begin to close; a second call changes nothing."""
     if m.closing is not None:
         return
@@ -70,7 +55,7 @@ def close(m: Membership, reason: str) -> None:
     m.move(S.LEAVING)
 
 
-def hurry(m: Membership) -> None:
+def hurry(m: Member) -> None:
     """Time is up: no further hooks. Said again: LeaveGroup's answer is not waited for either."""
     if m.closing is not None:
         if m.closing.hurried and m.closing.asked:
@@ -78,7 +63,7 @@ def hurry(m: Membership) -> None:
         m.closing.hurried = True
 
 
-def proceed(m: Membership) -> None:
+def proceed(m: Member) -> None:
     """The next step of closing."""
     closing = m.closing
     if closing is None or m.hook is not None or m.state is not S.LEAVING:
@@ -100,14 +85,14 @@ def proceed(m: Membership) -> None:
         m.end()
 
 
-def _give_up(m: Membership, closing: Closing) -> None:
+def _give_up(m: Member, closing: Closing) -> None:
     partitions = tuple(sorted(m.owned))
     lost = m.generation < 0 or closing.was_joining
     m.note("info", notes.LOSING if lost else notes.REVOKING, partitions=[str(one) for one in partitions])
     m.run(Lose(partitions) if lost else Revoke(partitions))
 
 
-def answered(m: Membership, ticket: int, response: Any) -> None:
+def answered(m: Member, ticket: int, response: Any) -> None:
     """LeaveGroup's answer; any other one is not waited for."""
     if m.closing is not None and ticket == m.closing.ticket:
         codes = [response.error_code, *(member.error_code for member in response.members)]
@@ -116,7 +101,7 @@ def answered(m: Membership, ticket: int, response: Any) -> None:
         m.closing.ticket = None
 
 
-def unanswered(m: Membership, ticket: int, error: KafkaError) -> None:
+def unanswered(m: Member, ticket: int, error: KafkaError) -> None:
     if m.closing is not None and ticket == m.closing.ticket:
         m.note("info", notes.NOT_LEFT, cause=str(error))
         m.closing.ticket = None

@@ -1,4 +1,4 @@
-"""One membership in one group: `step` takes what happened and says what to do. No clock, no socket, no loop. Pure.
+"""One member of one group: `step` takes an event and returns effects. No clock, no socket, no loop. Pure.
 
 Laws
     M1  A partition that was assigned is revoked or lost exactly once before it is assigned again or the member closes.
@@ -8,39 +8,18 @@ Laws
     M4  Once the coordinator answers well every `poll` ends, in a membership or in a failure.
     M5  After CLOSED no timer is armed, and no event does anything.
 
-The branches: joining (giving up, discovery, JoinGroup), leading and syncing (SyncGroup), assigning (taking over),
-beating (heartbeats, sessions, coordinators that are lost), watching (topics), leaving (poll timeout, close).
+The state is in state.py. The branches: join (giving up, discovery, JoinGroup), leader_assignment and sync (SyncGroup),
+assigning (taking over), heartbeat (heartbeats, sessions, lost coordinators), metadata_watch (topics), leave (poll
+timeout, close).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
-from rota.client.config import ConsumerConfig
 from rota.client.errors import KafkaError
-from rota.client.group import answers, assigning, notes
-from rota.client.group import heartbeat as beating
-from rota.client.group import join as joining
-from rota.client.group import leave as leaving
-from rota.client.group import metadata_watch as watching
-from rota.client.group.assignors.base import Assignor, RebalanceProtocol
-from rota.client.group.assignors.strategies import rebalance_protocol
-from rota.client.group.effects import (
-    Arm,
-    Ask,
-    Disarm,
-    Drop,
-    Effect,
-    Fail,
-    Find,
-    Hook,
-    Learn,
-    Note,
-    Run,
-    Wake,
-    Want,
-)
+from rota.client.group import assigning, heartbeat, join, leave, metadata_watch, sync
+from rota.client.group.effects import Effect, Wake
 from rota.client.group.events import (
     Answered,
     Close,
@@ -60,313 +39,131 @@ from rota.client.group.events import (
     Subscribed,
     Unanswered,
 )
-from rota.client.group.states import TRANSITIONS, MemberState
-from rota.client.group.subscription import Snapshot, Topics, topics_of
-from rota.client.network.metadata import Metadata
-from rota.client.types import GroupMetadata, TopicPartition
-from rota.protocol.messages.join_group import JoinGroupResponse
+from rota.client.group.state import ENDED, MEMBER_STATES, NO_GENERATION, Member
+from rota.client.group.states import MemberState
 
 S = MemberState
-NO_GENERATION: Final = -1
-LANE = "group"  # a connection beside that of commits: a coordinator holds a JoinGroup back, and answers in order
-ENDED: Final = (S.LEAVING, S.CLOSED)
-# being part of a generation with nothing of it under way: what a heartbeat or a change of topics may interrupt
-MEMBER_STATES: Final = (S.ASSIGNING, S.STABLE, S.REDISCOVERING)
-TIMERS: Final = ("heartbeat", "session", "poll", "hook", "retry")
 
 
-class Membership:
-    """The machine. The shell (member.py) feeds it events and performs its effects in their order."""
+def step(m: Member, event: Event, now_ms: int) -> list[Effect]:
+    """What to do about one event at that time (ms, of any clock that does not go back)."""
+    if m.state is S.CLOSED:
+        return []
+    was_due, m.now_ms, m.out = m.due, now_ms, []
+    _decide(m, event)
+    _advance(m)
+    if m.due and not was_due and not m.polling:
+        m.out.append(Wake())
+    return m.out
 
-    def __init__(self, config: ConsumerConfig, assignors: Sequence[Assignor]) -> None:
-        self.config = config
-        self.assignors = {assignor.name: assignor for assignor in assignors}
-        self.protocol = rebalance_protocol(assignors)
-        self.state = S.DOWN
-        self.now_ms = 0
-        self.out: list[Effect] = []
-        # what the coordinator knows us by
-        self.member_id = ""
-        self.generation = NO_GENERATION
-        self.assignor_name = ""  # of this generation
-        # what we read
-        self.wish: Topics | None = None
-        self.metadata = Metadata()
-        self.granted: frozenset[str] = frozenset()  # topics that a leader gave us before our metadata knew them
-        self.owned: frozenset[TopicPartition] = frozenset()
-        self.joined_topics: frozenset[str] | None = None  # as the last JoinGroup told them
-        self.group_topics: frozenset[str] = frozenset()  # of all members, at the leader
-        self.watched: Snapshot | None = None  # at the leader: what it assigned by
-        self.wanted: frozenset[str] | None = frozenset()
-        self._under_way()
 
-    def _under_way(self) -> None:
-        """What is going on: nothing yet."""
-        self.polling = False
-        self.rejoin: str | None = None  # why to join (again) with the next poll
-        self.reason = ""  # of the next JoinGroup
-        self.committed = False  # before_rejoin has run for this rejoin
-        self.coordinator: int | None = None
-        self.finding = False
-        self.exchange: int | None = None  # a JoinGroup or SyncGroup
-        self.beat: int | None = None  # a Heartbeat
-        self.learning: int | None = None
-        self.learned = False  # a pattern was matched against fresh metadata for the next JoinGroup
-        self.elected: JoinGroupResponse | None = None  # we lead and wait for metadata
-        self.pending: assigning.Pending | None = None
-        self.hook: tuple[int, Hook] | None = None
-        self.after_hook: KafkaError | None = None  # to be raised when the hook that runs is done
-        self.pausing = False  # the retry timer is armed: neither find nor join before
-        self.attempts = 0  # since the last success
-        self.fenced: KafkaError | None = None
-        # closing
-        self.closing: leaving.Closing | None = None
-        self._armed: set[str] = set()
-        self._tickets = 0
+def _decide(m: Member, event: Event) -> None:
+    match event:
+        case Answered():
+            _answered(m, event.ticket, event.response)
+        case Unanswered():
+            _unanswered(m, event.ticket, event.error)
+        case Rang():
+            _rang(m, event.key)
+        case Polled() | PollEnded() | Returning():
+            _poll(m, event)
+        case HookDone():
+            _hook_done(m, event)
+        case Subscribed() | Known() | Learned():
+            metadata_watch.told(m, event)
+        case Found():
+            heartbeat.found(m, event.node)
+        case NotFound():
+            heartbeat.not_found(m, event.error)
+        case Stale():
+            heartbeat.stale(m, event.code, event.generation)
+        case Rejoin():
+            if m.state in MEMBER_STATES and m.rejoin is None:
+                m.ask_to_rejoin(event.reason)
+        case Close():
+            leave.close(m, event.reason)
+        case Hurry():
+            leave.hurry(m)
+        case _:
+            assert_never(event)
 
-    # ---- what is seen from outside
 
-    @property
-    def due(self) -> bool:
-        """Whether `poll` has something to do or to wait for. A cooperative member that holds partitions reads on
-        while it joins (KIP-429)."""
-        match self.state:
-            case S.LEAVING | S.CLOSED:
-                return False
-            case S.DOWN:
-                return self.wish is not None or self.hook is not None
-            case S.STABLE | S.REDISCOVERING:
-                return self.rejoin is not None or self.hook is not None
-            case S.DISCOVERING | S.JOINING | S.SYNCING:
-                return not self.owned or self.hook is not None
-            case _:
-                return True
+def _advance(m: Member) -> None:
+    """Begin what is due and possible; one thing at a time."""
+    if m.state in ENDED:
+        leave.proceed(m)
+        return
+    if m.polling and m.hook is None and m.state is S.ASSIGNING:
+        assigning.proceed(m)
+    if m.hook is None and (m.polling or m.state is S.REVOKING):
+        join.begin(m)
+    if m.state in (S.DISCOVERING, S.JOINING):
+        join.proceed(m)
+    if m.generation != NO_GENERATION:
+        m.find()
 
-    @property
-    def group(self) -> GroupMetadata:
-        """For commits."""
-        group, instance = self.config.group_id or "", self.config.group_instance_id
-        if self.generation == NO_GENERATION:
-            return GroupMetadata(group, group_instance_id=instance)
-        return GroupMetadata(group, self.generation, self.member_id, instance)
 
-    @property
-    def topics(self) -> frozenset[str]:
-        """The topics that are subscribed to now."""
-        if self.wish is None:
-            return frozenset()
-        found = topics_of(self.wish, self.metadata, exclude_internal=self.config.exclude_internal_topics)
-        return found | self.granted
+def _poll(m: Member, event: Polled | PollEnded | Returning) -> None:
+    match event:
+        case Polled():
+            m.disarm("poll")
+            if m.fenced is not None:
+                m.fail(m.fenced)
+            else:
+                m.polling = True
+        case PollEnded():
+            m.polling = False
+        case Returning():
+            m.polling = False
+            if m.state not in ENDED:
+                m.arm("poll", m.config.max_poll_interval_ms)
 
-    @property
-    def is_cooperative(self) -> bool:
-        return self.protocol is RebalanceProtocol.COOPERATIVE
 
-    @property
-    def is_static(self) -> bool:
-        return self.config.group_instance_id is not None
+def _rang(m: Member, key: str) -> None:
+    m.armed.discard(key)
+    match key:
+        case "heartbeat":
+            heartbeat.beat(m)
+        case "session":
+            heartbeat.session_expired(m)
+        case "poll" | "hook":
+            leave.poll_expired(m)
+        case "retry":
+            m.pausing = False
 
-    # ---- step
 
-    def step(self, event: Event, now_ms: int) -> list[Effect]:
-        """What to do about one event at that time (ms, of any clock that does not go back)."""
-        if self.state is S.CLOSED:
-            return []
-        was_due, self.now_ms, self.out = self.due, now_ms, []
-        self._decide(event)
-        self._advance()
-        if self.due and not was_due and not self.polling:
-            self.out.append(Wake())
-        return self.out
+def _hook_done(m: Member, event: HookDone) -> None:
+    if m.hook is None or event.ticket != m.hook[0]:
+        return
+    (_, hook), m.hook = m.hook, None
+    m.disarm("hook")
+    error, m.after_hook = event.error or m.after_hook, None
+    assigning.done(m, hook)
+    if error is not None:
+        m.fail(error)
 
-    def _decide(self, event: Event) -> None:
-        match event:
-            case Answered():
-                answers.answered(self, event.ticket, event.response)
-            case Unanswered():
-                answers.unanswered(self, event.ticket, event.error)
-            case Rang():
-                self._rang(event.key)
-            case Polled() | PollEnded() | Returning():
-                self._poll(event)
-            case HookDone():
-                self._hook_done(event)
-            case Subscribed() | Known() | Learned():
-                watching.told(self, event)
-            case Found():
-                beating.found(self, event.node)
-            case NotFound():
-                beating.not_found(self, event.error)
-            case Stale():
-                beating.stale(self, event.code, event.generation)
-            case Rejoin():
-                if self.state in MEMBER_STATES and self.rejoin is None:
-                    self.ask_to_rejoin(event.reason)
-            case Close():
-                leaving.close(self, event.reason)
-            case Hurry():
-                leaving.hurry(self)
-            case _:
-                assert_never(event)
 
-    def _advance(self) -> None:
-        """Begin what is due and possible; one thing at a time."""
-        if self.state in ENDED:
-            leaving.proceed(self)
-            return
-        if self.polling and self.hook is None and self.state is S.ASSIGNING:
-            assigning.proceed(self)
-        if self.hook is None and (self.polling or self.state is S.REVOKING):
-            joining.begin(self)
-        if self.state in (S.DISCOVERING, S.JOINING):
-            joining.proceed(self)
-        if self.generation != NO_GENERATION:
-            self.find()
+def _answered(m: Member, ticket: int, response: Any) -> None:
+    """Each answer goes to the branch that asked; an answer that nobody waits for changes nothing (M3)."""
+    if ticket == m.beat:
+        m.beat = None
+        heartbeat.answered(m, response.error_code)
+    elif ticket == m.exchange:
+        m.exchange = None
+        if m.state is MemberState.JOINING:
+            join.answered(m, response)
+        else:
+            sync.answered(m, response)
+    else:
+        leave.answered(m, ticket, response)
 
-    def _poll(self, event: Polled | PollEnded | Returning) -> None:
-        match event:
-            case Polled():
-                self.disarm("poll")
-                if self.fenced is not None:
-                    self.fail(self.fenced)
-                else:
-                    self.polling = True
-            case PollEnded():
-                self.polling = False
-            case Returning():
-                self.polling = False
-                if self.state not in ENDED:
-                    self.arm("poll", self.config.max_poll_interval_ms)
 
-    def _rang(self, key: str) -> None:
-        self._armed.discard(key)
-        match key:
-            case "heartbeat":
-                beating.beat(self)
-            case "session":
-                beating.session_expired(self)
-            case "poll" | "hook":
-                leaving.poll_expired(self)
-            case "retry":
-                self.pausing = False
-
-    def _hook_done(self, event: HookDone) -> None:
-        if self.hook is None or event.ticket != self.hook[0]:
-            return
-        (_, hook), self.hook = self.hook, None
-        self.disarm("hook")
-        error, self.after_hook = event.error or self.after_hook, None
-        assigning.done(self, hook)
-        if error is not None:
-            self.fail(error)
-
-    # ---- verbs of the branches
-
-    def move(self, state: MemberState) -> None:
-        assert state in TRANSITIONS[self.state], f"{self.state.name} -> {state.name}"
-        self.state = state
-
-    def note(self, level: str, event: str, **fields: object) -> None:
-        known = {"group": self.config.group_id, "member": self.member_id, "generation": self.generation}
-        self.out.append(Note(level, event, known | fields))
-
-    def ticket(self) -> int:
-        self._tickets += 1
-        return self._tickets
-
-    def ask(self, request: Any, timeout_ms: int, *, lane: str = LANE) -> int:
-        assert self.coordinator is not None
-        self.out.append(Ask(ticket := self.ticket(), self.coordinator, request, timeout_ms, lane))
-        return ticket
-
-    def run(self, hook: Hook) -> None:
-        assert self.hook is None
-        self.hook = (self.ticket(), hook)
-        self.out.append(Run(*self.hook))
-        if self.closing is None:
-            self.arm("hook", self.config.max_poll_interval_ms)  # a callback is the user's time, too
-
-    def arm(self, key: str, in_ms: int) -> None:
-        self._armed.add(key)
-        self.out.append(Arm(key, self.now_ms + in_ms))
-
-    def arm_session(self) -> None:
-        """The coordinator keeps us for so long from now on, as far as we know."""
-        if self.generation != NO_GENERATION:
-            self.arm("session", self.config.session_timeout_ms)
-
-    def disarm(self, *keys: str) -> None:
-        for key in keys:
-            if key in self._armed:
-                self._armed.discard(key)
-                self.out.append(Disarm(key))
-
-    def drop_exchange(self) -> None:
-        if self.exchange is not None:
-            self.out.append(Drop(self.exchange))
-        self.exchange = self.elected = None
-
-    def drop_beat(self) -> None:
-        if self.beat is not None:
-            self.out.append(Drop(self.beat))
-        self.beat = None
-
-    def pause(self) -> None:
-        """Neither find nor join for a while, growing with each failure in a row."""
-        grown = self.config.retry_backoff_ms * 2 ** min(self.attempts, 20)
-        self.attempts += 1
-        self.pausing = True
-        self.arm("retry", min(grown, self.config.retry_backoff_max_ms))
-
-    def find(self) -> None:
-        if self.coordinator is None and not self.finding and not self.pausing:
-            self.finding = True
-            self.out.append(Find())
-
-    def learn(self) -> None:
-        self.learning = self.ticket()
-        self.out.append(Learn(self.learning))
-
-    def want(self, others: Iterable[str] = ()) -> None:
-        """Keep informed of our topics, and at the leader of the others' too."""
-        wanted = self.wish | frozenset(others) if isinstance(self.wish, frozenset) else None
-        if wanted != self.wanted:
-            self.wanted = wanted
-            self.out.append(Want(wanted))
-
-    def fail(self, error: BaseException) -> None:
-        """`poll` raises it; nothing else begins before the next one."""
-        self.polling = False
-        self.out.append(Fail(error))
-
-    def ask_to_rejoin(self, reason: str, why: str = "") -> None:
-        """With the next poll; `reason` is for the coordinator, `why` for our log."""
-        self.rejoin = self.reason = reason
-        self.note("info", notes.REQUEST_JOINING, reason=why or reason)
-
-    def out_of_group(self, reason: str, *, keep_id: bool) -> None:
-        """No longer part of a generation. What is still held is lost with the next poll, which joins again."""
-        self.note("info", notes.RESETTING, reason=reason, member_id_kept=keep_id)
-        self.drop_exchange()
-        self.drop_beat()
-        self.disarm("heartbeat", "session")
-        self.generation, self.assignor_name, self.pending, self.watched = NO_GENERATION, "", None, None
-        self.committed = False
-        if not keep_id:
-            self.member_id = ""
-        if self.state not in ENDED:
-            if self.state is not S.DOWN:
-                self.move(S.DOWN)
-            self.ask_to_rejoin(reason)
-
-    def give_up(self, error: KafkaError, reason: str) -> None:
-        """Membership is impossible as things are: `poll` raises why, the one after it tries again."""
-        self.out_of_group(reason, keep_id=True)
-        self.fail(error)
-
-    def end(self) -> None:
-        """Nothing is under way any more."""
-        self.drop_exchange()
-        self.drop_beat()
-        self.disarm(*TIMERS)
-        self.move(S.CLOSED)
+def _unanswered(m: Member, ticket: int, error: KafkaError) -> None:
+    if ticket == m.beat:
+        m.beat = None
+        heartbeat.unanswered(m, error)
+    elif ticket == m.exchange:
+        m.exchange = None
+        join.unanswered(m, error)
+    else:
+        leave.unanswered(m, ticket, error)

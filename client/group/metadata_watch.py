@@ -7,24 +7,17 @@ Laws
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from rota.client.group import leader_assignment as leading
+from rota.client.group import leader_assignment
 from rota.client.group.events import Known, Learned, Subscribed
-from rota.client.group.states import MemberState
+from rota.client.group.state import MEMBER_STATES, Member
 from rota.client.group.subscription import difference, snapshot
 
-if TYPE_CHECKING:
-    from rota.client.group.machine import Membership
 
-INTERRUPTED = (MemberState.ASSIGNING, MemberState.STABLE, MemberState.REDISCOVERING)
-
-
-def told(m: Membership, event: Subscribed | Known | Learned) -> None:
+def told(m: Member, event: Subscribed | Known | Learned) -> None:
     """The user chose, or the cluster changed."""
     match event:
         case Subscribed():
-            m.wish, m.granted, m.learned = event.topics, frozenset(), False
+            m.subscription, m.granted, m.learned = event.topics, frozenset(), False
             m.want()
         case Known():
             m.metadata, m.granted = event.metadata, frozenset()
@@ -32,13 +25,13 @@ def told(m: Membership, event: Subscribed | Known | Learned) -> None:
             m.metadata = event.metadata
             if event.ticket == m.learning:
                 m.learning, m.learned, m.granted = None, True, frozenset()
-                leading.learned(m)
+                leader_assignment.learned(m)
     look(m)
 
 
-def look(m: Membership) -> None:
+def look(m: Member) -> None:
     """Join again when what the last JoinGroup told, or what the leader assigned by, is no longer so."""
-    if m.rejoin is not None or m.state not in INTERRUPTED or m.wish is None:
+    if m.rejoin is not None or m.state not in MEMBER_STATES or m.subscription is None:
         return
     if m.watched is not None:
         now = snapshot(m.watched, m.metadata)

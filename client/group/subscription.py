@@ -19,20 +19,20 @@ from rota.protocol import consumer_protocol as wire
 Topics = frozenset[str] | re.Pattern[str]
 
 
-def topics_of(wish: Topics, metadata: Metadata, *, exclude_internal: bool) -> frozenset[str]:
+def topics_of(subscription: Topics, metadata: Metadata, *, exclude_internal: bool) -> frozenset[str]:
     """The topics that are subscribed to now."""
-    if isinstance(wish, frozenset):
-        return wish
+    if isinstance(subscription, frozenset):
+        return subscription
     return frozenset(
         topic.name
         for topic in metadata.topics.values()
-        if topic.partitions and wish.fullmatch(topic.name) and not (exclude_internal and topic.is_internal)
+        if topic.partitions and subscription.fullmatch(topic.name) and not (exclude_internal and topic.is_internal)
     )
 
 
-def accepts(wish: Topics, topic: str) -> bool:
+def accepts(subscription: Topics, topic: str) -> bool:
     """Whether an assignment may contain the topic: a leader may know of a topic before this member does."""
-    return topic in wish if isinstance(wish, frozenset) else wish.fullmatch(topic) is not None
+    return topic in subscription if isinstance(subscription, frozenset) else subscription.fullmatch(topic) is not None
 
 
 def grouped(partitions: Iterable[TopicPartition]) -> tuple[wire.TopicPartition, ...]:
@@ -47,7 +47,7 @@ def flat(topics: Iterable[wire.TopicPartition]) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition(one.topic, partition) for one in topics for partition in one.partitions)
 
 
-def told(
+def encoded_subscription(
     topics: Iterable[str], user_data: bytes | None, owned: Iterable[TopicPartition], generation: int, rack: str
 ) -> bytes:
     """A subscription as it goes into JoinGroup."""
@@ -62,16 +62,16 @@ def told(
     )
 
 
-def heard(metadata: bytes, instance: str | None) -> MemberSubscription:
+def decoded_subscription(metadata: bytes, instance: str | None) -> MemberSubscription:
     """A subscription as the leader gets it, of whatever version. Raises DecodeError."""
-    said = wire.decode_subscription(metadata)
+    subscription = wire.decode_subscription(metadata)
     return MemberSubscription(
-        topics=tuple(said.topics),
-        owned=flat(said.owned_partitions),
-        generation_id=said.generation_id,
+        topics=tuple(subscription.topics),
+        owned=flat(subscription.owned_partitions),
+        generation_id=subscription.generation_id,
         group_instance_id=instance,
-        rack=said.rack_id,
-        user_data=said.user_data,
+        rack=subscription.rack_id,
+        user_data=subscription.user_data,
     )
 
 

@@ -6,13 +6,9 @@ Law
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rota.client.errors import AssignmentFailed
-from rota.client.group import assigning, notes
-from rota.client.group import heartbeat as beating
-from rota.client.group import join as joining
-from rota.client.group import metadata_watch as watching
+from rota.client.group import heartbeat, join, metadata_watch, notes
+from rota.client.group.state import Assigned, Member
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import flat
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, decode_assignment
@@ -20,17 +16,14 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sync_group import SyncGroupResponse
 from rota.protocol.wire import DecodeError
 
-if TYPE_CHECKING:
-    from rota.client.group.machine import Membership
-
 E = ErrorCode
 
 
-def answered(m: Membership, answer: SyncGroupResponse) -> None:
+def answered(m: Member, answer: SyncGroupResponse) -> None:
     code = _code(m, answer)
     if code is not E.NONE:
         m.note("info", notes.SYNC_FAILED, code=code.name)
-        joining.failed(m, code, "SyncGroup")
+        join.failed(m, code, "SyncGroup")
         return
     try:
         # a leader may have nothing to say to a member: no bytes at all
@@ -42,7 +35,7 @@ def answered(m: Membership, answer: SyncGroupResponse) -> None:
     _synced(m, assignment)
 
 
-def _code(m: Membership, answer: SyncGroupResponse) -> ErrorCode:
+def _code(m: Member, answer: SyncGroupResponse) -> ErrorCode:
     """The answer's own code, or that of an answer which is about another protocol than ours."""
     code = E.of(answer.error_code)
     strange_type = answer.protocol_type not in (None, "", PROTOCOL_TYPE)
@@ -50,10 +43,10 @@ def _code(m: Membership, answer: SyncGroupResponse) -> ErrorCode:
     return E.INCONSISTENT_GROUP_PROTOCOL if code is E.NONE and (strange_type or strange_name) else code
 
 
-def _synced(m: Membership, assignment: Assignment) -> None:
+def _synced(m: Member, assignment: Assignment) -> None:
     m.note("info", notes.SYNCED)
     m.attempts, m.reason, m.committed = 0, "", False
-    m.pending = assigning.Pending(frozenset(flat(assignment.assigned_partitions)), assignment.user_data)
+    m.pending = Assigned(frozenset(flat(assignment.assigned_partitions)), assignment.user_data)
     m.move(MemberState.ASSIGNING)
-    beating.arm(m)
-    watching.look(m)
+    heartbeat.arm(m)
+    metadata_watch.look(m)

@@ -11,7 +11,7 @@ from tests.interop.kit import PATIENCE_S
 
 from rota.client.config import ConsumerConfig
 from rota.client.group.assignors.strategies import resolve
-from rota.client.group.member import Member, Partitions
+from rota.client.group.membership import Membership, Partitions
 from rota.client.network.cluster import Cluster
 from rota.client.types import TopicPartition
 
@@ -19,11 +19,12 @@ LOOK_EVERY_S = 0.01
 
 
 class Reader:
-    """A user of a Member: polls in a loop, keeps what its callbacks were told."""
+    """A user of a Membership: polls in a loop, keeps what its callbacks were told."""
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig) -> None:
         self.awake = asyncio.Event()
-        self.member = Member(cluster, config, resolve(config.partition_assignment_strategy), self, wake=self.awake.set)
+        assignors = resolve(config.partition_assignment_strategy)
+        self.member = Membership(cluster, config, assignors, self, wake=self.awake.set)
         self.owned: set[TopicPartition] = set()
         self.story: list[tuple[str, Partitions]] = []
         self.generations: list[int] = []

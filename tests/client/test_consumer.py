@@ -332,8 +332,8 @@ async def test_c1_a_crash_gives_the_record_in_hand_to_the_next_member(bootstrap:
 
 async def crash(consumer: Consumer) -> None:
     """It goes without a word: no commit, no LeaveGroup."""
-    assert consumer._member is not None
-    await consumer._member._abandon()
+    assert consumer._membership is not None
+    await consumer._membership._abandon()
     await consumer._fetcher.close()
     await consumer._cluster.close()
 

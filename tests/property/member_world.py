@@ -14,9 +14,10 @@ from rota.client.group import effects as out
 from rota.client.group import events
 from rota.client.group.assignors.cooperative_sticky import CooperativeStickyAssignor
 from rota.client.group.assignors.range import RangeAssignor
-from rota.client.group.machine import Membership
+from rota.client.group.machine import step
+from rota.client.group.state import new_member
 from rota.client.group.states import MemberState
-from rota.client.group.subscription import grouped, told
+from rota.client.group.subscription import encoded_subscription, grouped
 from rota.client.network.metadata import Metadata, TopicInfo
 from rota.client.types import PartitionInfo, TopicPartition
 from rota.protocol.consumer_protocol import Assignment, decode_assignment, encode_assignment
@@ -50,7 +51,7 @@ class World:
             heartbeat_interval_ms=300,
             max_poll_interval_ms=5_000,
         )
-        self.machine = Membership(config, [CooperativeStickyAssignor() if cooperative else RangeAssignor()])
+        self.machine = new_member(config, [CooperativeStickyAssignor() if cooperative else RangeAssignor()])
         self.now_ms = 0
         self.asks: dict[int, out.Ask] = {}
         self.timers: dict[str, int] = {}
@@ -67,7 +68,7 @@ class World:
     # ---- stepping
 
     def step(self, event: events.Event) -> None:
-        for effect in self.machine.step(event, self.now_ms):
+        for effect in step(self.machine, event, self.now_ms):
             self.take(effect)
         self.check()
 
@@ -226,7 +227,7 @@ class World:
         self.generations += 1
         member = request.member_id or f"m{self.generations}"
         protocol = request.protocols[0]
-        other = JoinGroupResponseMember(member_id="other", metadata=told(("t", "v"), None, (), -1, ""))
+        other = JoinGroupResponseMember(member_id="other", metadata=encoded_subscription(("t", "v"), None, (), -1, ""))
         me = JoinGroupResponseMember(
             member_id=member, group_instance_id=request.group_instance_id, metadata=protocol.metadata
         )

@@ -18,7 +18,8 @@ from rota.client.errors import Unreachable
 from rota.client.group import effects as out
 from rota.client.group import events
 from rota.client.group.assignors.strategies import resolve
-from rota.client.group.machine import Membership
+from rota.client.group.machine import step
+from rota.client.group.state import new_member
 from rota.client.group.states import MemberState
 from rota.client.types import TopicPartition
 from rota.coordinator.group import effects as told
@@ -167,7 +168,7 @@ class Node:
             retry_backoff_max_ms=100,
             request_timeout_ms=400,
         )
-        self.m = Membership(config, resolve(world.strategy))
+        self.m = new_member(config, resolve(world.strategy))
         self.dropped: set[int] = set()
         self.timers: dict[str, int] = {}
         self.polling = self.failed = False
@@ -179,7 +180,7 @@ class Node:
         self.poll()
 
     def step(self, event: events.Event) -> None:
-        for effect in self.m.step(event, self.time.now_ms):
+        for effect in step(self.m, event, self.time.now_ms):
             self._perform(effect)
         if self.polling and (self.failed or not self.m.due):
             self.polling = self.failed = False

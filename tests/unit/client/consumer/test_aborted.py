@@ -18,7 +18,7 @@ def hidden(transactions: list[tuple[int, int]], *batches: bytes) -> list[bool]:
         if header.is_control:
             aborted.marked(header, raw)
         else:
-            found.append(aborted.hides(header))
+            found.append(aborted.is_aborted(header))
     return found
 
 

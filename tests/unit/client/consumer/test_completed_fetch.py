@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.client.consumer.kit import P1, batch, marker, transactional
 
-from rota.client.consumer.completed_fetch import Buffered, outline
+from rota.client.consumer.completed_fetch import CompletedFetch, outline
 from rota.client.errors import CorruptRecords
 from rota.protocol.messages.fetch import AbortedTransaction
 from rota.protocol.records.batch import Codec, read_header
@@ -16,7 +16,7 @@ from rota.protocol.records.record import read_records, rewrite_batch
 ABORTED = (AbortedTransaction(producer_id=7, first_offset=0),)
 
 
-def offsets(buffered: Buffered, records_max: int = 1000) -> list[int]:
+def offsets(buffered: CompletedFetch, records_max: int = 1000) -> list[int]:
     return [record.offset for record in buffered.take(records_max)]
 
 
@@ -27,7 +27,7 @@ def framed(*batches: bytes) -> memoryview:
 
 
 def test_records_come_as_they_are_asked_for() -> None:
-    buffered = Buffered(P1, 0, framed(batch(0, 3), batch(3, 4)))
+    buffered = CompletedFetch(P1, 0, framed(batch(0, 3), batch(3, 4)))
     assert offsets(buffered, 2) == [0, 1]
     assert buffered.next_offset == 2
     assert offsets(buffered, 3) == [2, 3, 4]
@@ -39,13 +39,13 @@ def test_records_come_as_they_are_asked_for() -> None:
 
 
 def test_records_say_where_they_are_from() -> None:
-    [one] = Buffered(P1, 3, framed(batch(3, 1, epoch=9))).take(5)
+    [one] = CompletedFetch(P1, 3, framed(batch(3, 1, epoch=9))).take(5)
     assert (one.topic, one.partition, one.offset, one.leader_epoch) == (*P1, 3, 9)
     assert (one.key, one.value, one.timestamp, one.timestamp_type) == (b"3", b"v", 1_003, 0)
 
 
 def test_the_epoch_is_that_of_the_last_record_given() -> None:
-    buffered = Buffered(P1, 0, framed(batch(0, 2, epoch=3), batch(2, 2, epoch=5)))
+    buffered = CompletedFetch(P1, 0, framed(batch(0, 2, epoch=3), batch(2, 2, epoch=5)))
     assert buffered.leader_epoch == -1
     for expected in (3, 3, 5, 5):
         buffered.take(1)
@@ -53,27 +53,27 @@ def test_the_epoch_is_that_of_the_last_record_given() -> None:
 
 
 def test_it_begins_at_the_position_in_the_middle_of_a_batch() -> None:
-    buffered = Buffered(P1, 4, framed(batch(0, 3), batch(3, 4)))
+    buffered = CompletedFetch(P1, 4, framed(batch(0, 3), batch(3, 4)))
     assert offsets(buffered) == [4, 5, 6]
 
 
 def test_a_last_batch_that_is_cut_short_comes_next_time() -> None:
     whole, second = batch(0, 3), batch(3, 4)
     for cut in (1, 12, 60, 61, len(second) - 1):
-        buffered = Buffered(P1, 0, framed(whole, second[:cut]))
+        buffered = CompletedFetch(P1, 0, framed(whole, second[:cut]))
         assert offsets(buffered) == [0, 1, 2]
         assert buffered.is_done, "nothing is left to look at"
         assert (buffered.next_offset, buffered.end) == (3, (3, 0))
 
 
 def test_a_batch_below_the_position_is_passed() -> None:
-    buffered = Buffered(P1, 3, framed(batch(0, 3), batch(3, 4), batch(7, 4)[:-1]))
+    buffered = CompletedFetch(P1, 3, framed(batch(0, 3), batch(3, 4), batch(7, 4)[:-1]))
     assert offsets(buffered) == [3, 4, 5, 6]
     assert buffered.is_done
 
 
 def test_control_batches_are_left_out_and_passed() -> None:
-    buffered = Buffered(P1, 0, framed(batch(0, 2), marker(2, 1), batch(3, 1), marker(4, 0)))
+    buffered = CompletedFetch(P1, 0, framed(batch(0, 2), marker(2, 1), batch(3, 1), marker(4, 0)))
     assert offsets(buffered) == [0, 1, 3]
     assert buffered.next_offset == 5
 
@@ -83,7 +83,7 @@ def test_what_compaction_took_away_is_passed() -> None:
     header = read_header(raw)
     some = rewrite_batch(header, [one for one in read_records(raw) if one.offset in (1, 3)])
     none = rewrite_batch(read_header(batch(6, 3)), [])
-    buffered = Buffered(P1, 0, framed(some, none))
+    buffered = CompletedFetch(P1, 0, framed(some, none))
     assert offsets(buffered) == [1, 3]
     assert buffered.next_offset == 9
     assert buffered.is_done
@@ -92,20 +92,20 @@ def test_what_compaction_took_away_is_passed() -> None:
 def test_a_position_in_a_gap_is_passed_too() -> None:
     raw = batch(0, 6)
     some = rewrite_batch(read_header(raw), [one for one in read_records(raw) if one.offset == 1])
-    buffered = Buffered(P1, 4, framed(some))
+    buffered = CompletedFetch(P1, 4, framed(some))
     assert offsets(buffered) == []
     assert buffered.next_offset == 6
 
 
 def test_read_committed_hides_what_was_aborted() -> None:
     log = framed(transactional(0, 2), batch(2, 1), marker(3, 0), transactional(4, 1), marker(5, 1))
-    assert offsets(Buffered(P1, 0, log, aborted=ABORTED)) == [2, 4]
-    assert offsets(Buffered(P1, 0, log)) == [0, 1, 2, 4]
+    assert offsets(CompletedFetch(P1, 0, log, aborted=ABORTED)) == [2, 4]
+    assert offsets(CompletedFetch(P1, 0, log)) == [0, 1, 2, 4]
 
 
 @pytest.mark.parametrize("codec", Codec)
 def test_every_codec_is_read(codec: Codec) -> None:
-    assert offsets(Buffered(P1, 1, framed(batch(0, 50, b"x" * 100, codec=codec)))) == list(range(1, 50))
+    assert offsets(CompletedFetch(P1, 1, framed(batch(0, 50, b"x" * 100, codec=codec)))) == list(range(1, 50))
 
 
 def bent(raw: bytes, at: int = -1) -> bytes:
@@ -115,7 +115,7 @@ def bent(raw: bytes, at: int = -1) -> bytes:
 
 
 def test_a_corrupt_batch_comes_after_the_good_ones_and_stays() -> None:
-    buffered = Buffered(P1, 0, framed(batch(0, 2), bent(batch(2, 2)), batch(4, 1)))
+    buffered = CompletedFetch(P1, 0, framed(batch(0, 2), bent(batch(2, 2)), batch(4, 1)))
     assert offsets(buffered) == [0, 1]
     for _ in range(2):
         with pytest.raises(CorruptRecords, match=r"orders-1 at offset 2: .*checksum.*seek past it") as caught:
@@ -137,20 +137,20 @@ def test_a_corrupt_batch_comes_after_the_good_ones_and_stays() -> None:
 )
 def test_garbage_is_corrupt(raw: bytes) -> None:
     with pytest.raises(CorruptRecords):
-        Buffered(P1, 0, framed(raw)).take(10)
+        CompletedFetch(P1, 0, framed(raw)).take(10)
 
 
 def test_checksums_may_be_left_unchecked() -> None:
     wrong = bent(batch(0, 2), 18)  # of the checksum itself
-    assert offsets(Buffered(P1, 0, framed(wrong), check_crcs=False)) == [0, 1]
+    assert offsets(CompletedFetch(P1, 0, framed(wrong), check_crcs=False)) == [0, 1]
     unknown = bent(batch(0, 2), 22)  # attributes: codec 1, gzip, which it is not
     with pytest.raises(CorruptRecords):
-        Buffered(P1, 0, framed(unknown), check_crcs=False).take(1)
+        CompletedFetch(P1, 0, framed(unknown), check_crcs=False).take(1)
 
 
 def test_what_is_left_is_kept_without_the_frame() -> None:
     batches = [batch(at, 10, b"x" * 100) for at in range(0, 100, 10)]
-    buffered = Buffered(P1, 0, framed(*batches, batch(100, 5)[:-1]))
+    buffered = CompletedFetch(P1, 0, framed(*batches, batch(100, 5)[:-1]))
     assert offsets(buffered, 15) == list(range(15))
     whole = len(buffered.held)
     buffered.own()
@@ -192,7 +192,7 @@ def test_however_it_is_taken_it_is_what_lies_in_the_log(kinds: list[tuple[int, s
         end += count
     start = data.draw(st.integers(0, max(end - 1, 0)), label="position")
     log = [raw for raw in log if read_header(raw).next_offset > start]
-    buffered = Buffered(P1, start, framed(*log))
+    buffered = CompletedFetch(P1, start, framed(*log))
     assert [buffered.end and buffered.end[0]] == [end if log else None]
     taken: list[int] = []
     while not buffered.is_done:

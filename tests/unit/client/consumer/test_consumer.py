@@ -11,7 +11,7 @@ from tests.unit.client.consumer.kit import P0, P1, batch
 from tests.unit.client.network.scripted import eventually
 
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.autocommit import NEVER
+from rota.client.consumer.auto_commit import NEVER
 from rota.client.consumer.consumer import Consumer
 from rota.client.errors import BrokerError, ConfigError, IllegalUse
 from rota.protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ def feed() -> Bookkeeper:
 
 def answered(consumer: Consumer) -> bool:
     """No automatic commit is under way."""
-    return consumer._commits.auto.next_ms != NEVER
+    return consumer._committer.queue.auto.next_ms != NEVER
 
 
 async def first(consumer: Consumer) -> int:
@@ -168,45 +168,6 @@ async def test_once_the_end_has_begun_nothing_more_is_handed_out() -> None:
     assert keeper.committed == {0: 1}
 
 
-async def test_a_reader_waits_while_another_task_closes_the_consumer() -> None:
-    keeper, calls = feed(), 0
-    keeper.open.clear()
-    async with consuming(keeper) as consumer:
-        consumer.assign(P0)
-        await first(consumer)
-        closing = asyncio.create_task(consumer.close())
-        await eventually(lambda: keeper.commits)
-
-        async def reads() -> None:
-            nonlocal calls
-            while True:
-                calls += 1
-                assert await consumer.getmany(timeout_ms=60_000) == {}
-
-        reading = asyncio.create_task(reads())
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert calls == 1
-        keeper.open.set()
-        await closing
-        with pytest.raises(IllegalUse, match="closed"):
-            await asyncio.wait_for(reading, TEN_S)
-
-
-async def test_a_call_that_begins_while_the_consumer_closes_ends_with_its_time() -> None:
-    keeper = feed()
-    keeper.open.clear()
-    async with consuming(keeper) as consumer:
-        consumer.assign(P0)
-        await first(consumer)
-        closing = asyncio.create_task(consumer.close())
-        await eventually(lambda: keeper.commits)
-        assert await consumer.getmany(timeout_ms=1) == {}
-        assert consumer.state != "CLOSED"
-        keeper.open.set()
-        await closing
-
-
 async def test_seeks_count_for_commits() -> None:
     keeper = feed()
     async with consuming(keeper) as consumer:
@@ -234,26 +195,6 @@ async def test_the_end_is_not_held_up_by_a_broker_that_is_silent() -> None:
         await consumer.close(timeout_ms=50)
         assert consumer.state == "CLOSED"
         keeper.open.set()
-
-
-async def test_a_call_that_is_cancelled_takes_nothing() -> None:
-    keeper = feed()
-    async with consuming(keeper) as consumer:
-        consumer.assign(P0)
-        seen: list[int] = []
-        for turns in range(400):
-            call = asyncio.create_task(consumer.getmany(1, timeout_ms=1_000))
-            for _ in range(turns % 23):
-                await asyncio.sleep(0)
-            call.cancel()
-            await asyncio.wait([call])
-            if not call.cancelled():
-                seen += [one.offset for one in call.result()[P0]]
-            if len(seen) == 10:
-                break
-        while len(seen) < 10:
-            seen.append(await first(consumer))
-        assert seen == list(range(10))
 
 
 async def test_one_partition_that_is_not_found_holds_up_no_other() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rota.client.consumer.autocommit import AutoCommit
-from rota.client.consumer.delivered_records import Handed, these
+from rota.client.consumer.auto_commit import AutoCommit
+from rota.client.consumer.delivered_records import DeliveredRecords, these
 from rota.client.consumer.positions import Positions
 from rota.client.types import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
@@ -29,7 +29,7 @@ class Consumers(RuleBasedStateMachine):
     def begin(self, gap: int) -> None:
         self.gap = gap  # records lie at 0, gap, 2 * gap, …
         self.positions = Positions()
-        self.handed = Handed(self.positions)
+        self.delivered = DeliveredRecords(self.positions)
         self.auto = AutoCommit(on=True, interval_ms=10, backoff_ms=1, now_ms=0)
         self.now_ms = 0
         self.finished: dict[TopicPartition, int] = {}  # the user is done with everything before
@@ -50,14 +50,14 @@ class Consumers(RuleBasedStateMachine):
 
     def enter(self) -> None:
         """A poll-like call begins."""
-        self.handed.begin()
+        self.delivered.begin()
         for one, (_, behind) in self.in_hand.items():
             self.finished[one] = behind
         self.in_hand = {}
         self.now_ms += 3
         if self.auto.due(self.now_ms):
             self.auto.began(self.now_ms)
-            self.commit(self.handed.done())
+            self.commit(self.delivered.done())
             self.auto.ended(self.now_ms, again=False)
 
     def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
@@ -86,15 +86,15 @@ class Consumers(RuleBasedStateMachine):
     @rule(count=st.integers(1, 6))
     def getmany(self, count: int) -> None:
         self.enter()
-        self.given(self.handed.many(count) if self.handed.left else self.handed.all_of(self.take(count)))
+        self.given(self.delivered.many(count) if self.delivered.left else self.delivered.all_of(self.take(count)))
 
     @rule(count=st.integers(1, 6))
     def next_record(self, count: int) -> None:
         self.enter()
-        if not self.handed.left:
-            self.handed.put(self.take(count))
-        if self.handed.left:
-            one = self.handed.one()
+        if not self.delivered.left:
+            self.delivered.put(self.take(count))
+        if self.delivered.left:
+            one = self.delivered.one()
             self.given({TopicPartition(one.topic, one.partition): [one]})
 
     @rule()
@@ -105,7 +105,7 @@ class Consumers(RuleBasedStateMachine):
     def seek(self, partition: TopicPartition, offset: int) -> None:
         if partition in self.positions.assigned:
             self.positions.seek(partition, offset)
-            self.handed.forget((partition,))
+            self.delivered.forget((partition,))
             self.finished[partition] = offset
             self.in_hand.pop(partition, None)
 
@@ -113,7 +113,7 @@ class Consumers(RuleBasedStateMachine):
     def pause(self, partition: TopicPartition) -> None:
         if partition in self.positions.assigned:
             self.positions.pause((partition,))
-            self.handed.put_back((partition,))
+            self.delivered.put_back((partition,))
 
     @rule()
     def resume(self) -> None:
@@ -123,9 +123,9 @@ class Consumers(RuleBasedStateMachine):
     def rebalance(self, kept: set[TopicPartition]) -> None:
         """Within a poll: commit, give up, take over."""
         self.enter()
-        self.commit(self.handed.done())
+        self.commit(self.delivered.done())
         gone = self.positions.assigned - kept
-        self.handed.forget(gone)
+        self.delivered.forget(gone)
         self.positions.drop(gone)
         for one in gone:
             self.finished.pop(one, None)
@@ -135,23 +135,23 @@ class Consumers(RuleBasedStateMachine):
     def the_user_closes(self) -> None:
         done = {one: behind for one, (_, behind) in self.in_hand.items()}
         expected = {one: self.finished[one] for one in self.positions.assigned} | done
-        assert self.same(self.handed.done(), expected), "everything that was handed out"
+        assert self.same(self.delivered.done(), expected), "everything that was delivered"
 
     @rule()
     def the_user_fails(self) -> None:
         expected = {one: self.finished[one] for one in self.positions.assigned}
-        assert self.same(self.handed.before_last(), expected), "what was handed out before the last call"
+        assert self.same(self.delivered.before_last(), expected), "what was delivered before the last call"
 
     def same(self, offsets: dict[TopicPartition, OffsetAndMetadata], expected: dict[TopicPartition, int]) -> bool:
         """Offsets that differ by a gap in the log mean the same."""
         assert offsets.keys() == expected.keys()
         return all(self.up(at.offset) == self.up(expected[one]) for one, at in offsets.items())
 
-    @precondition(lambda self: hasattr(self, "handed"))
+    @precondition(lambda self: hasattr(self, "delivered"))
     @invariant()
     def the_user_stands_where_the_next_record_is(self) -> None:
         for one in self.positions.assigned:
-            waiting = self.handed.next_offset(one)
+            waiting = self.delivered.next_offset(one)
             stands = self.positions.of(one).offset if waiting is None else waiting
             behind = self.in_hand[one][1] if one in self.in_hand else self.finished[one]
             assert stands is not None
@@ -164,33 +164,33 @@ TestConsumers.settings = settings(max_examples=60, stateful_step_count=40, deadl
 
 
 @pytest.fixture
-def handed() -> Handed:
+def delivered() -> DeliveredRecords:
     positions = Positions()
     positions.assign([FIRST, SECOND])
     positions.seek(FIRST, 3)
     positions.seek(SECOND, 1)
-    return Handed(positions)
+    return DeliveredRecords(positions)
 
 
-def test_records_come_out_partition_by_partition_in_order(handed: Handed) -> None:
-    handed.put({FIRST: [record(FIRST, 1), record(FIRST, 2)], SECOND: [record(SECOND, 0)]})
-    assert [(one.partition, one.offset) for one in (handed.one(), handed.one(), handed.one())] == [
+def test_records_come_out_partition_by_partition_in_order(delivered: DeliveredRecords) -> None:
+    delivered.put({FIRST: [record(FIRST, 1), record(FIRST, 2)], SECOND: [record(SECOND, 0)]})
+    assert [(one.partition, one.offset) for one in (delivered.one(), delivered.one(), delivered.one())] == [
         (0, 1),
         (0, 2),
         (1, 0),
     ]
 
 
-def test_what_is_put_later_comes_later(handed: Handed) -> None:
-    handed.put({FIRST: [record(FIRST, 1)]})
-    handed.put({FIRST: [record(FIRST, 2)]})
-    assert [handed.one().offset, handed.one().offset] == [1, 2]
+def test_what_is_put_later_comes_later(delivered: DeliveredRecords) -> None:
+    delivered.put({FIRST: [record(FIRST, 1)]})
+    delivered.put({FIRST: [record(FIRST, 2)]})
+    assert [delivered.one().offset, delivered.one().offset] == [1, 2]
 
 
-def test_a_commit_carries_the_leader_epoch_of_the_record_that_waits(handed: Handed) -> None:
-    handed.put({FIRST: [record(FIRST, 1), record(FIRST, 12)]})
-    handed.one()
-    assert handed.done()[FIRST] == OffsetAndMetadata(12, "", 2)
+def test_a_commit_carries_the_leader_epoch_of_the_record_that_waits(delivered: DeliveredRecords) -> None:
+    delivered.put({FIRST: [record(FIRST, 1), record(FIRST, 12)]})
+    delivered.one()
+    assert delivered.done()[FIRST] == OffsetAndMetadata(12, "", 2)
 
 
 @pytest.mark.parametrize("given", [FIRST, [FIRST], (FIRST,), [("orders", 0)], iter([FIRST])])

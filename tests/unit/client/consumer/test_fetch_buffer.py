@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.client.consumer.kit import P0, P1, P2, batch
 
-from rota.client.consumer.completed_fetch import Buffered
-from rota.client.consumer.fetch_buffer import Arrived, Place
+from rota.client.consumer.completed_fetch import CompletedFetch
+from rota.client.consumer.fetch_buffer import FetchBuffer, Place
 from rota.client.consumer.positions import Positions
 from rota.client.errors import CorruptRecords, KafkaError
 from rota.client.types import ConsumerRecord, TopicPartition
@@ -20,20 +20,20 @@ class Waiting:
         self.positions.assign([P0, P1, P2])
         for partition in (P0, P1, P2):
             self.positions.seek(partition, 0)
-        self.arrived = Arrived(self.positions)
+        self.buffer = FetchBuffer(self.positions)
         self.frame = b""
 
     def put(self, partition: TopicPartition, *batches: bytes, node: int = 1, answer: int = 1) -> None:
-        place = self.arrived.ahead(partition, self.positions.of(partition))
+        place = self.buffer.ahead(partition, self.positions.of(partition))
         assert place is not None
         raw = b"".join(batches)
         self.frame = b"head" + raw + bytes(10_000)
         view = memoryview(self.frame)[4 : 4 + len(raw)]
-        turn = self.positions.of(partition).turn
-        self.arrived.put(Buffered(partition, place.offset, view, node=node, answer=answer, turn=turn))
+        epoch = self.positions.of(partition).position_epoch
+        self.buffer.put(CompletedFetch(partition, place.offset, view, node=node, answer=answer, position_epoch=epoch))
 
     def take(self, records_max: int = 100) -> dict[TopicPartition, list[int]]:
-        return {partition: offsets(found) for partition, found in self.arrived.take(records_max).items()}
+        return {partition: offsets(found) for partition, found in self.buffer.take(records_max).items()}
 
 
 def offsets(records: list[ConsumerRecord]) -> list[int]:
@@ -51,7 +51,7 @@ def test_what_came_first_is_given_first(waiting: Waiting) -> None:
     assert waiting.take(4) == {P1: [0, 1, 2], P0: [0]}
     assert waiting.take(4) == {P0: [1, 2]}
     assert waiting.take(4) == {}
-    assert not waiting.arrived.has_any()
+    assert not waiting.buffer.has_any()
 
 
 def test_positions_move_behind_what_was_taken(waiting: Waiting) -> None:
@@ -79,24 +79,24 @@ def test_the_next_answer_takes_its_turn_behind_the_others(waiting: Waiting) -> N
 
 def test_a_partition_is_fetched_behind_the_one_answer_that_waits(waiting: Waiting) -> None:
     position = waiting.positions.of(P0)
-    assert waiting.arrived.ahead(P0, position) == Place(0, -1)
+    assert waiting.buffer.ahead(P0, position) == Place(0, -1)
     waiting.put(P0, batch(0, 2, epoch=3))
-    assert waiting.arrived.ahead(P0, position) == Place(2, 3)
+    assert waiting.buffer.ahead(P0, position) == Place(2, 3)
     waiting.put(P0, batch(2, 2, epoch=3), answer=2)
-    assert waiting.arrived.ahead(P0, position) is None, "two answers are enough"
+    assert waiting.buffer.ahead(P0, position) is None, "two answers are enough"
     waiting.take(2)
-    assert waiting.arrived.ahead(P0, position) == Place(4, 3)
+    assert waiting.buffer.ahead(P0, position) == Place(4, 3)
 
 
 def test_a_broker_is_full_with_two_answers(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2))
     waiting.put(P1, batch(0, 2))
     waiting.put(P2, batch(0, 2), node=2)
-    assert waiting.arrived.full_nodes() == set()
+    assert waiting.buffer.full_nodes() == set()
     waiting.put(P0, batch(2, 2), answer=2)
-    assert waiting.arrived.full_nodes() == {1}
+    assert waiting.buffer.full_nodes() == {1}
     waiting.take(4)
-    assert waiting.arrived.full_nodes() == set()
+    assert waiting.buffer.full_nodes() == set()
 
 
 def test_a_paused_partition_keeps_what_it_has(waiting: Waiting) -> None:
@@ -105,29 +105,29 @@ def test_a_paused_partition_keeps_what_it_has(waiting: Waiting) -> None:
     waiting.take(1)
     waiting.positions.pause([P0])
     assert waiting.take() == {P1: [0, 1, 2]}
-    assert not waiting.arrived.has_any()
-    assert waiting.arrived.full_nodes() == set()
+    assert not waiting.buffer.has_any()
+    assert waiting.buffer.full_nodes() == set()
     waiting.positions.resume([P0])
     assert waiting.take() == {P0: [1, 2]}
 
 
 def test_a_paused_partition_lets_go_of_the_frame(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 3))
-    assert waiting.arrived.held_bytes == len(waiting.frame)
+    assert waiting.buffer.held_bytes == len(waiting.frame)
     waiting.positions.pause([P0])
-    waiting.arrived.tidy()
-    assert waiting.arrived.held_bytes == len(batch(0, 3))
+    waiting.buffer.tidy()
+    assert waiting.buffer.held_bytes == len(batch(0, 3))
     waiting.positions.resume([P0])
     assert waiting.take() == {P0: [0, 1, 2]}
-    assert waiting.arrived.held_bytes == 0
+    assert waiting.buffer.held_bytes == 0
 
 
 def test_a_frame_that_several_share_counts_once(waiting: Waiting) -> None:
     frame = batch(0, 2)
     for partition in (P0, P1):
-        turn = waiting.positions.of(partition).turn
-        waiting.arrived.put(Buffered(partition, 0, memoryview(frame), turn=turn))
-    assert waiting.arrived.held_bytes == len(frame)
+        epoch = waiting.positions.of(partition).position_epoch
+        waiting.buffer.put(CompletedFetch(partition, 0, memoryview(frame), position_epoch=epoch))
+    assert waiting.buffer.held_bytes == len(frame)
 
 
 @pytest.mark.parametrize("change", ["seek", "reset", "drop", "drop and come back"])
@@ -143,27 +143,27 @@ def test_what_is_stale_is_neither_given_nor_kept(waiting: Waiting, change: str) 
         waiting.positions.assign([P0, P1, P2])
         waiting.positions.seek(P0, 0)
     assert waiting.take() == {}
-    assert not waiting.arrived.has_any()
-    waiting.arrived.tidy()
-    assert waiting.arrived.held_bytes == 0
+    assert not waiting.buffer.has_any()
+    waiting.buffer.tidy()
+    assert waiting.buffer.held_bytes == 0
     if change != "drop":
-        assert not waiting.arrived.stays(P0)
+        assert not waiting.buffer.stays(P0)
 
 
-def test_a_failure_is_told_once_and_in_its_turn(waiting: Waiting) -> None:
+def test_a_failure_is_told_once_and_in_its_next_epoch(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2))
-    waiting.arrived.fail(P1, KafkaError("no"), waiting.positions.of(P1).turn)
+    waiting.buffer.fail(P1, KafkaError("no"), waiting.positions.of(P1).position_epoch)
     waiting.put(P2, batch(0, 2))
-    assert waiting.arrived.ahead(P1, waiting.positions.of(P1)) is None, "it waits to be told"
+    assert waiting.buffer.ahead(P1, waiting.positions.of(P1)) is None, "it waits to be told"
     assert waiting.take() == {P0: [0, 1]}
     with pytest.raises(KafkaError, match="no"):
         waiting.take()
     assert waiting.take() == {P2: [0, 1]}
-    assert waiting.arrived.ahead(P1, waiting.positions.of(P1)) == Place(0, -1)
+    assert waiting.buffer.ahead(P1, waiting.positions.of(P1)) == Place(0, -1)
 
 
 def test_a_failure_of_the_past_is_not_told(waiting: Waiting) -> None:
-    waiting.arrived.fail(P1, KafkaError("no"), waiting.positions.of(P1).turn)
+    waiting.buffer.fail(P1, KafkaError("no"), waiting.positions.of(P1).position_epoch)
     waiting.positions.seek(P1, 3)
     assert waiting.take() == {}
 
@@ -184,20 +184,20 @@ def test_what_came_behind_corrupt_records_goes_with_them(waiting: Waiting) -> No
     with pytest.raises(CorruptRecords):
         waiting.take()
     assert waiting.take() == {}
-    assert waiting.arrived.ahead(P0, waiting.positions.of(P0)) == Place(0, -1)
+    assert waiting.buffer.ahead(P0, waiting.positions.of(P0)) == Place(0, -1)
 
 
 def test_what_waits_is_taken_before_a_refusal_counts(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2))
-    assert waiting.arrived.stays(P0)
-    assert waiting.arrived.ahead(P0, waiting.positions.of(P0)) is None
+    assert waiting.buffer.stays(P0)
+    assert waiting.buffer.ahead(P0, waiting.positions.of(P0)) is None
     assert waiting.take() == {P0: [0, 1]}
-    assert not waiting.arrived.stays(P0)
-    assert waiting.arrived.ahead(P0, waiting.positions.of(P0)) == Place(2, 0)
+    assert not waiting.buffer.stays(P0)
+    assert waiting.buffer.ahead(P0, waiting.positions.of(P0)) == Place(2, 0)
 
 
 def test_nothing_stays_after_clear(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2))
-    waiting.arrived.clear()
+    waiting.buffer.clear()
     assert waiting.take() == {}
-    assert waiting.arrived.held_bytes == 0
+    assert waiting.buffer.held_bytes == 0

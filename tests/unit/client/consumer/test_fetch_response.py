@@ -8,8 +8,8 @@ import pytest
 from tests.unit.client.consumer.kit import P0, batch
 
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.fetch_buffer import Arrived, Place
-from rota.client.consumer.fetch_response import Judging
+from rota.client.consumer.fetch_buffer import FetchBuffer, Place
+from rota.client.consumer.fetch_response import PartitionResults
 from rota.client.consumer.fetch_session import Want
 from rota.client.consumer.pauses import Pauses
 from rota.client.consumer.positions import Positions
@@ -29,15 +29,15 @@ class Case:
         self.positions.assign([P0])
         self.positions.seek(P0, 10, epoch)
         self.position = self.positions.of(P0)
-        self.arrived = Arrived(self.positions)
+        self.arrived = FetchBuffer(self.positions)
         self.sources = Sources(1000)
         self.pauses = Pauses(100, 1000)
         cluster = Cluster(config)
-        self.judging = Judging(config, self.positions, self.arrived, self.sources, self.pauses, cluster)
-        self.want = Want(10, 1000, turn=self.position.turn)
+        self.judging = PartitionResults(config, self.positions, self.arrived, self.sources, self.pauses, cluster)
+        self.want = Want(10, 1000, position_epoch=self.position.position_epoch)
 
     def told(self, **data: Any) -> None:
-        self.judging.judge(1, P0, self.want, PartitionData(partition_index=0, **data), 1, 0)
+        self.judging.apply(1, P0, self.want, PartitionData(partition_index=0, **data), 1, 0)
 
     def refused(self, code: ErrorCode) -> None:
         self.told(error_code=int(code))
@@ -173,10 +173,10 @@ def test_a_refusal_ahead_of_what_waits_is_asked_about_again() -> None:
 
 def test_a_truncated_log_is_read_on_where_it_parted() -> None:
     case = Case("earliest", epoch=5)
-    turn = case.position.turn
+    position_epoch = case.position.position_epoch
     case.told(diverging_epoch=EpochEndOffset(epoch=4, end_offset=7), high_watermark=20)
     assert (case.position.offset, case.position.leader_epoch) == (7, 4)
-    assert case.position.turn != turn
+    assert case.position.position_epoch != position_epoch
 
 
 def test_a_truncated_log_never_moves_forward() -> None:

@@ -49,7 +49,7 @@ def test_later_requests_say_what_changed() -> None:
 
 def test_a_new_turn_at_the_same_offset_is_no_news_for_the_broker() -> None:
     session = begun()
-    assert told(session.ask({P0: want(turn=9), P1: want(5)}, by_id=True))[2] == {}
+    assert told(session.ask({P0: want(position_epoch=9), P1: want(5)}, by_id=True))[2] == {}
     assert session.answered(0, 77)
     assert told(session.ask({P0: want(leader_epoch=4), P1: want(5)}, by_id=True))[2] == {0: 0}
 

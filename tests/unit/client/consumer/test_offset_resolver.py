@@ -58,10 +58,10 @@ async def test_what_was_sought_meanwhile_stays() -> None:
     keeper.silent = {1}
     async with consuming(keeper) as consumer:
         consumer.assign([P0, P1])
-        consumer._starting.begin()
+        consumer._resolver.begin()
         consumer.seek(P0, 7)
         consumer.seek(P1, 3)
-        task = consumer._starting.task
+        task = consumer._resolver.task
         assert task is not None
         keeper.silent = set()
         await asyncio.wait([task])
@@ -74,7 +74,7 @@ async def test_what_is_missing_later_is_looked_for_too() -> None:
     async with consuming(keeper) as consumer:
         consumer.assign(P1)
         looking = asyncio.create_task(consumer.position(P1))
-        await eventually(lambda: consumer._starting.task)
+        await eventually(lambda: consumer._resolver.task)
         consumer._positions.assign([P0, P1])
         assert await consumer.position(P0) == 0
         keeper.silent = set()

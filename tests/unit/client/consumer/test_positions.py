@@ -1,4 +1,4 @@
-"""Positions: what stays and what goes, and turns that are never the same."""
+"""Positions: what stays and what goes, and position_epochs that are never the same."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ def test_what_is_new_has_no_offset(positions: Positions) -> None:
 def test_what_stays_keeps_its_position_and_its_pause(positions: Positions) -> None:
     positions.seek(P0, 5, 2)
     positions.pause([P0])
-    turn = positions.of(P0).turn
+    position_epoch = positions.of(P0).position_epoch
     positions.assign([P0, P2])
     kept = positions.of(P0)
-    assert (kept.offset, kept.leader_epoch, kept.paused, kept.turn) == (5, 2, True, turn)
+    assert (kept.offset, kept.leader_epoch, kept.paused, kept.position_epoch) == (5, 2, True, position_epoch)
     assert positions.assigned == {P0, P2}
 
 
 def test_what_goes_and_comes_back_is_new(positions: Positions) -> None:
     positions.seek(P0, 5)
     positions.pause([P0])
-    turn = positions.of(P0).turn
+    position_epoch = positions.of(P0).position_epoch
     positions.drop([P0])
     assert positions.find(P0) is None
     positions.assign([P0, P1])
     back = positions.of(P0)
     assert (back.offset, back.paused) == (None, False)
-    assert back.turn > turn
+    assert back.position_epoch > position_epoch
 
 
-def test_every_move_is_another_turn(positions: Positions) -> None:
-    turns = {positions.of(P0).turn, positions.of(P1).turn}
+def test_every_move_is_another_next_epoch(positions: Positions) -> None:
+    position_epochs = {positions.of(P0).position_epoch, positions.of(P1).position_epoch}
     for move in (lambda: positions.seek(P0, 5), lambda: positions.reset(P0, "latest"), lambda: positions.seek(P0, 5)):
         move()
-        turns.add(positions.of(P0).turn)
-    assert len(turns) == 5
+        position_epochs.add(positions.of(P0).position_epoch)
+    assert len(position_epochs) == 5
 
 
 def test_a_reset_takes_the_offset_and_a_seek_ends_it(positions: Positions) -> None:

@@ -15,9 +15,10 @@ from rota.client.errors import KafkaError, Unreachable
 from rota.client.group import effects as out
 from rota.client.group import events
 from rota.client.group.assignors.strategies import resolve
-from rota.client.group.machine import Membership
+from rota.client.group.machine import step
+from rota.client.group.state import new_member
 from rota.client.group.states import MemberState
-from rota.client.group.subscription import grouped, told
+from rota.client.group.subscription import encoded_subscription, grouped
 from rota.client.network.metadata import Metadata, TopicInfo
 from rota.client.types import PartitionInfo, TopicPartition
 from rota.protocol.consumer_protocol import Assignment, encode_assignment
@@ -87,7 +88,7 @@ class Script:
         counts: dict[str, int] | None = None,
         **settings: object,
     ) -> None:
-        self.m = Membership(ConsumerConfig(**{**CONFIG, **settings}), resolve(strategy))
+        self.m = new_member(ConsumerConfig(**{**CONFIG, **settings}), resolve(strategy))
         self.now_ms = 0
         self.out: list[Shown] = []
         self.notes: list[out.Note] = []
@@ -104,7 +105,7 @@ class Script:
         self._nothing_left()
         self.out = [
             shown
-            for effect in self.m.step(self._event(event), self.now_ms)
+            for effect in step(self.m, self._event(event), self.now_ms)
             if (shown := self._take(effect)) is not None
         ]
         return self
@@ -277,7 +278,7 @@ def joined(
     topics: tuple[str, ...] = ("t",),
 ) -> Reply:
     """Told the generation; the leader also `others`: the subscriptions of other members."""
-    members = {member: told(topics, None, (), -1, ""), **(others or {})} if leader == member else {}
+    members = {member: encoded_subscription(topics, None, (), -1, ""), **(others or {})} if leader == member else {}
     return Reply(
         "join",
         JoinGroupResponse(

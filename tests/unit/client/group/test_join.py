@@ -72,7 +72,7 @@ def test_without_a_poll_nothing_begins() -> None:
 
 def test_without_a_subscription_nothing_begins() -> None:
     script = Script()
-    script.m.wish = None
+    script.m.subscription = None
     assert script >> POLL
     assert not script.m.due
 

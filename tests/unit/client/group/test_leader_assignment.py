@@ -26,14 +26,14 @@ from rota.client.errors import AssignmentFailed
 from rota.client.group import notes
 from rota.client.group.assignors.base import GroupAssignment, MemberSubscription, RebalanceProtocol
 from rota.client.group.states import MemberState
-from rota.client.group.subscription import flat, told
+from rota.client.group.subscription import encoded_subscription, flat
 from rota.client.types import PartitionInfo
 from rota.protocol.consumer_protocol import decode_assignment
 from rota.protocol.errors import ErrorCode
 
 S = MemberState
 E = ErrorCode
-T, U = told(("t",), None, (), -1, ""), told(("u",), None, (), -1, "")
+T, U = encoded_subscription(("t",), None, (), -1, ""), encoded_subscription(("u",), None, (), -1, "")
 
 
 def assigned(script: Script) -> dict[str, list[str]]:
@@ -158,7 +158,7 @@ def test_an_assignment_that_cannot_be_right_is_refused(assignor: Odd, why: str) 
 
 
 def test_a_cooperative_assignment_gives_nobody_what_another_still_holds() -> None:
-    holds = {"b": told(("t",), None, named("t-0"), 3, "")}
+    holds = {"b": encoded_subscription(("t",), None, named("t-0"), 3, "")}
     script = led_by(Odd(("a", "t-0"), cooperative=True), holds)
     script.includes(("fail", "AssignmentFailed"))
     assert "t-0" in str(script.failure)

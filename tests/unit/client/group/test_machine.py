@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.client.group.script import (
+    CONFIG,
     ENDED,
     FOUND,
     POLL,
+    RETURNING,
     Broken,
     Done,
     Reply,
@@ -22,17 +24,19 @@ from tests.unit.client.group.script import (
     rings,
     stable,
     subscribes,
+    sync_refused,
     synced,
     syncing,
 )
 
 from rota.client.config import ConsumerConfig
-from rota.client.errors import ConfigError, TimedOut
+from rota.client.errors import ConfigError, KafkaError, TimedOut
 from rota.client.group import events
 from rota.client.group.assignors.base import RebalanceProtocol
 from rota.client.group.assignors.range import RangeAssignor
 from rota.client.group.assignors.strategies import resolve
-from rota.client.group.machine import Membership
+from rota.client.group.machine import step
+from rota.client.group.state import new_member
 from rota.client.group.states import MemberState
 from rota.client.types import GroupMetadata
 from rota.protocol.errors import ErrorCode
@@ -58,7 +62,7 @@ def test_assignors_without_a_protocol_in_common_are_refused() -> None:
         supports = frozenset({RebalanceProtocol.COOPERATIVE})
 
     with pytest.raises(ConfigError, match="range, roundrobin"):
-        Membership(ConsumerConfig(bootstrap_servers="h:1", group_id="g"), [Forward(), *resolve("roundrobin")])
+        new_member(ConsumerConfig(bootstrap_servers="h:1", group_id="g"), [Forward(), *resolve("roundrobin")])
 
 
 def test_a_commit_is_given_the_generation_while_there_is_one() -> None:
@@ -123,3 +127,38 @@ def test_a_rebalance_that_the_user_wants_is_joined_by_the_next_poll() -> None:
     script.does(POLL, Done())
     assert script.request("join").reason == "rebalance enforced by user"
     assert Script() >> events.Rejoin("nothing to do")
+
+
+# answers
+
+
+def test_each_answer_finds_its_branch() -> None:
+    assert joining().m.exchange is not None
+    assert syncing().does(synced("t-0")).m.state is S.ASSIGNING
+    assert stable().does(rings("heartbeat"), beaten(E.ILLEGAL_GENERATION)).m.state is S.DOWN
+
+
+def test_each_failure_finds_its_branch() -> None:
+    assert stable().does(rings("heartbeat"), breaks("beat")).m.state is S.REDISCOVERING
+    assert syncing().does(breaks("sync")).m.state is S.DISCOVERING
+
+
+def test_a_second_answer_to_a_sync_changes_nothing() -> None:
+    script = stable()
+    assert script >> sync_refused(E.UNKNOWN_MEMBER_ID)
+    assert script >> breaks("sync")
+    script.is_in(S.STABLE, 1)
+
+
+def test_an_answer_to_a_leave_for_want_of_polls_changes_nothing() -> None:
+    script = stable().does(RETURNING, rings("poll"))
+    assert script >> left(E.UNKNOWN_MEMBER_ID)
+    assert script >> breaks("leave")
+    script.is_in(S.DOWN, -1)
+
+
+def test_an_unknown_ticket_is_nobodys() -> None:
+    script = Script(session_timeout_ms=CONFIG["session_timeout_ms"])
+    assert not step(script.m, events.Answered(99, None), 0)
+    assert not step(script.m, events.Unanswered(99, KafkaError("gone")), 0)
+    script.is_in(S.DOWN, -1)

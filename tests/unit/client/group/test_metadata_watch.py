@@ -36,7 +36,7 @@ def test_a_pattern_wants_all_topics_and_names_want_their_own() -> None:
     script = Script("t")
     assert script >> subscribes("t")
     assert script >> subscribes("t", "u") << ("want", ("t", "u"))
-    assert Script(pattern="t").m.wanted is None
+    assert Script(pattern="t").m.followed is None
 
 
 def test_names_are_waited_for() -> None:

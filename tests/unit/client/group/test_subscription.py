@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.client.group.script import metadata, named
 
-from rota.client.group.subscription import accepts, difference, flat, grouped, heard, snapshot, told, topics_of
+from rota.client.group.subscription import (
+    accepts,
+    decoded_subscription,
+    difference,
+    encoded_subscription,
+    flat,
+    grouped,
+    snapshot,
+    topics_of,
+)
 from rota.client.types import TopicPartition
 from rota.protocol.wire import DecodeError
 
@@ -44,7 +53,7 @@ def test_partitions_are_grouped_in_order(partitions: set[TopicPartition]) -> Non
 
 @given(PARTITIONS, st.integers(-1, 9), st.one_of(st.none(), st.binary()))
 def test_what_is_told_is_heard(owned: set[TopicPartition], generation: int, user_data: bytes | None) -> None:
-    said = heard(told(("u", "t"), user_data, owned, generation, ""), "i")
+    said = decoded_subscription(encoded_subscription(("u", "t"), user_data, owned, generation, ""), "i")
     assert (said.topics, said.owned, said.generation_id) == (("t", "u"), tuple(sorted(owned)), generation)
     assert (said.user_data, said.group_instance_id, said.rack) == (user_data, "i", None)
 
@@ -58,16 +67,16 @@ def test_the_bytes_are_those_of_javas_consumer() -> None:
         b"\0\0\0\7"  # of generation 7
         b"\0\1r"  # rack
     )
-    assert told(("t",), None, named("t-1", "t-0"), 7, "r") == expected
+    assert encoded_subscription(("t",), None, named("t-1", "t-0"), 7, "r") == expected
 
 
 def test_an_old_subscription_is_heard() -> None:
-    assert heard(b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", None).topics == ("t",)
+    assert decoded_subscription(b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff", None).topics == ("t",)
 
 
 def test_rubbish_is_no_subscription() -> None:
     with pytest.raises(DecodeError):
-        heard(b"\0\3\0", None)
+        decoded_subscription(b"\0\3\0", None)
 
 
 def test_a_snapshot_sees_partitions_come_and_topics_go() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from rota.client.consumer.autocommit import NEVER, AutoCommit
+from rota.client.consumer.auto_commit import NEVER, AutoCommit
 
 
 def auto(*, on: bool = True) -> AutoCommit:

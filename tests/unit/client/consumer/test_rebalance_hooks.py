@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
-
 import pytest
 
-from rota.client.consumer.delivered_records import Handed
+from rota.client.consumer.delivered_records import DeliveredRecords
 from rota.client.consumer.listener import Listener, Partitions
 from rota.client.consumer.positions import Positions
-from rota.client.consumer.rebalancing import Committer, Rebalancing
+from rota.client.consumer.rebalance_hooks import RebalanceHooks
 from rota.client.types import ConsumerRecord, TopicPartition
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -22,16 +19,21 @@ class Consumer:
     def __init__(self) -> None:
         self.said: list[str] = []
         self.positions = Positions()
-        self.handed = Handed(self.positions)
-        committer = Committer(*(partial(self.does, what) for what in ("commit", "commit again", "settle")))
-        self.hooks = Rebalancing(self.positions, self.handed, committer, lambda: self.said.append("changed"))
+        self.delivered = DeliveredRecords(self.positions)
+        self.hooks = RebalanceHooks(self.positions, self.delivered, self, lambda: self.said.append("changed"))
         self.positions.assign([FIRST, SECOND])
         self.positions.seek(FIRST, 5)
         self.positions.seek(SECOND, 5)
-        self.handed.put({one: [ConsumerRecord(*one, 4, -1, 0, None, None)] for one in (FIRST, SECOND)})
+        self.delivered.put({one: [ConsumerRecord(*one, 4, -1, 0, None, None)] for one in (FIRST, SECOND)})
 
-    async def does(self, what: str) -> None:
-        self.said.append(what)
+    async def commit_before_rejoin(self) -> None:
+        self.said.append("commit")
+
+    async def commit_before_revoking(self) -> None:
+        self.said.append("commit again")
+
+    async def settle(self) -> None:
+        self.said.append("settle")
 
 
 @pytest.fixture
@@ -51,8 +53,8 @@ async def test_revoked_partitions_are_there_during_the_callback_and_gone_after_i
     async def revoked(partitions: Partitions) -> None:
         assert partitions == (FIRST,)
         assert FIRST in consumer.positions.assigned
-        assert consumer.handed.done()[FIRST].offset == 4
-        assert consumer.hooks.task is asyncio.current_task()
+        assert consumer.delivered.done()[FIRST].offset == 4
+        assert consumer.hooks.is_called_by_current_task
         if fails:
             raise ZeroDivisionError
 
@@ -63,14 +65,14 @@ async def test_revoked_partitions_are_there_during_the_callback_and_gone_after_i
     else:
         await consumer.hooks.revoked((FIRST,))
     assert consumer.positions.assigned == {SECOND}
-    assert [one.partition for one in consumer.handed.left] == [1]
-    assert consumer.hooks.task is None
+    assert [one.partition for one in consumer.delivered.left] == [1]
+    assert not consumer.hooks.is_called_by_current_task
     assert consumer.said == ["commit again", *([] if fails else ["settle"]), "changed"]
 
 
 async def test_of_what_is_lost_no_record_waits_when_the_user_hears_of_it(consumer: Consumer) -> None:
     def lost(_: Partitions) -> None:
-        assert [one.partition for one in consumer.handed.left] == [1]
+        assert [one.partition for one in consumer.delivered.left] == [1]
 
     consumer.hooks.listener = Listener(on_lost=lost)
     await consumer.hooks.lost((FIRST,))
@@ -88,4 +90,4 @@ async def test_what_is_assigned_can_be_sought_and_what_stays_keeps_its_place(con
     await consumer.hooks.assigned((SECOND, third), (third,))
     assert consumer.positions.assigned == {SECOND, third}
     assert consumer.positions.of(third).offset == 9
-    assert consumer.handed.done()[SECOND].offset == 4
+    assert consumer.delivered.done()[SECOND].offset == 4

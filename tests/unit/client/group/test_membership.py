@@ -14,7 +14,7 @@ from tests.unit.client.network.scripted import CLOSE, Scripted, eventually
 from rota.client.config import ConsumerConfig
 from rota.client.errors import BrokerError, FencedInstance, IllegalUse, KafkaError
 from rota.client.group.assignors.strategies import resolve
-from rota.client.group.member import Member, Partitions
+from rota.client.group.membership import Membership, Partitions
 from rota.client.network.cluster import Cluster
 from rota.client.types import TopicPartition
 from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -39,7 +39,7 @@ class User:
         self.hold: asyncio.Event | None = None
         self.hold_at = ""  # the only callback that waits for `hold`; "": each
         self.error: Exception | None = None
-        self.member: Member | None = None
+        self.member: Membership | None = None
         self.woken = 0
 
     async def before_rejoin(self) -> None:
@@ -121,16 +121,16 @@ class Place:
     def __init__(self, address: str) -> None:
         self.address = address
         self.clusters: list[Cluster] = []
-        self.members: list[Member] = []
+        self.members: list[Membership] = []
 
-    async def member(self, *, subscribed: bool = True, **settings: object) -> tuple[Member, User]:
+    async def member(self, *, subscribed: bool = True, **settings: object) -> tuple[Membership, User]:
         given = {"heartbeat_interval_ms": 20, "session_timeout_ms": 5_000, "retry_backoff_ms": 5}
         config = ConsumerConfig(bootstrap_servers=self.address, group_id="g", **{**given, **settings})
         cluster = Cluster(config)
         await cluster.start()
         self.clusters.append(cluster)
         user = User()
-        user.member = Member(cluster, config, resolve("range"), user, wake=user.wake)
+        user.member = Membership(cluster, config, resolve("range"), user, wake=user.wake)
         self.members.append(user.member)
         if subscribed:
             user.member.subscribe(frozenset({"t"}))
@@ -442,9 +442,9 @@ async def test_partitions_that_are_added_are_joined_for(place: Place, scene: Sce
 async def test_a_commit_that_was_refused_is_a_reason_to_join(place: Place) -> None:
     member, user = await place.member()
     await member.poll()
-    member.stale(25, generation=0)
+    member.commit_refused(25, generation=0)
     assert member.settled
-    member.stale(25, generation=1)
+    member.commit_refused(25, generation=1)
     assert member.group.generation_id == -1
     await member.poll()
     assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]

@@ -21,7 +21,8 @@ from rota.client.errors import IllegalUse, KafkaError
 from rota.client.group import effects as out
 from rota.client.group import events
 from rota.client.group.assignors.base import Assignor
-from rota.client.group.machine import Membership
+from rota.client.group.machine import step
+from rota.client.group.state import new_member
 from rota.client.group.states import MemberState
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
@@ -35,7 +36,7 @@ _log = logger("rota.client.group")
 
 
 class Hooks(Protocol):
-    """What the consumer does when its partitions change. All run inside `Member.poll` or `Member.close`."""
+    """What the consumer does when its partitions change. All run inside `Membership.poll` or `Membership.close`."""
 
     async def before_rejoin(self) -> None:
         """Before JoinGroup, before anything is revoked: the place for the automatic commit. Must not raise."""
@@ -50,8 +51,8 @@ class Hooks(Protocol):
         """What we own now, and which of it is new (on_assigned; called with an empty `added` too)."""
 
 
-class Member:
-    """One member of one group."""
+class Membership:
+    """The membership of one consumer in one group."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Member:
         """`wake()` is called when `poll` has something to do: the consumer may be waiting for records."""
         self._cluster, self._hooks, self._wake = cluster, hooks, wake
         self._group = config.group_id or ""
-        self._machine = Membership(config, assignors)
+        self._member = new_member(config, assignors)
         self._events: deque[events.Event] = deque()
         self._stepping = False
         self._progress = asyncio.Event()
@@ -86,18 +87,18 @@ class Member:
     @property
     def group(self) -> GroupMetadata:
         """For commits: generation -1 and no member id when there is no membership."""
-        return self._machine.group
+        return self._member.group
 
     @property
     def state(self) -> str:
         """The machine's state by name: see docs/CLIENT_STATES.md."""
-        return MemberState.CLOSED.name if self._abandoned else self._machine.state.name
+        return MemberState.CLOSED.name if self._abandoned else self._member.state.name
 
     @property
     def settled(self) -> bool:
         """`poll` has nothing to do: part of a generation; or a cooperative member that holds partitions and joins
         again, and reads on meanwhile (KIP-429)."""
-        return self._failure is None and not self._machine.due
+        return self._failure is None and not self._member.due
 
     def subscribe(self, topics: frozenset[str] | re.Pattern[str]) -> None:
         """Takes effect with the next `poll`. A pattern follows topics as they come and go; it has to match the whole
@@ -122,13 +123,13 @@ class Member:
         A `poll` that raises or is cancelled does so by itself.
         """
         self._refuse_callbacks()
-        if self._abandoned or self._machine.closing is not None:
+        if self._abandoned or self._member.closing is not None:
             raise IllegalUse(f"this member of group {self._group} is closed")
         self._context = contextvars.copy_context()
         if self._failure is None:
             self._step(events.Polled())
         try:
-            while self._failure is None and self._machine.due:
+            while self._failure is None and self._member.due:
                 self._progress.clear()
                 await self._progress.wait()
             self._raise_failure()
@@ -145,7 +146,7 @@ class Member:
         """The user gets records now, or nothing, or an exception: max.poll.interval.ms counts from here."""
         self._step(events.Returning())
 
-    def stale(self, code: int, generation: int | None = None) -> None:
+    def commit_refused(self, code: int, generation: int | None = None) -> None:
         """A commit was refused with this code (22, 25, 27, 82): the machine draws its conclusions. `generation` is the
         one that the commit carried: what is said of an earlier one than the current does not matter any more."""
         self._step(events.Stale(code, generation))
@@ -191,7 +192,7 @@ class Member:
         limit = asyncio.timeout(ms / 1000)
         try:
             async with limit:
-                while self._machine.state is not MemberState.CLOSED:
+                while self._member.state is not MemberState.CLOSED:
                     self._progress.clear()
                     await self._progress.wait()
         except TimeoutError:
@@ -241,7 +242,7 @@ class Member:
         self._stepping = True
         try:
             while self._events:
-                for effect in self._machine.step(self._events.popleft(), self._now_ms()):
+                for effect in step(self._member, self._events.popleft(), self._now_ms()):
                     self._perform(effect)
         except Exception as mistake:  # noqa: BLE001  # ours: nobody may wait for ever because of it
             _log.error("a membership failed", group=self._group, state=self.state, exc_info=mistake)
@@ -356,12 +357,12 @@ class Member:
         except (KeyboardInterrupt, SystemExit):
             raise
         except asyncio.CancelledError:
-            if self._machine.closing is None:
+            if self._member.closing is None:
                 error = IllegalUse(f"a rebalance callback of group {self._group} was cancelled")
         except BaseException as raised:  # noqa: BLE001  # whatever the user's callback raises goes to who polls
             error = raised
         self._hook_task = None
-        if self._machine.closing is not None:
+        if self._member.closing is not None:
             self._raised, error = self._raised or error, None
         self._step(events.HookDone(run.ticket, error))
 

@@ -10,7 +10,7 @@ from tests.unit.client.consumer.bookkeeper import GROUP, Bookkeeper, consuming
 from tests.unit.client.consumer.kit import P0
 from tests.unit.client.network.scripted import eventually
 
-from rota.client.consumer.commits import Commits
+from rota.client.consumer.commit_queue import CommitQueue
 from rota.client.errors import BrokerError, CommitFailed, TimedOut
 from rota.client.types import GroupMetadata, OffsetAndMetadata
 from rota.protocol.errors import ErrorCode
@@ -23,9 +23,9 @@ def at(offset: int) -> dict:
 
 
 class Queue:
-    """Commits on a bookkeeper, and what they told."""
+    """CommitQueue on a bookkeeper, and what they told."""
 
-    def __init__(self, keeper: Bookkeeper, commits: Commits) -> None:
+    def __init__(self, keeper: Bookkeeper, commits: CommitQueue) -> None:
         self.keeper, self.commits = keeper, commits
         self.refused: list[tuple[GroupMetadata, int]] = []
         self.ended = 0
@@ -37,7 +37,7 @@ async def queue() -> AsyncIterator[Queue]:
     async with consuming(keeper, auto_commit_interval_ms=0, retry_backoff_ms=1) as consumer:
         consumer.assign(P0)
         await eventually(lambda: consumer._cluster.metadata.topic_id(P0.topic))
-        its = Queue(keeper, consumer._commits)
+        its = Queue(keeper, consumer._committer.queue)
 
         def ended() -> None:
             its.ended += 1
@@ -126,7 +126,7 @@ async def test_a_commit_that_nobody_waits_for_is_logged_when_it_fails(
 ) -> None:
     queue.keeper.refusals = [int(ErrorCode.GROUP_AUTHORIZATION_FAILED)]
     task = queue.commits.soon(MEMBER, at(1))
-    task.add_done_callback(queue.commits.tell_failure)
+    task.add_done_callback(queue.commits.log_failure)
     await asyncio.wait([task])
     await eventually(lambda: "A commit failed" in caplog.text)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.autocommit import AutoCommit
+from rota.client.consumer.auto_commit import AutoCommit
 from rota.client.consumer.delivered_records import Committable
 from rota.client.errors import (
     BrokerError,
@@ -34,14 +34,14 @@ _log = logger("rota.client.consumer")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A place in the queue: my turn when `before` is done; I am done when I say so."""
+class _Entry:
+    """A commit in the queue. It may begin when `before` is done; `done` is set when it has ended."""
 
     before: asyncio.Future[None] | None
     done: asyncio.Future[None]
 
 
-class Commits:
+class CommitQueue:
     """`refused(group, code)` is told when the broker's answer ends or shakes the membership, `ended()` when an
     automatic commit is over."""
 
@@ -55,7 +55,7 @@ class Commits:
         self._cluster, self._config, self._refused, self._ended = cluster, config, refused, ended
         self._last: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self.landed: Committable = {}  # by the last automatic commit that succeeded
+        self.last_committed: Committable = {}  # by the last automatic commit that succeeded
         self.auto = AutoCommit(
             on=config.commits_by_itself,
             interval_ms=config.auto_commit_interval_ms,
@@ -72,12 +72,12 @@ class Commits:
     def soon(
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int | None = None
     ) -> asyncio.Task[None]:
-        """The same in a task, which has its place in the queue already."""
-        place = self._queue()
-        task = asyncio.create_task(self._do(place, group, offsets, timeout_ms), name="rota-commit")
+        """The same in a task, which has its entry in the queue already."""
+        entry = self._queue()
+        task = asyncio.create_task(self._do(entry, group, offsets, timeout_ms), name="rota-commit")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: _pass_on(place))  # `_do` does not run if it is cancelled before its first step
+        task.add_done_callback(lambda _: _release(entry))  # `_do` does not run if it is cancelled before its first step
         return task
 
     def automatic(self, group: GroupMetadata, offsets: Committable) -> None:
@@ -97,15 +97,15 @@ class Commits:
         failure: KafkaError | None = None
         try:
             await self.commit(group, offsets, timeout_ms)
-            self.landed = offsets
+            self.last_committed = offsets
         except KafkaError as error:
             failure = error
-            self._tell(group, offsets, error)
+            self._log_failed(group, offsets, error)
         finally:
             self.auto.ended(now_ms(), again=isinstance(failure, MAY_PASS))
 
     @staticmethod
-    def tell_failure(task: asyncio.Task[None]) -> None:
+    def log_failure(task: asyncio.Task[None]) -> None:
         """A commit that nobody has to wait for has ended."""
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
@@ -124,13 +124,13 @@ class Commits:
         if waiting:
             await asyncio.wait(waiting)
 
-    def _queue(self) -> _Place:
+    def _queue(self) -> _Entry:
         before, self._last = self._last, asyncio.get_running_loop().create_future()
-        return _Place(before if before is not None and not before.done() else None, self._last)
+        return _Entry(before if before is not None and not before.done() else None, self._last)
 
     async def _do(
         self,
-        place: _Place,
+        entry: _Entry,
         group: GroupMetadata,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         timeout_ms: int | None,
@@ -138,19 +138,19 @@ class Commits:
         timeout_ms = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         ends_ms = now_ms() + timeout_ms
         try:
-            await self._my_turn(place, group, timeout_ms)
+            await self._my_next_epoch(entry, group, timeout_ms)
             await commit(self._cluster, group, offsets, timeout_ms=max(1, int(ends_ms - now_ms())))
         except (CommitFailed, RebalanceInProgress, FencedInstance) as error:
             if isinstance(error.__cause__, BrokerError):
                 self._refused(group, int(error.__cause__.code))
             raise
         finally:
-            _pass_on(place)
+            _release(entry)
 
-    async def _my_turn(self, place: _Place, group: GroupMetadata, timeout_ms: int) -> None:
-        if place.before is None:
+    async def _my_next_epoch(self, entry: _Entry, group: GroupMetadata, timeout_ms: int) -> None:
+        if entry.before is None:
             return
-        done, _ = await asyncio.wait({place.before}, timeout=timeout_ms / 1000)
+        done, _ = await asyncio.wait({entry.before}, timeout=timeout_ms / 1000)
         if not done:
             raise TimedOut(
                 f"committing offsets of group {group.group_id}: earlier commits of this consumer were not done within "
@@ -160,13 +160,13 @@ class Commits:
     def _auto_ended(self, group: GroupMetadata, offsets: Committable, task: asyncio.Task[None]) -> None:
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
-            self._tell(group, offsets, failure)
+            self._log_failed(group, offsets, failure)
         elif not task.cancelled():
-            self.landed = offsets
+            self.last_committed = offsets
         self.auto.ended(now_ms(), again=isinstance(failure, MAY_PASS))
         self._ended()
 
-    def _tell(self, group: GroupMetadata, offsets: Committable, failure: BaseException) -> None:
+    def _log_failed(self, group: GroupMetadata, offsets: Committable, failure: BaseException) -> None:
         _log.warning(
             f"Automatic commit of offsets failed: {failure}",
             group=group.group_id,
@@ -179,12 +179,12 @@ def now_ms() -> float:
     return asyncio.get_running_loop().time() * 1000
 
 
-def _pass_on(place: _Place) -> None:
+def _release(entry: _Entry) -> None:
     """The next commit may begin when this one and all before it are done. A second call changes nothing."""
-    if place.before is None or place.before.done():
-        _set_done(place.done)
+    if entry.before is None or entry.before.done():
+        _set_done(entry.done)
     else:
-        place.before.add_done_callback(lambda _: _set_done(place.done))
+        entry.before.add_done_callback(lambda _: _set_done(entry.done))
 
 
 def _set_done(done: asyncio.Future[None]) -> None:

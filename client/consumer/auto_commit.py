@@ -1,4 +1,4 @@
-"""When the client commits by itself. Pure: what to commit is handed.py's, doing it is commits.py's.
+"""When the client commits by itself. Pure: what to commit is delivered.py's, doing it is commits.py's.
 
 Laws
     An automatic commit begins only when asked from a poll-like call, before a rejoin or at the end; never by a timer.

@@ -1,0 +1,155 @@
+"""Commits of a consumer: those that the user asks for, and the automatic ones.
+
+Laws
+    Without a group nothing is committed. Of partitions that a group assigned nothing is committed without a membership.
+    C1: an automatic commit takes `committable`, which never passes what the user is done with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from rota.client.config import ConsumerConfig
+from rota.client.consumer.commit_queue import CommitQueue, now_ms
+from rota.client.consumer.delivered_records import Committable, DeliveredRecords
+from rota.client.errors import ConfigError, IllegalUse, RebalanceInProgress
+from rota.client.group.membership import Membership
+from rota.client.network.cluster import Cluster
+from rota.client.offsets.offset_errors import commit_failed
+from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from rota.protocol.errors import ErrorCode
+
+Offsets = Mapping[TopicPartition, "int | OffsetAndMetadata"]
+MEMBERSHIP_CODES: Final[dict[int, int]] = {  # codes of newer brokers, and the older code that a member knows
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
+}
+JOINING: Final = ("DISCOVERING", "JOINING", "SYNCING")
+
+
+class OffsetCommitter:
+    """`membership` is the consumer's, None without one. `is_subscribed`: the group assigns the partitions.
+    `committable()`: the offsets that a commit without offsets takes. `wake()` is called after an automatic commit."""
+
+    def __init__(
+        self, cluster: Cluster, config: ConsumerConfig, delivered: DeliveredRecords, wake: Callable[[], None]
+    ) -> None:
+        self._config, self._delivered = config, delivered
+        self.queue = CommitQueue(cluster, config, self._refused, wake)
+        self.committable: Callable[[], Committable] = delivered.done
+        self.membership: Membership | None = None
+        self.is_subscribed = False
+
+    @property
+    def group(self) -> GroupMetadata:
+        """The membership as commits carry it. Raises ConfigError without a group_id."""
+        config = self._config
+        if config.group_id is None:
+            raise ConfigError("this consumer has no group, so nothing can be committed: set group_id (group.id)")
+        if self.membership is not None:
+            return self.membership.group
+        return GroupMetadata(config.group_id, group_instance_id=config.group_instance_id)
+
+    @property
+    def group_or_none(self) -> GroupMetadata | None:
+        """The same; None without a group_id."""
+        return None if self._config.group_id is None else self.group
+
+    # commits of the user
+
+    async def commit(self, offsets: Offsets | None, timeout_ms: int | None) -> None:
+        """Commit and wait. Raises as `Consumer.commit`."""
+        group, committable = self._checked(offsets)
+        await self.queue.commit(group, committable, timeout_ms)
+
+    def commit_soon(self, offsets: Offsets | None) -> asyncio.Task[None]:
+        """Commit in a task; a failure is logged."""
+        group, committable = self._checked(offsets)
+        task = self.queue.soon(group, committable)
+        task.add_done_callback(self.queue.log_failure)
+        return task
+
+    def _checked(self, offsets: Offsets | None) -> tuple[GroupMetadata, Committable]:
+        """The membership that commits, and the offsets. Raises CommitFailed when there is no membership."""
+        group = self.group
+        committable = self.committable() if offsets is None else _with_metadata(offsets)
+        if committable and self.is_subscribed and group.generation_id < 0:
+            raise commit_failed(group, committable, f"it has not joined or was thrown out; state {self._state}")
+        if committable and not self._may_commit:
+            raise RebalanceInProgress(
+                f"offsets of group {group.group_id} for {', '.join(map(str, sorted(committable)))} were not committed: "
+                f"the member is joining (state {self._state}). Poll until it has joined, then commit again"
+            )
+        return group, committable
+
+    @property
+    def _state(self) -> str:
+        return "UNSUBSCRIBED" if self.membership is None else self.membership.state
+
+    @property
+    def _may_commit(self) -> bool:
+        """While JoinGroup is on its way the coordinator may have begun a generation that we do not know yet. It would
+        take a commit of the old one as that of a member that was thrown out."""
+        return not self.is_subscribed or (self.group.generation_id >= 0 and self._state not in JOINING)
+
+    def _refused(self, group: GroupMetadata, code: int) -> None:
+        if self.membership is not None:
+            self.membership.commit_refused(MEMBERSHIP_CODES.get(code, code), group.generation_id)
+
+    # automatic commits
+
+    def commit_if_due(self, is_first: bool) -> None:
+        """Begin the automatic commit if its time has come. `is_first`: a poll-like call begins; while the call waits,
+        only offsets that were not committed yet are."""
+        if self.queue.auto.due(now_ms()) and self._may_commit:
+            offsets = self._delivered.done()
+            if is_first or offsets != self.queue.last_committed:
+                self.queue.automatic(self.group, offsets)
+
+    def commit_replaced(self) -> None:
+        """Begin the automatic commit of an assignment that the user replaces, without the records of the last call."""
+        if self._config.commits_by_itself:
+            self.queue.automatic(self.group, self._delivered.before_last())
+
+    async def commit_last(self, timeout_ms: Callable[[], int]) -> None:
+        """Wait for the commits under way, then do the automatic commit. Never raises."""
+        await self.queue.settle(timeout_ms())
+        await self._commit_now(timeout_ms())
+
+    async def commit_before_rejoin(self) -> None:
+        """The same, for no longer than a rebalance waits for a member."""
+        await self.commit_last(lambda: self._rebalance_ms)
+
+    async def commit_before_revoking(self) -> None:
+        """A cooperative member has read on since it began to join."""
+        if self.committable() != self.queue.last_committed:
+            await self._commit_now(self._rebalance_ms)
+
+    async def settle(self) -> None:
+        """Wait for the commits under way, for no longer than a rebalance waits for a member. Never raises."""
+        await self.queue.settle(self._rebalance_ms)
+
+    async def close(self) -> None:
+        """Cancel what is still under way."""
+        await self.queue.close()
+
+    async def _commit_now(self, timeout_ms: int) -> None:
+        if self._config.commits_by_itself and self._may_commit:
+            await self.queue.automatic_now(self.group, self.committable(), timeout_ms)
+
+    @property
+    def _rebalance_ms(self) -> int:
+        return min(self._config.default_api_timeout_ms, self._config.session_timeout_ms)
+
+
+def _with_metadata(offsets: Offsets) -> Committable:
+    committable = {
+        TopicPartition(*partition): at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at)
+        for partition, at in offsets.items()
+    }
+    negative = next((f"{partition} at {at.offset}" for partition, at in committable.items() if at.offset < 0), None)
+    if negative is not None:
+        raise IllegalUse(f"an offset below 0 cannot be committed: {negative}")
+    return committable
