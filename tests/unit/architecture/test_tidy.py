@@ -20,19 +20,20 @@ PURE = (
     *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),
     *(f"client/administer/{name}.py" for name in ("descriptions", "outcomes")),
     *(
-        f"client/consume/{name}.py"
+        f"client/consumer/{name}.py"
         for name in (
             "aborted",
-            "arrived",
-            "autocommit",
-            "buffered",
+            "auto_commit",
+            "completed_fetch",
+            "delivered_records",
+            "fetch_buffer",
+            "fetch_response",
             "fetch_session",
-            "handed",
-            "judging",
             "positions",
             "sources",
         )
     ),
+    "client/offsets/offset_errors.py",
     *(f"client/net/{name}.py" for name in ("backoff", "frames", "metadata", "targets", "verdicts", "versions")),
     *(
         f"client/produce/{name}.py"
@@ -54,21 +55,21 @@ PURE = (
     *(
         f"client/group/{name}.py"
         for name in (
-            "answers",
             "assigning",
-            "beating",
             "effects",
             "events",
-            "joining",
-            "leading",
-            "leaving",
+            "heartbeat",
+            "join",
+            "leader_assignment",
+            "leave",
             "machine",
+            "metadata_watch",
             "notes",
             "refusals",
+            "state",
             "states",
             "subscription",
-            "syncing",
-            "watching",
+            "sync",
         )
     ),
     *(f"spark_connector/{name}.py" for name in ("errors", "filters", "losses", "offsets", "options", "plan", "schema")),
