@@ -11,6 +11,7 @@ from tests.property.member_world import World, metadata
 
 from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable, Unsupported
 from rota.client.group import events
+from rota.client.group.machine import step
 from rota.client.group.states import MemberState
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -171,7 +172,7 @@ class Memberships(RuleBasedStateMachine):
         assert world.machine.state is MemberState.CLOSED
         assert not world.timers
         assert not world.held or world.machine.closing.hurried
-        assert world.machine.step(events.Polled(), world.now_ms) == []
+        assert step(world.machine, events.Polled(), world.now_ms) == []
 
     def _ends_well(self) -> None:
         world = self.world
