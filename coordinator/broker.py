@@ -22,7 +22,8 @@ from rota.coordinator.api.routes import routes
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.topic import TopicConfig
-from rota.coordinator.group.config import GroupConfig
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group_coordinator import GroupCoordinator
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.metadata.changes import Change, TopicCreated, TopicDeleted
 from rota.coordinator.metadata.embedded import EmbeddedStore
@@ -37,7 +38,6 @@ from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partitions import Partitions
-from rota.coordinator.runtime.coordinator import Coordinator
 from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.tick_queue import TickQueue
 from rota.coordinator.scheduling.timers import Timers
@@ -143,15 +143,16 @@ class Broker:
         self.tick_queue = TickQueue(loop.call_soon, loop.call_exception_handler)
         self.groups = self._coordinator()
         self.topics.on_change(self._changed)
-        if CONSUMER_OFFSETS in self.topics:
-            self._lead_groups()
+        topic = self.topics.get(CONSUMER_OFFSETS)
+        if topic is not None:
+            self._lead_groups(topic)
 
     async def _register(self, endpoints: Sequence[Endpoint]) -> None:
         await register(self.store, self.config.node_id, endpoints, rack=self.config.broker_rack, wall_ms=self.wall_ms())
         await claim_controller(self.store, self.config.node_id, wall_ms=self.wall_ms())
 
-    def _coordinator(self) -> Coordinator:
-        return Coordinator(
+    def _coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(
             shards=self._shards(),
             config=group_config(self.config),
             partition=self._offsets_partition,
@@ -218,8 +219,9 @@ class Broker:
             log.error("Offsets topic could not be created", reason=created.message)
         return CONSUMER_OFFSETS in self.topics
 
-    def _lead_groups(self) -> None:
-        self.groups.lead(range(len(self.groups.shards)))
+    def _lead_groups(self, topic: Topic) -> None:
+        for partition in topic.partitions:
+            self.groups.lead(partition.index, partition.leader_epoch)
         deadline_ms = self.now_ms() + LOAD_BEFORE_LISTENING_MS
         while not self.groups.load_slice() and self.now_ms() < deadline_ms:
             pass
@@ -227,9 +229,9 @@ class Broker:
     def _changed(self, change: Change) -> None:
         match change:
             case TopicCreated(topic) if topic.name == CONSUMER_OFFSETS:
-                self._lead_groups()
+                self._lead_groups(topic)
             case TopicDeleted(topic):
-                self.groups.topics_gone([topic.name])
+                self.groups.topics_deleted([(topic.name, topic.topic_id)])
 
     # ---- what comes round again and again
 
@@ -255,4 +257,5 @@ def group_config(config: BrokerConfig) -> GroupConfig:
         session_min_ms=config.group_min_session_timeout_ms,
         session_max_ms=config.group_max_session_timeout_ms,
         offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
+        record_bytes_max=config.message_max_bytes,
     )

@@ -6,7 +6,7 @@ v2 flexible. Only an Empty group may go; its offsets go with it.
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.group.events import Remove
+from rota.coordinator.group.events import DeleteGroup
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_groups import (
@@ -19,20 +19,20 @@ from rota.protocol.messages.delete_groups import (
 def delete_groups(
     node: Node, call: Call, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse | DelayedReply[DeleteGroupsResponse]:
-    """Each group is answered for itself, when its tombstones are durable."""
+    """Answer with one code for each group when all their tombstones are durable."""
     whole: DelayedReply[DeleteGroupsResponse] = DelayedReply()
     names = tuple(dict.fromkeys(request.groups_names))
     codes: dict[str, ErrorCode] = {}
     if not names:
         return DeleteGroupsResponse()
 
-    def one_more(name: str, code: ErrorCode) -> None:
+    def deleted(name: str, code: ErrorCode) -> None:
         codes[name] = code
         if len(codes) == len(names):
             whole.answer(_response(names, codes))
 
     for name in names:
-        _delete(node, name).then(lambda code, name=name: one_more(name, code))  # type: ignore[misc]
+        _delete(node, name).then(lambda code, name=name: deleted(name, code))  # type: ignore[misc]
     return whole
 
 
@@ -42,12 +42,11 @@ def _delete(node: Node, group_id: str) -> DelayedReply[ErrorCode]:
     if isinstance(shard, ErrorCode):
         refused.answer(shard)
         return refused
-    group = shard.groups.get(group_id)
+    group = shard.machines.get(group_id)
     if group is None:
         refused.answer(ErrorCode.GROUP_ID_NOT_FOUND)
         return refused
-    token = shard.token()
-    return shard.submit(group, Remove(token), token, lambda code: code)
+    return shard.submit(group, DeleteGroup(shard.token()), lambda code: code)
 
 
 def _response(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> DeleteGroupsResponse:

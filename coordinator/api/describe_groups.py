@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.group.describe import Description
+from rota.coordinator.group.state import Description
 from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -24,7 +24,7 @@ NOT_ASKED: Final = -(2**31)
 
 
 def describe_groups(node: Node, call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """State, protocol and members of each group that is named."""
+    """Return state, protocol and members of each group."""
     operations = AUTHORIZED_OPERATIONS if call.version >= 3 and request.include_authorized_operations else NOT_ASKED
     return DescribeGroupsResponse(groups=tuple(_describe(node, call, name, operations) for name in request.groups))
 
@@ -33,16 +33,16 @@ def _describe(node: Node, call: Call, group_id: str, operations: int) -> Describ
     shard = node.groups.ready(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
     if isinstance(shard, ErrorCode):
         return DescribedGroup(group_id=group_id, error_code=shard, group_state="", protocol_type="", protocol_data="")
-    group = shard.groups.get(group_id)
+    group = shard.machines.get(group_id)
     if group is None:
         return _unknown(call, group_id, operations)
-    seen = group.describe()
+    description = group.describe()
     return DescribedGroup(
         group_id=group_id,
-        group_state=seen.state.value,
-        protocol_type=seen.protocol_type,
-        protocol_data=seen.protocol,
-        members=_members(seen),
+        group_state=description.state.value,
+        protocol_type=description.protocol_type,
+        protocol_data=description.protocol,
+        members=_members(description),
         authorized_operations=operations,
     )
 
@@ -60,15 +60,15 @@ def _unknown(call: Call, group_id: str, operations: int) -> DescribedGroup:
     )
 
 
-def _members(seen: Description) -> tuple[DescribedGroupMember, ...]:
+def _members(description: Description) -> tuple[DescribedGroupMember, ...]:
     return tuple(
         DescribedGroupMember(
-            member_id=one.member_id,
-            group_instance_id=one.instance_id,
-            client_id=one.client_id,
-            client_host=one.client_host,
-            member_metadata=one.metadata,
-            member_assignment=one.assignment,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            member_metadata=member.metadata,
+            member_assignment=member.assignment,
         )
-        for one in seen.members
+        for member in description.members
     )

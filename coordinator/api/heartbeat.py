@@ -2,7 +2,7 @@
 
 v3 static members (KIP-345) · v4 flexible
 
-While the shard loads the answer is "all is well": a member must not lose its place because the broker restarted.
+While the shard loads the answer is NONE, as in Kafka: a member must not leave its group because the broker restarted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
-    """The hot path: no event, no effects; the group moves one deadline."""
+    """Answer from the group directly: this hot path has no event and no effects, it moves one deadline."""
     group_id = request.group_id
     if not group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -22,7 +22,7 @@ def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatRes
     if isinstance(shard, ErrorCode):
         loading = shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return HeartbeatResponse(error_code=ErrorCode.NONE if loading else shard)
-    group = shard.groups.get(group_id)
+    group = shard.machines.get(group_id)
     if group is None:
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     instance_id = request.group_instance_id

@@ -12,7 +12,7 @@ from uuid import uuid4
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import Joined
 from rota.coordinator.group.events import InstanceId, Join, MemberId, Proto
-from rota.coordinator.runtime.shard import Shard
+from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
@@ -23,30 +23,30 @@ PREFIX_CHARS_MAX: Final = 4_096  # of a member id: with the rest of it, what the
 def join_group(
     node: Node, call: Call, request: JoinGroupRequest
 ) -> JoinGroupResponse | DelayedReply[JoinGroupResponse]:
-    """Answered when the group's next generation begins, or at once with a refusal."""
+    """Answer when the group's next generation begins, or at once with a refusal."""
     shard = _refusal(node, request)
     if isinstance(shard, ErrorCode):
         return _response(Joined(member_id=MemberId(request.member_id), error=shard), call.version)
     group = node.groups.group(shard, request.group_id)
     event = _event(shard, call, request)
     delayed_reply: DelayedReply[Joined] = shard.submit(
-        group, event, event.token, lambda code: Joined(member_id=event.member_id, error=code), mutes=True
+        group, event, lambda code: Joined(member_id=event.member_id, error=code), mutes=True
     )
     return delayed_reply.map(lambda body: _response(body, call.version))
 
 
-def _refusal(node: Node, request: JoinGroupRequest) -> Shard | ErrorCode:
+def _refusal(node: Node, request: JoinGroupRequest) -> GroupShard | ErrorCode:
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     config = node.groups.config
     if not config.session_min_ms <= request.session_timeout_ms <= config.session_max_ms:
         return ErrorCode.INVALID_SESSION_TIMEOUT
-    if sum(len(one.metadata) for one in request.protocols) > node.config.message_max_bytes:
+    if sum(len(protocol.metadata) for protocol in request.protocols) > node.config.message_max_bytes:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka when the group's record is too large to be written
     return node.groups.ready(request.group_id)
 
 
-def _event(shard: Shard, call: Call, request: JoinGroupRequest) -> Join:
+def _event(shard: GroupShard, call: Call, request: JoinGroupRequest) -> Join:
     instance_id = request.group_instance_id
     return Join(
         token=shard.token(),
@@ -58,7 +58,7 @@ def _event(shard: Shard, call: Call, request: JoinGroupRequest) -> Join:
         session_ms=request.session_timeout_ms,
         rebalance_ms=request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms,
         protocol_type=request.protocol_type,
-        protocols=tuple(Proto(one.name, one.metadata) for one in request.protocols),
+        protocols=tuple(Proto(protocol.name, protocol.metadata) for protocol in request.protocols),
         requires_known_id=call.version >= 4 and instance_id is None,
         can_skip_assignment=call.version >= 9,
         reason=request.reason,
@@ -75,7 +75,9 @@ def _response(body: Joined, version: int) -> JoinGroupResponse:
         skip_assignment=body.skip_assignment,
         member_id=body.member_id,
         members=tuple(
-            JoinGroupResponseMember(member_id=one.member_id, group_instance_id=one.instance_id, metadata=one.metadata)
-            for one in body.members
+            JoinGroupResponseMember(
+                member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata
+            )
+            for member in body.members
         ),
     )

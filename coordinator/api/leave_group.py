@@ -16,19 +16,18 @@ from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResp
 def leave_group(
     node: Node, call: Call, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | DelayedReply[LeaveGroupResponse]:
-    """Each member that leaves is answered for itself."""
+    """Answer with one code for each member."""
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     shard = node.groups.ready(request.group_id)
     if isinstance(shard, ErrorCode):
         return LeaveGroupResponse(error_code=shard)
     leavers = _leavers(call, request)
-    group = shard.groups.get(request.group_id)
+    group = shard.machines.get(request.group_id)
     if group is None:
-        nobody = tuple((one.member_id, one.instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for one in leavers)
-        return _response(Left(ErrorCode.NONE, nobody), call.version)
-    token = shard.token()
-    delayed_reply: DelayedReply[Left] = shard.submit(group, Leave(token, leavers), token, Left)
+        unknown = tuple((leaver.member_id, leaver.instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for leaver in leavers)
+        return _response(Left(ErrorCode.NONE, unknown), call.version)
+    delayed_reply: DelayedReply[Left] = shard.submit(group, Leave(shard.token(), leavers), Left)
     return delayed_reply.map(lambda body: _response(body, call.version))
 
 
@@ -37,11 +36,11 @@ def _leavers(call: Call, request: LeaveGroupRequest) -> tuple[Leaver, ...]:
         return (Leaver(MemberId(request.member_id), None),)
     return tuple(
         Leaver(
-            MemberId(one.member_id),
-            None if one.group_instance_id is None else InstanceId(one.group_instance_id),
-            one.reason,
+            MemberId(member.member_id),
+            None if member.group_instance_id is None else InstanceId(member.group_instance_id),
+            member.reason,
         )
-        for one in request.members
+        for member in request.members
     )
 
 

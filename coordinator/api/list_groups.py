@@ -17,7 +17,7 @@ CLASSIC = "classic"
 
 
 def list_groups(node: Node, call: Call, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Every group of this broker, those of one kind or state if asked. Letter case does not matter."""
+    """Return the groups of this broker, filtered by type and state, whatever the case of letters."""
     if node.groups.is_loading:
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     states = {state.lower() for state in request.states_filter}
@@ -32,7 +32,7 @@ def list_groups(node: Node, call: Call, request: ListGroupsRequest) -> ListGroup
                 group_state=group.state.value,
                 group_type=CLASSIC,
             )
-            for _, group in node.groups.groups()
+            for group in node.groups.machines()
             if not states or group.state.value.lower() in states
         )
     )

@@ -19,11 +19,11 @@ from rota.coordinator.replica.durability import Durability
 
 if TYPE_CHECKING:
     from rota.coordinator.config.broker import BrokerConfig
+    from rota.coordinator.group_coordinator import GroupCoordinator
     from rota.coordinator.metadata.producer_ids import ProducerIds
     from rota.coordinator.metadata.topics import Topics
     from rota.coordinator.replica.fetch_sessions import FetchSessions
     from rota.coordinator.replica.partitions import Partitions
-    from rota.coordinator.runtime.coordinator import Coordinator
     from rota.coordinator.scheduling.timers import Timers
 
 
@@ -51,7 +51,7 @@ class Node:
     config: BrokerConfig
     topics: Topics  # names, ids, partition counts, configs: the cluster's metadata
     partitions: Partitions  # the logs that live here
-    groups: Coordinator  # the shards
+    groups: GroupCoordinator
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     timers: Timers  # call me at that time, unless I cancel

@@ -14,8 +14,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.group.effects import OffsetRecord, OffsetValue
-from rota.coordinator.group.events import InstanceId, MemberId
+from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetToCommit
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -38,39 +37,43 @@ Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the r
 def offset_commit(
     node: Node, call: Call, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | DelayedReply[OffsetCommitResponse]:
-    """Answered when the offsets are durable."""
+    """Answer when the offsets are durable."""
     refused: Refused = {}
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
-    records = _records(node, call, request, refused)
+    offsets = _offsets(node, call, request, refused)
     answer = partial(_answer, request, refused)
-    if not records and refused and TOO_LARGE not in refused.values():
+    if not offsets and refused and TOO_LARGE not in refused.values():
         return answer(NONE)
     shard = node.groups.ready(group_id)
     if isinstance(shard, ErrorCode):
         return answer(shard)
-    group = shard.groups.get(group_id)
+    group = shard.machines.get(group_id)
     if group is None:
         if generation >= 0:
             return answer(ErrorCode.GROUP_ID_NOT_FOUND if call.version >= 9 else ErrorCode.ILLEGAL_GENERATION)
         group = node.groups.group(shard, group_id)
     instance_id = request.group_instance_id
-    return shard.commit(
-        group,
-        MemberId(request.member_id),
-        None if instance_id is None else InstanceId(instance_id),
-        generation,
-        records,
-        answer,
+    event = Commit(
+        token=shard.token(),
+        member_id=MemberId(request.member_id),
+        instance_id=None if instance_id is None else InstanceId(instance_id),
+        generation=generation,
+        offsets=offsets,
     )
+    return shard.submit(group, event, _code_only).map(answer)
 
 
-def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> list[OffsetRecord]:
-    """What may be committed; the rest goes to `refused`."""
-    wall_ms, group_id, version = node.wall_ms(), request.group_id, call.version
+def _code_only(code: ErrorCode) -> ErrorCode:
+    return code
+
+
+def _offsets(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> list[OffsetToCommit]:
+    """Return what may be committed; the rest goes to `refused`."""
+    version = call.version
     retention_ms = request.retention_time_ms if version <= 4 else -1
-    expire_ms = min(wall_ms + retention_ms, INT64_MAX) if retention_ms >= 0 else None
+    expire_ms = min(node.wall_ms() + retention_ms, INT64_MAX) if retention_ms >= 0 else None
     metadata_bytes_max = node.config.offset_metadata_max_bytes
-    records: list[OffsetRecord] = []
+    offsets: list[OffsetToCommit] = []
     for place, asked in enumerate(request.topics):
         topic = node.topics.by_id(asked.topic_id) if version >= 10 else node.topics.get(asked.name)
         name, topic_id, count = ("", b"", 0) if topic is None else (topic.name, topic.topic_id, len(topic.partitions))
@@ -82,9 +85,8 @@ def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refu
                 refused[place, index] = TOO_LARGE
             else:
                 offset, epoch = one.committed_offset, one.committed_leader_epoch
-                value = OffsetValue(offset, epoch, metadata, wall_ms, expire_ms, topic_id)
-                records.append(OffsetRecord(group_id, name, index, value))
-    return records
+                offsets.append(OffsetToCommit(name, index, offset, epoch, metadata, topic_id, expire_ms))
+    return offsets
 
 
 def _unknown(version: int, topic: Topic | None) -> ErrorCode:

@@ -23,24 +23,22 @@ from rota.protocol.messages.offset_delete import (
 def offset_delete(
     node: Node, call: Call, request: OffsetDeleteRequest
 ) -> OffsetDeleteResponse | DelayedReply[OffsetDeleteResponse]:
-    """Each partition is answered for itself, when its tombstone is durable."""
+    """Answer with one code for each partition when all their tombstones are durable."""
     shard = node.groups.ready(request.group_id) if request.group_id else ErrorCode.INVALID_GROUP_ID
     if isinstance(shard, ErrorCode):
         return OffsetDeleteResponse(error_code=shard)
-    group = shard.groups.get(request.group_id)
+    group = shard.machines.get(request.group_id)
     if group is None:
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
     known: list[tuple[str, int]] = []
     unknown: list[tuple[str, int]] = []
     for topic in request.topics:
         found = node.topics.get(topic.name)
-        for one in topic.partitions:
-            exists = found is not None and 0 <= one.partition_index < len(found.partitions)
-            (known if exists else unknown).append((topic.name, one.partition_index))
-    token = shard.token()
-    delayed_reply: DelayedReply[OffsetsDropped] = shard.submit(
-        group, DropOffsets(token, tuple(known)), token, OffsetsDropped
-    )
+        for partition in topic.partitions:
+            exists = found is not None and 0 <= partition.partition_index < len(found.partitions)
+            (known if exists else unknown).append((topic.name, partition.partition_index))
+    event = DropOffsets(shard.token(), tuple(known))
+    delayed_reply: DelayedReply[OffsetsDropped] = shard.submit(group, event, OffsetsDropped)
     return delayed_reply.map(lambda body: _response(body, unknown))
 
 
@@ -54,9 +52,9 @@ def _response(body: OffsetsDropped, unknown: list[tuple[str, int]]) -> OffsetDel
             OffsetDeleteResponseTopic(
                 name=name,
                 partitions=tuple(
-                    OffsetDeleteResponsePartition(partition_index=index, error_code=code) for _, index, code in some
+                    OffsetDeleteResponsePartition(partition_index=index, error_code=code) for _, index, code in answers
                 ),
             )
-            for name, some in groupby(ordered, lambda one: one[0])
+            for name, answers in groupby(ordered, lambda answer: answer[0])
         )
     )

@@ -53,9 +53,9 @@ def offset_fetch(
     shard = node.groups.ready(request.group_id)
     if isinstance(shard, ErrorCode):
         return _single(call, wanted, {}, shard)
-    group = shard.groups.get(request.group_id)
+    group = shard.machines.get(request.group_id)
     body = _single(call, wanted, {} if group is None else group.offsets, NONE)
-    return shard.when_settled(body, lambda code: _single(call, wanted, {}, code))
+    return shard.when_committed(body, lambda code: _single(call, wanted, {}, code))
 
 
 def _single(call: Call, wanted: list[Wanted] | None, offsets: Offsets, code: ErrorCode) -> OffsetFetchResponse:
@@ -105,13 +105,13 @@ def _group(
     shard = node.groups.ready(asked.group_id)
     if isinstance(shard, ErrorCode):
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=shard)
-    group = shard.groups.get(asked.group_id)
+    group = shard.machines.get(asked.group_id)
     offsets: Offsets = {} if group is None else group.offsets
     wanted = _everything(offsets) if asked.topics is None else _wanted(node, call, asked)
     body = OffsetFetchResponseGroup(
         group_id=asked.group_id, topics=tuple(_topic(node, call, want, offsets) for want in wanted)
     )
-    return shard.when_settled(body, lambda code: OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code))
+    return shard.when_committed(body, lambda code: OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code))
 
 
 def _wanted(node: Node, call: Call, asked: OffsetFetchRequestGroup) -> list[Wanted]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.effects import Synced
 from rota.coordinator.group.events import InstanceId, MemberId, Sync
-from rota.coordinator.runtime.shard import Shard
+from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -17,31 +17,27 @@ from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 def sync_group(
     node: Node, call: Call, request: SyncGroupRequest
 ) -> SyncGroupResponse | DelayedReply[SyncGroupResponse]:
-    """Answered when the leader's assignment has come and is durable."""
+    """Answer when the leader's assignment has arrived and is durable."""
     shard = _refusal(node, call, request)
     if isinstance(shard, ErrorCode):
         return SyncGroupResponse(error_code=shard)
-    group = shard.groups.get(request.group_id)
+    group = shard.machines.get(request.group_id)
     if group is None:
         return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     event = _event(shard, request)
-    delayed_reply: DelayedReply[Synced] = shard.submit(
-        group, event, event.token, lambda code: Synced(error=code), mutes=True
-    )
+    delayed_reply: DelayedReply[Synced] = shard.submit(group, event, lambda code: Synced(error=code), mutes=True)
     return delayed_reply.map(_response)
 
 
-def _refusal(node: Node, call: Call, request: SyncGroupRequest) -> Shard | ErrorCode:
+def _refusal(node: Node, call: Call, request: SyncGroupRequest) -> GroupShard | ErrorCode:
     if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    if sum(len(one.assignment) for one in request.assignments) > node.config.message_max_bytes:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka when the group's record is too large to be written
     return node.groups.ready(request.group_id)
 
 
-def _event(shard: Shard, request: SyncGroupRequest) -> Sync:
+def _event(shard: GroupShard, request: SyncGroupRequest) -> Sync:
     instance_id = request.group_instance_id
     return Sync(
         token=shard.token(),
@@ -50,7 +46,7 @@ def _event(shard: Shard, request: SyncGroupRequest) -> Sync:
         generation=request.generation_id,
         protocol_type=request.protocol_type,
         protocol=request.protocol_name,
-        assignments=tuple((MemberId(one.member_id), one.assignment) for one in request.assignments),
+        assignments=tuple((MemberId(part.member_id), part.assignment) for part in request.assignments),
     )
 
 

@@ -1,17 +1,44 @@
-"""What comes out of a group: records to append, replies, timers and lines for its timeline.
+"""The results of a group's step: the records and replies that its effects carry, and the list that collects them.
 
-Records are whole values (STYLE 4): a later one for the same key makes every earlier one superfluous.
-`value=None` is a tombstone. Slotted and not frozen: freezing doubles the cost of making one, and nobody changes them.
+A record is the whole value of its key; `value=None` is a tombstone. The classes are slotted and not frozen: freezing
+doubles the cost of making one, and nothing changes them.
+
+Law
+    Effects keep the order in which they were decided: an Append stands before the replies that need it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rota.coordinator.group.events import NOBODY, InstanceId, MemberId, Token
+from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId, Token
+from rota.coordinator.runtime.contract import Append, Arm, Disarm, Effect, Note, Reply
 from rota.protocol.errors import ErrorCode
 
-# ---- records: the hard state
+__all__ = [
+    "Append",
+    "Arm",
+    "Body",
+    "Disarm",
+    "Effect",
+    "GroupRecord",
+    "GroupValue",
+    "Joined",
+    "JoinedMember",
+    "Left",
+    "MemberValue",
+    "Note",
+    "OffsetRecord",
+    "OffsetValue",
+    "OffsetsDropped",
+    "Record",
+    "Reply",
+    "Step",
+    "Synced",
+    "refuse",
+]
+
+# ---- records: the durable state
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,7 +55,7 @@ class MemberValue:
 
 @dataclass(slots=True, kw_only=True)
 class GroupValue:
-    """The whole durable truth about membership: one generation. Becomes GroupMetadataValue v3."""
+    """The durable state of a group: one generation with its members. Written as GroupMetadataValue v3."""
 
     protocol_type: str
     generation: int
@@ -40,7 +67,7 @@ class GroupValue:
 
 @dataclass(slots=True)
 class OffsetValue:
-    """One committed offset. Becomes OffsetCommitValue v4, or v1 when `expire_ms` is given."""
+    """A committed offset. Written as OffsetCommitValue v4, or v1 when `expire_ms` is given."""
 
     offset: int
     leader_epoch: int
@@ -85,7 +112,7 @@ class Joined:
     generation: int = -1
     protocol_type: str | None = None
     protocol: str | None = None
-    leader: MemberId = NOBODY
+    leader: MemberId = NO_MEMBER
     skip_assignment: bool = False
     members: tuple[JoinedMember, ...] = ()
 
@@ -100,7 +127,7 @@ class Synced:
 
 @dataclass(slots=True)
 class Left:
-    """One (member id, instance id, error) for each leaver, in the order asked; `error` for the whole request."""
+    """(member id, instance id, error) for each leaver, in the order of the request; `error` is the request's own."""
 
     error: ErrorCode
     members: tuple[tuple[MemberId, InstanceId | None, ErrorCode], ...] = ()
@@ -117,42 +144,34 @@ Body = Joined | Synced | Left | OffsetsDropped | ErrorCode  # Heartbeat, Commit,
 # ---- effects
 
 
-@dataclass(slots=True)
-class Append:
-    record: Record
-
-
-@dataclass(slots=True)
-class Reply:
-    token: Token
-    body: Body
-    when_durable: bool = True
-
-
-@dataclass(slots=True)
-class Arm:
-    """Set (or move) the timer of that key. A group's keys are its own: the shell adds the group id."""
-
-    key: str
-    at_ms: int
-
-
-@dataclass(slots=True)
-class Disarm:
-    key: str
-
-
-@dataclass(slots=True)
-class Note:
-    """A line of the group's timeline and of the log: Kafka's own terms in `event`, the rest as fields (R27)."""
-
-    event: str
-    fields: dict[str, object] = field(default_factory=dict)
-
-
-Effect = Append | Reply | Arm | Disarm | Note
-
-
 def refuse(token: Token, body: Body) -> Reply:
-    """A refusal promises nothing durable, so it may leave at once."""
+    """Return a reply that promises nothing durable, so that it may leave at once."""
     return Reply(token, body, when_durable=False)
+
+
+@dataclass(slots=True)
+class Step:
+    """One step of a group: the times at which it happens, and its effects."""
+
+    now_ms: int  # elapsed time, for deadlines
+    wall_ms: int  # since the epoch, for what is stored and retained
+    effects: list[Effect] = field(default_factory=list)
+
+    def append(self, record: Record) -> None:
+        self.effects.append(Append(record))
+
+    def reply(self, token: Token, body: Body) -> None:
+        """Answer from the group's state: the reply waits until that state is durable."""
+        self.effects.append(Reply(token, body))
+
+    def refuse(self, token: Token, body: Body) -> None:
+        self.effects.append(refuse(token, body))
+
+    def arm(self, key: str, at_ms: int) -> None:
+        self.effects.append(Arm(key, at_ms))
+
+    def disarm(self, key: str) -> None:
+        self.effects.append(Disarm(key))
+
+    def note(self, event: str, fields: dict[str, object]) -> None:
+        self.effects.append(Note(event, fields))

@@ -1,20 +1,44 @@
-"""What comes into a group. Times come beside the event, as `now_ms` and `wall_ms`."""
+"""The events of a group: requests, timers, and what the broker does to all groups. The times come beside an event."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NewType
 
-Token = NewType("Token", int)  # names one waiting request; the shell knows whose
+from rota.coordinator.runtime.contract import TimerFired, Token
+
 MemberId = NewType("MemberId", str)
 InstanceId = NewType("InstanceId", str)
 
-NOBODY: Final = MemberId("")  # a member without an id yet; no leader
+NO_MEMBER: Final = MemberId("")  # a member without an id yet; no leader
+
+__all__ = [
+    "NO_MEMBER",
+    "Commit",
+    "DeleteGroup",
+    "DropOffsets",
+    "Event",
+    "ExpireOffsets",
+    "Heartbeat",
+    "InstanceId",
+    "Join",
+    "Leave",
+    "Leaver",
+    "MemberId",
+    "OffsetToCommit",
+    "Proto",
+    "Request",
+    "Sync",
+    "TimerFired",
+    "Token",
+    "TopicsDeleted",
+]
 
 
 @dataclass(slots=True)
 class Proto:
-    """One assignor that a member knows, with its subscription as the member encoded it."""
+    """An assignor that a member supports, with its subscription as the member encoded it."""
 
     name: str
     metadata: bytes
@@ -22,7 +46,7 @@ class Proto:
 
 @dataclass(slots=True, kw_only=True)
 class Join:
-    """JoinGroup. `fresh_id` is the id to give if the member has none (clientId-UUID); the shell draws it."""
+    """JoinGroup. `fresh_id` is the id that a member without one gets (clientId-UUID); the API draws it."""
 
     token: Token
     member_id: MemberId
@@ -62,7 +86,7 @@ class Heartbeat:
 
 @dataclass(slots=True)
 class Leaver:
-    member_id: MemberId  # empty: removal by instance id, an administrator's right
+    member_id: MemberId  # empty: an administrator removes the member of this instance
     instance_id: InstanceId | None
     reason: str | None = None
 
@@ -86,13 +110,13 @@ class OffsetToCommit:
 
 @dataclass(slots=True, kw_only=True)
 class Commit:
-    """OffsetCommit of valid partitions; too long metadata and unknown topics were answered by the shell."""
+    """OffsetCommit of valid partitions; the API refuses unknown topics and metadata that is too long."""
 
     token: Token
     member_id: MemberId
     instance_id: InstanceId | None
     generation: int
-    offsets: tuple[OffsetToCommit, ...]
+    offsets: Sequence[OffsetToCommit]
 
 
 @dataclass(slots=True)
@@ -104,7 +128,7 @@ class DropOffsets:
 
 
 @dataclass(slots=True)
-class Remove:
+class DeleteGroup:
     """DeleteGroups."""
 
     token: Token
@@ -112,23 +136,18 @@ class Remove:
 
 @dataclass(slots=True)
 class ExpireOffsets:
-    """The periodic look for offsets past their retention; also lets an Empty group without offsets go."""
+    """Remove offsets past their retention, and an Empty group that has no offsets. Sent periodically."""
 
     retention_ms: int
 
 
 @dataclass(slots=True)
-class TopicsGone:
-    """Topics were deleted: their offsets go."""
+class TopicsDeleted:
+    """Topics were deleted: remove what was committed for them until then. A topic of the same name may be new."""
 
-    topics: frozenset[str]
-
-
-@dataclass(slots=True)
-class Expired:
-    """An armed timer went off."""
-
-    key: str
+    topic_ids: Mapping[str, frozenset[bytes]]  # by name; a name may have been deleted more than once
+    deleted_ms: int  # for offsets that do not know their topic id
 
 
-Event = Join | Sync | Heartbeat | Leave | Commit | DropOffsets | Remove | ExpireOffsets | TopicsGone | Expired
+Request = Join | Sync | Heartbeat | Leave | Commit | DropOffsets | DeleteGroup
+Event = Request | ExpireOffsets | TopicsDeleted | TimerFired

@@ -1,65 +1,70 @@
-"""How offsets and groups end: retention, DeleteGroups, topics that are gone.
+"""How offsets and groups end: retention, DeleteGroups, deleted topics.
 
 Laws
     O3  The offsets of a group that is not Empty do not expire, but for topics that no member subscribes to any more.
     A tombstone for the group is appended after those of its offsets: a crash between them leaves an Empty group.
+    What was committed for a deleted topic goes; what was committed since for a new topic of that name stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import GroupRecord, OffsetRecord, OffsetValue
-from rota.coordinator.group.events import ExpireOffsets, Remove, TopicsGone
+from rota.coordinator.group.effects import OffsetValue, Step
+from rota.coordinator.group.events import DeleteGroup, ExpireOffsets, TopicsDeleted
 from rota.coordinator.group.members import pending_timer
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.state import ClassicGroup
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from rota.coordinator.group.machine import Group
-    from rota.coordinator.group.turn import Turn
 
-
-def expire(group: Group, event: ExpireOffsets, turn: Turn) -> None:
-    """The periodic look. Offsets past their time go; an Empty group without offsets goes with them."""
-    gone = _late(group, event, turn)
-    _drop(group, gone, turn)
-    if gone:
-        turn.note(notes.OFFSETS_EXPIRED, group.fields(offsets=len(gone)))
+def expire(group: ClassicGroup, event: ExpireOffsets, step: Step) -> None:
+    """Remove offsets past their retention, and then an Empty group without offsets."""
+    expired = _expired(group, event, step)
+    _drop(group, expired, step)
+    if expired:
+        step.note(notes.OFFSETS_EXPIRED, group.fields(offsets=len(expired)))
     is_over = group.state is GroupState.EMPTY and not group.offsets and not group.members.pending
-    if is_over and (gone or not group.is_vacant):
-        _die(group, turn, offsets=len(gone))
+    if is_over and (expired or not group.is_vacant):
+        _end(group, step, offsets=len(expired))
 
 
-def remove(group: Group, event: Remove, turn: Turn) -> None:
-    """DeleteGroups: an Empty group goes with all its offsets."""
+def delete(group: ClassicGroup, event: DeleteGroup, step: Step) -> None:
+    """Decide on DeleteGroups: an Empty group goes with all its offsets."""
     if group.is_vacant:
-        turn.refuse(event.token, ErrorCode.GROUP_ID_NOT_FOUND)
+        step.refuse(event.token, ErrorCode.GROUP_ID_NOT_FOUND)
     elif group.state is not GroupState.EMPTY:
-        turn.refuse(event.token, ErrorCode.NON_EMPTY_GROUP)
+        step.refuse(event.token, ErrorCode.NON_EMPTY_GROUP)
     else:
         offsets = list(group.offsets)
-        _drop(group, offsets, turn)
-        _die(group, turn, offsets=len(offsets))
-        turn.reply(event.token, ErrorCode.NONE)
+        _drop(group, offsets, step)
+        _end(group, step, offsets=len(offsets))
+        step.reply(event.token, ErrorCode.NONE)
 
 
-def topics_gone(group: Group, event: TopicsGone, turn: Turn) -> None:
-    _drop(group, [key for key in group.offsets if key[0] in event.topics], turn)
+def topics_deleted(group: ClassicGroup, event: TopicsDeleted, step: Step) -> None:
+    """Remove the offsets of deleted topics."""
+    deleted = event.topic_ids
+    _drop(group, [key for key, value in group.offsets.items() if key[0] in deleted and _is_of(key, value, event)], step)
 
 
-def _late(group: Group, event: ExpireOffsets, turn: Turn) -> list[tuple[str, int]]:
+def _is_of(key: tuple[str, int], value: OffsetValue, event: TopicsDeleted) -> bool:
+    if value.topic_id is None:
+        return value.commit_ms <= event.deleted_ms
+    return value.topic_id in event.topic_ids[key[0]]
+
+
+def _expired(group: ClassicGroup, event: ExpireOffsets, step: Step) -> list[tuple[str, int]]:
     base_ms = _base_ms(group)
     if base_ms is None:
         return []
-    late = [key for key, value in group.offsets.items() if _is_late(value, base_ms, event, turn)]
-    return [(topic, partition) for topic, partition in late if not group.subscribes(topic)]
+    late = [key for key, value in group.offsets.items() if _is_late(value, base_ms, event, step)]
+    return [(topic, partition) for topic, partition in late if not group.is_subscribed_to(topic)]
 
 
-def _base_ms(group: Group) -> Callable[[OffsetValue], int] | None:
-    """From when the retention of an offset counts; None while nothing may expire."""
+def _base_ms(group: ClassicGroup) -> Callable[[OffsetValue], int] | None:
+    """Return from when the retention of an offset counts; None while nothing may expire."""
     state_ms = group.state_ms
     if not group.protocol_type:
         return _commit_ms  # a group of simple consumers
@@ -73,21 +78,21 @@ def _commit_ms(value: OffsetValue) -> int:
     return value.commit_ms
 
 
-def _is_late(value: OffsetValue, base_ms: Callable[[OffsetValue], int], event: ExpireOffsets, turn: Turn) -> bool:
+def _is_late(value: OffsetValue, base_ms: Callable[[OffsetValue], int], event: ExpireOffsets, step: Step) -> bool:
     if value.expire_ms is not None:
-        return turn.wall_ms >= value.expire_ms
-    return turn.wall_ms - base_ms(value) >= event.retention_ms
+        return step.wall_ms >= value.expire_ms
+    return step.wall_ms - base_ms(value) >= event.retention_ms
 
 
-def _drop(group: Group, keys: list[tuple[str, int]], turn: Turn) -> None:
+def _drop(group: ClassicGroup, keys: list[tuple[str, int]], step: Step) -> None:
     for topic, partition in keys:
-        group.record(OffsetRecord(group.group_id, topic, partition, None), turn)
+        group.drop_offset(topic, partition, step)
 
 
-def _die(group: Group, turn: Turn, *, offsets: int) -> None:
+def _end(group: ClassicGroup, step: Step, *, offsets: int) -> None:
     for member_id in group.members.pending:
-        turn.disarm(pending_timer(member_id))
+        step.disarm(pending_timer(member_id))
     group.members.pending.clear()
-    group.record(GroupRecord(group.group_id, None), turn)
-    group.move(GroupState.DEAD, turn.wall_ms)
-    turn.note(notes.DELETED, group.fields(offsets=offsets))
+    group.record_group(None, step)
+    group.transition_to(GroupState.DEAD, step.wall_ms)
+    step.note(notes.DELETED, group.fields(offsets=offsets))

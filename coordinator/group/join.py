@@ -1,77 +1,78 @@
-"""JoinGroup, branch by branch (R20-R24): who may come in, and what its coming means in each state.
+"""JoinGroup, branch by branch (R20-R24): who is admitted, and what a join means in each state.
 
 Laws
-    G2  A member that is told the current generation is told the one that is recorded, with its recorded members.
-    G3  A stranger, a fenced instance or foreign protocols change nothing and get their code.
-    G4  A JoinGroup that comes again supersedes the one that waits, which is answered REBALANCE_IN_PROGRESS.
-    A group comes into being by a JoinGroup without a member id, refused ones included; as in Kafka an empty record of
+    G2   A member that is told the current generation is told the recorded one, with its recorded members.
+    G3   An unknown member, a fenced instance or foreign protocols change nothing and get their code.
+    G4   A JoinGroup that is sent again supersedes the one that waits, which is answered REBALANCE_IN_PROGRESS.
+    CO3  A member whose metadata would make the group's record too large to be written is refused, and nobody else.
+    A group is created by a JoinGroup without a member id, also by one that is refused; as in Kafka an empty record of
     it is appended then.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.coordinator.group import notes
-from rota.coordinator.group import static_member as takeover
-from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined
-from rota.coordinator.group.events import NOBODY, Join, MemberId
+from rota.coordinator.group.effects import GroupValue, Joined, Step
+from rota.coordinator.group.events import NO_MEMBER, Join, MemberId
 from rota.coordinator.group.members import Member, member_of, pending_timer
 from rota.coordinator.group.rebalance import complete_if_all_joined, joined, prepare_or_complete
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.state import ClassicGroup
+from rota.coordinator.group.static_member import replace_static_member
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from rota.coordinator.group.machine import Group
-    from rota.coordinator.group.turn import Turn
+PENDING_MEMBERS_MAX: Final = 10_000  # ids that were given and not used yet; beyond it the oldest is forgotten
 
 
-PENDING_MEMBERS_MAX: Final = 10_000  # ids given and not come back with; beyond it the oldest is a stranger again
-
-
-def join(group: Group, event: Join, turn: Turn) -> None:
+def join(group: ClassicGroup, event: Join, step: Step) -> None:
+    """Decide on a JoinGroup."""
     if not group.config.session_min_ms <= event.session_ms <= group.config.session_max_ms:
-        _refuse(event, event.member_id, ErrorCode.INVALID_SESSION_TIMEOUT, turn)
+        _refuse(event, event.member_id, ErrorCode.INVALID_SESSION_TIMEOUT, step)
     elif group.is_vacant and event.member_id:
-        _refuse(event, event.member_id, _no_such_group(group), turn)
+        _refuse(event, event.member_id, _no_such_group(group), step)
     else:
-        is_born = group.is_vacant and group.state is not GroupState.DEAD
-        if is_born:
-            _be_born(group, turn)
-        _accepted_or_refused(group, event, turn)
+        if group.is_vacant and group.state is not GroupState.DEAD:
+            _create_group(group, step)
+        _admit(group, event, step)
 
 
-def _no_such_group(group: Group) -> ErrorCode:
+def _no_such_group(group: ClassicGroup) -> ErrorCode:
     is_dead = group.state is GroupState.DEAD
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if is_dead else ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def _be_born(group: Group, turn: Turn) -> None:
-    group.state_ms = turn.wall_ms
-    value = GroupValue(protocol_type="", generation=0, protocol=None, leader=None, state_ms=turn.wall_ms)
-    group.record(GroupRecord(group.group_id, value), turn)
+def _create_group(group: ClassicGroup, step: Step) -> None:
+    group.state_ms = step.wall_ms
+    value = GroupValue(protocol_type="", generation=0, protocol=None, leader=None, state_ms=step.wall_ms)
+    group.record_group(value, step)
 
 
-def _accepted_or_refused(group: Group, event: Join, turn: Turn) -> None:
+def _admit(group: ClassicGroup, event: Join, step: Step) -> None:
+    """Refuse a JoinGroup that may not come in; hand the others to the branch of their member id."""
     if group.state is GroupState.DEAD:
-        _refuse(event, event.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE, turn)
+        _refuse(event, event.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
     elif not _has_room(group, event.member_id):
-        turn.note(notes.GROUP_FULL, group.fields(member=event.member_id, members=len(group.members)))
-        group.forget(event.member_id, turn)
-        _refuse(event, NOBODY, ErrorCode.GROUP_MAX_SIZE_REACHED, turn)
-        complete_if_all_joined(group, turn)  # it may have been the one that was waited for
-    elif not _fits(group, event):
-        _refuse(event, event.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, turn)
-    elif event.member_id == NOBODY:
-        _unknown(group, event, turn)
+        step.note(notes.GROUP_FULL, group.fields(member=event.member_id, members=len(group.members)))
+        group.remove_member(event.member_id, step)
+        _refuse(event, NO_MEMBER, ErrorCode.GROUP_MAX_SIZE_REACHED, step)
+        complete_if_all_joined(group, step)  # the others may have waited for this one only
+    elif not _fits_protocols(group, event):
+        _refuse(event, event.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step)
+    elif not _fits_record(group, event):
+        step.note(notes.RECORD_TOO_LARGE, group.fields(member=event.member_id, members=len(group.members)))
+        _refuse(event, event.member_id, ErrorCode.UNKNOWN_SERVER_ERROR, step)
+    elif event.member_id == NO_MEMBER:
+        _join_new_member(group, event, step)
     elif event.member_id in group.members.pending:
-        _pending(group, event, turn)
+        _join_pending_member(group, event, step)
     else:
-        _known(group, event, turn)
+        _join_known_member(group, event, step)
 
 
-def _has_room(group: Group, member_id: MemberId) -> bool:
-    """While joins are awaited those that wait count, so that of a group grown too large the last to rejoin go (R21)."""
+def _has_room(group: ClassicGroup, member_id: MemberId) -> bool:
+    """While joins are awaited the waiting ones count, so that of a group that is too large the last to rejoin leave."""
     members, size_max = group.members, group.config.group_size_max
     member = members.get(member_id)
     if group.state is GroupState.EMPTY:
@@ -81,51 +82,61 @@ def _has_room(group: Group, member_id: MemberId) -> bool:
     return member is not None or len(members) < size_max
 
 
-def _fits(group: Group, event: Join) -> bool:
+def _fits_protocols(group: ClassicGroup, event: Join) -> bool:
     if group.state is GroupState.EMPTY:
         return bool(event.protocol_type and event.protocols)
     return event.protocol_type == group.protocol_type and group.members.supports(event.protocols)
 
 
+def _fits_record(group: ClassicGroup, event: Join) -> bool:
+    members = group.members
+    member_id = event.member_id
+    if not member_id and event.instance_id is not None:
+        member_id = members.by_instance.get(event.instance_id, NO_MEMBER)
+    old = members.get(member_id)
+    new = member_of(event, event.member_id or event.fresh_id)
+    return group.fits_in_record(members.record_bytes + new.record_bytes - (0 if old is None else old.record_bytes))
+
+
 # ---- members without an id
 
 
-def _unknown(group: Group, event: Join, turn: Turn) -> None:
+def _join_new_member(group: ClassicGroup, event: Join, step: Step) -> None:
     if event.instance_id is not None:
         holder = group.members.by_instance.get(event.instance_id)
         if holder is not None:
-            takeover.take_over(group, event, group.members.by_id[holder], turn)
+            replace_static_member(group, event, group.members.by_id[holder], step)
         else:
-            _add(group, event, event.fresh_id, notes.STATIC_ADDED, turn)
+            _add(group, event, event.fresh_id, notes.STATIC_ADDED, step)
     elif event.requires_known_id:
-        _ask_to_come_back(group, event, turn)
+        _require_member_id(group, event, step)
     else:
-        _add(group, event, event.fresh_id, notes.MEMBER_ADDED, turn)
+        _add(group, event, event.fresh_id, notes.MEMBER_ADDED, step)
 
 
-def _ask_to_come_back(group: Group, event: Join, turn: Turn) -> None:
-    """KIP-394: an id first, so that a client which gives up and retries leaves no ghost behind."""
-    turn.note(notes.MEMBER_ID_REQUIRED, group.fields(member=event.fresh_id, client_id=event.client_id))
+def _require_member_id(group: ClassicGroup, event: Join, step: Step) -> None:
+    """Give an id first (KIP-394), so that a client which gives up and retries leaves no dead member behind."""
+    step.note(notes.MEMBER_ID_REQUIRED, group.fields(member=event.fresh_id, client_id=event.client_id))
     pending = group.members.pending
     if len(pending) >= PENDING_MEMBERS_MAX:
         oldest = next(iter(pending))
-        turn.disarm(pending_timer(oldest))
-        group.forget(oldest, turn)
+        step.disarm(pending_timer(oldest))
+        group.remove_member(oldest, step)
     pending[event.fresh_id] = None
-    turn.arm(pending_timer(event.fresh_id), turn.now_ms + event.session_ms)
-    _refuse(event, event.fresh_id, ErrorCode.MEMBER_ID_REQUIRED, turn)
+    step.arm(pending_timer(event.fresh_id), step.now_ms + event.session_ms)
+    _refuse(event, event.fresh_id, ErrorCode.MEMBER_ID_REQUIRED, step)
 
 
-def _pending(group: Group, event: Join, turn: Turn) -> None:
-    if event.instance_id is not None:  # ids are never given to static members in advance: Kafka calls it its own error
-        _refuse(event, NOBODY, ErrorCode.UNKNOWN_SERVER_ERROR, turn)
+def _join_pending_member(group: ClassicGroup, event: Join, step: Step) -> None:
+    if event.instance_id is not None:  # static members never get an id in advance: Kafka calls it its own error
+        _refuse(event, NO_MEMBER, ErrorCode.UNKNOWN_SERVER_ERROR, step)
         return
-    turn.disarm(pending_timer(event.member_id))
-    _add(group, event, event.member_id, notes.PENDING_JOINED, turn)
+    step.disarm(pending_timer(event.member_id))
+    _add(group, event, event.member_id, notes.PENDING_JOINED, step)
 
 
-def _add(group: Group, event: Join, member_id: MemberId, what: str, turn: Turn) -> None:
-    turn.note(what, group.fields(member=member_id, instance=event.instance_id, client_id=event.client_id))
+def _add(group: ClassicGroup, event: Join, member_id: MemberId, note: str, step: Step) -> None:
+    step.note(note, group.fields(member=member_id, instance=event.instance_id, client_id=event.client_id))
     if not group.members:
         group.protocol_type = event.protocol_type
     if group.initial is not None:
@@ -134,30 +145,30 @@ def _add(group: Group, event: Join, member_id: MemberId, what: str, turn: Turn) 
     group.members.add(member)
     group.members.park_join(member, event.token)
     # it does not know its id yet and cannot send heartbeats; and its death cannot be seen while it waits
-    group.expect(member, turn.now_ms + group.config.new_member_join_ms, turn)
+    group.set_deadline(member, step.now_ms + group.config.new_member_join_ms, step)
     reason = f"Adding new member {member_id} with group instance id {event.instance_id}"
-    prepare_or_complete(group, turn, reason, event.reason)
+    prepare_or_complete(group, step, reason, event.reason)
 
 
 # ---- members with an id
 
 
-def _known(group: Group, event: Join, turn: Turn) -> None:
+def _join_known_member(group: ClassicGroup, event: Join, step: Step) -> None:
     error = group.members.check(event.member_id, event.instance_id)
     if error is not ErrorCode.NONE:
-        group.note_fencing(error, event.member_id, event.instance_id, "join-group", turn)
-        _refuse(event, event.member_id, error, turn)
+        group.note_fencing(error, event.member_id, event.instance_id, "join-group", step)
+        _refuse(event, event.member_id, error, step)
         return
     member = group.members.by_id[event.member_id]
-    reason = _why_rebalance(group, event, member)
+    reason = _rebalance_reason(group, event, member)
     if reason is None:
-        turn.reply(event.token, joined(group, member))
+        step.reply(event.token, joined(group, member))
     else:
-        _rejoin(group, event, member, reason, turn)
+        _rejoin(group, event, member, reason, step)
 
 
-def _why_rebalance(group: Group, event: Join, member: Member) -> str | None:
-    """None: nothing changed, the member just asks again for the generation it has."""
+def _rebalance_reason(group: ClassicGroup, event: Join, member: Member) -> str | None:
+    """Return why this join needs a rebalance. None: nothing changed, the reply is the member's current generation."""
     if group.state is GroupState.PREPARING:
         return "joins during the rebalance"
     if group.state is GroupState.STABLE and group.members.leader == event.member_id:
@@ -168,13 +179,13 @@ def _why_rebalance(group: Group, event: Join, member: Member) -> str | None:
     return None
 
 
-def _rejoin(group: Group, event: Join, member: Member, reason: str, turn: Turn) -> None:
+def _rejoin(group: ClassicGroup, event: Join, member: Member, reason: str, step: Step) -> None:
     group.members.update(member, event)
     superseded = group.members.park_join(member, event.token)
     if superseded is not None:
-        turn.refuse(superseded, Joined(member_id=event.member_id, error=ErrorCode.REBALANCE_IN_PROGRESS))
-    prepare_or_complete(group, turn, reason, event.reason)
+        step.refuse(superseded, Joined(member_id=event.member_id, error=ErrorCode.REBALANCE_IN_PROGRESS))
+    prepare_or_complete(group, step, reason, event.reason)
 
 
-def _refuse(event: Join, member_id: MemberId, error: ErrorCode, turn: Turn) -> None:
-    turn.refuse(event.token, Joined(member_id=member_id, error=error))
+def _refuse(event: Join, member_id: MemberId, error: ErrorCode, step: Step) -> None:
+    step.refuse(event.token, Joined(member_id=member_id, error=error))

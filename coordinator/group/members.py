@@ -1,10 +1,10 @@
-"""Who is in a group right now: the soft member set, which a crash may take and `Group.loaded` rebuilds.
+"""The members of a group: soft state, which is lost in a crash and rebuilt by `Group.loaded`.
 
 Laws
-    An instance id names one member. `awaiting_join` counts the members whose JoinGroup is parked, and `supporters`
-    the members that know each assignor: both are kept by the methods here and by nothing else.
-    A member that is not there is never the leader; the leader stays leader while it is a member.
-    A pending member has an id and nothing else: no vote, no place; it only holds a join phase open (KIP-394).
+    An instance id belongs to one member. `awaiting_join` counts the members whose JoinGroup waits, `supporters` the
+    members that support each assignor, `record_bytes` what they take of a record: only the methods here change these.
+    Only a member is the leader, and it stays leader while it is a member.
+    A pending member has an id and nothing else: no vote, no assignment; it only holds a join phase open (KIP-394).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rota.coordinator.group.events import InstanceId, Join, MemberId, Proto, Tok
 from rota.protocol.errors import ErrorCode
 
 UNARMED: Final = -1
+MEMBER_OVERHEAD_BYTES: Final = 24  # of a member in a record: two timeouts, and the lengths of its other fields
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -31,29 +32,41 @@ class Member:
     session_ms: int
     protocols: tuple[Proto, ...]
     assignment: bytes = b""
-    join: Token | None = None  # its parked JoinGroup
-    sync: Token | None = None  # its parked SyncGroup
-    is_new: bool = False  # has not been told its first generation yet
+    join: Token | None = None  # its JoinGroup that waits
+    sync: Token | None = None  # its SyncGroup that waits
+    is_new: bool = False  # it has not been told its first generation yet
     deadline_ms: int = 0  # when its session ends; a heartbeat moves only this
-    armed_ms: int = UNARMED  # when its session timer goes off: never later than the deadline
+    armed_ms: int = UNARMED  # when its session timer fires: never later than the deadline
 
     @property
     def timer(self) -> str:
         return f"session:{self.member_id}"
 
     def alive(self, now_ms: int) -> None:
-        """It was heard of: its session begins anew. A new member has longer than that and keeps it."""
+        """Begin its session anew. A new member has a longer deadline and keeps it."""
         if not self.is_new:
             self.deadline_ms = now_ms + self.session_ms
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Its subscription for that assignor; empty when it does not know it."""
+        """Return its subscription for that assignor; empty when it does not support it."""
         for proto in self.protocols:
             if proto.name == protocol:
                 return proto.metadata
         return b""
 
+    @property
+    def text_bytes(self) -> int:
+        """What it takes of a record, without subscription and assignment."""
+        texts = (self.member_id, self.instance_id or "", self.client_id, self.client_host)
+        return MEMBER_OVERHEAD_BYTES + sum(map(utf8_bytes, texts))
+
+    @property
+    def record_bytes(self) -> int:
+        """What it takes of a record at most, whichever assignor is chosen, without its assignment."""
+        return self.text_bytes + max((len(proto.metadata) for proto in self.protocols), default=0)
+
     def vote(self, candidates: set[str]) -> str:
+        """Return the assignor that it prefers among the candidates."""
         return next(proto.name for proto in self.protocols if proto.name in candidates)
 
     def as_joined(self, protocol: str | None) -> JoinedMember:
@@ -72,13 +85,18 @@ class Member:
         )
 
 
+def utf8_bytes(text: str) -> int:
+    """Return the length of a text in a record."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def pending_timer(member_id: MemberId) -> str:
-    """The key of the timer of an id that was given and not yet come back with."""
+    """Return the key of the timer of a pending member id."""
     return f"pending:{member_id}"
 
 
 def member_of(join: Join, member_id: MemberId) -> Member:
-    """The new member that this JoinGroup makes; its request is not parked yet."""
+    """Return the new member of this JoinGroup; its request does not wait yet."""
     return Member(
         member_id=member_id,
         instance_id=join.instance_id,
@@ -92,7 +110,7 @@ def member_of(join: Join, member_id: MemberId) -> Member:
 
 
 def member_from(value: MemberValue, protocol: str | None) -> Member:
-    """The member as its group's log knows it: with the one assignor that was chosen."""
+    """Return the member as its group's record has it: with the one assignor that was chosen."""
     return Member(
         member_id=value.member_id,
         instance_id=value.instance_id,
@@ -106,16 +124,17 @@ def member_from(value: MemberValue, protocol: str | None) -> Member:
 
 
 class Members:
-    """The soft member set of one group, in the order of joining."""
+    """The members of one group, in the order of joining."""
 
-    __slots__ = ("awaiting_join", "by_id", "by_instance", "leader", "pending", "supporters", "unsynced")
+    __slots__ = ("awaiting_join", "by_id", "by_instance", "leader", "pending", "record_bytes", "supporters", "unsynced")
 
     def __init__(self) -> None:
         self.by_id: dict[MemberId, Member] = {}
         self.by_instance: dict[InstanceId, MemberId] = {}
         self.pending: dict[MemberId, None] = {}  # an ordered set
-        self.unsynced: dict[MemberId, None] = {}  # told their generation, not yet heard with SyncGroup
+        self.unsynced: dict[MemberId, None] = {}  # told their generation, no SyncGroup yet
         self.supporters: dict[str, int] = {}
+        self.record_bytes = 0
         self.awaiting_join = 0
         self.leader: MemberId | None = None
 
@@ -130,12 +149,12 @@ class Members:
 
     @property
     def all_joined(self) -> bool:
-        """Every member's JoinGroup is parked and nobody is expected to come back with its id."""
+        """Return whether every member's JoinGroup waits and no pending member is expected."""
         return self.awaiting_join == len(self.by_id) and not self.pending
 
     @property
     def rebalance_ms(self) -> int:
-        """How long a rebalance may take: the most that any member asks for."""
+        """How long a rebalance may take: the largest rebalance timeout of a member."""
         return max((member.rebalance_ms for member in self), default=0)
 
     def add(self, member: Member) -> None:
@@ -148,7 +167,7 @@ class Members:
         self.pending.pop(member.member_id, None)
 
     def remove(self, member_id: MemberId) -> Member | None:
-        """Forget a member, pending or not. Its parked requests are the caller's to answer, before or after."""
+        """Remove a member, pending or not. The caller answers its waiting requests, before or after."""
         self.pending.pop(member_id, None)
         self.unsynced.pop(member_id, None)
         member = self.by_id.pop(member_id, None)
@@ -164,12 +183,13 @@ class Members:
         return member
 
     def replace(self, old: Member, member_id: MemberId) -> Member:
-        """Give a static instance a new member id; the place, the votes and the assignment stay."""
+        """Give a static instance a new member id; its position, votes and assignment stay."""
         assert old.instance_id is not None
-        assert old.join is None, "answer its parked JoinGroup first"
+        assert old.join is None, "answer its JoinGroup first"
         new = replace(old, member_id=member_id, sync=None, is_new=False, armed_ms=UNARMED)
         self.by_id = {new.member_id if member is old else key: member for key, member in self.by_id.items()}
         self.by_id[member_id] = new
+        self.record_bytes += new.record_bytes - old.record_bytes
         self.by_instance[old.instance_id] = member_id
         if self.leader == old.member_id:
             self.leader = member_id
@@ -179,7 +199,7 @@ class Members:
         return new
 
     def update(self, member: Member, join: Join) -> None:
-        """Take over what this JoinGroup says of a member."""
+        """Set what this JoinGroup says about a member."""
         if member.protocols != join.protocols:
             self._count(member, -1)
             member.protocols = join.protocols
@@ -187,33 +207,33 @@ class Members:
         member.rebalance_ms, member.session_ms = join.rebalance_ms, join.session_ms
 
     def park_join(self, member: Member, token: Token) -> Token | None:
-        """Let the member's JoinGroup wait; the one that waited already is superseded."""
+        """Let the member's JoinGroup wait; return the superseded one that waited already."""
         superseded, member.join = member.join, token
         if superseded is None:
             self.awaiting_join += 1
         return superseded
 
     def take_join(self, member: Member) -> Token | None:
-        """The parked JoinGroup, to be answered now."""
+        """Return the JoinGroup that waits, to be answered now."""
         token, member.join = member.join, None
         if token is not None:
             self.awaiting_join -= 1
         return token
 
     def supports(self, protocols: tuple[Proto, ...]) -> bool:
-        """Is there one of these assignors that every member knows?"""
+        """Return whether every member supports one of these assignors."""
         supporters, all_members = self.supporters, len(self.by_id)
         return any(supporters.get(proto.name, 0) == all_members for proto in protocols)
 
     def select_protocol(self) -> str:
-        """The assignor with the most votes among those that all know; a tie goes to the one voted for first."""
+        """Return the assignor with the most votes among those that all support; of a tie the one voted for first."""
         candidates = {name for name, count in self.supporters.items() if count == len(self.by_id)}
-        if len(candidates) == 1:  # as nearly always: nobody need be asked
+        if len(candidates) == 1:  # as nearly always: no vote needed
             return candidates.pop()
         return Counter(member.vote(candidates) for member in self).most_common(1)[0][0]
 
     def elect_leader(self) -> bool:
-        """Keep the leader if it has joined, else take the first that has. False when nobody has."""
+        """Keep the leader if it has joined, else take the first member that has. Return False when no member has."""
         leader = self.by_id.get(self.leader) if self.leader is not None else None
         if leader is None or leader.join is None:
             leader = next((member for member in self if member.join is not None), None)
@@ -223,7 +243,7 @@ class Members:
         return True
 
     def check(self, member_id: MemberId, instance_id: InstanceId | None) -> ErrorCode:
-        """May this id speak for this instance (law G3)? UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or NONE."""
+        """Return NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID: may this id speak for this instance (law G3)?"""
         if instance_id is not None:
             holder = self.by_instance.get(instance_id)
             if holder is None:
@@ -232,9 +252,14 @@ class Members:
                 return ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in self.by_id else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def _count(self, member: Member, one: int) -> None:
+    def bytes_with(self, protocol: str | None) -> int:
+        """Return what the members take of a record with that assignor, without their assignments."""
+        return sum(member.text_bytes + len(member.metadata(protocol)) for member in self)
+
+    def _count(self, member: Member, sign: int) -> None:
+        self.record_bytes += sign * member.record_bytes
         for name in {proto.name for proto in member.protocols}:
-            count = self.supporters.get(name, 0) + one
+            count = self.supporters.get(name, 0) + sign
             if count:
                 self.supporters[name] = count
             else:

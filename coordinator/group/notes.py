@@ -14,6 +14,7 @@ STATIC_ADDED: Final = "Static member with unknown member id joins group and is a
 STATIC_REPLACED: Final = "Static member with unknown member id joins group and replaces the member of its instance"
 STATIC_KEPT: Final = "Static member does not affect the selected protocol and does not trigger a rebalance"
 GROUP_FULL: Final = "Member is refused because the group is full"
+RECORD_TOO_LARGE: Final = "Member is refused because the group's record would be too large"  # member, members
 PREPARING: Final = "Preparing to rebalance group"  # state, generation (the old one), reason, client_reason
 STABILIZED: Final = "Stabilized group"  # generation, members, protocol, leader
 LEADER_ELECTED: Final = "Leader failed to join before the rebalance timeout and another member was elected"

@@ -1,130 +1,105 @@
-"""The rebalance itself: prepare, wait, begin a generation, wait for its syncs (R24, R25).
+"""The rebalance: prepare, wait for joins, begin a generation, wait for its syncs (R24, R25).
 
 Laws
-    G2  A generation begins in one place, `_begin`, one above the last, and is appended before anybody is told of it.
-    A group that was Empty waits `initial_rebalance_delay_ms` and longer while members come, up to the rebalance
-    timeout. Any other waits until all have joined, at most the largest rebalance timeout of its members; dynamic
-    members that did not come are removed then, static ones stay until their session ends.
+    G2  A generation begins in one place, `_begin_generation`, one above the last, and is appended before any member
+        is told of it.
+    A group that was Empty waits `initial_rebalance_delay_ms`, and longer while members join, up to the rebalance
+    timeout. Any other group waits until all members have joined, at most the largest rebalance timeout of its members;
+    dynamic members that did not join are removed then, static ones stay until their session ends.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined, Synced
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.effects import Joined, Step, Synced
+from rota.coordinator.group.members import Member
+from rota.coordinator.group.state import ClassicGroup, InitialDelay
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from rota.coordinator.group.machine import Group
-    from rota.coordinator.group.members import Member
-    from rota.coordinator.group.turn import Turn
 
 JOIN, SYNC = "join", "sync"  # timer keys
 
 
-@dataclass(slots=True)
-class InitialDelay:
-    """The wait of a group that was Empty: the delay that runs now and what may still be added to it."""
-
-    delay_ms: int
-    remaining_ms: int
-    grew: bool = False  # a member came since the delay began
-
-
-def prepare_or_complete(group: Group, turn: Turn, reason: str, client_reason: str | None = None) -> None:
-    """Something changed: rebalance, or if a rebalance runs already, see whether it is over now."""
+def prepare_or_complete(group: ClassicGroup, step: Step, reason: str, client_reason: str | None = None) -> None:
+    """Begin a rebalance or, when one is under way, end its join phase if every member has joined."""
     if group.state is GroupState.PREPARING:
-        complete_if_all_joined(group, turn)
+        complete_if_all_joined(group, step)
     else:
-        prepare(group, turn, reason, client_reason)
+        prepare(group, step, reason, client_reason)
 
 
-def prepare(group: Group, turn: Turn, reason: str, client_reason: str | None = None) -> None:
+def prepare(group: ClassicGroup, step: Step, reason: str, client_reason: str | None = None) -> None:
+    """Begin a rebalance: members have to join again."""
     was_empty = group.state is GroupState.EMPTY
-    _refuse_syncs(group, turn)
+    _refuse_syncs(group, step)
     if group.members.unsynced:
         group.members.unsynced.clear()
-        turn.disarm(SYNC)
-    group.move(GroupState.PREPARING, turn.wall_ms)
+        step.disarm(SYNC)
+    group.transition_to(GroupState.PREPARING, step.wall_ms)
     fields = group.fields(generation=group.generation, reason=reason, client_reason=client_reason)
-    turn.note(notes.PREPARING, fields)
+    step.note(notes.PREPARING, fields)
     if was_empty:
-        _wait_for_first_members(group, turn)
+        _wait_for_first_members(group, step)
     elif group.members.all_joined:
-        complete(group, turn)
+        complete(group, step)
     else:
-        turn.arm(JOIN, turn.now_ms + group.members.rebalance_ms)
+        step.arm(JOIN, step.now_ms + group.members.rebalance_ms)
 
 
-def complete_if_all_joined(group: Group, turn: Turn, *, even_initial: bool = False) -> None:
-    """End the join phase when nobody is missing; the initial delay is waited out unless `even_initial`."""
+def complete_if_all_joined(group: ClassicGroup, step: Step, *, even_initial: bool = False) -> None:
+    """End the join phase when every member has joined; not during the initial delay, unless `even_initial`."""
     if group.state is not GroupState.PREPARING or not group.members.all_joined:
         return
     if group.initial is None or even_initial:
-        complete(group, turn)
+        complete(group, step)
 
 
-def join_expired(group: Group, turn: Turn) -> None:
-    """The join timer went off: prolong an initial delay in which members came, or end the join phase."""
+def join_timer_fired(group: ClassicGroup, step: Step) -> None:
+    """Prolong an initial delay in which members joined, or end the join phase."""
     if group.state is not GroupState.PREPARING:
         return
     initial = group.initial
     if initial is None or not initial.grew or initial.remaining_ms == 0:
-        complete(group, turn, disarm=False)
+        complete(group, step, disarm=False)
         return
     delay_ms = min(group.config.initial_rebalance_delay_ms, initial.remaining_ms)
     group.initial = InitialDelay(delay_ms, max(initial.remaining_ms - initial.delay_ms, 0))
-    turn.arm(JOIN, turn.now_ms + delay_ms)
+    step.arm(JOIN, step.now_ms + delay_ms)
 
 
-def complete(group: Group, turn: Turn, *, disarm: bool = True) -> None:
-    """End the join phase: who is missing goes, the rest begin a generation."""
+def complete(group: ClassicGroup, step: Step, *, disarm: bool = True) -> None:
+    """End the join phase: remove absent members; the others begin a generation."""
     if disarm:
-        turn.disarm(JOIN)
-    _remove_absent(group, turn)
+        step.disarm(JOIN)
+    _remove_absent(group, step)
     leader = group.members.leader
     if group.members and not group.members.elect_leader():
-        turn.note(notes.NOBODY_REJOINED, group.fields(generation=group.generation))
-        turn.arm(JOIN, turn.now_ms + group.members.rebalance_ms)
+        step.note(notes.NOBODY_REJOINED, group.fields(generation=group.generation))
+        step.arm(JOIN, step.now_ms + group.members.rebalance_ms)
         return
     if group.members.leader != leader:
-        turn.note(notes.LEADER_ELECTED, group.fields(leader=group.members.leader, old_leader=leader))
+        step.note(notes.LEADER_ELECTED, group.fields(leader=group.members.leader, old_leader=leader))
     group.initial = None
     if group.members:
-        _begin(group, turn)
+        _begin_generation(group, step)
     else:
-        _become_empty(group, turn)
+        _become_empty(group, step)
 
 
-def syncs_expired(group: Group, turn: Turn) -> None:
-    """The sync timer went off: members that were told their generation and never asked for their assignment go."""
+def sync_timer_fired(group: ClassicGroup, step: Step) -> None:
+    """Remove members that were told their generation and never sent SyncGroup."""
     late = list(group.members.unsynced)
     if not late or group.state not in (GroupState.COMPLETING, GroupState.STABLE):
         return
     for member_id in late:
-        group.forget(member_id, turn)
-    turn.note(notes.NOT_SYNCED, group.fields(generation=group.generation, members=late))
+        group.remove_member(member_id, step)
+    step.note(notes.NOT_SYNCED, group.fields(generation=group.generation, members=late))
     names = ", ".join(late)
-    prepare(group, turn, f"Removing [{names}] on pending sync request expiration")
+    prepare(group, step, f"Removing [{names}] on pending sync request expiration")
 
 
-def current_value(group: Group, *, generation: int, assigned: bool) -> GroupValue:
-    """The group as a record: a generation that just begins (nothing assigned yet) or one with its assignments."""
-    return GroupValue(
-        protocol_type=group.protocol_type,
-        generation=generation,
-        protocol=group.protocol,
-        leader=group.members.leader,
-        state_ms=group.state_ms,
-        members=tuple(member.as_value(group.protocol, assigned=assigned) for member in group.members),
-    )
-
-
-def joined(group: Group, member: Member) -> Joined:
-    """The current generation as told to one member: the leader alone sees the others."""
+def joined(group: ClassicGroup, member: Member) -> Joined:
+    """Return the reply to a member's JoinGroup in the current generation: only the leader is sent all members."""
     leads = group.members.leader == member.member_id
     return Joined(
         member_id=member.member_id,
@@ -136,60 +111,63 @@ def joined(group: Group, member: Member) -> Joined:
     )
 
 
-def _wait_for_first_members(group: Group, turn: Turn) -> None:
+def _wait_for_first_members(group: ClassicGroup, step: Step) -> None:
     delay_ms = group.config.initial_rebalance_delay_ms
     group.initial = InitialDelay(delay_ms, max(group.members.rebalance_ms - delay_ms, 0))
-    turn.arm(JOIN, turn.now_ms + delay_ms)
+    step.arm(JOIN, step.now_ms + delay_ms)
 
 
-def _refuse_syncs(group: Group, turn: Turn) -> None:
-    """A parked SyncGroup waits for an assignment that will not come: its member has to join again."""
+def _refuse_syncs(group: ClassicGroup, step: Step) -> None:
+    """Answer waiting SyncGroups: the assignment will not come, their members have to join again."""
     if group.state is not GroupState.COMPLETING:
         return
+    refuse_waiting_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, step)
+
+
+def refuse_waiting_syncs(group: ClassicGroup, error: ErrorCode, step: Step) -> None:
+    """Forget the assignments and answer every waiting SyncGroup with `error`; those members' sessions begin anew."""
     for member in group.members:
         member.assignment = b""
         if member.sync is not None:
-            turn.refuse(member.sync, Synced(error=ErrorCode.REBALANCE_IN_PROGRESS))
+            step.refuse(member.sync, Synced(error=error))
             member.sync = None
-            group.keep_alive(member, turn)
+            group.keep_alive(member, step)
 
 
-def _remove_absent(group: Group, turn: Turn) -> None:
+def _remove_absent(group: ClassicGroup, step: Step) -> None:
     absent = [member.member_id for member in group.members if member.join is None and member.instance_id is None]
     for member_id in absent:
-        group.forget(member_id, turn)
+        group.remove_member(member_id, step)
     if absent:
-        turn.note(notes.NOT_REJOINED, group.fields(generation=group.generation, members=absent))
+        step.note(notes.NOT_REJOINED, group.fields(generation=group.generation, members=absent))
 
 
-def _begin(group: Group, turn: Turn) -> None:
-    """Record the next generation with nothing assigned, then tell its members (docs/adr/0003)."""
+def _begin_generation(group: ClassicGroup, step: Step) -> None:
+    """Record the next generation with nothing assigned, then answer its members' JoinGroups (docs/adr/0003)."""
     members = group.members
     group.protocol = members.select_protocol()
-    group.move(GroupState.COMPLETING, turn.wall_ms)
-    begun = current_value(group, generation=group.generation + 1, assigned=False)
-    group.record(GroupRecord(group.group_id, begun), turn)
-    turn.note(notes.STABILIZED, _begun_fields(group))
+    group.transition_to(GroupState.COMPLETING, step.wall_ms)
+    group.record_group(group.value(generation=group.generation + 1, assigned=False), step)
+    step.note(notes.STABILIZED, _generation_fields(group))
     for member in members:
         token = members.take_join(member)
         if token is not None:
-            turn.reply(token, joined(group, member))
+            step.reply(token, joined(group, member))
         member.is_new = False
         members.unsynced[member.member_id] = None
-        group.keep_alive(member, turn)
-    turn.arm(SYNC, turn.now_ms + members.rebalance_ms)
+        group.keep_alive(member, step)
+    step.arm(SYNC, step.now_ms + members.rebalance_ms)
 
 
-def _begun_fields(group: Group) -> dict[str, object]:
+def _generation_fields(group: ClassicGroup) -> dict[str, object]:
     members = group.members
     return group.fields(
         generation=group.generation, members=len(members), protocol=group.protocol, leader=members.leader
     )
 
 
-def _become_empty(group: Group, turn: Turn) -> None:
+def _become_empty(group: ClassicGroup, step: Step) -> None:
     group.protocol = None
-    group.move(GroupState.EMPTY, turn.wall_ms)
-    value = current_value(group, generation=group.generation + 1, assigned=False)
-    group.record(GroupRecord(group.group_id, value), turn)
-    turn.note(notes.NOW_EMPTY, group.fields(generation=group.generation))
+    group.transition_to(GroupState.EMPTY, step.wall_ms)
+    group.record_group(group.value(generation=group.generation + 1, assigned=False), step)
+    step.note(notes.NOW_EMPTY, group.fields(generation=group.generation))

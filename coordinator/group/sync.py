@@ -1,50 +1,46 @@
-"""SyncGroup: the leader brings the assignment, everybody fetches its part.
+"""SyncGroup: the leader sends the assignment, every member fetches its part.
 
 Laws
-    G1  The assignment of a generation is taken once, from its leader, and is durable before anybody is told its part.
-    G3  A stale member, instance, generation or assignor changes nothing and gets its code.
-    G4  A SyncGroup that comes again supersedes the one that waits, which is answered REBALANCE_IN_PROGRESS.
+    G1   The assignment of a generation is taken once, from its leader, and is durable before a member gets its part.
+    G3   A stale member, instance, generation or assignor changes nothing and gets its code.
+    G4   A SyncGroup that is sent again supersedes the one that waits, which is answered REBALANCE_IN_PROGRESS.
+    CO3  As in Kafka an assignment that makes the group's record too large is answered UNKNOWN_SERVER_ERROR to every
+         member that waits, and the group rebalances: no part of it is handed out or kept.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import GroupRecord, Synced
+from rota.coordinator.group.effects import Step, Synced
 from rota.coordinator.group.events import Sync
 from rota.coordinator.group.members import Member
-from rota.coordinator.group.rebalance import SYNC, current_value
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.rebalance import SYNC, prepare, refuse_waiting_syncs
+from rota.coordinator.group.state import ClassicGroup
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from rota.coordinator.group.machine import Group
-    from rota.coordinator.group.turn import Turn
 
-
-def sync(group: Group, event: Sync, turn: Turn) -> None:
+def sync(group: ClassicGroup, event: Sync, step: Step) -> None:
+    """Decide on a SyncGroup."""
     error = _check(group, event)
     if error is not ErrorCode.NONE:
-        group.note_fencing(error, event.member_id, event.instance_id, "sync-group", turn)
-        turn.refuse(event.token, Synced(error=error))
+        group.note_fencing(error, event.member_id, event.instance_id, "sync-group", step)
+        step.refuse(event.token, Synced(error=error))
         return
     member = group.members.by_id[event.member_id]
-    _heard_from(group, member, turn)
+    _mark_synced(group, member, step)
     if group.state is GroupState.STABLE:
-        turn.reply(event.token, _part(group, member))
+        step.reply(event.token, _synced(group, member))
         return
     if member.sync is not None:
-        turn.refuse(member.sync, Synced(error=ErrorCode.REBALANCE_IN_PROGRESS))
+        step.refuse(member.sync, Synced(error=ErrorCode.REBALANCE_IN_PROGRESS))
     member.sync = event.token
     if group.members.leader == event.member_id:
-        _assign(group, event, turn)
+        _take_assignment(group, event, step)
 
 
-def _check(group: Group, event: Sync) -> ErrorCode:
-    if group.state is GroupState.DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    error = group.members.check(event.member_id, event.instance_id)
+def _check(group: ClassicGroup, event: Sync) -> ErrorCode:
+    error = group.check_member(event.member_id, event.instance_id)
     if error is not ErrorCode.NONE:
         return error
     if event.generation != group.generation:
@@ -56,38 +52,49 @@ def _check(group: Group, event: Sync) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _differ(asked: str | None, ours: str | None) -> bool:
-    """Older versions do not say, and a group may have none yet: both are no contradiction."""
-    return asked is not None and ours is not None and asked != ours
+def _differ(requested: str | None, ours: str | None) -> bool:
+    """Older versions have no such field, and a group may have none yet: both are no contradiction."""
+    return requested is not None and ours is not None and requested != ours
 
 
-def _heard_from(group: Group, member: Member, turn: Turn) -> None:
+def _mark_synced(group: ClassicGroup, member: Member, step: Step) -> None:
     unsynced = group.members.unsynced
     if member.member_id in unsynced:
         del unsynced[member.member_id]
         if not unsynced:
-            turn.disarm(SYNC)
+            step.disarm(SYNC)
 
 
-def _part(group: Group, member: Member) -> Synced:
+def _synced(group: ClassicGroup, member: Member) -> Synced:
     return Synced(protocol_type=group.protocol_type or None, protocol=group.protocol, assignment=member.assignment)
 
 
-def _assign(group: Group, event: Sync, turn: Turn) -> None:
-    """The leader's word: whom it forgot gets an empty part, whom it invented is ignored."""
-    members = group.members
-    static = len(members.by_instance)
+def _take_assignment(group: ClassicGroup, event: Sync, step: Step) -> None:
+    """Record the leader's assignment: a member that it left out gets an empty part, unknown members are ignored."""
+    members, assignments = group.members, dict(event.assignments)
+    parts = [assignments.get(member.member_id, b"") for member in members]
+    if not group.fits_in_record(members.bytes_with(group.protocol) + sum(map(len, parts))):
+        _refuse_assignment(group, event, step)
+        return
     fields = group.fields(
-        leader=event.member_id, generation=group.generation, members=len(members), static_members=static
+        leader=event.member_id,
+        generation=group.generation,
+        members=len(members),
+        static_members=len(members.by_instance),
     )
-    turn.note(notes.ASSIGNED, fields)
-    parts = dict(event.assignments)
-    for member in members:
-        member.assignment = parts.get(member.member_id, b"")
-    group.move(GroupState.STABLE, turn.wall_ms)
-    group.record(GroupRecord(group.group_id, current_value(group, generation=group.generation, assigned=True)), turn)
+    step.note(notes.ASSIGNED, fields)
+    for member, part in zip(members, parts, strict=True):
+        member.assignment = part
+    group.transition_to(GroupState.STABLE, step.wall_ms)
+    group.record_group(group.value(generation=group.generation, assigned=True), step)
     for member in members:
         if member.sync is not None:
-            turn.reply(member.sync, _part(group, member))
+            step.reply(member.sync, _synced(group, member))
             member.sync = None
-            group.keep_alive(member, turn)
+            group.keep_alive(member, step)
+
+
+def _refuse_assignment(group: ClassicGroup, event: Sync, step: Step) -> None:
+    refuse_waiting_syncs(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
+    error = "Error UNKNOWN_SERVER_ERROR when storing group assignment during SyncGroup"
+    prepare(group, step, f"{error} (member: {event.member_id}).")

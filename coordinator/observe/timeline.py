@@ -1,8 +1,8 @@
-"""What happened to each group, in order: the answer to "why did it rebalance?".
+"""The timeline of each group: why did it rebalance?
 
 Law
-    Bounded: so many lines a group, so many groups, so many lines in all, each text so long; the group that was quiet
-    longest is forgotten first.
+    Lines per group, groups, lines in all and the length of a text are bounded. The group without new lines for the
+    longest time is forgotten first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Final
 
-from rota.coordinator.group.effects import Note
+from rota.coordinator.runtime.contract import Note
 
 LINES_PER_GROUP_MAX: Final = 256
 GROUPS_MAX: Final = 10_000
@@ -21,7 +21,7 @@ TEXT_CHARS_MAX: Final = 512  # of one field: ids and reasons are the clients' ow
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that happened; `at_ms` is milliseconds since the epoch."""
+    """One note; `at_ms` is milliseconds since the epoch."""
 
     at_ms: int
     note: Note
@@ -35,7 +35,7 @@ class Timelines:
         self._count = 0
 
     def add(self, group_id: str, at_ms: int, note: Note) -> None:
-        """Remember one line."""
+        """Add a line."""
         lines = self._lines.get(group_id)
         if lines is None:
             lines = self._lines[group_id] = deque(maxlen=LINES_PER_GROUP_MAX)
@@ -48,16 +48,16 @@ class Timelines:
             self._count -= len(self._lines.popitem(last=False)[1])
 
     def __len__(self) -> int:
-        """Lines of all groups."""
+        """Return the number of lines of all groups."""
         return self._count
 
     def of(self, group_id: str) -> tuple[Line, ...]:
-        """The group's lines, oldest first; empty for an unknown group."""
+        """Return the group's lines, oldest first; none for an unknown group."""
         return tuple(self._lines.get(group_id, ()))
 
 
 def brief(note: Note) -> Note:
-    """The same with texts of TEXT_CHARS_MAX at most."""
+    """Return the note with texts cut to TEXT_CHARS_MAX."""
     if not any(isinstance(value, str) and len(value) > TEXT_CHARS_MAX for value in note.fields.values()):
         return note
     return Note(note.event, {name: _brief(value) for name, value in note.fields.items()})

@@ -1,1 +1,1 @@
-"""The groups and offsets of one `__consumer_offsets` partition; owns their replay."""
+"""Hosts state machines on the partitions of an internal topic. Knows nothing of groups: contract.py is all it needs."""

@@ -1,54 +1,53 @@
-"""All shards of this broker, and the world they live in.
+"""All shards of this broker: who leads which, loading, standbys, writes, timers.
 
 Laws
-    A shard answers only while it leads its partition and has replayed all of it: until then NOT_COORDINATOR or
-    COORDINATOR_LOAD_IN_PROGRESS.
-    Records of one loop turn are written together: every dirty shard is flushed once at the end of the turn.
+    A shard answers only while this broker leads its partition and has replayed all of it: until then the code is
+    NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
+    CO4 A `lead` or `resign` of an old leader epoch changes nothing.
+    A1  A failure of one partition takes one shard down; it is loaded again and again until that succeeds.
+    CO1 Loading and following work in slices of a few milliseconds.
+    Records of one loop tick are written together: every shard with new records is flushed once at its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Final, Protocol
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any, Final, Generic, Protocol
 
 import structlog
 
-from rota.coordinator.group.effects import Note
-from rota.coordinator.group.events import Event, ExpireOffsets, TopicsGone
-from rota.coordinator.group.machine import Group, GroupConfig
 from rota.coordinator.log.contract import Pair, StorageFailed
-from rota.coordinator.observe.timeline import Timelines, brief
-from rota.coordinator.runtime.records import Encoded
+from rota.coordinator.runtime.broadcast import Broadcast
+from rota.coordinator.runtime.contract import Encoded, Hosting, M, Note
 from rota.coordinator.runtime.replay import Readable, Replay
 from rota.coordinator.runtime.routing import shard_of
-from rota.coordinator.runtime.shard import Shard, ShardState
+from rota.coordinator.runtime.shard import NO_EPOCH, Shard, ShardState, TimerKey
 from rota.protocol.constructs import DecodeError
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.errors import CorruptBatch
 
 log = structlog.get_logger("rota.coordinator")
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # more records than this go out as several batches
-WORLDS_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # others are our own mistakes
+BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # records beyond it go out as another batch
+LOADED_MACHINES_MAX: Final = 64  # of one slice, when a shard becomes ready
+EXPECTED_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # others are mistakes in our own code
 COMMIT_TIMEOUT_MS: Final = 5_000  # offsets.commit.timeout.ms
-RELOAD_AFTER_MS: Final = 1_000  # a failed disk is asked again at this pace
+RELOAD_AFTER_MS: Final = 1_000  # pause before a shard that failed is loaded again
 
 
-class OffsetsLog(Readable, Protocol):
-    """What a shard needs of the log under it."""
-
-    @property
-    def log_end_offset(self) -> int:
-        """Offset of the next record."""
-
-
-class OffsetsPartition(Protocol):
-    """The partition of `__consumer_offsets` under a shard."""
+class HostPartition(Protocol):
+    """The partition under a shard."""
 
     @property
-    def log(self) -> OffsetsLog:
+    def log(self) -> Readable:
         """Its records. Raises StorageFailed while offline."""
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset after the last committed record. Raises StorageFailed while offline."""
 
     def append_pairs(self, pairs: list[Pair], now_ms: int) -> object:
         """Write records of the broker's own as one batch. Raises StorageFailed."""
@@ -61,193 +60,251 @@ class TimerService(Protocol):
     """Timers by key; setting one again moves it."""
 
     def at(self, key: object, at_ms: int, call: Callable[[], None]) -> None:
-        """Call at that time."""
+        """Call `call` at that time."""
 
     def cancel(self, key: object) -> None:
-        """Do not."""
+        """Cancel the timer, if it is set."""
 
 
-class Coordinator:
+class CoordinatorRuntime(Generic[M]):
     """The shards by number, and the shell that carries out what they decide."""
 
     def __init__(
         self,
+        hosting: Hosting[M],
         *,
         shards: int,
-        config: GroupConfig,
-        partition: Callable[[int], OffsetsPartition],
+        partition: Callable[[int], HostPartition],
         timers: TimerService,
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         tick_queue: Callable[[Callable[[], None]], object],
-        ensure_offsets_topic: Callable[[], Awaitable[bool]],
+        emit_event: Callable[[str, Note], None],
         commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
     ) -> None:
-        self.config, self.timelines = config, Timelines()
-        self.shards = [Shard(index, self) for index in range(shards)]
-        self.now_ms, self.wall_ms = now_ms, wall_ms
-        self._partition, self._timers, self._commit_timeout_ms = partition, timers, commit_timeout_ms
-        self._tick_queue, self._ensure_offsets_topic = tick_queue, ensure_offsets_topic
-        self._dirty: list[Shard] = []
-        self._loading: dict[int, Replay] = {}
-        self._told_down: dict[int, str] = {}  # why a shard is down, as the log has it
+        self.hosting, self.now_ms, self.wall_ms, self.emit_event = hosting, now_ms, wall_ms, emit_event
+        self.shards = [Shard(index, self, hosting) for index in range(shards)]
+        self._partition, self._commit_timeout_ms = partition, commit_timeout_ms
+        self._timers, self._tick_queue = timers, tick_queue
+        self._unflushed: list[Shard[M]] = []
+        self._loading: dict[int, Iterator[None]] = {}  # slices of work, by shard
+        self._standbys: dict[int, Replay[M]] = {}
+        self._behind: dict[int, None] = {}  # standbys whose log has grown, in that order
+        self._is_load_scheduled = False
+        self._broadcasts: deque[tuple[Broadcast[M], Callable[[], None]]] = deque()
+        self._logged_failures: dict[int, str] = {}  # why a shard is down, as the log has it
 
-    # ---- for the APIs
+    # ---- requests
 
-    def ready(self, group_id: str) -> Shard | ErrorCode:
-        """The shard of a group, or why it cannot answer (14, 16)."""
-        shard = self.shards[shard_of(group_id, len(self.shards))]
+    def ready(self, machine_id: str) -> Shard[M] | ErrorCode:
+        """Return the shard that hosts this id, or why it cannot answer (14, 16)."""
+        shard = self.shards[shard_of(machine_id, len(self.shards))]
         if shard.state is ShardState.READY:
             return shard
-        if shard.state is ShardState.CATCHING_UP:
+        if shard.state is ShardState.CATCHING_UP and shard.is_leader:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NOT_COORDINATOR
 
-    def group(self, shard: Shard, group_id: str) -> Group:
-        """The group of that name; a new one is kept only when a step leaves something in it."""
-        return shard.groups.get(group_id) or Group(group_id, self.config)
-
-    def groups(self) -> Iterator[tuple[Shard, Group]]:
-        """Every group that lives here."""
+    def machines(self) -> Iterator[M]:
+        """Iterate over the machines of all shards that are ready."""
         for shard in self.shards:
-            for group in shard.groups.values():
-                yield shard, group
-
-    async def ensure_offsets_topic(self) -> bool:
-        """Create the offsets topic if it does not exist, as the first FindCoordinator does; False when that fails."""
-        return self.shards[0].state is not ShardState.DOWN or await self._ensure_offsets_topic()
+            if shard.state is ShardState.READY:
+                yield from shard.machines.values()
 
     @property
     def is_loading(self) -> bool:
-        """Whether some shard still replays its log."""
+        """Return whether a shard that is led here still replays its log."""
         return bool(self._loading)
 
-    # ---- life of a shard
+    def broadcast(self, event: Any, cost: Callable[[M], int], done: Callable[[], None] = lambda: None) -> None:
+        """Step an event in every machine, beginning at the end of this tick; call `done` when all have had it."""
+        if not self._broadcasts:
+            self._tick_queue(self._broadcast_slice)
+        self._broadcasts.append((Broadcast(self.shards, event, cost), done))
 
-    def lead(self, indexes: Iterable[int]) -> None:
-        """These partitions are led here from now on; `load_slice` brings their groups back."""
-        for index in indexes:
-            shard = self.shards[index]
-            if shard.state is ShardState.DOWN:
-                self._lead_one(shard)
-        if self._loading:
-            self._tick_queue(self._load_on)
+    def _broadcast_slice(self) -> None:
+        broadcast, done = self._broadcasts[0]
+        if broadcast.advance():
+            done()  # may broadcast again: scheduled below, once
+            self._broadcasts.popleft()
+        if self._broadcasts:
+            self._tick_queue(self._broadcast_slice)
 
-    def _lead_one(self, shard: Shard) -> None:
+    # ---- leadership
+
+    def lead(self, index: int, epoch: int) -> None:
+        """Become the leader of a partition: load what this broker has not replayed yet, then answer.
+
+        A known or older `epoch` is ignored. A newer one while leading begins anew: another broker may have written.
+        """
+        shard = self.shards[index]
+        if epoch <= shard.leader_epoch:
+            return
+        if shard.is_leader:
+            self._drop(shard)
+        shard.leader_epoch, shard.is_leader = epoch, True
+        self._load(shard)
+
+    def resign(self, index: int, epoch: int | None = None) -> None:
+        """Stop leading or following: in `epoch` another broker leads. None: the replica is no longer here.
+
+        A known or older `epoch` is ignored.
+        """
+        shard = self.shards[index]
+        if epoch is not None and epoch <= shard.leader_epoch:
+            return
+        shard.leader_epoch, shard.is_leader = NO_EPOCH if epoch is None else epoch, False
+        self._drop(shard)
+
+    def follow(self, index: int) -> None:
+        """Keep a standby: replay what is committed, and go on when `log_grew`. Begins afresh when called again."""
+        shard = self.shards[index]
+        if shard.is_leader:
+            return
+        self._drop(shard)
+        shard.state = ShardState.CATCHING_UP
+        self._standbys[index] = Replay(self.hosting, shard.machines)
+        self.log_grew(index)
+
+    def log_grew(self, index: int) -> None:
+        """Let the standby of this partition read on, soon. Call it when the high watermark has moved."""
+        if index in self._standbys:
+            self._behind[index] = None
+            self._schedule_load()
+
+    def _drop(self, shard: Shard[M]) -> None:
+        self._loading.pop(shard.index, None)
+        self._standbys.pop(shard.index, None)
+        self._behind.pop(shard.index, None)
+        shard.abandon(ErrorCode.NOT_COORDINATOR)
+
+    # ---- loading, in slices
+
+    def _load(self, shard: Shard[M]) -> None:
+        replay = self._standbys.pop(shard.index, None) or Replay(self.hosting, shard.machines)
+        self._behind.pop(shard.index, None)
         try:
-            self._loading[shard.index] = Replay(self._partition(shard.index).log)
+            end = self._partition(shard.index).log.log_end_offset
         except StorageFailed as cause:
-            self.failed(shard, cause)
-        else:
-            shard.state = ShardState.CATCHING_UP
+            self.storage_failed(shard, cause)
+            return
+        if replay.offset > end:  # the log was truncated below what the standby had replayed
+            shard.abandon(ErrorCode.NOT_COORDINATOR)
+            replay = Replay(self.hosting, shard.machines)
+        shard.state = ShardState.CATCHING_UP
+        self._loading[shard.index] = self._load_slices(shard, replay, end)
+        self._schedule_load()
 
-    def _load_on(self) -> None:
-        if not self.load_slice():
-            self._tick_queue(self._load_on)
+    def _load_slices(self, shard: Shard[M], replay: Replay[M], end: int) -> Iterator[None]:
+        log_of_shard, before = self._partition(shard.index).log, replay.records_read
+        while not replay.is_at(end):
+            replay.advance(log_of_shard, end)
+            yield
+        machines = iter(list(shard.machines.values()))
+        while portion := list(islice(machines, LOADED_MACHINES_MAX)):
+            for machine in portion:
+                shard.perform(machine, machine.loaded(self.now_ms(), self.wall_ms()))
+            yield
+        del self._loading[shard.index]
+        self._logged_failures.pop(shard.index, None)
+        shard.become_ready()
+        if replay.records_read:
+            fields = {"records": replay.records_read, "read_as_standby": before}
+            log.info("Loaded shard", shard=shard.index, groups=len(shard.machines), **fields)
 
-    def resign(self, index: int) -> None:
-        """Somebody else leads this partition now."""
-        self._loading.pop(index, None)
-        self.shards[index].abandon(ErrorCode.NOT_COORDINATOR)
+    def _follow_slice(self, shard: Shard[M]) -> None:
+        replay, partition = self._standbys[shard.index], self._partition(shard.index)
+        log_end = partition.log.log_end_offset
+        if replay.offset > log_end:  # truncated
+            self.follow(shard.index)
+        elif replay.advance(partition.log, min(partition.high_watermark, log_end)):
+            del self._behind[shard.index]
 
     def load_slice(self) -> bool:
-        """Replay some more; True when no shard is left to load."""
-        for index, replay in self._loading.items():
-            try:
-                if replay.advance():
-                    self._begin(self.shards[index], replay)
-            except Exception as cause:  # noqa: BLE001  # whatever it is: no other shard may wait for this one's log
-                self.failed(self.shards[index], cause)
-            break
-        return not self._loading
+        """Do one slice of loading, or else of following; return True when nothing is left to do."""
+        index = next(iter(self._loading or self._behind), None)
+        if index is None:
+            return True
+        try:
+            if self._loading:
+                next(self._loading[index], None)
+            else:
+                self._follow_slice(self.shards[index])
+        except Exception as cause:  # noqa: BLE001  # whatever it is: no other shard may wait for this one's log
+            self.storage_failed(self.shards[index], cause)
+        return not (self._loading or self._behind)
 
-    def _begin(self, shard: Shard, replay: Replay) -> None:
-        del self._loading[shard.index]
-        for record in replay.records():
-            group = shard.groups.get(record.group_id)
-            if group is None:
-                group = shard.groups[record.group_id] = Group(record.group_id, self.config)
-            group.replay(record)
-        shard.state = ShardState.READY
-        self._told_down.pop(shard.index, None)
-        for group in list(shard.groups.values()):
-            shard.perform(group, group.loaded(self.now_ms(), self.wall_ms()))
-        if replay.records_read:
-            log.info("Loaded shard", shard=shard.index, groups=len(shard.groups), records=replay.records_read)
+    def _schedule_load(self) -> None:
+        if not self._is_load_scheduled:
+            self._is_load_scheduled = True
+            self._tick_queue(self._load_on)
 
-    # ---- what all groups hear
-
-    def tell_all(self, event: Event) -> None:
-        """Step every group: offsets expire, topics go."""
-        for shard, group in list(self.groups()):
-            if shard.groups.get(group.group_id) is group:  # its shard did not stop meanwhile
-                shard.tell(group, event)
-
-    def expire_offsets(self, retention_ms: int) -> None:
-        """The periodic sweep (offsets.retention.check.interval.ms)."""
-        self.tell_all(ExpireOffsets(retention_ms))
-
-    def topics_gone(self, names: Iterable[str]) -> None:
-        """Deleted topics take their committed offsets along."""
-        self.tell_all(TopicsGone(frozenset(names)))
+    def _load_on(self) -> None:
+        self._is_load_scheduled = False
+        if not self.load_slice():
+            self._schedule_load()
 
     # ---- the shell of the shards
 
-    def dirty(self, shard: Shard) -> None:
-        if not self._dirty:
+    def schedule_flush(self, shard: Shard[Any]) -> None:
+        if not self._unflushed:
             self._tick_queue(self.flush)
-        self._dirty.append(shard)
+        self._unflushed.append(shard)
 
     def flush(self) -> None:
-        """Write what this turn decided. Also called before the broker stops."""
-        dirty, self._dirty = self._dirty, []
-        for shard in dirty:
+        """Write what this tick decided. Also called before the broker stops."""
+        unflushed, self._unflushed = self._unflushed, []
+        for shard in unflushed:
             shard.flush()
 
-    def append(self, shard: Shard, records: list[Encoded], done: Callable[[ErrorCode], None]) -> None:
+    def append(self, shard: Shard[Any], records: list[Encoded]) -> int:
         partition, wall_ms = self._partition(shard.index), self.wall_ms()
-        for some in portions(records):
-            partition.append_pairs(some, wall_ms)
-        partition.when_committed(partition.log.log_end_offset, self.now_ms() + self._commit_timeout_ms, done)
+        for portion in portions(records):
+            partition.append_pairs(portion, wall_ms)
+        return partition.log.log_end_offset
 
-    def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:
+    def when_committed(self, shard: Shard[Any], offset: int, done: Callable[[ErrorCode], None]) -> None:
+        self._partition(shard.index).when_committed(offset, self.now_ms() + self._commit_timeout_ms, done)
+
+    def set_timer(self, key: TimerKey, at_ms: int, call: Callable[[], None]) -> None:
         self._timers.at(key, at_ms, call)
 
-    def disarm(self, key: tuple[str, str]) -> None:
+    def cancel_timer(self, key: TimerKey) -> None:
         self._timers.cancel(key)
 
-    def emit_event(self, group_id: str, note: Note) -> None:
-        note = brief(note)
-        self.timelines.add(group_id, self.wall_ms(), note)
-        log.info(note.event, **note.fields)
-
-    def broken(self, shard: Shard, mistake: Exception) -> None:
+    def step_failed(self, shard: Shard[Any], mistake: Exception) -> None:
         log.error("Shard made a mistake; its groups are loaded again", shard=shard.index, exc_info=mistake)
-        shard.abandon(ErrorCode.NOT_COORDINATOR)
-        self.lead([shard.index])
+        self._drop(shard)
+        self._reload(shard)
 
-    def failed(self, shard: Shard, cause: Exception) -> None:
-        """A1. Only this shard is down; it is loaded again and again, and told of once for each cause."""
-        if self._told_down.get(shard.index) != str(cause):
-            self._told_down[shard.index] = str(cause)
-            mistake = None if isinstance(cause, WORLDS_FAILURES) else cause
-            told = "Shard lost its log; its groups are loaded again"
-            log.error(told, shard=shard.index, cause=str(cause), exc_info=mistake)
-        self._loading.pop(shard.index, None)
-        shard.abandon(ErrorCode.NOT_COORDINATOR)
-        self._timers.at(("reload", shard.index), self.now_ms() + RELOAD_AFTER_MS, lambda: self.lead([shard.index]))
+    def storage_failed(self, shard: Shard[Any], cause: Exception) -> None:
+        """A1. The failure is logged once for each cause, however often loading is tried again."""
+        if self._logged_failures.get(shard.index) != str(cause):
+            self._logged_failures[shard.index] = str(cause)
+            mistake = None if isinstance(cause, EXPECTED_FAILURES) else cause
+            event = "Shard lost its log; its groups are loaded again"
+            log.error(event, shard=shard.index, cause=str(cause), exc_info=mistake)
+        was_standby = shard.index in self._standbys
+        self._drop(shard)
+        call = partial(self.follow, shard.index) if was_standby else partial(self._reload, shard)
+        self._timers.at(("reload", self.hosting.name, shard.index), self.now_ms() + RELOAD_AFTER_MS, call)
+
+    def _reload(self, shard: Shard[M]) -> None:
+        if shard.is_leader and shard.state is ShardState.DOWN:
+            self._load(shard)
 
 
 def portions(records: list[Encoded]) -> Iterator[list[Encoded]]:
-    """The records in runs of at most about BATCH_RECORD_BYTES_MAX."""
+    """Split records into runs of at most about BATCH_RECORD_BYTES_MAX; no records give no run."""
     sizes = [len(key or b"") + len(value or b"") for key, value in records]
     if sum(sizes) <= BATCH_RECORD_BYTES_MAX:
-        yield records
+        if records:
+            yield records
         return
     start, size = 0, 0
-    for i, one in enumerate(sizes):
-        size += one
+    for i, record_size in enumerate(sizes):
+        size += record_size
         if size > BATCH_RECORD_BYTES_MAX and i > start:
             yield records[start:i]
-            start, size = i, one
+            start, size = i, record_size
     yield records[start:]

@@ -1,35 +1,47 @@
-"""The groups of one `__consumer_offsets` partition: steps in, records and replies out.
+"""Hosts the machines of one partition: events in, records and replies out.
 
 Laws
-    O1  A reply computed from a record leaves when that record is durable, and not before (decide, record, replay).
-    G4  Every parked request is answered exactly once, whatever becomes of the shard.
-    Records of one loop turn go to the log as one write; the replies that wait for it leave together.
-    A failed append throws the shard away: what was decided but not written never happened. There is no undo.
-    So does a mistake of ours in a step: what half a step left behind is worth nothing.
+    O1  A reply computed from a record leaves when that record is committed, and not before (decide, record, replay).
+    G4  Every request is answered exactly once, whatever happens to the shard.
+    Records of one loop tick go to the log as one write; the replies that wait for that write leave together.
+    When an append fails, or a step raises, the shard is abandoned and its log is replayed: there is no undo code.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import partial
 from itertools import count
-from typing import Any, Protocol, TypeVar, assert_never
+from typing import Any, Final, Generic, Protocol, TypeVar, assert_never
 
-from rota.coordinator.group.effects import Append, Arm, Disarm, Effect, Note, OffsetRecord, Reply
-from rota.coordinator.group.events import Commit, Event, Expired, InstanceId, MemberId, Token
-from rota.coordinator.group.machine import Group
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.runtime.records import Encoded, encode, encode_offsets
+from rota.coordinator.runtime.contract import (
+    Append,
+    Arm,
+    Disarm,
+    Effect,
+    Encoded,
+    Hosting,
+    M,
+    Note,
+    Refusal,
+    Reply,
+    Request,
+    TimerFired,
+    Token,
+)
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 
-_NONE = ErrorCode.NONE
-
 T = TypeVar("T")
-Refusal = Callable[[ErrorCode], Any]  # an error code in the shape of the body that cannot be given
-Held = list[tuple[DelayedReply[Any], Any, Refusal]]  # replies that wait for one write
+TimerKey = tuple[str, str, str]  # name of the runtime, machine id, the machine's key
+PendingReply = tuple[DelayedReply[Any], Any, Refusal]  # the body is known; the write it was computed from is in flight
+
+NO_EPOCH: Final = -1
+_NONE, _TIMED_OUT = ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT
+_TOO_FEW_REPLICAS = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 class ShardState(Enum):
@@ -41,191 +53,210 @@ class ShardState(Enum):
 
 
 class Shell(Protocol):
-    """What a shard asks of the world."""
+    """What a shard needs of the coordinator that owns it."""
 
     def now_ms(self) -> int:
-        """Elapsed milliseconds, for deadlines."""
+        """Return elapsed milliseconds, for deadlines."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch, for what is stored."""
+        """Return milliseconds since the epoch, for what is stored."""
 
-    def dirty(self, shard: Shard) -> None:
-        """Call `shard.flush()` at the end of this loop turn."""
+    def schedule_flush(self, shard: Shard[Any]) -> None:
+        """Call `shard.flush()` at the end of this loop tick."""
 
-    def append(self, shard: Shard, records: list[Encoded], done: Callable[[ErrorCode], None]) -> None:
-        """Write the records; call `done` once, when they are committed or cannot be. Raises StorageFailed."""
+    def append(self, shard: Shard[Any], records: list[Encoded]) -> int:
+        """Write the records (there may be none) and return the end offset of the log. Raises StorageFailed."""
 
-    def arm(self, key: tuple[str, str], at_ms: int, call: Callable[[], None]) -> None:
+    def when_committed(self, shard: Shard[Any], offset: int, done: Callable[[ErrorCode], None]) -> None:
+        """Call `done` once: NONE when all records before `offset` are committed, else why not, by a deadline.
+
+        Raises StorageFailed.
+        """
+
+    def set_timer(self, key: TimerKey, at_ms: int, call: Callable[[], None]) -> None:
         """Set or move a timer."""
 
-    def disarm(self, key: tuple[str, str]) -> None:
-        """Forget a timer, if it is there."""
+    def cancel_timer(self, key: TimerKey) -> None:
+        """Cancel a timer, if it is set."""
 
-    def emit_event(self, group_id: str, note: Note) -> None:
-        """Add a line to the group's timeline and to the log."""
+    def emit_event(self, machine_id: str, note: Note) -> None:
+        """Add a line to the machine's timeline and to the log."""
 
-    def failed(self, shard: Shard, cause: StorageFailed) -> None:
-        """The shard lost its log and everything it held: load it again."""
+    def storage_failed(self, shard: Shard[Any], cause: Exception) -> None:
+        """Abandon the shard, which lost its log, and load it again later."""
 
-    def broken(self, shard: Shard, mistake: Exception) -> None:
-        """Our own mistake in a step: throw the shard away and load it again."""
+    def step_failed(self, shard: Shard[Any], mistake: Exception) -> None:
+        """Abandon the shard after an exception of our own code and load it again."""
 
 
-class Shard:
-    """The owner of some groups. Synchronous: nothing awaits between reading and writing state; there are no locks."""
+class Shard(Generic[M]):
+    """The owner of some machines. Synchronous: nothing awaits between reading and writing state; there are no locks."""
 
-    __slots__ = ("_flights", "_records", "_shell", "_term", "_tokens", "_waiting", "groups", "index", "state")
+    __slots__ = (
+        "_hosting",
+        "_in_flight",
+        "_records",
+        "_requests",
+        "_shell",
+        "_term",
+        "_tokens",
+        "index",
+        "is_leader",
+        "leader_epoch",
+        "machines",
+        "state",
+    )
 
-    def __init__(self, index: int, shell: Shell) -> None:
-        self.index, self._shell = index, shell
+    def __init__(self, index: int, shell: Shell, hosting: Hosting[M]) -> None:
+        self.index, self._shell, self._hosting = index, shell, hosting
         self.state = ShardState.DOWN
-        self.groups: dict[str, Group] = {}
-        self._term = 0  # a write of an earlier life must not answer for this one
+        self.leader_epoch = NO_EPOCH  # the newest that was heard of, here or elsewhere
+        self.is_leader = False
+        self.machines: dict[str, M] = {}
+        self._term = 0  # grows when the shard is abandoned: an earlier write must not answer for a later one
         self._tokens = count(1)
-        self._waiting: dict[Token, tuple[DelayedReply[Any], Refusal]] = {}
-        self._records: list[Encoded] = []
-        self._flights: deque[Held] = deque()  # the last one is still open while _records is not empty
+        self._requests: dict[Token, tuple[DelayedReply[Any], Refusal]] = {}  # stepped and not answered
+        self._records: list[Any] = []  # decided in this tick, not written
+        self._in_flight: deque[list[PendingReply]] = deque()  # replies by write; the last is open while _records is not
 
-    # ---- in
+    # ---- events
 
     def token(self) -> Token:
-        """A name for a request that is about to be stepped."""
+        """Draw the token of a request that is about to be stepped."""
         return Token(next(self._tokens))
 
-    def submit(
-        self, group: Group, event: Event, token: Token, refusal: Refusal, *, mutes: bool = False
-    ) -> DelayedReply[Any]:
-        """Step one request; the Parked is answered already when nothing had to be waited for."""
+    def submit(self, machine: M, request: Request, refusal: Refusal, *, mutes: bool = False) -> DelayedReply[Any]:
+        """Step a request and return its reply, which is answered already when it had nothing to wait for."""
         delayed_reply: DelayedReply[Any] = DelayedReply(mutes=mutes)
-        self._waiting[token] = (delayed_reply, refusal)
-        self.tell(group, event)
+        self._requests[request.token] = (delayed_reply, refusal)
+        self.step(machine, request)
         return delayed_reply
 
-    def commit(
-        self,
-        group: Group,
-        member_id: MemberId,
-        instance_id: InstanceId | None,
-        generation: int,
-        records: Sequence[OffsetRecord],
-        shape: Callable[[ErrorCode], T],
-    ) -> T | DelayedReply[T]:
-        """An OffsetCommit, without event and effects: it waits for nothing but its own write."""
-        code = group.commit(member_id, instance_id, generation, records, self._shell.now_ms())
-        if code is not _NONE:  # as an event it is refused again, with the note that is due
-            event = Commit(
-                token=self.token(), member_id=member_id, instance_id=instance_id, generation=generation, offsets=()
-            )
-            self.submit(group, event, event.token, shape)
-            return shape(code)
-        if records:
-            try:
-                self._record(encode_offsets(records))
-            except Exception as mistake:  # noqa: BLE001  # as in tell: the group has the offsets already
-                self._shell.broken(self, mistake)
-                return shape(ErrorCode.NOT_COORDINATOR)
-            self.groups.setdefault(group.group_id, group)
-        return self.when_settled(shape(_NONE), shape)
-
-    def tell(self, group: Group, event: Event) -> None:
-        """Step an event. Our own mistake in it stops the shard, which is then what its log says."""
+    def step(self, machine: M, event: Any) -> None:
+        """Step an event and perform its effects. An exception of our own code in it makes the shard load again."""
         try:
-            self.perform(group, group.step(event, self._shell.now_ms(), self._shell.wall_ms()))
+            self.perform(machine, machine.step(event, self._shell.now_ms(), self._shell.wall_ms()))
         except Exception as mistake:  # noqa: BLE001  # whatever it is: half a step must not stay
-            self._shell.broken(self, mistake)
+            self._shell.step_failed(self, mistake)
 
-    @property
-    def settled(self) -> bool:
-        """All that was decided here is durable, so that whatever is read here may leave at once."""
-        return not self._flights
-
-    def when_settled(self, body: T, refusal: Callable[[ErrorCode], T]) -> T | DelayedReply[T]:
-        """A reply computed from this shard's state: at once, or with the write that it was computed from."""
-        if not self._flights:
+    def when_committed(self, body: T, refusal: Callable[[ErrorCode], T]) -> T | DelayedReply[T]:
+        """Return a reply computed from this shard's state: at once, or with the write that it was computed from."""
+        if not self._in_flight:
             return body
         delayed_reply: DelayedReply[T] = DelayedReply()
-        self._flights[-1].append((delayed_reply, body, refusal))
+        self._in_flight[-1].append((delayed_reply, body, refusal))
         return delayed_reply
 
-    # ---- out
+    # ---- effects
 
-    def perform(self, group: Group, effects: Iterable[Effect]) -> None:
-        """Carry out what a step decided. Replies leave last: answering may bring in the connection's next request."""
-        leaving: Held = []
+    def perform(self, machine: M, effects: Iterable[Effect]) -> None:
+        """Perform the effects of one step. Replies leave last: answering may bring the connection's next request."""
+        replies: list[PendingReply] = []
         for effect in effects:
             match effect:
-                case Reply():
-                    delayed_reply, refusal = self._waiting.pop(effect.token)
-                    waits_for = self._flights[-1] if effect.when_durable and self._flights else leaving
-                    waits_for.append((delayed_reply, effect.body, refusal))
                 case Append():
-                    self._record((encode(effect.record),))
+                    self._append(effect.record)
+                case Reply():
+                    delayed_reply, refusal = self._requests.pop(effect.token)
+                    waits_for = self._in_flight[-1] if effect.when_durable and self._in_flight else replies
+                    waits_for.append((delayed_reply, effect.body, refusal))
                 case Arm():
                     key = effect.key
-                    self._shell.arm((group.group_id, key), effect.at_ms, partial(self._ring, group, key))
+                    self._shell.set_timer(self._timer(machine, key), effect.at_ms, partial(self._fire, machine, key))
                 case Disarm():
-                    self._shell.disarm((group.group_id, effect.key))
+                    self._shell.cancel_timer(self._timer(machine, effect.key))
                 case Note():
-                    self._shell.emit_event(group.group_id, effect)
+                    self._shell.emit_event(machine.machine_id, effect)
                 case _:
                     assert_never(effect)
-        self._keep_or_forget(group)
-        answer(leaving)
+        self._keep_or_drop(machine)
+        answer(replies)
 
-    def _record(self, encoded: Iterable[Encoded]) -> None:
+    def _append(self, record: Any) -> None:
         if not self._records:
-            self._flights.append([])
-            self._shell.dirty(self)
-        self._records.extend(encoded)
+            self._in_flight.append([])
+            self._shell.schedule_flush(self)
+        self._records.append(record)
 
-    def _ring(self, group: Group, key: str) -> None:
-        # a timer of a group that went away with its shard rings for nobody
-        if self.groups.get(group.group_id) is group:
-            self.tell(group, Expired(key))
+    def _timer(self, machine: M, key: str) -> TimerKey:
+        return (self._hosting.name, machine.machine_id, key)
 
-    def _keep_or_forget(self, group: Group) -> None:
-        if not group.is_vacant:
-            self.groups.setdefault(group.group_id, group)
-        elif self.groups.get(group.group_id) is group:
-            del self.groups[group.group_id]
+    def _fire(self, machine: M, key: str) -> None:
+        if self.machines.get(machine.machine_id) is machine:  # not one of a shard that was abandoned since
+            self.step(machine, TimerFired(key))
 
-    # ---- durability
+    def _keep_or_drop(self, machine: M) -> None:
+        machine_id = machine.machine_id
+        if not machine.is_vacant:
+            self.machines.setdefault(machine_id, machine)
+        elif self.machines.get(machine_id) is machine:
+            del self.machines[machine_id]
+
+    # ---- writes
 
     def flush(self) -> None:
-        """Write the records of this loop turn. The shell calls it."""
+        """Write the records of this loop tick."""
         records, self._records = self._records, []
-        if not records:
-            return
-        flight, term = self._flights[-1], self._term
-        try:
-            self._shell.append(self, records, lambda error: self._landed(flight, term, error))
-        except StorageFailed as cause:
-            self._shell.failed(self, cause)
-        except Exception as mistake:  # noqa: BLE001  # other shards are to be flushed in this turn, too
-            self._shell.broken(self, mistake)
+        if records:
+            self._write(records)
 
-    def _landed(self, flight: Held, term: int, error: ErrorCode) -> None:
+    def become_ready(self) -> None:
+        """Answer requests from now on; what was replayed counts as a write that may not be committed yet (O1)."""
+        self.state = ShardState.READY
+        if not self._records:  # otherwise the replies wait for the write of these
+            self._in_flight.append([])
+            self._write([])
+
+    def _write(self, records: list[Any]) -> None:
+        write = self._in_flight[-1]
+        try:
+            end = self._shell.append(self, self._hosting.codec.encode(records))
+            self._await_commit(write, end)
+        except StorageFailed as cause:
+            self._shell.storage_failed(self, cause)
+        except Exception as mistake:  # noqa: BLE001  # the other shards are flushed in this tick, too
+            self._shell.step_failed(self, mistake)
+
+    def _await_commit(self, write: list[PendingReply], end: int) -> None:
+        self._shell.when_committed(self, end, partial(self._committed, write, end, self._term))
+
+    def _committed(self, write: list[PendingReply], end: int, term: int, error: ErrorCode) -> None:
+        """The write is committed, or is not for a reason: as Kafka, say so in COORDINATOR_NOT_AVAILABLE if it may be.
+
+        After a timeout the write stays in flight: what is read from it still waits, with a new deadline.
+        """
         if term != self._term:
             return
-        if error is not _NONE:
-            self._shell.failed(self, StorageFailed(f"records of shard {self.index} were not committed: {error.name}"))
+        if error not in (_NONE, _TOO_FEW_REPLICAS, _TIMED_OUT):
+            cause = StorageFailed(f"records of shard {self.index} were not committed: {error.name}")
+            self._shell.storage_failed(self, cause)
             return
-        landed = self._flights.popleft()
-        assert landed is flight, "writes became durable out of order"
-        answer(landed)
+        replies = write[:]
+        if error is _TIMED_OUT:
+            write.clear()
+            self._await_commit(write, end)
+        else:
+            oldest = self._in_flight.popleft()
+            assert oldest is write, "writes were committed out of order"
+        answer(replies if error is _NONE else refused(replies, ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
     def abandon(self, code: ErrorCode) -> None:
-        """The shard goes away (moved, or its log failed): all who wait hear `code` and look for it again."""
+        """Drop all state and answer every request with `code`: the shard moved, or its log failed."""
         self._term += 1
         self.state = ShardState.DOWN
-        flights, waiting = self._flights, self._waiting
-        self._records, self._flights, self._waiting, self.groups = [], deque(), {}, {}
-        for flight in flights:
-            answer([(delayed_reply, refusal(code), refusal) for delayed_reply, _, refusal in flight])
-        answer([(delayed_reply, refusal(code), refusal) for delayed_reply, refusal in waiting.values()])
+        in_flight, requests = self._in_flight, self._requests
+        self._records, self._in_flight, self._requests, self.machines = [], deque(), {}, {}
+        for write in in_flight:
+            answer(refused(write, code))
+        answer([(delayed_reply, refusal(code), refusal) for delayed_reply, refusal in requests.values()])
 
 
-def answer(replies: Held) -> None:
-    """Let them leave."""
+def refused(replies: list[PendingReply], code: ErrorCode) -> list[PendingReply]:
+    """Return the same replies with `code` instead of their bodies."""
+    return [(delayed_reply, refusal(code), refusal) for delayed_reply, _, refusal in replies]
+
+
+def answer(replies: list[PendingReply]) -> None:
+    """Send these replies."""
     for delayed_reply, body, _ in replies:
         delayed_reply.answer(body)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.effects import (
     Append,
     Arm,
@@ -21,9 +20,10 @@ from rota.coordinator.group.effects import (
     Reply,
     Synced,
 )
-from rota.coordinator.group.events import Event, Expired, MemberId, Token
+from rota.coordinator.group.events import Event, MemberId, TimerFired, Token
 from rota.coordinator.group.machine import Group
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 Record = GroupRecord | OffsetRecord
@@ -105,7 +105,7 @@ class World:
 
     def ring(self, key: str) -> None:
         self.now_ms = max(self.now_ms, self.timers.pop(key))
-        self.step(Expired(key))
+        self.step(TimerFired(key))
 
     def ring_next(self) -> None:
         self.ring(min(self.timers, key=lambda key: self.timers[key]))

@@ -24,8 +24,8 @@ from rota.client.group.states import MemberState
 from rota.client.types import TopicPartition
 from rota.coordinator.group import effects as told
 from rota.coordinator.group import events as asked
-from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.machine import Group
+from rota.coordinator.group.state import GroupConfig
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -123,7 +123,7 @@ class Coordinator:
     def _ring(self, key: str, at_ms: int) -> None:
         if self._timers.get(key) == at_ms:
             del self._timers[key]
-            self._perform(self.group.step(asked.Expired(key), self.time.now_ms))
+            self._perform(self.group.step(asked.TimerFired(key), self.time.now_ms))
 
 
 def _response(body: told.Body) -> Any:

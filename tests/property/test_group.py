@@ -10,6 +10,7 @@ from tests.property.group_world import RINGS_MAX, World, hard, soft
 from rota.coordinator.group.effects import Body, Joined, Synced
 from rota.coordinator.group.events import (
     Commit,
+    DeleteGroup,
     DropOffsets,
     ExpireOffsets,
     Heartbeat,
@@ -20,11 +21,10 @@ from rota.coordinator.group.events import (
     MemberId,
     OffsetToCommit,
     Proto,
-    Remove,
     Sync,
-    TopicsGone,
+    TopicsDeleted,
 )
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 TOPICS = ("t", "u")
@@ -219,7 +219,7 @@ class Groups(RuleBasedStateMachine):
     @precondition(lambda self: not self.world.group.is_vacant)
     @rule()
     def the_group_is_deleted(self) -> None:
-        body = self.world.ask(Remove(self.world.token()))
+        body = self.world.ask(DeleteGroup(self.world.token()))
         assert body is not ErrorCode.NONE or self.world.group.is_vacant
         self.forget_what_went()
 
@@ -228,7 +228,7 @@ class Groups(RuleBasedStateMachine):
     def offsets_expire(self, retention_ms: int) -> None:
         group = self.world.group
         before, state = dict(group.offsets), group.state
-        kept = {key for key in before if group.subscribes(key[0]) or state is not GroupState.STABLE}
+        kept = {key for key in before if group.is_subscribed_to(key[0]) or state is not GroupState.STABLE}
         self.world.step(ExpireOffsets(retention_ms))
         if state is not GroupState.EMPTY:
             assert kept <= group.offsets.keys()  # O3
@@ -236,7 +236,7 @@ class Groups(RuleBasedStateMachine):
 
     @rule(topic=st.sampled_from(TOPICS))
     def a_topic_goes(self, topic: str) -> None:
-        self.world.step(TopicsGone(frozenset({topic})))
+        self.world.step(TopicsDeleted({topic: frozenset()}, self.world.now_ms))
         assert (topic, 0) not in self.world.group.offsets
         self.forget_what_went()
 

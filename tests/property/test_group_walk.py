@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 
 from tests.property.group_world import parked_in
 
-from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.effects import Append, Arm, Disarm, GroupRecord, Reply
 from rota.coordinator.group.events import (
     Event,
-    Expired,
     InstanceId,
     Join,
     Leave,
@@ -25,10 +23,12 @@ from rota.coordinator.group.events import (
     MemberId,
     Proto,
     Sync,
+    TimerFired,
     Token,
 )
 from rota.coordinator.group.machine import Group
-from rota.coordinator.group.states import TRANSITIONS, GroupState
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group.transitions import TRANSITIONS, GroupState
 
 CONFIG = GroupConfig(initial_rebalance_delay_ms=10, session_min_ms=1)
 OLD, NEW = (Proto("range", b"old"),), (Proto("range", b"new"),)
@@ -50,7 +50,7 @@ class Place:
         there = Place(
             deepcopy(self.group), dict(self.timers), set(self.waiting), self.last, self.now_ms, (*self.path, event)
         )
-        if isinstance(event, Expired):
+        if isinstance(event, TimerFired):
             there.now_ms = max(there.now_ms, there.timers.pop(event.key))
             if event.key.startswith("session:"):  # it is really over: no heartbeat came
                 member = there.group.members.get(MemberId(event.key.partition(":")[2]))
@@ -162,7 +162,7 @@ def of_two_members(place: Place) -> Iterator[Event]:
         else:
             yield join(n, "", who, instance=None, known=False)
             yield join(n, "", who, instance=None, known=True)
-    yield from map(Expired, place.timers)
+    yield from map(TimerFired, place.timers)
 
 
 def of_a_static_member(place: Place) -> Iterator[Event]:
@@ -182,7 +182,7 @@ def of_a_static_member(place: Place) -> Iterator[Event]:
         yield Leave(Token(n), (Leaver(MemberId("d"), None),))
     else:
         yield join(n, "", "d", instance=None, known=False)
-    yield from map(Expired, place.timers)
+    yield from map(TimerFired, place.timers)
 
 
 # ---- what holds everywhere

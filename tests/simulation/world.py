@@ -19,14 +19,14 @@ from tests.simulation.clients import Client, Loner
 from tests.simulation.member import Member, Trace
 from tests.unit.coordinator.api.data_world import World as Parts
 
-from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.machine import Group
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group.transitions import GroupState
+from rota.coordinator.group_coordinator import GroupCoordinator
 from rota.coordinator.log.contract import Log, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.coordinator.replica.partition import Partition
-from rota.coordinator.runtime.coordinator import Coordinator
 from rota.coordinator.runtime.replay import Replay
 from rota.coordinator.runtime.shard import ShardState
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -136,18 +136,18 @@ class World(Parts):
         self._unflushed: set[Partition] = set()
         self.offsets = [self._opened(index) for index in range(SHARDS)]
         self.pending: dict[int, tuple[Any, int]] = {}
-        soon = self._tick_queue
-        self.node.groups = Coordinator(
+        self.node.groups = GroupCoordinator(
             shards=SHARDS,
             config=GroupConfig(initial_rebalance_delay_ms=self.delay_ms),
             partition=self.offsets.__getitem__,
             timers=self.timers,
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
-            tick_queue=soon.append,
+            tick_queue=self._tick_queue.append,
             ensure_offsets_topic=_has_offsets_topic,
         )
-        self.node.groups.lead(range(SHARDS))
+        for index in range(SHARDS):
+            self.node.groups.lead(index, 0)
 
     def _opened(self, index: int) -> Partition:
         """The partition of a process that has just started, over the log that the last one has left."""
@@ -189,7 +189,7 @@ class World(Parts):
         self._away[index] = partition.log
         self.say(f"{partition} is away")
         partition.fail("the disk is away")
-        self.node.groups.failed(self.node.groups.shards[index], StorageFailed("the disk is away"))
+        self.node.groups.storage_failed(self.node.groups.shards[index], StorageFailed("the disk is away"))
         self.at(self.soon(3_000), partial(self._back, partition))
 
     def _back(self, partition: Partition) -> None:
@@ -217,11 +217,12 @@ class World(Parts):
 
     def expire(self) -> None:
         """O3. Offsets of a group that is not Empty stay; whatever goes is a commit of nothing."""
-        groups = {group.group_id: group for _, group in self.node.groups.groups()}
+        groups = {group.group_id: group for group in self.node.groups.machines()}
         before = {name: (group.state, dict(group.offsets)) for name, group in groups.items()}
         if "g" in groups and not groups["g"].offsets:
             return  # it would end, and its generations begin again
         self.node.groups.expire_offsets(RETENTION_MS)
+        self._tick_queue.pop(0)()  # these few groups are one slice
         for name, (state, offsets) in before.items():
             gone = offsets.keys() - groups[name].offsets.keys()
             assert not gone or state is GroupState.EMPTY, f"{name} lost {gone} while {state.value}"
@@ -274,13 +275,10 @@ class World(Parts):
         """G5."""
         for shard in self.node.groups.shards:
             assert shard.state is ShardState.READY
-            groups = dict[str, Group]()
-            replay = Replay(self.log(shard.index))
-            while not replay.advance():
+            log, replay = self.log(shard.index), Replay(self.node.groups.hosting, dict[str, Group]())
+            while not replay.advance(log, log.log_end_offset):
                 pass
-            for record in replay.records():
-                groups.setdefault(record.group_id, Group(record.group_id, self.node.groups.config)).replay(record)
-            assert _hard(groups) == _hard(shard.groups)
+            assert _hard(replay.machines) == _hard(shard.machines)
 
 
 def _hard(groups: dict[str, Group]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
 PACKAGES = ("protocol", "coordinator", "client", "demo", "spark_connector")
 PURE = (
     "protocol",
-    "coordinator/group",
-    "coordinator/shard",
+    "coordinator/group/",
+    "coordinator/runtime",
     *(f"coordinator/cluster/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
     *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),
     *(f"client/administer/{name}.py" for name in ("descriptions", "outcomes")),

@@ -171,7 +171,7 @@ async def test_many_commits_are_compacted_and_come_back_at_once(config: Config, 
             line = await connect(broker)
             assert {place: await committed(line, *place) for place in offsets} == offsets
             log = broker.partitions.get(CONSUMER_OFFSETS, 0).log  # type: ignore[union-attr]
-            assert (log.log_end_offset, len(broker.groups.shards[0].groups)) == (end, 10)
+            assert (log.log_end_offset, len(broker.groups.shards[0].machines)) == (end, 10)
     (loaded,) = [one for one in logs if one["event"] == "Loaded shard"]
     assert loaded["records"] < end // 2, "it reads what compaction left"
 

@@ -12,9 +12,9 @@ from rota.coordinator.api.join_group import join_group
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.api.sync_group import sync_group
-from rota.coordinator.group.config import GroupConfig
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group_coordinator import GroupCoordinator
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
-from rota.coordinator.runtime.coordinator import Coordinator
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -35,9 +35,11 @@ class GroupWorld(World):
         super().__init__({"offsets.topic.num.partitions": "4", **(properties or {})})
         self.tick_queue: list[Callable[[], None]] = []
         node = self.node
-        node.groups = Coordinator(
+        node.groups = GroupCoordinator(
             shards=4,
-            config=GroupConfig(initial_rebalance_delay_ms=0, group_size_max=100),
+            config=GroupConfig(
+                initial_rebalance_delay_ms=0, group_size_max=100, record_bytes_max=node.config.message_max_bytes
+            ),
             partition=self._offsets_partition,
             timers=node.timers,
             now_ms=lambda: self.now_ms,
@@ -51,7 +53,8 @@ class GroupWorld(World):
 
     async def _ensure_offsets_topic(self) -> bool:
         self.topic(CONSUMER_OFFSETS, 4, cleanup_policy="compact")
-        self.node.groups.lead(range(4))
+        for index in range(4):
+            self.node.groups.lead(index, 0)
         return True
 
     def turn(self) -> None:

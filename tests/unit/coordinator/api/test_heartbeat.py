@@ -54,7 +54,7 @@ def test_while_the_shard_loads_all_is_well() -> None:
     assert not isinstance(shard, ErrorCode)
     world.node.groups.resign(shard.index)
     assert beat(world, member.member_id) == ErrorCode.NOT_COORDINATOR
-    world.node.groups.lead([shard.index])
+    world.node.groups.lead(shard.index, 1)
     assert beat(world, member.member_id) == ErrorCode.NONE
     world.turn()
     assert beat(world, member.member_id) == ErrorCode.NONE

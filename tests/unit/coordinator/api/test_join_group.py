@@ -69,7 +69,7 @@ def test_a_join_that_waits_for_others_mutes_its_connection() -> None:
 
 def test_a_subscription_is_not_larger_than_a_message_may_be() -> None:
     world = GroupWorld({"message.max.bytes": "1000"}).open()
-    fits = (JoinGroupRequestProtocol(name="range", metadata=bytes(1000)),)
+    fits = (JoinGroupRequestProtocol(name="range", metadata=bytes(600)),)
     assert world.ask(join_group, join_request(protocols=fits), 3).error_code == 0
     halves = tuple(JoinGroupRequestProtocol(name=name, metadata=bytes(501)) for name in ("range", "sticky"))
     assert world.ask(join_group, join_request("h", protocols=halves), 3).error_code == ErrorCode.UNKNOWN_SERVER_ERROR

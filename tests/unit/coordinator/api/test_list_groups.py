@@ -38,7 +38,7 @@ def test_filters_by_state_and_type_whatever_their_case() -> None:
 def test_while_a_shard_loads_the_list_would_be_wrong() -> None:
     world = world_with_two()
     world.node.groups.resign(0)
-    world.node.groups.lead([0])
+    world.node.groups.lead(0, 1)
     assert world.serve(list_groups, ListGroupsRequest(), 4).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     world.turn()
     assert names(world) == {"stable", "simple"}

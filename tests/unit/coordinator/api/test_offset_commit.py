@@ -15,7 +15,7 @@ def codes(answer: object) -> list[list[int]]:
 def stored(world: GroupWorld, group_id: str = "g") -> dict[tuple[str, int], int]:
     shard = world.node.groups.ready(group_id)
     assert not isinstance(shard, ErrorCode)
-    group = shard.groups.get(group_id)
+    group = shard.machines.get(group_id)
     return {} if group is None else {key: value.offset for key, value in group.offsets.items()}
 
 
@@ -97,7 +97,7 @@ def test_a_retention_time_of_old_clients_is_kept_with_the_offset() -> None:
     world.ask(offset_commit, commit_request(7, retention_time_ms=1_000), 4)
     shard = world.node.groups.ready("g")
     assert not isinstance(shard, ErrorCode)
-    (value,) = shard.groups["g"].offsets.values()
+    (value,) = shard.machines["g"].offsets.values()
     assert value.expire_ms is not None
     assert 0 < value.expire_ms - world.now_ms <= 1_000
 

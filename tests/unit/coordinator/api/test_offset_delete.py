@@ -31,7 +31,7 @@ def test_offsets_of_an_empty_group_may_go() -> None:
     ]
     shard = world.node.groups.ready("g")
     assert not isinstance(shard, ErrorCode)
-    assert list(shard.groups["g"].offsets) == [("t", 1)]
+    assert list(shard.machines["g"].offsets) == [("t", 1)]
 
 
 def test_a_subscribed_topic_keeps_its_offsets() -> None:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator.api.group_world import GroupWorld
+from tests.unit.coordinator.api.group_world import GroupWorld, join_request
 
+from rota.coordinator.api.join_group import join_group
 from rota.coordinator.api.sync_group import sync_group
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -55,10 +56,14 @@ def test_a_missing_protocol_is_told_before_a_missing_group_id() -> None:
     assert GroupWorld().open().ask(sync_group, nameless, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_the_assignments_together_are_not_larger_than_a_message_may_be() -> None:
+def test_an_assignment_that_the_offsets_topic_cannot_hold_is_refused_and_the_group_goes_on() -> None:
     world = GroupWorld({"message.max.bytes": "1000"}).open()
-    member = world.member()
-    shares = tuple(SyncGroupRequestAssignment(member_id=name, assignment=bytes(501)) for name in ("a", "b"))
-    large = SyncGroupRequest(group_id="g", generation_id=1, member_id=member.member_id, assignments=shares)
-    assert world.ask(sync_group, large, 3).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert world.ask(sync_group, request(member.member_id), 3).assignment == b"all"
+    joined = world.ask(join_group, join_request(), 3)
+
+    def assign(size: int, generation: int) -> SyncGroupRequest:
+        part = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=bytes(size))
+        return SyncGroupRequest(group_id="g", generation_id=generation, member_id=joined.member_id, assignments=(part,))
+
+    assert world.ask(sync_group, assign(1_000, 1), 3).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.ask(join_group, join_request(member_id=joined.member_id), 3).generation_id == 2
+    assert world.ask(sync_group, assign(100, 2), 3).assignment == bytes(100)

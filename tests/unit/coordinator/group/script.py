@@ -5,7 +5,6 @@ Lines of the timeline are kept apart, in `notes`, so that only the tests which a
 
 from __future__ import annotations
 
-from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.effects import (
     Append,
     Arm,
@@ -25,8 +24,8 @@ from rota.coordinator.group.effects import (
 )
 from rota.coordinator.group.events import (
     Commit,
+    DeleteGroup,
     Event,
-    Expired,
     Heartbeat,
     InstanceId,
     Join,
@@ -35,12 +34,14 @@ from rota.coordinator.group.events import (
     MemberId,
     OffsetToCommit,
     Proto,
-    Remove,
     Sync,
+    TimerFired,
     Token,
+    TopicsDeleted,
 )
 from rota.coordinator.group.machine import Group
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 GROUP = "g"
@@ -211,8 +212,12 @@ def commit(
     )
 
 
-def rings(key: str) -> Expired:
-    return Expired(key)
+def topics_deleted(*topics: str, ids: frozenset[bytes] = frozenset(), at_ms: int = 10**15) -> TopicsDeleted:
+    return TopicsDeleted(dict.fromkeys(topics, ids), at_ms)
+
+
+def fires(key: str) -> TimerFired:
+    return TimerFired(key)
 
 
 # ---- effects
@@ -310,9 +315,9 @@ def completing(*members: str, instances: bool = False, config: GroupConfig = PRO
     script = Script(config=config)
     for n, member in enumerate(members, 1):
         script.does(join(-n, new=member, instance=f"i-{member}" if instances else None))
-    script.does(rings("join"))
+    script.does(fires("join"))
     if len(members) > 1:  # the delay, though none, was prolonged because more than one came
-        script.does(rings("join"))
+        script.does(fires("join"))
     script.notes.clear()
     return script.is_in(GroupState.COMPLETING, 1)
 
@@ -341,4 +346,4 @@ def empty() -> Script:
 def dead() -> Script:
     """A group that has just been deleted."""
     script = empty()
-    return script.does(Remove(Token(-3))).is_in(GroupState.DEAD, 0)
+    return script.does(DeleteGroup(Token(-3))).is_in(GroupState.DEAD, 0)

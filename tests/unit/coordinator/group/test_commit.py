@@ -13,18 +13,19 @@ from tests.unit.coordinator.group.script import (
     completing,
     dead,
     empty,
+    fires,
     forgotten,
     join,
     leave,
     preparing,
     refuse,
     reply,
-    rings,
     stable,
+    topics_deleted,
 )
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import OffsetRecord, OffsetsDropped, OffsetValue
+from rota.coordinator.group.effects import OffsetsDropped, OffsetValue
 from rota.coordinator.group.events import (
     Commit,
     DropOffsets,
@@ -33,9 +34,8 @@ from rota.coordinator.group.events import (
     OffsetToCommit,
     Proto,
     Token,
-    TopicsGone,
 )
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 OK = ErrorCode.NONE
@@ -70,7 +70,7 @@ def test_between_generation_and_assignment_nobody_commits() -> None:
 
 def test_a_commit_keeps_its_member_alive() -> None:
     script = stable("a", "b").after(9_000).does(commit(1, "b", 1)).after(1_000)
-    assert script >> rings("session:b") << arm("session:b", 19_000)
+    assert script >> fires("session:b") << arm("session:b", 19_000)
 
 
 STALE = [
@@ -133,18 +133,6 @@ def test_a_dead_group_sends_its_members_to_look_for_its_coordinator() -> None:
     assert dead() >> commit(1, "a", -1) << refuse(1, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-def test_the_direct_call_and_the_event_are_one() -> None:
-    for event in (commit(1, "a", 1), commit(1, "a", 0), commit(1, "x", 1), commit(1)):
-        script, twin = stable("a"), stable("a").group
-        records = [append.record for append in (committed(0),) if isinstance(append.record, OffsetRecord)]
-        error = twin.commit(event.member_id, event.instance_id, event.generation, records, 0)
-        assert (script >> event).bodies() == {1: error}
-        assert (script.log[1:], script.group.offsets) == (
-            [*stable("a").log[1:], *(records if error is OK else [])],
-            twin.offsets,
-        )
-
-
 # ---- OffsetDelete
 
 
@@ -163,7 +151,7 @@ def test_offsets_of_an_empty_group_are_dropped() -> None:
 
 
 def test_a_simple_group_outlives_its_last_offset_until_the_next_look() -> None:
-    for ends in (drop(2, "t"), TopicsGone(frozenset({"t"}))):
+    for ends in (drop(2, "t"), topics_deleted("t")):
         script = Script().does(commit(1)).does(ends)
         assert not script.group.is_vacant
         assert script.group.hard is None
@@ -171,7 +159,7 @@ def test_a_simple_group_outlives_its_last_offset_until_the_next_look() -> None:
 
 
 def test_what_never_was_leaves_nothing() -> None:
-    assert Script().does(TopicsGone(frozenset({"t"}))).group.is_vacant
+    assert Script().does(topics_deleted("t")).group.is_vacant
 
 
 def test_offsets_of_a_subscribed_topic_are_not() -> None:
@@ -193,7 +181,7 @@ def test_a_group_of_another_kind_must_be_empty() -> None:
     connect = (Proto("v1", b""),)
     script = Script().does(join(1, new="a", protocol_type="connect", protocols=connect))
     assert script >> drop(2, "t") << refuse(2, OffsetsDropped(ErrorCode.NON_EMPTY_GROUP))
-    script.does(leave(3, "a")).does(rings("join")).does(commit(4))
+    script.does(leave(3, "a")).does(fires("join")).does(commit(4))
     assert script >> drop(5, "t") << forgotten() << reply(5, dropped(("t", OK)))
 
 

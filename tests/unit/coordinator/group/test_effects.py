@@ -1,8 +1,8 @@
-"""Effects are values, and what may leave before the log is written is marked."""
+"""Effects are values, keep their order, and mark what may leave before the log is written."""
 
 from __future__ import annotations
 
-from rota.coordinator.group.effects import Joined, Note, Reply, Synced, refuse
+from rota.coordinator.group.effects import Append, Arm, Disarm, GroupRecord, Joined, Note, Reply, Step, Synced, refuse
 from rota.coordinator.group.events import MemberId, Token
 from rota.protocol.errors import ErrorCode
 
@@ -28,3 +28,21 @@ def test_a_refusal_says_nothing_but_its_code() -> None:
 
 def test_notes_do_not_share_their_fields() -> None:
     assert Note("x").fields is not Note("x").fields
+
+
+def test_what_was_decided_comes_out_in_that_order() -> None:
+    step = Step(5, 5)
+    step.append(GroupRecord("g", None))
+    step.reply(Token(1), ErrorCode.NONE)
+    step.refuse(Token(2), ErrorCode.NON_EMPTY_GROUP)
+    step.arm("join", 6)
+    step.disarm("sync")
+    step.note("said", {"group": "g"})
+    assert step.effects == [
+        Append(GroupRecord("g", None)),
+        Reply(Token(1), ErrorCode.NONE, when_durable=True),
+        Reply(Token(2), ErrorCode.NON_EMPTY_GROUP, when_durable=False),
+        Arm("join", 6),
+        Disarm("sync"),
+        Note("said", {"group": "g"}),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.coordinator.group.events import NOBODY, Heartbeat, MemberId, Token
+from rota.coordinator.group.events import NO_MEMBER, Heartbeat, MemberId, Token
 
 
 def test_events_are_values() -> None:
@@ -15,4 +15,4 @@ def test_events_carry_nothing_that_they_do_not_name() -> None:
 
 
 def test_nobody_is_the_empty_id_of_the_wire() -> None:
-    assert NOBODY == ""
+    assert NO_MEMBER == ""

@@ -10,29 +10,29 @@ from tests.unit.coordinator.group.script import (
     completing,
     disarm,
     empty,
+    fires,
     forgotten,
     join,
     leave,
     preparing,
     refuse,
     reply,
-    rings,
     stable,
+    topics_deleted,
 )
 
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Append, GroupRecord
 from rota.coordinator.group.events import (
     Commit,
+    DeleteGroup,
     ExpireOffsets,
     MemberId,
     OffsetToCommit,
     Proto,
-    Remove,
     Token,
-    TopicsGone,
 )
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 WEEK_MS = 604_800_000
@@ -80,7 +80,7 @@ def test_but_those_of_a_topic_that_no_member_wants_any_more_do() -> None:
 
 def test_a_group_of_another_kind_keeps_its_offsets_while_it_has_members() -> None:
     connect = (Proto("v1", b""),)
-    script = Script().does(join(1, new="a", protocol_type="connect", protocols=connect)).does(rings("join"))
+    script = Script().does(join(1, new="a", protocol_type="connect", protocols=connect)).does(fires("join"))
     assert script.group.step(LOOK, 0) == []
 
 
@@ -121,24 +121,24 @@ def test_a_group_that_has_members_does_not_end_for_want_of_offsets() -> None:
 
 def test_an_empty_group_is_deleted_with_its_offsets() -> None:
     script = stable("a").does(commit(1, "a", 1)).does(leave(2, "a"))
-    assert script >> Remove(Token(3)) << forgotten() << TOMBSTONE << reply(3, ErrorCode.NONE)
+    assert script >> DeleteGroup(Token(3)) << forgotten() << TOMBSTONE << reply(3, ErrorCode.NONE)
     assert script.group.is_vacant
     assert not script.group.offsets
 
 
 def test_a_pending_id_does_not_keep_it() -> None:
     script = Script().does(join(1, new="a", known=True))
-    assert script >> Remove(Token(2)) << disarm("pending:a") << TOMBSTONE << reply(2, ErrorCode.NONE)
+    assert script >> DeleteGroup(Token(2)) << disarm("pending:a") << TOMBSTONE << reply(2, ErrorCode.NONE)
 
 
 @pytest.mark.parametrize("script", [stable("a"), completing("a"), preparing("a")])
 def test_a_group_with_members_is_not_deleted(script: Script) -> None:
-    assert script >> Remove(Token(1)) << refuse(1, ErrorCode.NON_EMPTY_GROUP)
+    assert script >> DeleteGroup(Token(1)) << refuse(1, ErrorCode.NON_EMPTY_GROUP)
 
 
 def test_a_group_that_is_not_there_is_not_deleted() -> None:
-    assert Script() >> Remove(Token(1)) << refuse(1, ErrorCode.GROUP_ID_NOT_FOUND)
-    assert empty().does(Remove(Token(1))) >> Remove(Token(2)) << refuse(2, ErrorCode.GROUP_ID_NOT_FOUND)
+    assert Script() >> DeleteGroup(Token(1)) << refuse(1, ErrorCode.GROUP_ID_NOT_FOUND)
+    assert empty().does(DeleteGroup(Token(1))) >> DeleteGroup(Token(2)) << refuse(2, ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 # ---- topics that are gone
@@ -146,5 +146,5 @@ def test_a_group_that_is_not_there_is_not_deleted() -> None:
 
 def test_the_offsets_of_a_deleted_topic_go_also_while_it_is_subscribed() -> None:
     script = stable("a").does(commit(1, "a", 1)).does(commit(2, "a", 1, topic="u"))
-    assert script >> TopicsGone(frozenset({"t", "v"})) << forgotten()
+    assert script >> topics_deleted("t", "v") << forgotten()
     assert script.group.offsets.keys() == {("u", 0)}

@@ -15,13 +15,14 @@ from tests.unit.coordinator.group.script import (
     dead,
     disarm,
     empty,
+    fires,
     generation,
     heartbeat,
     join,
     join_refused,
+    leave,
     preparing,
     refuse,
-    rings,
     stable,
     stored,
     sync,
@@ -30,10 +31,10 @@ from tests.unit.coordinator.group.script import (
 )
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.events import Join, Proto
 from rota.coordinator.group.join import PENDING_MEMBERS_MAX
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 ROUNDROBIN = (Proto("roundrobin", SUBSCRIPTION),)
@@ -56,7 +57,7 @@ def test_a_first_member_is_asked_to_come_back_with_an_id_and_becomes_the_leader(
         << disarm("pending:a")
         << arm("session:a", 300_000)
         << arm("join", 0)
-        >> rings("join")
+        >> fires("join")
         << generation(1, 0, stored("a"))
         << told(2, "a", 1, "a", ("a",))
         << arm("session:a", 10_000)
@@ -187,7 +188,7 @@ def test_a_member_cannot_change_to_protocols_that_the_others_do_not_know() -> No
 
 def test_an_id_given_is_forgotten_in_time_and_is_then_a_stranger() -> None:
     script = Script().does(join(1, new="a", known=True)).after(10_000)
-    assert script >> rings("pending:a") >> join(2, "a") << join_refused(2, ErrorCode.UNKNOWN_MEMBER_ID, "a")
+    assert script >> fires("pending:a") >> join(2, "a") << join_refused(2, ErrorCode.UNKNOWN_MEMBER_ID, "a")
 
 
 @pytest.mark.parametrize("at", [stable, completing, preparing])
@@ -338,10 +339,58 @@ def test_a_leader_that_is_alone_gets_its_next_generation_at_once() -> None:
 
 def test_a_new_member_that_never_got_its_answer_is_kept_five_minutes() -> None:
     script = preparing("a").after(299_999)
-    assert script >> rings("session:new") << arm("session:new", 300_000)
-    assert script.after(1) >> rings("session:new") << join_refused(-200, ErrorCode.UNKNOWN_MEMBER_ID)
+    assert script >> fires("session:new") << arm("session:new", 300_000)
+    assert script.after(1) >> fires("session:new") << join_refused(-200, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 def test_a_new_member_may_already_send_heartbeats() -> None:
     script = preparing("a")
     assert script >> heartbeat(1, "new", 1) << refuse(1, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+# ---- CO3: the record of a group has to fit in the offsets topic
+
+LIMITED = GroupConfig(initial_rebalance_delay_ms=0, record_bytes_max=1_000)
+
+
+def of_bytes(size: int, *names: str) -> tuple[Proto, ...]:
+    return tuple(Proto(name, bytes(size)) for name in names or ("range",))
+
+
+def test_a_member_that_makes_the_record_too_large_is_refused_and_nobody_else() -> None:
+    script = Script(config=LIMITED).does(join(1, new="a", protocols=of_bytes(400)))
+    assert script >> join(2, new="b", protocols=of_bytes(400)) << join_refused(2, ErrorCode.UNKNOWN_SERVER_ERROR)
+    script.said(notes.RECORD_TOO_LARGE, member="", members=1)
+    script.does(join(3, new="c", protocols=of_bytes(200)))
+    script.does(fires("join")).does(fires("join")).is_in(GroupState.COMPLETING, 1)
+    assert set(script.group.members.by_id) == {"a", "c"}
+
+
+def test_it_is_not_even_given_an_id() -> None:
+    script = Script(config=LIMITED)
+    refused = join_refused(1, ErrorCode.UNKNOWN_SERVER_ERROR)
+    (script >> join(1, new="a", protocols=of_bytes(1_000), known=True)).includes(refused)
+    assert not script.group.members.pending
+
+
+def test_a_member_that_rejoins_with_too_much_keeps_what_it_had() -> None:
+    script = stable("a", "b", config=LIMITED)
+    before = script.group.hard
+    too_much = join(1, "b", protocols=of_bytes(1_000))
+    assert script >> too_much << join_refused(1, ErrorCode.UNKNOWN_SERVER_ERROR, "b")
+    assert script.is_in(GroupState.STABLE, 1).group.hard is before
+    assert script >> heartbeat(2, "b", 1) << refuse(2, ErrorCode.NONE)
+
+
+def test_the_largest_subscription_counts_and_leaves_with_its_member() -> None:
+    script = Script(config=LIMITED).does(join(1, new="a", protocols=of_bytes(300, "range", "sticky")))
+    script.does(join(2, new="b", protocols=of_bytes(300, "range", "sticky"))).does(leave(3, "a"))
+    script.does(join(4, new="c", protocols=of_bytes(300, "range")))
+    assert set(script.group.members.by_id) == {"b", "c"}
+
+
+def test_a_static_member_with_more_than_its_record_can_hold_beside_the_assignment_rebalances() -> None:
+    script = completing("a", instances=True, config=LIMITED).does(sync(1, "a", 1, {"a": bytes(500)}))
+    script.does(join(2, new="a2", instance="i-a", protocols=of_bytes(400))).is_in(GroupState.COMPLETING, 2)
+    assert script.group.hard is not None
+    assert [member.member_id for member in script.group.hard.members] == ["a2"]

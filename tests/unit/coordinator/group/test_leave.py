@@ -10,6 +10,7 @@ from tests.unit.coordinator.group.script import (
     dead,
     disarm,
     empty,
+    fires,
     generation,
     join,
     join_refused,
@@ -18,7 +19,6 @@ from tests.unit.coordinator.group.script import (
     preparing,
     refuse,
     reply,
-    rings,
     stable,
     stored,
     sync,
@@ -29,7 +29,7 @@ from tests.unit.coordinator.group.script import (
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Left, Reply, Synced
 from rota.coordinator.group.events import InstanceId, Leave, MemberId, Token
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 OK, UNKNOWN, FENCED = ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID
@@ -119,7 +119,7 @@ def test_a_member_that_leaves_while_its_join_waits_is_answered() -> None:
 def test_the_initial_delay_is_waited_out_though_its_only_member_leaves() -> None:
     script = Script().does(join(1, new="a"))
     assert script >> leave(2, "a") << join_refused(1, UNKNOWN) << disarm("session:a") << left(2, ("a", None, OK))
-    assert script.is_in(GroupState.PREPARING, 0) >> rings("join") << generation(1, 0)
+    assert script.is_in(GroupState.PREPARING, 0) >> fires("join") << generation(1, 0)
     script.is_in(GroupState.EMPTY, 1)
 
 

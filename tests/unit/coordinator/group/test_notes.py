@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.group.script import Script, join, leave, rings, sync
+from tests.unit.coordinator.group.script import Script, fires, join, leave, sync
 
 from rota.coordinator.group import notes
 
@@ -12,7 +12,7 @@ def test_the_life_of_a_group_is_told_in_order() -> None:
     events = [
         join(1, new="a", known=True),
         join(2, "a"),
-        rings("join"),
+        fires("join"),
         sync(3, "a", 1, {"a": b"0"}),
         join(4, new="b", known=True),
         join(5, "b", reason="scaled up"),
@@ -25,7 +25,7 @@ def test_the_life_of_a_group_is_told_in_order() -> None:
     ]
     for event in events:
         script.does(event)
-    script.after(10_000).does(rings("session:b"))
+    script.after(10_000).does(fires("session:b"))
     assert [(note.event, note.fields.get("generation"), note.fields.get("member")) for note in script.notes] == [
         (notes.MEMBER_ID_REQUIRED, None, "a"),
         (notes.PENDING_JOINED, None, "a"),

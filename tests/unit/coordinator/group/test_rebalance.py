@@ -8,13 +8,13 @@ from tests.unit.coordinator.group.script import (
     arm,
     completing,
     disarm,
+    fires,
     generation,
     heartbeat,
     join,
     leave,
     preparing,
     refuse,
-    rings,
     stable,
     stored,
     sync,
@@ -22,9 +22,9 @@ from tests.unit.coordinator.group.script import (
 )
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.events import MemberId, Proto
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 THREE_S = GroupConfig()
@@ -39,7 +39,7 @@ def test_the_initial_delay_is_waited_out_also_by_a_member_that_is_alone() -> Non
     assert script >> join(2, "a") << disarm("pending:a") << arm("session:a", 300_000) << arm("join", 3_000)
     assert (
         script.after(3_000)
-        >> rings("join")
+        >> fires("join")
         << generation(1, 3_000, stored("a"))
         << told(2, "a", 1, "a", ("a",))
         << arm("session:a", 13_000)
@@ -49,8 +49,8 @@ def test_the_initial_delay_is_waited_out_also_by_a_member_that_is_alone() -> Non
 
 def test_the_initial_delay_is_prolonged_while_members_come() -> None:
     script = Script(config=THREE_S).does(join(1, new="a")).after(2_000).does(join(2, new="b"))
-    assert script.after(1_000) >> rings("join") << arm("join", 6_000)
-    script.after(3_000).does(rings("join")).is_in(GroupState.COMPLETING, 1)
+    assert script.after(1_000) >> fires("join") << arm("join", 6_000)
+    script.after(3_000).does(fires("join")).is_in(GroupState.COMPLETING, 1)
 
 
 def test_the_initial_delay_ends_at_the_rebalance_timeout_however_many_come() -> None:
@@ -59,7 +59,7 @@ def test_the_initial_delay_ends_at_the_rebalance_timeout_however_many_come() -> 
     for n in range(2, 9):
         script.does(join(n, new=f"m{n}", rebalance_ms=7_000))
         if script.group.state is GroupState.PREPARING:
-            script.after(script.group.initial.delay_ms if script.group.initial else 0).does(rings("join"))
+            script.after(script.group.initial.delay_ms if script.group.initial else 0).does(fires("join"))
             rung_ms.append(script.now_ms)
         if script.group.state is GroupState.COMPLETING:
             break
@@ -70,7 +70,7 @@ def test_a_rebalance_timeout_below_the_delay_leaves_nothing_to_prolong() -> None
     script = (
         Script(config=THREE_S).does(join(1, new="a", rebalance_ms=1_000)).does(join(2, new="b", rebalance_ms=1_000))
     )
-    script.after(3_000).does(rings("join")).is_in(GroupState.COMPLETING, 1)
+    script.after(3_000).does(fires("join")).is_in(GroupState.COMPLETING, 1)
 
 
 def test_a_group_that_was_empty_before_waits_again() -> None:
@@ -95,7 +95,7 @@ def test_dynamic_members_that_do_not_come_are_removed() -> None:
     script = preparing("a", "b").does(join(1, "b")).after(60_000)
     assert (
         script
-        >> rings("join")
+        >> fires("join")
         << disarm("session:a")
         << generation(2, 60_000, stored("b"), stored("new"))
         << told(1, "b", 2, "b", ("b", "new"))
@@ -108,14 +108,14 @@ def test_dynamic_members_that_do_not_come_are_removed() -> None:
 
 def test_static_members_that_do_not_come_stay_and_another_leads() -> None:
     script = stable("a", "b", instances=True).does(join(1, new="new")).does(join(2, "b", instance="i-b")).after(60_000)
-    script.does(rings("join")).is_in(GroupState.COMPLETING, 2)
+    script.does(fires("join")).is_in(GroupState.COMPLETING, 2)
     assert script.group.members.leader == "b"
     assert set(script.group.members.by_id) == {"a", "b", "new"}
 
 
 def test_the_change_of_leader_is_told() -> None:
     script = stable("a", "b", instances=True).does(join(1, "b", instance="i-b", protocols=BOTH)).after(60_000)
-    script.does(rings("join")).said(notes.LEADER_ELECTED, leader="b", old_leader="a")
+    script.does(fires("join")).said(notes.LEADER_ELECTED, leader="b", old_leader="a")
 
 
 BOTH = (Proto("range", SUBSCRIPTION), Proto("roundrobin", SUBSCRIPTION))
@@ -123,23 +123,23 @@ BOTH = (Proto("range", SUBSCRIPTION), Proto("roundrobin", SUBSCRIPTION))
 
 def test_when_no_static_member_comes_the_join_phase_goes_on() -> None:
     script = stable("a", "b", instances=True).does(join(1, new="c")).does(leave(2, "c")).after(60_000)
-    assert script >> rings("join") << arm("join", 120_000)
+    assert script >> fires("join") << arm("join", 120_000)
     script.is_in(GroupState.PREPARING, 1).said(notes.NOBODY_REJOINED, generation=1)
 
 
 def test_a_rebalance_that_nobody_comes_to_leaves_an_empty_group() -> None:
     script = stable("a", "b").does(join(1, "b", protocols=BOTH)).does(leave(2, "b")).after(60_000)
-    assert script >> rings("join") << disarm("session:a") << generation(2, 60_000)
+    assert script >> fires("join") << disarm("session:a") << generation(2, 60_000)
     script.is_in(GroupState.EMPTY, 2)
 
 
 def test_a_join_timer_that_rings_late_changes_nothing() -> None:
     for script in (completing("a"), stable("a")):
-        assert script >> rings("join")
+        assert script >> fires("join")
 
 
 def test_a_member_that_was_removed_is_a_stranger() -> None:
-    script = preparing("a", "b").does(join(1, "b")).after(60_000).does(rings("join"))
+    script = preparing("a", "b").does(join(1, "b")).after(60_000).does(fires("join"))
     assert script >> heartbeat(2, "a", 1) << refuse(2, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
@@ -152,7 +152,7 @@ def test_the_assignor_is_chosen_by_votes() -> None:
     script = Script()
     for n, protocols in enumerate([BOTH, BOTH[::-1], BOTH[::-1]]):
         script.does(join(n, new=f"m{n}", protocols=protocols))
-    script.does(rings("join")).does(rings("join"))
+    script.does(fires("join")).does(fires("join"))
     assert script.group.protocol == "roundrobin"
 
 
@@ -161,14 +161,14 @@ def test_the_assignor_is_chosen_by_votes() -> None:
 
 def test_a_member_that_never_syncs_is_removed() -> None:
     script = completing("a", "b").does(sync(1, "a", 1, {})).after(60_000)
-    assert script >> rings("sync") << disarm("session:b") << arm("join", 120_000)
+    assert script >> fires("sync") << disarm("session:b") << arm("join", 120_000)
     script.is_in(GroupState.PREPARING, 1)
     script.said(notes.PREPARING, reason="Removing [b] on pending sync request expiration")
 
 
 def test_a_leader_that_never_syncs_is_removed_and_the_others_are_answered() -> None:
     script = completing("a", "b").does(sync(1, "b", 1)).after(60_000)
-    body = (script >> rings("sync")).bodies()[1]
+    body = (script >> fires("sync")).bodies()[1]
     assert body == script.group.step(sync(1, "b", 1), 0)[0].body  # type: ignore[union-attr]  # REBALANCE_IN_PROGRESS
     script.is_in(GroupState.PREPARING, 1)
     script.does(join(2, "b")).is_in(GroupState.COMPLETING, 2)
@@ -177,12 +177,12 @@ def test_a_leader_that_never_syncs_is_removed_and_the_others_are_answered() -> N
 
 def test_when_nobody_syncs_the_group_is_empty() -> None:
     script = completing("a").after(60_000)
-    assert script >> rings("sync") << disarm("session:a") << disarm("join") << generation(2, 60_000)
+    assert script >> fires("sync") << disarm("session:a") << disarm("join") << generation(2, 60_000)
 
 
 def test_a_sync_timer_that_rings_late_changes_nothing() -> None:
     for script in (stable("a"), preparing("a"), Script()):
-        assert script >> rings("sync")
+        assert script >> fires("sync")
 
 
 def test_the_members_of_a_rebalance_are_told_to_join_by_their_heartbeats() -> None:

@@ -8,13 +8,13 @@ from tests.unit.coordinator.group.script import (
     commit,
     completing,
     disarm,
+    fires,
     generation,
     given,
     heartbeat,
     join,
     refuse,
     reply,
-    rings,
     stable,
     stored,
     sync,
@@ -23,7 +23,7 @@ from tests.unit.coordinator.group.script import (
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Joined, JoinedMember, Reply, Synced
 from rota.coordinator.group.events import InstanceId, MemberId, Proto
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 BOTH = (Proto("range", SUBSCRIPTION), Proto("roundrobin", SUBSCRIPTION))
@@ -96,7 +96,7 @@ def test_the_old_member_is_fenced_everywhere() -> None:
     assert script >> sync(3, "a", 1, instance="i-a") << refuse(3, Synced(error=FENCED))
     assert script >> commit(4, "a", 1, instance="i-a") << refuse(4, FENCED)
     assert script >> join(5, "a", instance="i-a") << refuse(5, Joined(member_id=MemberId("a"), error=FENCED))
-    assert script >> rings("session:a")
+    assert script >> fires("session:a")
 
 
 def test_other_metadata_for_the_same_assignor_does_not_rebalance() -> None:

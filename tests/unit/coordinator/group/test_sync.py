@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from hypothesis import given as given_any
+from hypothesis import strategies as st
 from tests.unit.coordinator.group.script import (
     Script,
     arm,
@@ -12,11 +15,11 @@ from tests.unit.coordinator.group.script import (
     dead,
     disarm,
     empty,
+    fires,
     generation,
     given,
     join,
     preparing,
-    rings,
     stable,
     stored,
     sync,
@@ -24,9 +27,17 @@ from tests.unit.coordinator.group.script import (
 )
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.events import Sync
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.effects import GroupRecord, Synced
+from rota.coordinator.group.events import MemberId, Proto, Sync
+from rota.coordinator.group.machine import Group
+from rota.coordinator.group.members import member_of
+from rota.coordinator.group.records import encode
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.records.batch import BATCH_HEADER_BYTES
+
+RECORD_OVERHEAD_BYTES = 15  # of one record in a batch: attributes, deltas and lengths
 
 
 def test_the_leader_brings_the_assignment_and_everybody_gets_its_part_once_it_is_recorded() -> None:
@@ -46,7 +57,7 @@ def test_the_leader_brings_the_assignment_and_everybody_gets_its_part_once_it_is
 
 def test_a_session_begins_anew_with_the_assignment() -> None:
     script = completing("a", "b").does(sync(1, "b", 1)).after(9_000).does(sync(2, "a", 1, {}))
-    assert script.after(1_000) >> rings("session:b") << arm("session:b", 19_000)
+    assert script.after(1_000) >> fires("session:b") << arm("session:b", 19_000)
 
 
 def test_the_count_of_static_members_is_told() -> None:
@@ -160,3 +171,40 @@ def test_an_empty_group_has_no_members_to_sync() -> None:
 
 def test_a_dead_group_sends_its_members_to_look_for_its_coordinator() -> None:
     assert dead() >> sync(1, "a", 0) << sync_refused(1, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def test_an_assignment_that_makes_the_record_too_large_is_nobodys() -> None:
+    """CO3. As in Kafka everybody who waits is told, and the group rebalances."""
+    script = completing("a", "b", config=GroupConfig(initial_rebalance_delay_ms=0, record_bytes_max=1_000))
+    before = script.group.hard
+    script.does(sync(1, "b", 1))
+    answers = (script >> sync(2, "a", 1, {"a": bytes(500), "b": bytes(500)})).bodies()
+    assert answers == {token: Synced(error=ErrorCode.UNKNOWN_SERVER_ERROR) for token in (1, 2)}
+    script.said(notes.PREPARING, client_reason=None)
+    assert script.is_in(GroupState.PREPARING, 1).group.hard is before
+    assert not any(member.assignment for member in script.group.members)
+    script.does(join(3, "a")).does(join(4, "b")).is_in(GroupState.COMPLETING, 2)
+    script.does(sync(5, "b", 2))
+    assert (script >> sync(6, "a", 2, {"a": b"1"})).bodies()[6] == Synced(
+        protocol_type="consumer", protocol="range", assignment=b"1"
+    )
+
+
+@given_any(st.lists(st.tuples(st.text(max_size=20), st.binary(max_size=60), st.binary(max_size=60)), min_size=1))
+def test_the_size_that_is_checked_is_never_below_the_size_that_is_written(
+    parts: list[tuple[str, bytes, bytes]],
+) -> None:
+    group = Group("gruppe-ü", GroupConfig())
+    group.protocol_type, group.protocol = "consumer", "range"
+    for number, (client_id, subscription, assignment) in enumerate(parts):
+        protocols = (Proto("range", subscription), Proto("sticky", b""))
+        event = replace(join(1, new="x", protocols=protocols), client_id=client_id)
+        member = member_of(event, MemberId(f"{client_id}-{number}"))
+        member.assignment = assignment
+        group.members.add(member)
+    members_bytes = group.members.bytes_with("range")
+    assert group.members.record_bytes >= members_bytes
+    ((key, value),) = encode([GroupRecord("gruppe-ü", group.value(generation=1, assigned=True))])
+    written = BATCH_HEADER_BYTES + RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
+    group.config = GroupConfig(record_bytes_max=written - 1)
+    assert not group.fits_in_record(members_bytes + sum(len(member.assignment) for member in group.members))

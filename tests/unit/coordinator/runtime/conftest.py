@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rota.coordinator.group.config import GroupConfig
 from rota.coordinator.group.effects import Joined, Left, Synced
 from rota.coordinator.group.events import Commit, Join, Leave, Leaver, MemberId, OffsetToCommit, Proto, Sync
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, GroupShard
 from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.replica.partition import Partition
-from rota.coordinator.runtime.coordinator import OFFSETS_TOPIC, Coordinator
 from rota.coordinator.runtime.shard import Shard
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.scheduling.timers import TimerHeap
@@ -38,7 +38,7 @@ class World:
         """A new life of the broker over the same logs."""
         self.timers = TimerHeap()
         self.tick_queue.clear()
-        self.coordinator = Coordinator(
+        self.coordinator = GroupCoordinator(
             shards=len(self.partitions),
             config=CONFIG,
             partition=self.partitions.__getitem__,
@@ -48,7 +48,8 @@ class World:
             tick_queue=self.tick_queue.append,
             ensure_offsets_topic=self._ensure_offsets_topic,
         )
-        self.coordinator.lead(range(len(self.partitions)))
+        for index in range(len(self.partitions)):
+            self.coordinator.lead(index, 0)
         self.turn()
 
     async def _ensure_offsets_topic(self) -> bool:
@@ -56,9 +57,12 @@ class World:
 
     def turn(self) -> None:
         while self.tick_queue:
-            tick_queue, self.tick_queue[:] = list(self.tick_queue), []
-            for call in tick_queue:
-                call()
+            self.part_of_turn()
+
+    def part_of_turn(self) -> None:
+        tick_queue, self.tick_queue[:] = list(self.tick_queue), []
+        for call in tick_queue:
+            call()
 
     def after(self, ms: int) -> None:
         self.now_ms += ms
@@ -78,7 +82,7 @@ class World:
 
     # ---- requests, as the API files make them
 
-    def shard(self, group_id: str) -> Shard:
+    def shard(self, group_id: str) -> GroupShard:
         shard = self.coordinator.ready(group_id)
         assert isinstance(shard, Shard)
         return shard
@@ -104,7 +108,6 @@ class World:
         return shard.submit(
             self.coordinator.group(shard, group_id),
             event,
-            event.token,
             lambda code: Joined(member_id=event.member_id, error=code),
             mutes=True,
         )
@@ -122,24 +125,33 @@ class World:
             protocol="range",
             assignments=tuple((MemberId(who), what) for who, what in assigned),
         )
-        return shard.submit(shard.groups[group_id], event, event.token, lambda code: Synced(error=code), mutes=True)
+        return shard.submit(shard.machines[group_id], event, lambda code: Synced(error=code), mutes=True)
 
-    def commit(self, group_id: str, offset: int, member_id: str = "", generation: int = -1) -> DelayedReply[Any]:
+    def commit(
+        self,
+        group_id: str,
+        offset: int,
+        member_id: str = "",
+        generation: int = -1,
+        *,
+        topic: str = "topic",
+        topic_id: bytes | None = None,
+    ) -> DelayedReply[Any]:
         shard = self.shard(group_id)
         event = Commit(
             token=shard.token(),
             member_id=MemberId(member_id),
             instance_id=None,
             generation=generation,
-            offsets=(OffsetToCommit("topic", 0, offset, -1, ""),),
+            offsets=(OffsetToCommit(topic, 0, offset, -1, "", topic_id),),
         )
         group = self.coordinator.group(shard, group_id)
-        return shard.submit(group, event, event.token, lambda code: code)
+        return shard.submit(group, event, lambda code: code)
 
     def leave(self, group_id: str, member_id: str) -> DelayedReply[Left]:
         shard = self.shard(group_id)
         token = shard.token()
-        return shard.submit(shard.groups[group_id], Leave(token, (Leaver(MemberId(member_id), None),)), token, Left)
+        return shard.submit(shard.machines[group_id], Leave(token, (Leaver(MemberId(member_id), None),)), Left)
 
     def member(self, group_id: str) -> Joined:
         """A group of one member that has its assignment."""
@@ -151,7 +163,7 @@ class World:
         return joined.value
 
     def offset(self, group_id: str) -> int | None:
-        group = self.shard(group_id).groups.get(group_id)
+        group = self.shard(group_id).machines.get(group_id)
         value = None if group is None else group.offsets.get(("topic", 0))
         return None if value is None else value.offset
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.coordinator.runtime.toy import Number, ToyWorld
 
 from rota.coordinator.group.effects import Note
 from rota.coordinator.group.machine import Group
 from rota.coordinator.replica.partition import Partition
-from rota.coordinator.runtime.coordinator import BATCH_RECORD_BYTES_MAX, portions
-from rota.coordinator.runtime.shard import ShardState
+from rota.coordinator.runtime.coordinator import (
+    BATCH_RECORD_BYTES_MAX,
+    LOADED_MACHINES_MAX,
+    RELOAD_AFTER_MS,
+    portions,
+)
+from rota.coordinator.runtime.replay import APPLY_BYTES_MAX, APPLY_RECORDS_MAX
+from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.offsets_records import OffsetCommitKey, encode_key
 
@@ -26,7 +33,7 @@ def test_a_shard_that_loads_says_so_and_then_answers(world: Any) -> None:
     world.commit("g", 3)
     world.turn()
     world.coordinator.resign(shard.index)
-    world.coordinator.lead([shard.index])
+    world.coordinator.lead(shard.index, 1)
     assert shard.state is ShardState.CATCHING_UP
     assert world.coordinator.is_loading
     assert world.coordinator.ready("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -38,7 +45,7 @@ def test_a_shard_that_loads_says_so_and_then_answers(world: Any) -> None:
 def test_a_shard_that_resigns_while_it_loads_stays_down(world: Any) -> None:
     shard = world.shard("g")
     world.coordinator.resign(shard.index)
-    world.coordinator.lead([shard.index])
+    world.coordinator.lead(shard.index, 1)
     world.coordinator.resign(shard.index)
     world.turn()
     assert shard.state is ShardState.DOWN
@@ -67,7 +74,7 @@ def test_a_record_that_nobody_can_read_takes_one_shard_down(world: Any, value: b
     world.start()
     assert world.offset("g") == 3
     assert world.coordinator.shards[broken.index].state is ShardState.DOWN
-    assert not world.coordinator.shards[broken.index].groups
+    assert not world.coordinator.shards[broken.index].machines
 
 
 def test_our_own_mistake_with_a_log_takes_one_shard_down(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,15 +107,20 @@ def test_a_group_whose_shard_stopped_is_not_told_any_more(world: Any, monkeypatc
     world.turn()
     with monkeypatch.context() as patch:
         patch.setattr(Group, "step", _mistaken)
-        world.coordinator.topics_gone(["topic"])
-    assert not _loading(world).groups
+        world.coordinator.topics_deleted([("topic", bytes(16))])
+        assert not _machines_when_loading(world)
     world.turn()
     assert [world.offset(name) for name in groups] == [3] * len(groups)
 
 
-def _loading(world: Any) -> Any:
-    (one,) = [shard for shard in world.coordinator.shards if shard.state is ShardState.CATCHING_UP]
-    return one
+def _machines_when_loading(world: Any) -> dict[str, Group]:
+    """End parts of this tick until a shard has failed and loads again."""
+    while True:
+        world.part_of_turn()
+        for shard in world.coordinator.shards:
+            if shard.state is ShardState.CATCHING_UP:
+                machines: dict[str, Group] = shard.machines
+                return machines
 
 
 def _mistaken(*args: object) -> Any:
@@ -136,7 +148,7 @@ def test_resigning_answers_all_who_wait(world: Any) -> None:
 def test_deleted_topics_take_their_offsets_along(world: Any) -> None:
     world.commit("g", 3)
     world.turn()
-    world.coordinator.topics_gone(["topic"])
+    world.coordinator.topics_deleted([("topic", bytes(16))])
     world.turn()
     assert world.offset("g") is None
 
@@ -144,9 +156,9 @@ def test_deleted_topics_take_their_offsets_along(world: Any) -> None:
 def test_a_member_that_falls_silent_is_removed_after_its_session(world: Any) -> None:
     world.member("g")
     world.after(9_999)
-    assert world.shard("g").groups["g"].state.value == "Stable"
+    assert world.shard("g").machines["g"].state.value == "Stable"
     world.after(2)
-    assert world.shard("g").groups["g"].state.value == "Empty"
+    assert world.shard("g").machines["g"].state.value == "Empty"
 
 
 def test_every_rebalance_is_told_with_its_reason(world: Any) -> None:
@@ -168,3 +180,195 @@ def test_portions_keep_order_and_size() -> None:
 def test_one_record_larger_than_a_portion_goes_alone() -> None:
     big = (b"k", bytes(2 * BATCH_RECORD_BYTES_MAX))
     assert [len(part) for part in portions([big, (b"l", b""), big])] == [1, 1, 1]
+
+
+# ---- CO4, CO5: leadership and standbys, with a toy machine
+
+
+def test_a_lead_of_a_known_or_older_epoch_changes_nothing() -> None:
+    toy = ToyWorld().lead(5)
+    waiting = toy.put("a", 1, 7)
+    for epoch in (4, 5):
+        toy.runtime.lead(0, epoch)
+    toy.settle()
+    assert waiting.value is ErrorCode.NONE
+    assert toy.shard("a").machines["a"].loads == 0, "nothing was loaded again"
+
+
+def test_a_resign_of_a_known_or_older_epoch_changes_nothing() -> None:
+    toy = ToyWorld().lead(5)
+    for epoch in (4, 5):
+        toy.runtime.resign(0, epoch)
+    assert toy.runtime.ready("a") is toy.runtime.shards[0]
+    toy.runtime.resign(0, 6)
+    assert toy.runtime.ready("a") is ErrorCode.NOT_COORDINATOR
+    toy.runtime.lead(0, 6)
+    toy.settle()
+    assert toy.runtime.ready("a") is ErrorCode.NOT_COORDINATOR, "in epoch 6 another broker leads"
+
+
+def test_a_write_of_an_earlier_epoch_never_answers_for_a_later_one() -> None:
+    toy = ToyWorld().lead(5)
+    toy.ask_for_flushes()
+    earlier = toy.put("a", 1, 7)
+    toy.settle()
+    toy.runtime.lead(0, 6)
+    assert earlier.value is ErrorCode.NOT_COORDINATOR
+    toy.settle()
+    later = toy.put("a", 1, 8)
+    toy.flush()  # the earlier write is committed, the later one is not even written
+    assert not later.answered
+    toy.settle()
+    assert not later.answered
+    toy.flush()
+    assert later.value is ErrorCode.NONE
+
+
+def test_what_was_replayed_is_not_shown_before_it_is_committed() -> None:
+    toy = ToyWorld().lead()
+    toy.ask_for_flushes()
+    toy.put("a", 1, 7)
+    toy.settle()
+    again = ToyWorld(toy.partitions).lead()
+    read: Any = again.shard("a").when_committed("seven", lambda code: code.name)
+    assert not read.answered
+    again.flush()
+    assert read.value == "seven"
+
+
+def test_a_standby_answers_nobody_and_says_not_coordinator() -> None:
+    toy = ToyWorld().lead()
+    toy.put("a", 1, 7)
+    toy.settle()
+    standby = ToyWorld(toy.partitions)
+    standby.runtime.follow(0)
+    standby.settle()
+    assert standby.numbers() == {"a": {1: 7}}
+    assert standby.runtime.ready("a") is ErrorCode.NOT_COORDINATOR
+    assert list(standby.runtime.machines()) == []
+    assert not standby.runtime.is_loading
+
+
+def test_a_standby_that_leads_reads_the_rest_only() -> None:
+    toy = ToyWorld().lead()
+    standby = ToyWorld(toy.partitions)
+    for value in range(300):
+        toy.put("a", value, value)
+        toy.settle()
+    standby.runtime.follow(0)
+    standby.settle()
+    decoded = standby.codec.decoded
+    toy.put("a", 0, 1_000)
+    toy.settle()
+    standby.runtime.lead(0, 1)
+    assert standby.runtime.ready("a") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    standby.settle()
+    assert standby.codec.decoded == decoded + 1
+    assert standby.numbers() == toy.numbers()
+    assert standby.shard("a").machines["a"].loads == 1
+
+
+def test_a_standby_whose_log_was_truncated_begins_afresh() -> None:
+    toy = ToyWorld().lead()
+    toy.put("a", 1, 7)
+    toy.settle()
+    end = toy.partitions[0].log.log_end_offset
+    toy.put("b", 1, 8)
+    toy.settle()
+    standby, leader = ToyWorld(toy.partitions), ToyWorld(toy.partitions)
+    for world in (standby, leader):
+        world.runtime.follow(0)
+        world.settle()
+    toy.partitions[0].log.truncate(end)
+    standby.runtime.log_grew(0)
+    standby.settle()
+    assert standby.numbers() == {"a": {1: 7}}
+    assert leader.lead(1).numbers() == {"a": {1: 7}}
+
+
+def test_a_standby_whose_partition_is_offline_tries_again() -> None:
+    toy = ToyWorld().lead()
+    toy.put("a", 1, 7)
+    toy.settle()
+    standby = ToyWorld(toy.partitions)
+    toy.partitions[0].offline = "the disk is away for a moment"
+    standby.runtime.follow(0)
+    standby.settle()
+    assert standby.numbers() == {}
+    toy.partitions[0].offline = None
+    for call in standby.timers.due(standby.now_ms + RELOAD_AFTER_MS):
+        call()
+    standby.settle()
+    assert standby.numbers() == {"a": {1: 7}}
+
+
+def test_a_leader_does_not_become_a_standby_by_mistake() -> None:
+    toy = ToyWorld().lead()
+    toy.runtime.follow(0)
+    assert toy.shard("a").state is ShardState.READY
+
+
+# ---- CO1: slices
+
+
+def test_loading_does_little_work_in_one_tick() -> None:
+    toy = ToyWorld().lead()
+    for number in range(1_000):
+        toy.put(f"c{number}", 0, number)
+    toy.settle()
+    again = ToyWorld(toy.partitions)
+    again.runtime.lead(0, 1)
+    records, loads, ticks = [], [], 0
+    while again.tick_queue:
+        decoded, loaded = again.codec.decoded, _loads(again)
+        again.tick()
+        ticks += 1
+        records.append(again.codec.decoded - decoded)
+        loads.append(_loads(again) - loaded)
+    assert sum(records) == sum(loads) == 1_000
+    assert max(records) == APPLY_RECORDS_MAX
+    assert max(loads) == LOADED_MACHINES_MAX
+    assert ticks >= 1_000 // APPLY_RECORDS_MAX + 1_000 // LOADED_MACHINES_MAX
+
+
+def test_a_large_record_ends_its_slice() -> None:
+    toy = ToyWorld()
+    large = b"0" * (APPLY_BYTES_MAX // 2)
+    for number in range(6):
+        toy.partitions[0].append_pairs([(b"a/%d" % number, large)], 0)
+    toy.codec.decode = lambda key, value: _counted(toy, key)  # type: ignore[method-assign]
+    toy.runtime.lead(0, 1)
+    records = []
+    while toy.tick_queue:
+        decoded = toy.codec.decoded
+        toy.tick()
+        records.append(toy.codec.decoded - decoded)
+    assert sum(records) == 6
+    assert max(records) == 2
+
+
+def _counted(toy: ToyWorld, key: bytes) -> Number:
+    toy.codec.decoded += 1
+    return Number("a", int(key[2:]), 1)
+
+
+def _loads(toy: ToyWorld) -> int:
+    return sum(counter.loads for counter in toy.runtime.shards[0].machines.values())
+
+
+def test_shards_that_are_ready_answer_while_another_one_loads() -> None:
+    toy = ToyWorld(shards=2).lead()
+    names: dict[int, str] = {}
+    for number in range(300):
+        toy.put(f"c{number}", 0, number)
+        names[toy.shard(f"c{number}").index] = f"c{number}"
+    toy.settle()
+    again = ToyWorld(toy.partitions)
+    for index in names:
+        again.runtime.lead(index, 1)
+    answered = 0
+    while again.tick_queue:
+        again.tick()
+        ready = [name for name in names.values() if isinstance(again.runtime.ready(name), Shard)]
+        answered += len(ready) == 1
+    assert answered > 2

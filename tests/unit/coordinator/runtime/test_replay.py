@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from rota.coordinator.group.machine import Group
 from rota.coordinator.runtime import replay as replay_module
 from rota.coordinator.runtime.replay import Replay
 
 
 def states(world: Any) -> dict[str, Any]:
-    return {group.group_id: (group.hard, dict(group.offsets)) for _, group in world.coordinator.groups()}
+    return {group.group_id: (group.hard, dict(group.offsets)) for group in world.coordinator.machines()}
 
 
 @pytest.mark.parametrize("slice_bytes", [1, 200, 1 << 20])
@@ -62,6 +63,6 @@ def test_records_of_a_kind_that_this_release_does_not_know_are_passed_over(world
 
 
 def test_an_empty_log_is_read_at_once(world: Any) -> None:
-    replay = Replay(world.partitions[0].log)
-    assert replay.advance()
-    assert list(replay.records()) == []
+    replay = Replay(world.coordinator.hosting, dict[str, Group]())
+    assert replay.advance(world.partitions[0].log, 0)
+    assert not replay.machines

@@ -8,8 +8,6 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.litter import no_litter
 
-from rota.coordinator.group.effects import OffsetRecord, OffsetValue
-from rota.coordinator.group.events import MemberId
 from rota.coordinator.group.machine import Group
 from rota.coordinator.runtime.shard import ShardState
 from rota.protocol.errors import ErrorCode
@@ -48,15 +46,13 @@ def test_what_is_read_leaves_with_the_write_that_it_was_computed_from(world: Any
     commit = world.commit("g", 5)
     world.turn()
     shard = world.shard("g")
-    assert not shard.settled
-    read = shard.when_settled("body", lambda code: code)
+    read = shard.when_committed("body", lambda code: code)
     assert not commit.answered
     assert not read.answered
     world.flush()
     assert commit.value is ErrorCode.NONE
     assert read.value == "body"
-    assert shard.settled
-    assert shard.when_settled("body", lambda code: code) == "body"
+    assert shard.when_committed("body", lambda code: code) == "body"
 
 
 def test_a_refusal_of_reads_has_their_own_shape(world: Any) -> None:
@@ -64,7 +60,7 @@ def test_a_refusal_of_reads_has_their_own_shape(world: Any) -> None:
     world.commit("g", 5)
     world.turn()
     shard = world.shard("g")
-    read = shard.when_settled("body", lambda code: f"not now: {code.name}")
+    read = shard.when_committed("body", lambda code: f"not now: {code.name}")
     world.partitions[shard.index].fail("the disk is gone")
     assert read.value == "not now: NOT_COORDINATOR"
 
@@ -104,12 +100,12 @@ def test_a_timer_of_a_group_that_is_gone_rings_for_nobody(world: Any) -> None:
     shard = world.shard("g")
     world.coordinator.resign(shard.index)
     world.after(3_600_000)
-    assert shard.groups == {}
+    assert shard.machines == {}
 
 
 def test_a_vacant_group_is_not_kept(world: Any) -> None:
     assert world.join("g", "unknown-member").value.error is ErrorCode.UNKNOWN_MEMBER_ID
-    assert "g" not in world.shard("g").groups
+    assert "g" not in world.shard("g").machines
 
 
 def test_our_own_mistake_in_a_step_stops_the_shard_which_is_then_what_its_log_says(
@@ -121,7 +117,7 @@ def test_our_own_mistake_in_a_step_stops_the_shard_which_is_then_what_its_log_sa
     waiting = world.join("g", "", "m-2")
     shard = world.shard("g")
 
-    def mistaken(self: Group, event: object, now_ms: int) -> list[object]:
+    def mistaken(self: Group, event: object, now_ms: int, wall_ms: int) -> list[object]:
         raise RuntimeError("a step that nobody wrote a test for")
 
     with monkeypatch.context() as patch, capture_logs() as told:
@@ -133,15 +129,14 @@ def test_our_own_mistake_in_a_step_stops_the_shard_which_is_then_what_its_log_sa
     world.turn()
     assert shard.state is ShardState.READY
     assert world.offset("g") == 1
-    assert world.shard("g").groups["g"].generation == joined.generation
+    assert world.shard("g").machines["g"].generation == joined.generation
 
 
 def test_offsets_that_cannot_be_encoded_stop_the_shard(world: Any) -> None:
-    shard, group = world.shard("g"), world.coordinator.group(world.shard("g"), "g")
-    record = OffsetRecord("g", "topic", 0, OffsetValue(1 << 63, -1, "", 0))
-    answer = shard.commit(group, MemberId(""), None, -1, [record], lambda code: code)
-    assert answer is ErrorCode.NOT_COORDINATOR
+    shard = world.shard("g")
+    answer = world.commit("g", 1 << 63)
     world.turn()
+    assert answer.value is ErrorCode.NOT_COORDINATOR
     assert shard.state is ShardState.READY
     assert world.offset("g") is None
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue
 from rota.coordinator.group.events import InstanceId, MemberId
-from rota.coordinator.runtime.records import decode, encode, encode_offsets
+from rota.coordinator.group.records import decode, encode
 from rota.protocol.offsets_records import OffsetCommitKey, encode_key
 
 text = st.text(max_size=20)
@@ -45,7 +45,7 @@ offsets = st.builds(
 @given(text, groups)
 def test_a_group_comes_back_as_it_was(group_id: str, value: GroupValue) -> None:
     record = GroupRecord(group_id, value)
-    key, raw = encode(record)
+    ((key, raw),) = encode([record])
     assert key is not None
     assert raw is not None
     assert decode(key, raw) == record
@@ -54,7 +54,7 @@ def test_a_group_comes_back_as_it_was(group_id: str, value: GroupValue) -> None:
 @given(text, text, int32, offsets)
 def test_an_offset_comes_back_as_it_was(group_id: str, topic: str, partition: int, value: OffsetValue) -> None:
     record = OffsetRecord(group_id, topic, partition, value)
-    key, raw = encode(record)
+    ((key, raw),) = encode([record])
     assert key is not None
     assert raw is not None
     assert decode(key, raw) == record
@@ -69,7 +69,7 @@ def test_an_offset_with_an_expiry_is_written_in_version_1(value: OffsetValue, ex
         commit_ms=value.commit_ms,
         expire_ms=expire_ms,
     )
-    key, raw = encode(OffsetRecord("g", "t", 0, dated))
+    ((key, raw),) = encode([OffsetRecord("g", "t", 0, dated)])
     assert key is not None
     assert raw is not None
     assert raw[:2] == b"\x00\x01"
@@ -77,8 +77,10 @@ def test_an_offset_with_an_expiry_is_written_in_version_1(value: OffsetValue, ex
 
 
 def test_a_removed_key_is_a_tombstone() -> None:
-    assert encode(OffsetRecord("g", "t", 0, None))[1] is None
-    assert encode(GroupRecord("g", None))[1] is None
+    removed = [OffsetRecord("g", "t", 0, None), GroupRecord("g", None)]
+    encoded = encode(removed)
+    assert [value for _, value in encoded] == [None, None]
+    assert [decode(key or b"", value) for key, value in encoded] == removed
 
 
 def test_a_key_of_another_kind_is_nothing_to_us() -> None:
@@ -87,6 +89,6 @@ def test_a_key_of_another_kind_is_nothing_to_us() -> None:
 
 @given(st.lists(st.builds(OffsetRecord, text, text, int32, st.none() | offsets), max_size=6))
 def test_offsets_by_the_dozen_are_as_one_by_one(records: list[OffsetRecord]) -> None:
-    assert encode_offsets(records) == [encode(record) for record in records]
-    for record, (key, _) in zip(records, encode_offsets(records), strict=True):
+    assert encode(records) == [encoded for record in records for encoded in encode([record])]
+    for record, (key, _) in zip(records, encode(records), strict=True):
         assert key == encode_key(OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition))

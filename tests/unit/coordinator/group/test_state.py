@@ -1,12 +1,19 @@
-"""What DescribeGroups shows in each state."""
+"""The state of a group: defaults of its settings, what is shown of it."""
 
 from __future__ import annotations
 
 from tests.unit.coordinator.group.script import SUBSCRIPTION, Script, completing, join, stable
 
-from rota.coordinator.group.describe import DescribedMember, Description, describe
 from rota.coordinator.group.events import InstanceId, MemberId
-from rota.coordinator.group.states import GroupState
+from rota.coordinator.group.state import DescribedMember, Description, GroupConfig
+from rota.coordinator.group.transitions import GroupState
+
+
+def test_defaults() -> None:
+    config = GroupConfig()
+    assert (config.session_min_ms, config.session_max_ms) == (6_000, 30 * 60_000)
+    assert (config.initial_rebalance_delay_ms, config.new_member_join_ms) == (3_000, 5 * 60_000)
+    assert (config.group_size_max, config.offsets_retention_ms) == (2**31 - 1, 7 * 24 * 3_600_000)
 
 
 def member(metadata: bytes, assignment: bytes) -> DescribedMember:
@@ -14,23 +21,23 @@ def member(metadata: bytes, assignment: bytes) -> DescribedMember:
 
 
 def test_in_stable_all_is_shown() -> None:
-    assert describe(stable("a", instances=True).group) == Description(
+    assert stable("a", instances=True).group.describe() == Description(
         GroupState.STABLE, "consumer", "range", (member(SUBSCRIPTION, b"A"),)
     )
 
 
 def test_while_it_rebalances_the_last_assignment_is_shown_without_protocol() -> None:
     script = stable("a", instances=True).does(join(1, new="b"))
-    shown = describe(script.group)
+    shown = script.group.describe()
     assert (shown.state, shown.protocol) == (GroupState.PREPARING, "")
     assert shown.members[0] == member(b"", b"A")
 
 
 def test_before_the_first_assignment_there_is_none() -> None:
-    assert describe(completing("a", instances=True).group) == Description(
+    assert completing("a", instances=True).group.describe() == Description(
         GroupState.COMPLETING, "consumer", "", (member(b"", b""),)
     )
 
 
 def test_a_new_group_is_empty() -> None:
-    assert describe(Script().group) == Description(GroupState.EMPTY, "", "", ())
+    assert Script().group.describe() == Description(GroupState.EMPTY, "", "", ())

@@ -1,4 +1,4 @@
-"""The group machine's records as the bytes of `__consumer_offsets`, and back.
+"""The records of groups as the bytes of `__consumer_offsets`, and back.
 
 Laws
     Keys and values are byte-equal to Apache Kafka's, so that tools which read that topic keep working.
@@ -12,31 +12,25 @@ from functools import lru_cache
 
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue, Record
 from rota.coordinator.group.events import InstanceId, MemberId
+from rota.coordinator.runtime.contract import Encoded
 from rota.protocol import offsets_records as wire
 from rota.protocol.wire import UUID_ZERO
 
-Encoded = tuple[bytes | None, bytes | None]  # key and value; a None value is a tombstone
 NO_EXPIRY = -1
-REMEMBERED_KEYS_MAX = 65_536  # whoever commits offsets of a topic does it again
-REMEMBERED_CHARS_MAX = 256  # of a group id; longer ones are strangers' work and not kept
+REMEMBERED_KEYS_MAX = 65_536  # a client commits offsets of the same topics again and again
+REMEMBERED_CHARS_MAX = 256  # of a group id; longer ones are not kept
 
 
-def encode(record: Record) -> Encoded:
-    """One record as Kafka writes it: offsets as value v4 (v1 with an expiry), groups as value v3."""
-    if type(record) is OffsetRecord:
-        return encode_offsets((record,))[0]
-    assert type(record) is GroupRecord
-    value = record.value
-    return wire.encode_key(wire.GroupMetadataKey(group=record.group_id)), None if value is None else _group_value(value)
-
-
-def encode_offsets(records: Iterable[OffsetRecord]) -> list[Encoded]:
-    """Offsets, which come by the dozen and mostly of one topic."""
+def encode(records: Iterable[Record]) -> list[Encoded]:
+    """Return key and value of each record: offsets as value v4 (v1 with an expiry), groups as value v3."""
     last = wire.offset_key_writers()[1]
     write = wire.offset_writer(wire.OFFSET_VERSION)
     encoded: list[Encoded] = []
     lead, group_id, topic = b"", None, None
     for record in records:
+        if type(record) is not OffsetRecord:
+            encoded.append(_encode_group(record))
+            continue
         if record.topic is not topic or record.group_id is not group_id:
             group_id, topic = record.group_id, record.topic
             lead = (_remembered_lead if len(group_id) <= REMEMBERED_CHARS_MAX else _key_lead)(group_id, topic)
@@ -52,13 +46,19 @@ def encode_offsets(records: Iterable[OffsetRecord]) -> list[Encoded]:
     return encoded
 
 
-def decode(key: bytes, value: bytes) -> Record | None:
-    """The record in these bytes; None for a kind that this release does not know. Raises DecodeError."""
+def _encode_group(record: Record) -> Encoded:
+    assert type(record) is GroupRecord
+    value = record.value
+    return wire.encode_key(wire.GroupMetadataKey(group=record.group_id)), None if value is None else _group_value(value)
+
+
+def decode(key: bytes, value: bytes | None) -> Record | None:
+    """Return the record in these bytes, or None for a kind that this release does not know. Raises DecodeError."""
     match wire.decode_key(key):
         case wire.OffsetCommitKey(group=group_id, topic=topic, partition=partition):
-            return OffsetRecord(group_id, topic, partition, _read_offset(value))
+            return OffsetRecord(group_id, topic, partition, None if value is None else _read_offset(value))
         case wire.GroupMetadataKey(group=group_id):
-            return GroupRecord(group_id, _read_group(value))
+            return GroupRecord(group_id, None if value is None else _read_group(value))
         case _:
             return None
 
@@ -80,16 +80,16 @@ def _group_value(value: GroupValue) -> bytes:
             current_state_timestamp=value.state_ms,
             members=tuple(
                 wire.MemberMetadata(
-                    member_id=one.member_id,
-                    group_instance_id=one.instance_id,
-                    client_id=one.client_id,
-                    client_host=one.client_host,
-                    rebalance_timeout=one.rebalance_ms,
-                    session_timeout=one.session_ms,
-                    subscription=one.subscription,
-                    assignment=one.assignment,
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_ms,
+                    session_timeout=member.session_ms,
+                    subscription=member.subscription,
+                    assignment=member.assignment,
                 )
-                for one in value.members
+                for member in value.members
             ),
         ),
         3,
@@ -118,15 +118,15 @@ def _read_group(raw: bytes) -> GroupValue:
         state_ms=value.current_state_timestamp,
         members=tuple(
             MemberValue(
-                member_id=MemberId(one.member_id),
-                instance_id=None if one.group_instance_id is None else InstanceId(one.group_instance_id),
-                client_id=one.client_id,
-                client_host=one.client_host,
-                rebalance_ms=one.rebalance_timeout if one.rebalance_timeout >= 0 else one.session_timeout,
-                session_ms=one.session_timeout,
-                subscription=one.subscription,
-                assignment=one.assignment,
+                member_id=MemberId(member.member_id),
+                instance_id=None if member.group_instance_id is None else InstanceId(member.group_instance_id),
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_ms=member.rebalance_timeout if member.rebalance_timeout >= 0 else member.session_timeout,
+                session_ms=member.session_timeout,
+                subscription=member.subscription,
+                assignment=member.assignment,
             )
-            for one in value.members
+            for member in value.members
         ),
     )

@@ -1,8 +1,9 @@
 """The five states of a classic group and the only ways between them.
 
 Laws
-    A state changes by `Group.move` alone, which asserts this table; docs/GROUP_STATES.md is drawn from it.
-    A group that comes up from its log is put into its state directly: that is a beginning, not a transition.
+    A state changes by `ClassicGroup.transition_to` alone, which asserts this table.
+    docs/GROUP_STATES.md is drawn from it.
+    A group that is loaded from its log gets its state directly: that is a beginning, not a transition.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ TRANSITIONS: Final[Mapping[GroupState, frozenset[GroupState]]] = {
 CAUSES: Final[Mapping[tuple[GroupState, GroupState], str]] = {
     (S.EMPTY, S.PREPARING): "a member joins",
     (S.EMPTY, S.DEAD): "deleted, or its last offset expired",
-    (S.PREPARING, S.COMPLETING): "all have joined, or the join timer went off: a new generation begins",
-    (S.PREPARING, S.EMPTY): "nobody is left",
+    (S.PREPARING, S.COMPLETING): "all have joined, or the join timer fired: a new generation begins",
+    (S.PREPARING, S.EMPTY): "no member is left",
     (S.PREPARING, S.DEAD): "the shard moved away",
-    (S.COMPLETING, S.STABLE): "the leader's assignment came",
-    (S.COMPLETING, S.PREPARING): "a member came, went or changed; or did not sync in time",
+    (S.COMPLETING, S.STABLE): "the leader's assignment arrived",
+    (S.COMPLETING, S.PREPARING): "a member joined, left or changed; or did not sync in time",
     (S.COMPLETING, S.DEAD): "the shard moved away",
-    (S.STABLE, S.PREPARING): "a member came, went or changed; or its leader rejoined",
+    (S.STABLE, S.PREPARING): "a member joined, left or changed; or its leader rejoined",
     (S.STABLE, S.DEAD): "the shard moved away",
     (S.DEAD, S.DEAD): "dead stays dead",
 }
@@ -61,14 +62,14 @@ def document() -> str:
     """docs/GROUP_STATES.md."""
     return f"""# States of a group
 
-Generated from `coordinator/group/states.py`. Renew it with
-`python -m rota.coordinator.group.states > docs/GROUP_STATES.md`.
+Generated from `coordinator/group/transitions.py`. Renew it with
+`python -m rota.coordinator.group.transitions > docs/GROUP_STATES.md`.
 
 ```mermaid
 {mermaid()}
 ```
 
-A group that is loaded with members but without an assignment comes up in PreparingRebalance (docs/adr/0003).
+A group that is loaded with members but without an assignment is loaded as PreparingRebalance (docs/adr/0003).
 """
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.coordinator.group.script import GROUP, PROMPT
 
 from rota.coordinator.group.machine import Group
-from rota.coordinator.group.states import CAUSES, TRANSITIONS, GroupState, document, mermaid
+from rota.coordinator.group.transitions import CAUSES, TRANSITIONS, GroupState, document, mermaid
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "GROUP_STATES.md"
 S = GroupState
@@ -28,11 +28,11 @@ def test_every_pair_of_states_is_decided(old: GroupState, new: GroupState) -> No
     group = Group(GROUP, PROMPT)
     group.state = old
     if old in PREVIOUS[new]:
-        group.move(new, 5)
+        group.transition_to(new, 5)
         assert (group.state, group.state_ms) == (new, 5)
     else:
         with pytest.raises(AssertionError):
-            group.move(new, 5)
+            group.transition_to(new, 5)
 
 
 def test_every_transition_has_its_cause() -> None:

@@ -1,0 +1,243 @@
+"""The state of one classic consumer group, as Kafka's ClassicGroup: what every branch of the machine reads and changes.
+
+Laws
+    G1  `replay` alone writes `hard`, `generation` and `offsets`, in normal work as on loading.
+    G5  A record is the whole value of its key: replaying the log, or the log after compaction, gives the same state.
+    `transition_to` alone changes `state`, and asserts the table of transitions.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rota.coordinator.group import notes
+from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined, OffsetRecord, OffsetValue, Step, Synced
+from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId
+from rota.coordinator.group.members import UNARMED, Member, Members, utf8_bytes
+from rota.coordinator.group.subscription import CONSUMER, topics_of
+from rota.coordinator.group.transitions import TRANSITIONS, GroupState
+from rota.protocol.errors import ErrorCode
+
+INT32_MAX = 2**31 - 1
+GROUP_RECORD_OVERHEAD_BYTES = 128  # of the batch, key and value that hold a group, beside its texts and members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """The broker's settings that a group obeys, with Kafka 4.3's defaults."""
+
+    group_size_max: int = INT32_MAX  # group.max.size
+    initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms
+    session_min_ms: int = 6_000  # group.min.session.timeout.ms
+    session_max_ms: int = 1_800_000  # group.max.session.timeout.ms
+    offsets_retention_ms: int = 604_800_000  # offsets.retention.minutes
+    record_bytes_max: int = 1_048_588  # message.max.bytes: what the offsets topic takes as one batch
+    new_member_join_ms: int = 300_000  # how long a member that waits for its first generation is kept
+
+
+@dataclass(slots=True)
+class InitialDelay:
+    """The wait of a group that was Empty: the delay that runs now and what may still be added to it."""
+
+    delay_ms: int
+    remaining_ms: int
+    grew: bool = False  # a member joined since the delay began
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMember:
+    """A member as DescribeGroups shows it. As in Kafka its metadata is shown in Stable only."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A group as DescribeGroups and ListGroups show it. As in Kafka the assignor is shown in Stable only."""
+
+    state: GroupState
+    protocol_type: str
+    protocol: str
+    members: tuple[DescribedMember, ...]
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ClassicGroup:
+    """Everything that one group knows. `machine.Group` adds the decisions."""
+
+    group_id: str
+    config: GroupConfig
+    # durable: written by `replay` only
+    hard: GroupValue | None = None
+    generation: int = 0
+    offsets: dict[tuple[str, int], OffsetValue] = field(default_factory=dict)
+    # soft: lost in a crash, rebuilt by `Group.loaded`
+    had_offsets: bool = False  # some were dropped; as in Kafka that alone does not end the group
+    state: GroupState = GroupState.EMPTY
+    state_ms: int = -1  # when that state began, ms since the epoch
+    protocol_type: str = ""
+    protocol: str | None = None  # the assignor of the current generation
+    members: Members = field(default_factory=Members)
+    initial: InitialDelay | None = None
+    _topics: tuple[GroupValue | None, frozenset[str] | None] = (None, None)
+
+    # ---- durable state
+
+    def replay(self, record: GroupRecord | OffsetRecord) -> None:
+        """Take one record in. A value of None removes its key."""
+        if type(record) is OffsetRecord:
+            if record.value is None:
+                self.offsets.pop((record.topic, record.partition), None)
+            else:
+                self.offsets[record.topic, record.partition] = record.value
+            return
+        assert type(record) is GroupRecord
+        self.hard = record.value
+        self.generation = 0 if record.value is None else record.value.generation
+
+    def record_group(self, value: GroupValue | None, step: Step) -> None:
+        """Decide the group's next record: remember it and append it. None ends the group."""
+        self.had_offsets &= value is not None
+        self._record(GroupRecord(self.group_id, value), step)
+
+    def record_offset(self, topic: str, partition: int, value: OffsetValue, step: Step) -> None:
+        """Decide on an offset: remember it and append it."""
+        self._record(OffsetRecord(self.group_id, topic, partition, value), step)
+
+    def drop_offset(self, topic: str, partition: int, step: Step) -> None:
+        """Decide that an offset goes: forget it and append its tombstone."""
+        self.had_offsets |= (topic, partition) in self.offsets
+        self._record(OffsetRecord(self.group_id, topic, partition, None), step)
+
+    def _record(self, record: GroupRecord | OffsetRecord, step: Step) -> None:
+        self.replay(record)
+        step.append(record)
+
+    def value(self, *, generation: int, assigned: bool) -> GroupValue:
+        """Return the group as a record: of a generation that begins (nothing assigned), or with its assignments."""
+        return GroupValue(
+            protocol_type=self.protocol_type,
+            generation=generation,
+            protocol=self.protocol,
+            leader=self.members.leader,
+            state_ms=self.state_ms,
+            members=tuple(member.as_value(self.protocol, assigned=assigned) for member in self.members),
+        )
+
+    def fits_in_record(self, members_bytes: int) -> bool:
+        """Return whether a record with members of `members_bytes` bytes in all could be written (law CO3)."""
+        texts = (
+            self.group_id,
+            self.protocol_type,
+            self.leader_or_none,
+            max(self.members.supporters, key=len, default=""),
+        )
+        size = members_bytes + sum(map(utf8_bytes, texts)) + GROUP_RECORD_OVERHEAD_BYTES
+        return size <= self.config.record_bytes_max
+
+    # ---- soft state
+
+    def transition_to(self, target: GroupState, wall_ms: int) -> None:
+        """Change the state. Raises AssertionError for a transition that is not in the table."""
+        assert target in TRANSITIONS[self.state], f"{self.state} -> {target}"
+        self.state, self.state_ms = target, wall_ms
+
+    def keep_alive(self, member: Member, step: Step) -> None:
+        """Begin the member's session anew; its timer is moved only when it would fire too late."""
+        self.set_deadline(member, step.now_ms + member.session_ms, step)
+
+    def set_deadline(self, member: Member, deadline_ms: int, step: Step) -> None:
+        """Set the time when the member's session ends."""
+        member.deadline_ms = deadline_ms
+        if member.armed_ms == UNARMED or member.armed_ms > deadline_ms:
+            member.armed_ms = deadline_ms
+            step.arm(member.timer, deadline_ms)
+
+    def remove_member(self, member_id: MemberId, step: Step) -> None:
+        """Remove a member and its timer. Its waiting requests must have been answered."""
+        member = self.members.remove(member_id)
+        if member is not None and member.armed_ms != UNARMED:
+            step.disarm(member.timer)
+
+    def expel_member(self, member: Member, step: Step) -> None:
+        """Remove a member and answer its waiting requests UNKNOWN_MEMBER_ID: it may join again as a new one."""
+        token = self.members.take_join(member)
+        if token is not None:
+            step.refuse(token, Joined(member_id=NO_MEMBER, error=ErrorCode.UNKNOWN_MEMBER_ID))
+        if member.sync is not None:
+            step.refuse(member.sync, Synced(error=ErrorCode.UNKNOWN_MEMBER_ID))
+            member.sync = None
+        self.remove_member(member.member_id, step)
+
+    def note_fencing(
+        self, error: ErrorCode, member_id: MemberId, instance_id: InstanceId | None, operation: str, step: Step
+    ) -> None:
+        """Write to the timeline that a request of a fenced instance was refused; nothing for other errors."""
+        if error is ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
+            holder = self.members.by_instance.get(instance_id)
+            fields = self.fields(member=member_id, instance=instance_id, holder=holder, operation=operation)
+            step.note(notes.FENCED, fields)
+
+    def fields(self, **more: object) -> dict[str, object]:
+        """Return the fields of a note."""
+        return {"group": self.group_id, "state": self.state.value, **more}
+
+    # ---- queries
+
+    @property
+    def machine_id(self) -> str:
+        return self.group_id
+
+    @property
+    def is_vacant(self) -> bool:
+        """Return True when there is nothing to remember: the runtime may drop the object."""
+        if self.state is GroupState.DEAD:
+            return True
+        is_known = self.hard is not None or self.offsets or self.had_offsets or self.members.pending
+        return self.state is GroupState.EMPTY and not is_known
+
+    @property
+    def leader_or_none(self) -> MemberId:
+        return self.members.leader or NO_MEMBER
+
+    @property
+    def is_consumer(self) -> bool:
+        return self.protocol_type == CONSUMER
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """Return the topics of the current generation. None: not known, or not the consumer protocol."""
+        if self._topics[0] is not self.hard:
+            self._topics = (self.hard, topics_of(self.hard))
+        return self._topics[1]
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Return whether members want that topic. A consumer group whose subscriptions are unknown wants every one."""
+        topics = self.subscribed_topics()
+        return self.is_consumer if topics is None else topic in topics
+
+    def check_member(self, member_id: MemberId, instance_id: InstanceId | None) -> ErrorCode:
+        """Return whether this id may speak for this instance (law G3), also when the group was deleted."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return self.members.check(member_id, instance_id)
+
+    def describe(self) -> Description:
+        """Return the group as clients may see it."""
+        protocol = self.protocol if self.state is GroupState.STABLE else None
+        members = tuple(
+            DescribedMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.metadata(protocol) if protocol is not None else b"",
+                member.assignment,
+            )
+            for member in self.members
+        )
+        return Description(self.state, self.protocol_type, protocol or "", members)

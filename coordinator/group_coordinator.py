@@ -1,0 +1,114 @@
+"""The group coordinator: classic groups, hosted by the runtime on the partitions of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+import structlog
+
+from rota.coordinator.group import records
+from rota.coordinator.group.effects import GroupRecord, OffsetRecord
+from rota.coordinator.group.events import ExpireOffsets, TopicsDeleted
+from rota.coordinator.group.machine import Group
+from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.observe.timeline import Timelines, brief
+from rota.coordinator.runtime.contract import Hosting, Note, RecordType
+from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
+from rota.coordinator.runtime.shard import Shard, ShardState
+
+log = structlog.get_logger("rota.coordinator")
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+GroupShard = Shard[Group]
+
+
+class RecordCodec:
+    """The bytes of `__consumer_offsets`."""
+
+    encode = staticmethod(records.encode)
+    decode = staticmethod(records.decode)
+
+
+class GroupCoordinator(CoordinatorRuntime[Group]):
+    """All groups of this broker."""
+
+    def __init__(
+        self,
+        *,
+        shards: int,
+        config: GroupConfig,
+        partition: Callable[[int], HostPartition],
+        timers: TimerService,
+        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+        tick_queue: Callable[[Callable[[], None]], object],
+        ensure_offsets_topic: Callable[[], Awaitable[bool]],
+        commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
+    ) -> None:
+        """`ensure_offsets_topic` creates the topic unless it exists and returns False when that fails."""
+        self.config, self.timelines = config, Timelines()
+        self._ensure_offsets_topic = ensure_offsets_topic
+        self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
+        self._is_removing = False
+        super().__init__(
+            hosting(config),
+            shards=shards,
+            partition=partition,
+            timers=timers,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+            tick_queue=tick_queue,
+            emit_event=self._emit_event,
+            commit_timeout_ms=commit_timeout_ms,
+        )
+
+    def group(self, shard: GroupShard, group_id: str) -> Group:
+        """Return the group of that id; a new one is kept only when a step leaves something in it."""
+        return shard.machines.get(group_id) or Group(group_id, self.config)
+
+    async def ensure_offsets_topic(self) -> bool:
+        """Create the offsets topic unless it exists, as the first FindCoordinator does; False when that fails."""
+        return self.shards[0].state is not ShardState.DOWN or await self._ensure_offsets_topic()
+
+    def expire_offsets(self, retention_ms: int) -> None:
+        """Remove expired offsets of all groups, in slices (offsets.retention.check.interval.ms)."""
+        self.broadcast(ExpireOffsets(retention_ms), _cost)
+
+    def topics_deleted(self, topics: Iterable[tuple[str, bytes]]) -> None:
+        """Remove what was committed for these topics (name and id), in slices; topics of one tick go together."""
+        for name, topic_id in topics:
+            self._deleted_topics[name] = self._deleted_topics.get(name, frozenset()) | {topic_id}
+        if self._deleted_topics and not self._is_removing:
+            self._is_removing = True
+            self._tick_queue(self._remove_offsets)
+
+    def _remove_offsets(self) -> None:
+        deleted, self._deleted_topics = self._deleted_topics, {}
+        self._is_removing = bool(deleted)
+        if deleted:  # topics that are deleted meanwhile wait for the end of this round
+            self.broadcast(TopicsDeleted(deleted, self.wall_ms()), _cost, self._remove_offsets)
+
+    def _emit_event(self, group_id: str, note: Note) -> None:
+        note = brief(note)
+        self.timelines.add(group_id, self.wall_ms(), note)
+        log.info(note.event, **note.fields)
+
+
+def hosting(config: GroupConfig) -> Hosting[Group]:
+    """Return what the runtime needs to host classic groups."""
+
+    def create(group_id: str) -> Group:
+        return Group(group_id, config)
+
+    of_group: RecordType[Group] = RecordType(_group_id, create)
+    return Hosting("group", RecordCodec(), {GroupRecord: of_group, OffsetRecord: of_group})
+
+
+def _group_id(record: Any) -> str:
+    group_id: str = record.group_id
+    return group_id
+
+
+def _cost(group: Group) -> int:
+    return 1 + len(group.offsets)

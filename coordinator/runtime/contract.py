@@ -1,0 +1,147 @@
+"""What the runtime requires of a state machine, and what a machine's step may return.
+
+The runtime hosts machines by id. It feeds them events, performs the effects of each step in their order, writes their
+records to one partition and replays those records when it loads or follows that partition. Consumer groups are such
+machines; transactions will be.
+
+Laws
+    G1  A machine's durable state is written by `replay` alone, in normal work as on loading.
+    G5  A record is the whole value of its key, so that compaction may drop every older one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, NewType, Protocol, TypeVar
+
+from rota.protocol.errors import ErrorCode
+
+Token = NewType("Token", int)  # identifies one request that waits for its reply; the runtime draws it
+Encoded = tuple[bytes | None, bytes | None]  # key and value of a record; a value of None is a tombstone
+Refusal = Callable[[ErrorCode], Any]  # builds the reply that carries this error code
+
+# ---- events
+
+
+class Request(Protocol):
+    """An event that is answered: by exactly one Reply that names its token, in this step or in a later one."""
+
+    token: Token
+
+
+@dataclass(slots=True)
+class TimerFired:
+    """A timer that the machine set with Arm has reached its time."""
+
+    key: str
+
+
+# ---- effects
+
+
+@dataclass(slots=True)
+class Append:
+    """Write this record. Replies that come after it wait until it is committed."""
+
+    record: Any
+
+
+@dataclass(slots=True)
+class Reply:
+    """Answer a request. `when_durable=False` is for refusals, which promise nothing that a crash could take back."""
+
+    token: Token
+    body: Any
+    when_durable: bool = True
+
+
+@dataclass(slots=True)
+class Arm:
+    """Set (or move) the machine's timer `key` to `at_ms`. Keys are the machine's own: the runtime adds its id."""
+
+    key: str
+    at_ms: int
+
+
+@dataclass(slots=True)
+class Disarm:
+    """Cancel the machine's timer `key`, if it is set."""
+
+    key: str
+
+
+@dataclass(slots=True)
+class Note:
+    """One line of the machine's timeline and of the log: Kafka's wording in `event`, the details in `fields` (R27)."""
+
+    event: str
+    fields: dict[str, object] = field(default_factory=dict)
+
+
+Effect = Append | Reply | Arm | Disarm | Note
+
+# ---- machines
+
+
+class StateMachine(Protocol):
+    """One group, one transactional id. Pure: the times come in as arguments, everything else goes out as effects.
+
+    `now_ms` is elapsed time, for deadlines; `wall_ms` is milliseconds since the epoch, for what is stored.
+    """
+
+    @property
+    def machine_id(self) -> str:
+        """The id under which the runtime hosts this machine."""
+
+    @property
+    def is_vacant(self) -> bool:
+        """Return True when there is nothing to remember: the runtime then drops the object."""
+
+    def step(self, event: Any, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Decide on one event."""
+
+    def replay(self, record: Any) -> None:
+        """Take one record into the durable state."""
+
+    def loaded(self, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Rebuild what is not durable. Called once, after the replay and before the first step."""
+
+    def describe(self) -> Any:
+        """Return the machine's state for clients that ask for it."""
+
+
+M = TypeVar("M", bound=StateMachine)
+
+
+class Record(Protocol):
+    """A record as machines know it. A `value` of None removes its key."""
+
+    value: Any
+
+
+class Codec(Protocol):
+    """Translates records to bytes and back."""
+
+    def encode(self, records: Iterable[Any]) -> list[Encoded]:
+        """Return key and value of each record."""
+
+    def decode(self, key: bytes, value: bytes | None) -> Record | None:
+        """Return the record, or None for a kind that this release does not know. Raises DecodeError."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordType(Generic[M]):
+    """Which machine a class of records belongs to."""
+
+    machine_id: Callable[[Any], str]  # from the record
+    create: Callable[[str], M]  # from the id, when no machine of that id is hosted
+
+
+@dataclass(frozen=True, slots=True)
+class Hosting(Generic[M]):
+    """What one runtime hosts: `name` (of its timers), the codec of its topic, and its record types by class."""
+
+    name: str
+    codec: Codec
+    record_types: Mapping[type[Any], RecordType[M]]

@@ -1,0 +1,112 @@
+"""Groups on the runtime: deleted topics and expired offsets are removed in slices, notes reach the timeline."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.runtime.conftest import World
+
+from rota.coordinator.group.machine import Group
+from rota.coordinator.runtime import broadcast as broadcast_module
+
+ID, OTHER_ID = b"1" * 16, b"2" * 16
+GROUPS, TOPICS = 20, 10
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    for group in range(GROUPS):
+        for topic in range(TOPICS):
+            world.commit(f"g{group}", 7, topic=f"t{topic}", topic_id=ID)
+    world.turn()
+    return world
+
+
+def topics(world: World, group_id: str) -> set[str]:
+    group = world.shard(group_id).machines.get(group_id)
+    return set() if group is None else {topic for topic, _ in group.offsets}
+
+
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note the group of each step from now on."""
+    stepped: list[str] = []
+    step = Group.step
+
+    def noted(self: Group, event: object, now_ms: int, wall_ms: int) -> object:
+        stepped.append(self.group_id)
+        return step(self, event, now_ms, wall_ms)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Group, "step", noted)
+    return stepped
+
+
+def test_topics_that_are_deleted_in_one_tick_are_removed_together(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepped = steps(monkeypatch)
+    for topic in range(TOPICS - 1):
+        world.coordinator.topics_deleted([(f"t{topic}", ID)])
+    world.turn()
+    assert all(topics(world, f"g{group}") == {f"t{TOPICS - 1}"} for group in range(GROUPS))
+    assert sorted(stepped) == sorted(f"g{group}" for group in range(GROUPS)), "each group was looked at once"
+
+
+def test_their_removal_takes_slices(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broadcast_module, "SLICE_COST_MAX", TOPICS)
+    stepped = steps(monkeypatch)
+    world.coordinator.topics_deleted([("t0", ID)])
+    most = 0
+    while world.tick_queue:
+        before = len(stepped)
+        world.part_of_turn()
+        most = max(most, len(stepped) - before)
+    assert (most, len(stepped)) == (1, GROUPS)
+
+
+def test_topics_that_are_deleted_while_others_are_removed_follow_in_one_round(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broadcast_module, "SLICE_COST_MAX", TOPICS)
+    stepped = steps(monkeypatch)
+    world.coordinator.topics_deleted([("t0", ID)])
+    for topic in range(1, TOPICS - 1):
+        world.part_of_turn()
+        world.coordinator.topics_deleted([(f"t{topic}", ID)])
+    world.turn()
+    assert len(stepped) == 2 * GROUPS
+    assert topics(world, "g3") == {f"t{TOPICS - 1}"}
+
+
+def test_what_is_committed_for_a_new_topic_of_that_name_stays(world: World) -> None:
+    world.coordinator.topics_deleted([("t0", ID), ("t1", ID)])
+    world.commit("g0", 1, topic="t0", topic_id=OTHER_ID)
+    world.now_ms += 1
+    world.turn()
+    assert topics(world, "g0") == {"t0"} | {f"t{topic}" for topic in range(2, TOPICS)}
+    assert "t0" not in topics(world, "g1")
+
+
+def test_an_offset_without_topic_id_goes_by_its_time(world: World) -> None:
+    world.commit("old", 1, topic="t0", topic_id=None)
+    world.coordinator.topics_deleted([("t0", ID)])
+    world.turn()
+    world.now_ms += 1
+    world.commit("new", 1, topic="t0", topic_id=None)
+    world.turn()
+    assert (topics(world, "old"), topics(world, "new")) == (set(), {"t0"})
+
+
+def test_expired_offsets_are_removed_in_slices(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broadcast_module, "SLICE_COST_MAX", TOPICS)
+    world.now_ms += 1_000
+    world.coordinator.expire_offsets(500)
+    world.part_of_turn()
+    assert sum(not topics(world, f"g{group}") for group in range(GROUPS)) == 1
+    world.turn()
+    assert not any(topics(world, f"g{group}") for group in range(GROUPS))
+
+
+async def test_the_offsets_topic_is_created_once(world: World) -> None:
+    assert await world.coordinator.ensure_offsets_topic()
+    world.coordinator.resign(0)
+    assert await world.coordinator.ensure_offsets_topic(), "asked of the world, which says yes"
