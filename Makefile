@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 SEED ?= 1
+SUITES ?=
 
-.PHONY: demo test lint types interop bench sim docs clean
+.PHONY: demo test soak lint types interop bench sim docs clean
 
 # One environment that grows: each step installs only what it adds. The packages of the demo need no compiler; the
 # tests compile the record codecs where there is one.
@@ -39,6 +40,10 @@ demo: $(VENV)/.demo
 
 test: $(TESTED) lint types
 	$(PY) -m tools.gate -n 2 --dist loadgroup
+
+# what takes longer than `make test` may; its latest result is in docs/SOAK.md
+soak: $(TESTED)
+	$(PY) -m tools.soak $(SUITES)
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

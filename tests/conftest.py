@@ -1,8 +1,21 @@
-"""What holds for every test: no verdict of Hypothesis depends on how busy the machine is."""
+"""What holds for every test: the profile of Hypothesis, and which tests only the soak runs (tests/soak.py)."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
+from tests.soak import SOAK
 
-settings.register_profile("rota", deadline=None)
-settings.load_profile("rota")
+# no verdict depends on how busy the machine is, so there are no deadlines
+settings.register_profile("gate", deadline=None, derandomize=True)
+settings.register_profile("soak", deadline=None, print_blob=True)
+settings.load_profile("soak" if SOAK else "gate")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if SOAK:
+        return
+    left_out = [item for item in items if item.get_closest_marker("soak") is not None]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item.get_closest_marker("soak") is None]

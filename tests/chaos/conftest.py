@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.soak import seeds
 
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
-SEEDS = 2
+SEEDS = seeds(gate=1, soak=10)
 
 
 def failed_seeds(test: str) -> list[int]:
@@ -19,5 +20,5 @@ def failed_seeds(test: str) -> list[int]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         name = metafunc.function.__name__
-        seeds = [*range(1, SEEDS + 1), *failed_seeds(name)]
-        metafunc.parametrize("seed", list(dict.fromkeys(seeds)), ids=lambda seed: f"seed={seed}")
+        chosen = [*SEEDS, *failed_seeds(name)]
+        metafunc.parametrize("seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.soak import examples
 
 from rota.coordinator.metadata.eager import now, start
 from rota.coordinator.metadata.embedded import EmbeddedStore
@@ -346,6 +347,6 @@ class Conversation(RuleBasedStateMachine):
 
 
 Conversation.TestCase.settings = settings(
-    deadline=None, max_examples=60, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow]
+    deadline=None, max_examples=examples(60), stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow]
 )
 TestConversation = Conversation.TestCase

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.assignor_world import Group, Owned, infos
+from tests.soak import examples
 
 from rota.client.group.assignors import MemberSubscription, OriginalAssignor, StickyAssignor, for_name
 from rota.client.group.assignors.strategies import STRATEGIES
@@ -17,7 +18,7 @@ STICKY = ("sticky", "cooperative-sticky")
 EVERY = pytest.mark.parametrize("strategy", STRATEGIES)
 EVERY_STICKY = pytest.mark.parametrize("strategy", STICKY)
 
-QUICK = settings(max_examples=50, deadline=None)
+QUICK = settings(max_examples=examples(50), deadline=None)
 
 COUNTS = st.dictionaries(st.sampled_from(["t", "u", "v", "w"]), st.integers(0, 9), min_size=1)
 IDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, unique=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import examples
 
 from rota.client.errors import KafkaError, Unreachable
 from rota.client.network.connection import Connection
@@ -123,7 +124,7 @@ async def played(script: list[tuple[str, int]]) -> World:
     return world
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(script=st.lists(steps, max_size=40))
 def test_every_request_gets_its_own_answer(script: list[tuple[str, int]]) -> None:
     async def play() -> None:
@@ -143,7 +144,7 @@ def test_every_request_gets_its_own_answer(script: list[tuple[str, int]]) -> Non
     asyncio.run(play())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(script=st.lists(harms, max_size=40))
 def test_when_it_ends_everybody_is_told(script: list[tuple[str, int]]) -> None:
     async def play() -> None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import examples
 
 from rota.coordinator.api.node import Call
 from rota.coordinator.config.broker import BrokerConfig
@@ -140,7 +141,7 @@ BOUNDS = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.lists(st.sampled_from(KINDS), max_size=20), BOUNDS, STEPS, st.booleans(), st.sampled_from([1, 3, 256]))
 def test_replies_keep_the_order_of_requests_and_nothing_is_left_behind(
     kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, int]], leaves: bool, turn_requests: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.soak import examples
 from tests.unit.coordinator.api.data_world import World, fetch_request
 
 from rota.coordinator.api.fetch import fetch
@@ -119,4 +120,4 @@ class Sessions(RuleBasedStateMachine):
 
 
 TestFetchSessions = Sessions.TestCase
-TestFetchSessions.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestFetchSessions.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)

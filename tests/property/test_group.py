@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.property.group_world import RINGS_MAX, World, hard, soft
+from tests.soak import examples
 
 from rota.coordinator.group.effects import Body, Joined, Synced
 from rota.coordinator.group.events import (
@@ -280,4 +281,4 @@ class Groups(RuleBasedStateMachine):
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestGroups.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)

@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from tests.property.member_world import World, metadata
+from tests.soak import examples
 
 from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable, Unsupported
 from rota.client.group import events
@@ -188,4 +189,4 @@ class Memberships(RuleBasedStateMachine):
 
 
 TestMemberships = Memberships.TestCase
-TestMemberships.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestMemberships.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.property.producer_world import DELIVERY_MS, NODES, World
+from tests.soak import examples
 
 from rota.client.producer.partitioner import murmur2, partition_of
 from rota.client.producer.sticky import Sticky
@@ -104,8 +105,8 @@ class Sequencing(Producing):
 
 
 TestProducing, TestSequencing = Producing.TestCase, Sequencing.TestCase
-TestProducing.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
-TestSequencing.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestProducing.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)
+TestSequencing.settings = settings(max_examples=examples(150), stateful_step_count=50, deadline=None)
 
 
 def one_partition(*paddings: int) -> World:

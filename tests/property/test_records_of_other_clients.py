@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
+from tests.soak import examples
 
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec, check_batch, read_header, stamp
 from rota.protocol.records.record import Record, read_records, write_batch
@@ -68,7 +69,7 @@ def test_a_batch_is_equal_byte_for_byte(name: str, rows: Rows, producer: Any, tr
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("codec", list(Codec))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(rows=RECORDS)
 def test_what_they_write_we_read(name: str, codec: Codec, rows: Rows) -> None:
     raw = theirs(OTHERS[name], rows * 10, codec, (-1, -1, -1), False)
@@ -79,7 +80,7 @@ def test_what_they_write_we_read(name: str, codec: Codec, rows: Rows) -> None:
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("codec", list(Codec))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(rows=RECORDS, base_offset=st.integers(0, 2**40))
 def test_what_we_write_they_read(name: str, codec: Codec, rows: Rows, base_offset: int) -> None:
     raw = write_batch(ours(rows), codec=codec, base_offset=base_offset)

@@ -25,6 +25,7 @@ from kafka.protocol.data_container import DataContainer
 from kafka.protocol.schemas import StructField, load_json
 from kio.index import UnknownEntity, load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
+from tests.soak import examples
 
 from rota.protocol import consumer_protocol, offsets_records
 from rota.protocol.compiler import codec
@@ -118,7 +119,7 @@ def drawn(data: st.DataObject, message: type[Any]) -> Iterator[tuple[int, Any, b
 
 
 law = settings(
-    max_examples=EXAMPLES_PER_VERSION,
+    max_examples=examples(EXAMPLES_PER_VERSION),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking dozens of versions at once takes minutes
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.soak import seeds
 
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
-SEEDS = 40
+SEEDS = seeds(gate=40, soak=400)
 CLIENT_SEEDS_FILE = Path(__file__).with_name("client_seeds.txt")
-CLIENT_SEEDS = 8  # of worlds with real clients, which take longer
+CLIENT_SEEDS = seeds(gate=8, soak=80)  # of worlds with real clients, which take longer
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,9 +25,9 @@ def failed_seeds(path: Path = SEEDS_FILE) -> list[int]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         given = metafunc.config.getoption("--rota-seed", default=None)
-        seeds = [*range(1, SEEDS + 1), *failed_seeds()] if given is None else [given]
-        metafunc.parametrize("seed", list(dict.fromkeys(seeds)), ids=lambda seed: f"seed={seed}")
+        chosen = [*SEEDS, *failed_seeds()] if given is None else [given]
+        metafunc.parametrize("seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
     if "client_seed" in metafunc.fixturenames:
         given = metafunc.config.getoption("--rota-seed", default=None)
-        seeds = [*range(1, CLIENT_SEEDS + 1), *failed_seeds(CLIENT_SEEDS_FILE)] if given is None else [given]
-        metafunc.parametrize("client_seed", list(dict.fromkeys(seeds)), ids=lambda seed: f"seed={seed}")
+        chosen = [*CLIENT_SEEDS, *failed_seeds(CLIENT_SEEDS_FILE)] if given is None else [given]
+        metafunc.parametrize("client_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")

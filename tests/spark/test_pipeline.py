@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.interop.kit import create_topic, unique
+from tests.soak import soak_only
 from tests.spark.conftest import Sent, loaded, written
 
 import rota.spark_connector.pipelines.group_activity as pipeline
@@ -144,7 +145,7 @@ def rows(output: Path, name: str) -> list[str]:
     return sorted(repr(row) for row in table(str(output), name))
 
 
-@pytest.mark.parametrize("starter", ["python -m", "spark-submit"])
+@pytest.mark.parametrize("starter", [pytest.param("python -m", marks=soak_only), "spark-submit"])
 def test_it_runs_from_the_command_line(rota: str, tmp_path: Path, starter: str):
     topic, group = create_topic(rota, 2), unique("group")
     written(rota, topic, [Sent(b"x", partition=at % 2) for at in range(24)])

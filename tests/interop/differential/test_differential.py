@@ -1,7 +1,8 @@
 """Issue point 10: the same random requests to Rota and to Apache Kafka, answered alike.
 
 Kafka's side is a recording, so that this runs without Java. With ROTA_PEER=HOST:PORT a live Kafka is asked as well,
-with the seeds of ROTA_SEEDS ("2 3 0"; 0 is any): `make interop` asks for several.
+with the seeds of ROTA_SEEDS ("2 3 0"; 0 is any): `make interop` asks for several. `make test` sends a part of the
+requests to the live Kafka, `make interop` and `make soak` all of them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import random
 import pytest
 from tests.interop.differential.comparison import compare
 from tests.interop.differential.recording import RECORDED_SEEDS, REQUESTS, recorded, transcript
+from tests.soak import SOAK
 
 PEER = os.environ.get("ROTA_PEER")
 ANY = 0  # draw one
+LIVE_REQUESTS = REQUESTS if SOAK or "ROTA_SEEDS" in os.environ else 600
 SEEDS = [int(seed) for seed in os.environ.get("ROTA_SEEDS", "2").split()]
 
 
@@ -45,4 +48,4 @@ def test_rota_answers_as_the_living_kafka(bootstrap: str, seed: int) -> None:
     if seed == ANY:
         seed = random.SystemRandom().randrange(1, 1_000_000)
         print(f"seed {seed}")
-    compare(transcript(PEER, seed), transcript(bootstrap, seed))
+    compare(transcript(PEER, seed, LIVE_REQUESTS), transcript(bootstrap, seed, LIVE_REQUESTS))

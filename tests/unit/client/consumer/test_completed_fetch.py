@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import examples
 from tests.unit.client.consumer.kit import P1, batch, marker, transactional
 
 from rota.client.consumer.completed_fetch import CompletedFetch, outline
@@ -174,7 +175,7 @@ def test_the_end_is_known_before_anything_is_decoded() -> None:
 BATCHES = st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["data", "data", "kept", "control"])), max_size=8)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(BATCHES, st.data())
 def test_however_it_is_taken_it_is_what_lies_in_the_log(kinds: list[tuple[int, str]], data: st.DataObject) -> None:
     log, expected, end = [], [], 0

@@ -6,6 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.soak import examples
 
 from rota.client.consumer.auto_commit import AutoCommit
 from rota.client.consumer.delivered_records import DeliveredRecords, these
@@ -160,7 +161,7 @@ class Consumers(RuleBasedStateMachine):
 
 
 TestConsumers = Consumers.TestCase
-TestConsumers.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestConsumers.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 
 
 @pytest.fixture

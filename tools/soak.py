@@ -1,0 +1,105 @@
+"""`make soak`: the tests with more seeds and examples than `make test` has time for, and their result in docs/SOAK.md.
+
+python -m tools.soak               every suite below
+python -m tools.soak chaos spark   these suites; the rows of the others stay as they are
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "SOAK.md"
+SUITES = {
+    "property": ["tests/property", "tests/contract", "tests/unit"],
+    "simulation": ["tests/simulation"],
+    "chaos": ["tests/chaos"],
+    "interop": ["tests/interop"],
+    "spark": ["tests/spark/test_pipeline.py"],
+}
+VARIABLES = {"ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_STRANGERS": "all"}
+TEST_TIMEOUT_S = 1_800
+ROW = re.compile(r"^\| `make soak SUITES=(\w+)` \|.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one suite ended. `commit` is the short id of the commit that was tested."""
+
+    suite: str
+    date: str
+    commit: str
+    passed: int
+    failed: int
+    skipped: int
+    seconds: float
+
+    def row(self) -> str:
+        """The suite's row of the page."""
+        return (
+            f"| `make soak SUITES={self.suite}` | {self.date} | {self.commit} | {self.passed:,} | {self.failed} "
+            f"| {self.skipped} | {self.seconds / 60:.1f} min |"
+        )
+
+
+def main(names: list[str]) -> int:
+    """Run the suites; 1 when a test failed, 2 for an unknown suite."""
+    unknown = [name for name in names if name not in SUITES]
+    if unknown:
+        print(f"no such suite: {', '.join(unknown)}; known are {', '.join(SUITES)}", file=sys.stderr)
+        return 2
+    failed = False
+    for name in names or SUITES:
+        result = run(name)
+        PAGE.write_text(updated(PAGE.read_text(), result))
+        print(result.row())
+        failed = failed or result.failed > 0
+    return int(failed)
+
+
+def run(suite: str) -> Result:
+    """Run one suite in the gate, so that an Apache Kafka runs beside it where there can be one."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        options = ["-n", "2", "--dist", "loadgroup", "--timeout", str(TEST_TIMEOUT_S), f"--junitxml={report}"]
+        command = [sys.executable, "-m", "tools.gate", *SUITES[suite], *options]
+        started = time.monotonic()
+        subprocess.run(command, cwd=ROOT, env={**os.environ, **VARIABLES}, check=False)
+        return counted(suite, report, time.monotonic() - started)
+
+
+def counted(suite: str, report: Path, seconds: float) -> Result:
+    """The counts of a JUnit report. A run without a report counts as one failure."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    head = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    commit = head.stdout.strip()
+    if not report.exists():
+        return Result(suite, today, commit, 0, 1, 0, seconds)
+    suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+    total, failures, errors, skipped = (
+        sum(int(found.get(name, 0)) for found in suites) for name in ("tests", "failures", "errors", "skipped")
+    )
+    return Result(suite, today, commit, total - failures - errors - skipped, failures + errors, skipped, seconds)
+
+
+def updated(page: str, result: Result) -> str:
+    """The page with the suite's row replaced, or added after the last row."""
+    rows = {found[1]: found[0] for found in ROW.finditer(page)}
+    if result.suite in rows:
+        return page.replace(rows[result.suite], result.row())
+    return page.rstrip("\n") + "\n" + result.row() + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
