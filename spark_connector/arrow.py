@@ -1,9 +1,10 @@
 """Columns of records as an Arrow record batch in Spark's schema.
 
 Laws
-    A row is a record: key, value, topic, partition, offset, time, whose time, headers; null where the record has null.
-    Keys and values are copied once, by Arrow, from the bytes that came.
-    A header's name that is no UTF-8 is replaced, never an error. Records without headers have null there, as in Spark's
+    A row is a record: key, value, topic, partition, offset, timestamp, timestamp type, headers; null where the record
+    has null.
+    Keys and values are copied once, by Arrow, from the fetched bytes.
+    Invalid UTF-8 in a header's name is replaced and is no error. Records without headers have null there, as in Spark's
     own source.
 """
 
@@ -17,16 +18,16 @@ import pyarrow as pa
 from rota.protocol.records.columns import BinaryColumn, Columns, Validity
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
-_ROWS_MIN: Final = 1 << 16  # what is the same in every batch is made for so many rows at least, and cut
+_ROWS_MIN: Final = 1 << 16  # constant columns are built once for at least so many rows, and sliced
 
 
 def record_batch(topic: str, partition: int, columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
-    """What `columns` hold, all of one partition; `schema` is schema.py's, with headers or without."""
+    """The rows in `columns`, all of one partition. `schema` is that of schema.py, with or without headers."""
     rows = int(columns.count)
     arrays = [
-        *_contents(columns, rows),
-        _same(topic, pa.string(), _room(rows)).slice(0, rows),
-        _same(partition, pa.int32(), _room(rows)).slice(0, rows),
+        *_keys_and_values(columns, rows),
+        _constant(topic, pa.string(), _capacity(rows)).slice(0, rows),
+        _constant(partition, pa.int32(), _capacity(rows)).slice(0, rows),
         _fixed(columns.offsets.getvalue(), pa.int64(), rows),
         _fixed(columns.timestamps_us.getvalue(), _TIME, rows),
         _fixed(columns.types.getvalue(), pa.int32(), rows),
@@ -36,13 +37,13 @@ def record_batch(topic: str, partition: int, columns: Columns, schema: pa.Schema
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _contents(columns: Columns, rows: int) -> tuple[pa.Array, pa.Array]:
-    """Keys and values. The places are offsets of an array in which they alternate with what lies between them."""
+def _keys_and_values(columns: Columns, rows: int) -> tuple[pa.Array, pa.Array]:
+    """Keys and values. `places` are the offsets of an array in which they alternate with the bytes between them."""
     if not rows:
         return pa.array([], pa.binary()), pa.array([], pa.binary())
     buffers = [None, pa.py_buffer(columns.places.getvalue()), pa.py_buffer(columns.source())]
-    all_there_is = pa.Array.from_buffers(pa.binary(), 4 * rows - 1, buffers, null_count=0)
-    keys, values = (all_there_is.take(_every_fourth(first, _room(rows)).slice(0, rows)) for first in (0, 2))
+    alternating = pa.Array.from_buffers(pa.binary(), 4 * rows - 1, buffers, null_count=0)
+    keys, values = (alternating.take(_every_fourth(first, _capacity(rows)).slice(0, rows)) for first in (0, 2))
     return _with_nulls(keys, columns.keys, rows), _with_nulls(values, columns.values, rows)
 
 
@@ -54,8 +55,8 @@ def _with_nulls(array: pa.Array, validity: Validity, rows: int) -> pa.Array:
     return pa.Array.from_buffers(array.type, rows, buffers, null_count=nulls)
 
 
-def _room(rows: int) -> int:
-    """The power of two in which they fit."""
+def _capacity(rows: int) -> int:
+    """The smallest power of two, from _ROWS_MIN on, that holds so many rows."""
     return max(_ROWS_MIN, 1 << (rows - 1).bit_length())
 
 
@@ -65,12 +66,12 @@ def _every_fourth(first: int, rows: int) -> pa.Array:
 
 
 @lru_cache(maxsize=4)
-def _same(value: str | int, kind: pa.DataType, rows: int) -> pa.Array:
+def _constant(value: str | int, kind: pa.DataType, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), rows)
 
 
 def binary(column: BinaryColumn, kind: pa.DataType) -> pa.Array:
-    """One column of bytes or text, with its nulls."""
+    """One column of bytes or strings, with its nulls."""
     rows, nulls = int(column.count), int(column.validity.nulls)
     validity = pa.py_buffer(column.validity.getvalue(rows)) if nulls else None
     data = [validity, pa.py_buffer(column.offsets.getvalue()), pa.py_buffer(column.data.getvalue())]

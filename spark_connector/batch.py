@@ -1,8 +1,8 @@
-"""A batch query: what there was between two offsets when it was planned.
+"""A batch query: the records between two offsets that are fixed when the query is planned.
 
 Laws
-    The plan is made once, on the driver; what the tasks read is what the plan says, whatever is written meanwhile.
-    Filters narrow the plan before anything is read, and never leave out a row that they let through.
+    The driver plans once; the tasks read what the plan says, whatever is written meanwhile.
+    Filters narrow the plan before any record is fetched, and never exclude a row that passes them.
 """
 
 from __future__ import annotations
@@ -13,81 +13,70 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from rota.client.types import TopicPartition
-from rota.spark_connector import offset_bounds as edges
-from rota.spark_connector.broker import Brokers
-from rota.spark_connector.filters import Narrowing, narrowed
-from rota.spark_connector.offsets import OffsetRange, Offsets, ranges
+from rota.spark_connector.broker import DriverClient
+from rota.spark_connector.filters import PushedFilters, push_filters
+from rota.spark_connector.offset_bounds import ending_offsets, starting_offsets
+from rota.spark_connector.offsets import OffsetRange, offset_ranges
 from rota.spark_connector.options import ReadOptions
-from rota.spark_connector.plan import pieces
+from rota.spark_connector.plan import KafkaInputPartition, plan_input_partitions
 from rota.spark_connector.read import read
 
 
-class Piece(InputPartition):
-    """What one task reads: offsets of one partition."""
-
-    def __init__(self, piece: OffsetRange) -> None:
-        super().__init__(piece)
-        self.piece = piece
-
-
 class RotaReader(DataSourceReader):
-    """The driver plans with it; pickled, each task reads with it."""
+    """Plans on the driver; pickled, it reads in each task."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._narrowing = Narrowing()
+        self._pushed = PushedFilters()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # Spark's name
-        """Take what the ranges keep by themselves; the rest stays with Spark."""
-        self._narrowing, rest = narrowed(filters)
-        return rest
+        """Take the filters that bounds imply; return the others, which Spark evaluates."""
+        self._pushed, remaining = push_filters(filters)
+        return remaining
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The pieces to read. Raises OptionError, DataLost, KafkaError."""
-        asked = Brokers(self._options.client)
+        """The input partitions. Raises OptionError, DataLost, KafkaError."""
+        client = DriverClient(self._options.client)
         try:
-            whole = self._ranges(asked)
+            ranges = self._ranges(client)
+            topic_ids = client.topic_ids({offsets.topic for offsets in ranges})
         finally:
-            asked.close()
-        return planned(whole, self._options)
+            client.close()
+        return plan_input_partitions(ranges, self._options, topic_ids)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of one piece as Arrow batches."""
-        if not isinstance(partition, Piece):  # Spark makes a task even of a plan without pieces
+        """The rows of one input partition as Arrow batches."""
+        if not isinstance(partition, KafkaInputPartition):  # Spark runs one task for an empty plan
             return iter(())
-        return read(partition.piece, self._options)
+        return read(partition, self._options)
 
-    def _ranges(self, asked: Brokers) -> list[OffsetRange]:
-        partitions = asked.partitions(self._options.topics)
-        start = edges.starts(self._options, partitions, asked)
-        end = edges.ends(self._options, partitions, asked, start)
-        kept = [self._narrowing.cut(one) for one in ranges(start, end)]
-        return self._after_time([one for one in kept if one.length > 0], asked)
+    def _ranges(self, client: DriverClient) -> list[OffsetRange]:
+        partitions = client.partitions(self._options.topics)
+        start = starting_offsets(self._options, partitions, client)
+        end = ending_offsets(self._options, partitions, client, start)
+        narrowed = [self._pushed.narrow(offsets) for offsets in offset_ranges(start, end)]
+        return self._from_min_time([offsets for offsets in narrowed if offsets.length > 0], client)
 
-    def _after_time(self, kept: list[OffsetRange], asked: Brokers) -> list[OffsetRange]:
-        """A filter on the timestamp: what lies before the first record of that time is not read."""
-        if self._narrowing.time_ms is None or not kept:
-            return kept
-        times = dict.fromkeys((one.of for one in kept), self._narrowing.time_ms)
-        found = asked.at_times(times)
-        if missing := {one.of: one.end for one in kept if found[one.of] is None}:
-            # a new leader does not search beyond its high watermark: look again when that has reached the planned end
-            asked.latest_at_least(missing, tuple(missing))
-            found |= asked.at_times({partition: times[partition] for partition in missing})
-        return [one for one in (_from(one, found[one.of]) for one in kept) if one.length > 0]
-
-
-def _from(one: OffsetRange, first: int | None) -> OffsetRange:
-    start = one.end if first is None else min(max(one.start, first), one.end)
-    return OffsetRange(one.topic, one.partition, start, one.end)
+    def _from_min_time(self, ranges: list[OffsetRange], client: DriverClient) -> list[OffsetRange]:
+        """The ranges without the records before the first one that a filter on the timestamp lets through."""
+        time_ms = self._pushed.min_time_ms
+        if time_ms is None or not ranges:
+            return ranges
+        ends = {offsets.topic_partition: offsets.end for offsets in ranges}
+        first = _first_offsets(ends, time_ms, client)
+        later = [
+            offsets._replace(start=min(max(offsets.start, first[offsets.topic_partition]), offsets.end))
+            for offsets in ranges
+        ]
+        return [offsets for offsets in later if offsets.length > 0]
 
 
-def planned(wanted: Iterable[OffsetRange], options: ReadOptions) -> list[InputPartition]:
-    """The pieces of these ranges, as the options want them cut."""
-    told = options.min_partitions, options.max_records_per_partition
-    return [Piece(one) for one in pieces(wanted, partitions_min=told[0], records_max=told[1])]
-
-
-def unknown_in(start: Offsets, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """Those that have appeared since."""
-    return tuple(one for one in partitions if one not in start)
+def _first_offsets(ends: dict[TopicPartition, int], time_ms: int, client: DriverClient) -> dict[TopicPartition, int]:
+    """The first offset at or after a time, or the end where no record is that young. A new leader does not search
+    beyond its high watermark: it is asked again when that has reached the end."""
+    found = client.offsets_for_times(dict.fromkeys(ends, time_ms))
+    without = {partition: ends[partition] for partition, offset in found.items() if offset is None}
+    if without:
+        client.latest_at_least(without, tuple(without))
+        found |= client.offsets_for_times(dict.fromkeys(without, time_ms))
+    return {partition: ends[partition] if offset is None else offset for partition, offset in found.items()}

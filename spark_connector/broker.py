@@ -1,8 +1,8 @@
-"""The driver's questions to the brokers, asked and answered in turn: a synchronous face over the asyncio client.
+"""The driver's connection to the brokers: a synchronous face over the asyncio client.
 
 Laws
-    One loop and one client for each reader, made when they are first needed, so that a reader can be pickled before.
-    Nothing runs between two questions.
+    Each reader has one event loop and one client, created at the first call, so that a reader can be pickled before.
+    Nothing runs between two calls.
 """
 
 from __future__ import annotations
@@ -21,169 +21,173 @@ from rota.client.offsets.offset_commit import commit
 from rota.client.offsets.offset_fetch import committed
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
-from rota.spark_connector.high_watermark import HighWatermarkWait, lagging
+from rota.spark_connector.high_watermark import HighWatermarkWait, lagging_partitions
 from rota.spark_connector.offsets import Offsets
-from rota.spark_connector.options import Topics
+from rota.spark_connector.options import TopicSelection
 
 T = TypeVar("T")
-COMMIT_MS: Final = 5_000  # no query waits longer to tell its group
+COMMIT_TIMEOUT_MS: Final = 5_000  # a query waits no longer for a commit
 
 
-class Brokers:
-    """`client` are the client's settings by Kafka's names. `close()` when the query is over."""
+class DriverClient:
+    """`settings` are the client's settings by Kafka's names. Call `close()` when the query is over."""
 
-    def __init__(self, client: Mapping[str, str]) -> None:
-        self._client = dict(client)
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = dict(settings)
         self._runner: asyncio.Runner | None = None
         self._cluster: Cluster | None = None
-        self._config = ConsumerConfig.from_properties(self._client)
+        self._config = ConsumerConfig.from_properties(self._settings)
 
     def __getstate__(self) -> dict[str, str]:
-        return self._client
+        return self._settings
 
-    def __setstate__(self, client: dict[str, str]) -> None:
-        Brokers.__init__(self, client)
+    def __setstate__(self, settings: dict[str, str]) -> None:
+        DriverClient.__init__(self, settings)
 
-    def partitions(self, topics: Topics) -> tuple[TopicPartition, ...]:
-        """Every partition that the query reads now. Raises UnknownTopic, TimedOut, Unreachable."""
+    def partitions(self, topics: TopicSelection) -> tuple[TopicPartition, ...]:
+        """The partitions that the query reads now. Raises UnknownTopic, TimedOut, Unreachable."""
         return self._run(self._partitions(topics))
 
-    def present(self, topics: Topics) -> tuple[TopicPartition, ...]:
-        """Those that there are: what is not there is left out. Raises TimedOut, Unreachable."""
-        return self._run(self._present(topics))
+    def present_partitions(self, topics: TopicSelection) -> tuple[TopicPartition, ...]:
+        """As `partitions`, without the topics and partitions that do not exist. Raises TimedOut, Unreachable."""
+        return self._run(self._present_partitions(topics))
 
     def existing(self, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-        """Those of the partitions that there are."""
-        return self.present(Topics(assigned=tuple(sorted(partitions))))
+        """Those of the partitions that exist. Raises TimedOut, Unreachable."""
+        return self.present_partitions(TopicSelection(assigned=tuple(sorted(partitions))))
 
-    def require(self, topics: Topics) -> None:
-        """Look at what the last question has told. Raises UnknownTopic for what is named and is not there."""
+    def require(self, topics: TopicSelection) -> None:
+        """Check the metadata of the last call. Raises UnknownTopic for a named topic or partition that is missing."""
         assert self._cluster is not None
         _require(topics, self._cluster.metadata)
 
-    def ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """Of topics that the last question was about; those that have none, and are not there, are left out."""
-        known = self._cluster.metadata if self._cluster is not None else Metadata()
-        return {one: found for one in topics if (found := known.topic_id(one)) is not None}
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
+        """The ids of topics of the last call; a topic that is missing or has no id is left out."""
+        metadata = self._cluster.metadata if self._cluster is not None else Metadata()
+        return {topic: topic_id for topic in topics if (topic_id := metadata.topic_id(topic)) is not None}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Where the logs begin."""
-        return self._listed(dict.fromkeys(partitions, EARLIEST))
+        """The start offsets of the logs."""
+        return self._list_existing(dict.fromkeys(partitions, EARLIEST))
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Where they end, for this isolation level."""
-        return self._listed(dict.fromkeys(partitions, LATEST))
+        """The end offsets of the logs, for this isolation level."""
+        return self._list_existing(dict.fromkeys(partitions, LATEST))
 
     def latest_at_least(self, ends: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]) -> Offsets:
-        """Where the logs end for this isolation level. Waits while a high watermark is below `ends` and the log is not:
-        a result below `ends` means that the records are lost. Raises HighWatermarkBehind, KafkaError."""
+        """As `latest`. Waits while a high watermark is below `ends` and the log continues: a result below `ends` means
+        that records are lost. Raises HighWatermarkBehind, KafkaError."""
         return self._run(self._latest_at_least(ends, tuple(partitions)))
 
-    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset at or after a time in ms; None when there is none."""
-        found = self._run(self._list(times))
-        return {one: None if at is None else at.offset for one, at in found.items()}
+    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset at or after a time in ms; None where no record is that young."""
+        found = self._run(self._list_offsets(times))
+        return {partition: None if at is None else at.offset for partition, at in found.items()}
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """Where the group stands; None where it has committed nothing."""
+        """The committed offsets of the group; None where it has committed nothing."""
         found = self._run(self._committed(group, tuple(partitions)))
-        return {one: None if at is None else at.offset for one, at in found.items()}
+        return {partition: None if at is None else at.offset for partition, at in found.items()}
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
-        """As a simple consumer, within COMMIT_MS. Raises KafkaError: the group may have members."""
-        self._run(self._commit(group, {one: OffsetAndMetadata(at, note) for one, at in offsets.items()}))
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
+        """Commit as a consumer without membership, within COMMIT_TIMEOUT_MS. Raises KafkaError, for instance when the
+        group has members."""
+        self._run(
+            self._commit(
+                group, {partition: OffsetAndMetadata(offset, metadata) for partition, offset in offsets.items()}
+            )
+        )
 
     def close(self) -> None:
-        """Let go of connections and loop; a question asked later opens them again."""
+        """Close connections and loop; a later call opens them again."""
         runner, cluster, self._runner, self._cluster = self._runner, self._cluster, None, None
         if runner is not None:
             with runner:
                 if cluster is not None:
                     runner.run(cluster.close())
 
-    def _run(self, question: Coroutine[Any, Any, T]) -> T:
+    def _run(self, call: Coroutine[Any, Any, T]) -> T:
         if self._runner is None:
             self._runner = asyncio.Runner()
-        return self._runner.run(question)
+        return self._runner.run(call)
 
-    async def _asked(self) -> Cluster:
+    async def _connected(self) -> Cluster:
         if self._cluster is None:
             cluster = Cluster(self._config)
             await cluster.start()
             self._cluster = cluster
         return self._cluster
 
-    async def _partitions(self, topics: Topics) -> tuple[TopicPartition, ...]:
-        found = await self._present(topics)
-        _require(topics, (await self._asked()).metadata)
-        return found
+    async def _partitions(self, topics: TopicSelection) -> tuple[TopicPartition, ...]:
+        present = await self._present_partitions(topics)
+        _require(topics, (await self._connected()).metadata)
+        return present
 
-    async def _present(self, topics: Topics) -> tuple[TopicPartition, ...]:
-        cluster = await self._asked()
-        cluster.set_topics(
-            None
-            if topics.pattern is not None
-            else {one.topic for one in topics.assigned or ()} | set(topics.names or ())
-        )
-        metadata = await _fresh(cluster)
+    async def _present_partitions(self, topics: TopicSelection) -> tuple[TopicPartition, ...]:
+        cluster = await self._connected()
+        named = {partition.topic for partition in topics.assigned or ()} | set(topics.names or ())
+        cluster.set_topics(None if topics.pattern is not None else named)
+        metadata = await _refreshed(cluster)
         if topics.assigned is not None:
-            return tuple(one for one in topics.assigned if metadata.info(one) is not None)
+            return tuple(partition for partition in topics.assigned if metadata.info(partition) is not None)
         return tuple(
-            TopicPartition(name, number)
-            for name in sorted(_names(topics, metadata))
-            for number in metadata.partitions(name) or ()
+            TopicPartition(topic, number)
+            for topic in sorted(_topic_names(topics, metadata))
+            for number in metadata.partitions(topic) or ()
         )
 
-    async def _list(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
-        return await list_offsets(await self._asked(), times, isolation_level=self._config.isolation_level)
+    async def _list_offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
+        return await list_offsets(await self._connected(), times, isolation_level=self._config.isolation_level)
+
+    def _list_existing(self, times: Mapping[TopicPartition, int]) -> Offsets:
+        found = self._run(self._list_offsets(times))
+        return {partition: at.offset for partition, at in found.items() if at is not None}
 
     async def _latest_at_least(
         self, ends: Mapping[TopicPartition, int], partitions: tuple[TopicPartition, ...]
     ) -> Offsets:
         wait = HighWatermarkWait(self._config)
         while True:
-            listed = await self._list(dict.fromkeys(partitions, LATEST))
-            marks = {partition: found.offset for partition, found in listed.items() if found is not None}
-            behind = await lagging(self._config, marks, ends)
-            if not behind:
+            listed = await self._list_offsets(dict.fromkeys(partitions, LATEST))
+            marks = {partition: at.offset for partition, at in listed.items() if at is not None}
+            lagging = await lagging_partitions(self._config, marks, ends)
+            if not lagging:
                 return marks
-            partition, mark = min(behind.items())
+            partition, mark = min(lagging.items())
             await wait.pause(partition, mark, ends[partition])
 
-    def _listed(self, times: Mapping[TopicPartition, int]) -> Offsets:
-        return {one: at.offset for one, at in self._run(self._list(times)).items() if at is not None}
-
     async def _committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
-        return await committed(await self._asked(), GroupMetadata(group), partitions)
+        return await committed(await self._connected(), GroupMetadata(group), partitions)
 
     async def _commit(self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        await commit(await self._asked(), GroupMetadata(group), offsets, timeout_ms=COMMIT_MS)
+        await commit(await self._connected(), GroupMetadata(group), offsets, timeout_ms=COMMIT_TIMEOUT_MS)
 
 
-async def _fresh(cluster: Cluster) -> Metadata:
-    """What the brokers say now: also when they come back only after a while. Raises TimedOut, Unreachable."""
-    known_before = iter((None,))
-    return await cluster.until(lambda known: next(known_before, known), what="reading metadata")
+async def _refreshed(cluster: Cluster) -> Metadata:
+    """Metadata from a request that is sent now, also when the brokers come back only later. Raises TimedOut,
+    Unreachable."""
+    before = iter((None,))
+    return await cluster.until(lambda metadata: next(before, metadata), what="reading metadata")
 
 
-def _names(topics: Topics, metadata: Metadata) -> Iterable[str]:
+def _topic_names(topics: TopicSelection, metadata: Metadata) -> Iterable[str]:
     if topics.names is not None:
         return topics.names
     pattern = re.compile(topics.pattern or "")
-    return [one for one, info in metadata.topics.items() if not info.is_internal and pattern.fullmatch(one)]
+    return [name for name, info in metadata.topics.items() if not info.is_internal and pattern.fullmatch(name)]
 
 
-def _require(topics: Topics, metadata: Metadata) -> None:
-    """Raises UnknownTopic for what is named and is not there."""
-    for one in topics.assigned or ():
-        if metadata.info(one) is None:
-            raise _unknown(one.topic, one.partition)
+def _require(topics: TopicSelection, metadata: Metadata) -> None:
+    """Raises UnknownTopic for a named topic or partition that is missing."""
+    for partition in topics.assigned or ():
+        if metadata.info(partition) is None:
+            raise _unknown_topic(partition.topic, partition.partition)
     for name in topics.names or ():
         if metadata.partitions(name) is None:
-            raise _unknown(name)
+            raise _unknown_topic(name)
 
 
-def _unknown(topic: str, partition: int | None = None) -> UnknownTopic:
+def _unknown_topic(topic: str, partition: int | None = None) -> UnknownTopic:
     return UnknownTopic(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "looking for partitions",

@@ -1,9 +1,10 @@
-"""What a running query has lost, and where it goes on behind it. Pure.
+"""Detect the records that a streaming query has lost, and plan where it continues. Pure.
 
 Laws
-    What cannot be read any more is told by partition, with its offsets.
-    A log that was made anew is read from its begin. The micro-batch that goes back ends before it starts, and no other
-    does: so the checkpoint alone says what it reads, and no record of the new log is left out.
+    Each loss is described with its partition and its offsets.
+    A topic that was created again is read from the start of its log. The micro-batch that goes back has an end below
+    its start, and no other micro-batch has: the checkpoint alone defines what is read, and no record of the new log is
+    left out.
 """
 
 from __future__ import annotations
@@ -11,59 +12,82 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from rota.client.types import TopicPartition
-from rota.spark_connector.offsets import OffsetRange, Offsets, limited
+from rota.spark_connector.offsets import OffsetRange, Offsets, limit_offsets
 
-Told = dict[TopicPartition, str]  # by partition what became of it
-
-
-def lost(begin: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], anew: Collection[str]) -> Told:
-    """Partitions that were read up to `begin` and are not what they were; `anew`: topics that have another id now."""
-    told: Told = {}
-    for one, at in sorted(begin.items()):
-        if one not in latest:
-            told[one] = f"{one} is gone, which was read up to offset {at}"
-        elif one.topic in anew:
-            told[one] = f"{one} was read up to offset {at}, and its topic was deleted and made anew"
-        elif latest[one] < at:
-            told[one] = f"{one} was read up to offset {at}, and its log ends at {latest[one]} now"
-    return told
+Losses = dict[TopicPartition, str]  # a description of the loss of each partition
 
 
-def back(
-    begin: Mapping[TopicPartition, int], told: Iterable[TopicPartition], first: Mapping[TopicPartition, int]
+def detect_losses(
+    begin: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], recreated: Collection[str]
+) -> Losses:
+    """The partitions that were read up to `begin` and whose logs no longer fit; `recreated` topics have a new id."""
+    losses: Losses = {}
+    for partition, offset in sorted(begin.items()):
+        if partition not in latest:
+            losses[partition] = f"{partition} does not exist any more; the query has read it up to offset {offset}"
+        elif partition.topic in recreated:
+            losses[partition] = (
+                f"{partition} was read up to offset {offset}, and its topic was deleted and created again"
+            )
+        elif latest[partition] < offset:
+            losses[partition] = (
+                f"{partition} was read up to offset {offset}, and its log now ends at {latest[partition]}"
+            )
+    return losses
+
+
+def restart_offsets(
+    begin: Mapping[TopicPartition, int], lost: Iterable[TopicPartition], earliest: Mapping[TopicPartition, int]
 ) -> Offsets:
-    """Where the logs that were made anew begin, when that is before what was read."""
-    return {one: first[one] for one in told if one in first and first[one] < begin[one]}
+    """The log starts of the lost partitions that start below `begin`: these are read again from there."""
+    return {
+        partition: earliest[partition]
+        for partition in lost
+        if partition in earliest and earliest[partition] < begin[partition]
+    }
 
 
-def ends(
+def next_end(
     begin: Mapping[TopicPartition, int],
-    again: Mapping[TopicPartition, int],
+    restarts: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
     records_max: int | None,
 ) -> Offsets:
-    """Where the next micro-batch ends: `begin` has every partition of `latest`; those in `again` go back."""
-    start = {one: again.get(one, begin[one]) for one in latest}
-    there = {one: max(at, start[one]) for one, at in latest.items()}
-    found = there if records_max is None else limited(start, there, records_max)
-    return {one: min(at, begin[one] - 1) if one in again else at for one, at in found.items()}
+    """The end of the next micro-batch. `begin` has every partition of `latest`; `restarts` go back to their offset."""
+    start = {partition: restarts.get(partition, begin[partition]) for partition in latest}
+    available = {partition: max(offset, start[partition]) for partition, offset in latest.items()}
+    end = available if records_max is None else limit_offsets(start, available, records_max)
+    return {
+        partition: min(offset, begin[partition] - 1) if partition in restarts else offset
+        for partition, offset in end.items()
+    }
 
 
-def readable(
-    wanted: Iterable[OffsetRange], first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int]
-) -> tuple[list[OffsetRange], Told]:
-    """What of the ranges lies in the logs, and what became of the rest."""
-    kept: list[OffsetRange] = []
-    told: Told = {}
-    for one in wanted:
-        start, end = max(one.start, first.get(one.of, one.end)), min(one.end, last.get(one.of, one.start))
-        if one.of not in first:
-            told[one.of] = f"{one.of} is gone with its offsets {one.start} to {one.end - 1}"
-        elif start > one.start or end < one.end:
-            missing = [(one.start, min(start, one.end) - 1)] if start > one.start else []
-            missing += [(max(end, one.start), one.end - 1)] if end < one.end else []
-            gone = ", ".join(f"{low} to {high}" for low, high in missing)
-            told[one.of] = f"{one.of} lacks offsets {gone}: its log begins at {first[one.of]}, ends at {last[one.of]}"
+def readable_ranges(
+    ranges: Iterable[OffsetRange], earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
+) -> tuple[list[OffsetRange], Losses]:
+    """The parts of the ranges that are in the logs, and the losses of the other parts."""
+    readable: list[OffsetRange] = []
+    losses: Losses = {}
+    for offsets in ranges:
+        partition = offsets.topic_partition
+        if partition not in earliest:
+            losses[partition] = (
+                f"{partition} does not exist any more; its offsets {offsets.start} to {offsets.end - 1} are lost"
+            )
+            continue
+        start, end = max(offsets.start, earliest[partition]), min(offsets.end, latest.get(partition, offsets.start))
+        if start > offsets.start or end < offsets.end:
+            losses[partition] = (
+                f"{partition} lacks offsets {_missing(offsets, start, end)}: its log begins at {earliest[partition]} "
+                f"and ends at {latest[partition]}"
+            )
         if start < end:
-            kept.append(OffsetRange(one.topic, one.partition, start, end))
-    return kept, told
+            readable.append(OffsetRange(offsets.topic, offsets.partition, start, end))
+    return readable, losses
+
+
+def _missing(offsets: OffsetRange, start: int, end: int) -> str:
+    missing = [(offsets.start, min(start, offsets.end) - 1)] if start > offsets.start else []
+    missing += [(max(end, offsets.start), offsets.end - 1)] if end < offsets.end else []
+    return ", ".join(f"{first} to {last}" for first, last in missing)

@@ -1,21 +1,25 @@
-"""What the connector raises. Each message says what was found, what is right and what to do."""
+"""The exceptions of the connector. Each message says what is wrong, what is expected and what to do."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from rota.client.errors import TimedOut
 from rota.client.types import TopicPartition
 
+REMEDY: Final = "Set failOnDataLoss=false to continue with the records that exist."
+
 
 class OptionError(ValueError):
-    """An option that is not known, not of its form, or at odds with another one."""
+    """An option has an unknown name, an invalid value, or contradicts another option."""
 
-    def __init__(self, option: str, given: object, right: str) -> None:
-        super().__init__(f"option {option} is {given!r}; it must be {right}")
+    def __init__(self, option: str, value: object, expected: str) -> None:
+        super().__init__(f"option {option} is {value!r}; it must be {expected}")
         self.option = option
 
 
 class DataLost(RuntimeError):
-    """Records that the query had still to read are gone from the log, and failOnDataLoss is true."""
+    """Records that the query still has to read are not in the log, and failOnDataLoss is true."""
 
 
 class HighWatermarkBehind(TimedOut):
@@ -24,8 +28,8 @@ class HighWatermarkBehind(TimedOut):
     def __init__(self, partition: TopicPartition, mark: int, end: int, waited_ms: int) -> None:
         super().__init__(
             f"{partition} is readable up to offset {mark} and the query must read up to offset {end}; the log of its "
-            f"leader goes on, but its high watermark (for read_committed its last stable offset) has not moved there "
-            f"within {waited_ms} ms. No record is lost. Start the query again when the replicas are in sync and no "
-            f"transaction is open, or raise kafka.default.api.timeout.ms"
+            f"leader continues, but its high watermark (for read_committed its last stable offset) did not reach that "
+            f"offset within {waited_ms} ms. No record is lost. Start the query again when the replicas are in sync and "
+            f"no transaction is open, or raise kafka.default.api.timeout.ms"
         )
         self.partition, self.mark, self.end = partition, mark, end

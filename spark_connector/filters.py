@@ -1,11 +1,11 @@
-"""Filters of a query that narrow what is read: on topic, partition, offset, timestamp. Pure.
+"""Filters on topic, partition, offset and timestamp as bounds on what is read. Pure.
 
 Laws
-    Narrowing never leaves out a record that the filters let through.
-    A filter that is fully kept by the ranges is taken from Spark; one that only narrows (a timestamp, whose order is
-    the producers' affair) is left to Spark as well.
-    Brokers look up times above 0 only: a filter on an earlier time narrows nothing, as every record may pass it, also
-    one without a timestamp (-1).
+    The bounds never exclude a record that passes the filters.
+    A filter that the bounds imply is taken from Spark; a filter that only narrows the bounds stays with Spark as well
+    (timestamps are not in the order of offsets).
+    Brokers look up times above 0 only. A filter on an earlier time sets no bound: every record may pass it, also one
+    without a timestamp (-1).
 """
 
 from __future__ import annotations
@@ -39,129 +39,130 @@ NEVER_NULL: Final = frozenset({"topic", "partition", "offset", "timestamp", "tim
 
 
 @dataclass(slots=True)
-class Narrowing:
-    """What the filters leave: predicates on topic and partition, offsets first … stop-1, not before a time (ms)."""
+class PushedFilters:
+    """The bounds that filters set: predicates on topic and partition, offsets `first_offset` to `end_offset` - 1, and a
+    minimal timestamp in ms."""
 
-    of_place: list[Filter] = field(default_factory=list)  # on topic or partition, all of which must hold
-    first: int = 0
-    stop: int = OFFSET_MAX
-    time_ms: int | None = None
+    partition_filters: list[Filter] = field(default_factory=list)  # on topic or partition; all of them must hold
+    first_offset: int = 0
+    end_offset: int = OFFSET_MAX
+    min_time_ms: int | None = None
 
-    def keeps(self, topic: str, partition: int) -> bool:
+    def accepts(self, topic: str, partition: int) -> bool:
         """Whether records of this partition can pass."""
-        return all(_holds(one, topic, partition) for one in self.of_place)
+        return all(_holds(condition, topic, partition) for condition in self.partition_filters)
 
-    def cut(self, given: OffsetRange) -> OffsetRange:
-        """The part of the range that can pass; empty when none can. The time is not looked at: brokers know it."""
-        start = min(max(given.start, self.first), given.end) if self.keeps(given.topic, given.partition) else given.end
-        return OffsetRange(given.topic, given.partition, start, max(start, min(given.end, self.stop)))
-
-
-def narrowed(filters: Iterable[Filter]) -> tuple[Narrowing, list[Filter]]:
-    """What the filters (all of which must hold) leave to read, and which of them Spark has still to evaluate."""
-    found, rest = Narrowing(), []
-    for one in filters:
-        if not _taken(one, found):
-            rest.append(one)
-    return found, rest
+    def narrow(self, offsets: OffsetRange) -> OffsetRange:
+        """The part of the range that can pass, perhaps empty. Does not use `min_time_ms`, which brokers look up."""
+        accepted = self.accepts(offsets.topic, offsets.partition)
+        start = min(max(offsets.start, self.first_offset), offsets.end) if accepted else offsets.end
+        return OffsetRange(offsets.topic, offsets.partition, start, max(start, min(offsets.end, self.end_offset)))
 
 
-def _taken(one: Filter, found: Narrowing) -> bool:
-    """True when the ranges will keep the filter by themselves."""
-    column = _column(one)
-    if isinstance(one, IsNotNull) and column in NEVER_NULL:
+def push_filters(filters: Iterable[Filter]) -> tuple[PushedFilters, list[Filter]]:
+    """The bounds that the filters set (all of them must hold), and the filters that Spark still has to evaluate."""
+    pushed = PushedFilters()
+    remaining = [condition for condition in filters if not _push(condition, pushed)]
+    return pushed, remaining
+
+
+def _push(condition: Filter, pushed: PushedFilters) -> bool:
+    """Add the filter to the bounds. True when the bounds imply the filter."""
+    column = _column(condition)
+    if isinstance(condition, IsNotNull) and column in NEVER_NULL:
         return True
-    if column in ("topic", "partition") and _is_known(one):
-        found.of_place.append(one)
+    if column in ("topic", "partition") and _is_supported(condition):
+        pushed.partition_filters.append(condition)
         return True
     if column == "offset":
-        return _offsets(one, found)
+        return _push_offset(condition, pushed)
     if column == "timestamp":
-        _time(one, found)
+        _push_time(condition, pushed)
     return False
 
 
-def _offsets(one: Filter, found: Narrowing) -> bool:
-    match one:
+def _push_offset(condition: Filter, pushed: PushedFilters) -> bool:
+    first, end, implied = pushed.first_offset, pushed.end_offset, True
+    match condition:
         case EqualTo(value=int(value)) | EqualNullSafe(value=int(value)):
-            found.first, found.stop = max(found.first, value), min(found.stop, value + 1)
+            first, end = max(first, value), min(end, value + 1)
         case GreaterThan(value=int(value)):
-            found.first = max(found.first, value + 1)
+            first = max(first, value + 1)
         case GreaterThanOrEqual(value=int(value)):
-            found.first = max(found.first, value)
+            first = max(first, value)
         case LessThan(value=int(value)):
-            found.stop = min(found.stop, value)
+            end = min(end, value)
         case LessThanOrEqual(value=int(value)):
-            found.stop = min(found.stop, value + 1)
+            end = min(end, value + 1)
         case In(value=values) if values and all(isinstance(value, int) for value in values):
-            found.first, found.stop = max(found.first, min(values)), min(found.stop, max(values) + 1)
-            return False
+            first, end, implied = max(first, min(values)), min(end, max(values) + 1), False
         case _:
-            return False
-    return True
+            implied = False
+    pushed.first_offset, pushed.end_offset = first, end
+    return implied
 
 
-def _time(one: Filter, found: Narrowing) -> None:
-    match one:
+def _push_time(condition: Filter, pushed: PushedFilters) -> None:
+    match condition:
         case EqualTo(value=datetime() as value) | GreaterThan(value=datetime() as value):
             pass
         case GreaterThanOrEqual(value=datetime() as value) | EqualNullSafe(value=datetime() as value):
             pass
         case _:
             return
-    at = _milliseconds(value)
-    if at is not None and at > 0:
-        found.time_ms = at if found.time_ms is None else max(found.time_ms, at)
+    time_ms = _milliseconds(value)
+    if time_ms is not None and time_ms > 0:
+        pushed.min_time_ms = time_ms if pushed.min_time_ms is None else max(pushed.min_time_ms, time_ms)
 
 
 def _milliseconds(value: datetime) -> int | None:
-    """Since the epoch, rounded down; None for a local time that the platform cannot place."""
+    """Since the epoch, rounded down; None for a local time outside the platform's range."""
     try:
         return ((value if value.tzinfo else value.astimezone()) - EPOCH) // timedelta(milliseconds=1)
     except (OverflowError, ValueError, OSError):
         return None
 
 
-def _holds(one: Filter, topic: str, partition: int) -> bool:
-    """A filter on topic or partition, for these."""
-    if isinstance(one, Not):
-        return not _holds(one.child, topic, partition)
-    value: Any = topic if _column(one) == "topic" else partition
-    match one:
-        case EqualTo(value=wanted) | EqualNullSafe(value=wanted):
-            return bool(value == wanted)
-        case In(value=wanted):
-            return value in wanted
-        case GreaterThan(value=wanted):
-            return bool(value > wanted)
-        case GreaterThanOrEqual(value=wanted):
-            return bool(value >= wanted)
-        case LessThan(value=wanted):
-            return bool(value < wanted)
-        case LessThanOrEqual(value=wanted):
-            return bool(value <= wanted)
-        case StringStartsWith(value=wanted):
-            return topic.startswith(wanted)
-        case StringEndsWith(value=wanted):
-            return topic.endswith(wanted)
-        case StringContains(value=wanted):
-            return wanted in topic
+def _holds(condition: Filter, topic: str, partition: int) -> bool:
+    """Evaluate a filter on topic or partition."""
+    if isinstance(condition, Not):
+        return not _holds(condition.child, topic, partition)
+    value: Any = topic if _column(condition) == "topic" else partition
+    match condition:
+        case EqualTo(value=expected) | EqualNullSafe(value=expected):
+            return bool(value == expected)
+        case In(value=expected):
+            return value in expected
+        case GreaterThan(value=expected):
+            return bool(value > expected)
+        case GreaterThanOrEqual(value=expected):
+            return bool(value >= expected)
+        case LessThan(value=expected):
+            return bool(value < expected)
+        case LessThanOrEqual(value=expected):
+            return bool(value <= expected)
+        case StringStartsWith(value=expected):
+            return topic.startswith(expected)
+        case StringEndsWith(value=expected):
+            return topic.endswith(expected)
+        case StringContains(value=expected):
+            return expected in topic
     return True
 
 
-def _is_known(one: Filter) -> bool:
-    """Whether `_holds` can answer: no null among the values, and a kind that it knows."""
-    if isinstance(one, Not):
-        return _is_known(one.child)
-    if isinstance(one, In):
-        return None not in one.value
-    kinds = (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
-    texts = (StringStartsWith, StringEndsWith, StringContains)
-    return isinstance(one, kinds + texts) and one.value is not None
+def _is_supported(condition: Filter) -> bool:
+    """Whether `_holds` can evaluate the filter: it is of a known type, and no value is null."""
+    if isinstance(condition, Not):
+        return _is_supported(condition.child)
+    if isinstance(condition, In):
+        return None not in condition.value
+    comparisons = (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
+    matches = (StringStartsWith, StringEndsWith, StringContains)
+    return isinstance(condition, comparisons + matches) and condition.value is not None
 
 
-def _column(one: Filter) -> str | None:
-    if isinstance(one, Not):
-        return _column(one.child)
-    path = getattr(one, "attribute", None)
+def _column(condition: Filter) -> str | None:
+    if isinstance(condition, Not):
+        return _column(condition.child)
+    path = getattr(condition, "attribute", None)
     return path[0] if path is not None and len(path) == 1 else None

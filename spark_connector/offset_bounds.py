@@ -1,132 +1,155 @@
-"""Where a query starts and ends, from its options and what the brokers say.
+"""Resolve where a query starts and ends, from its options and the brokers' offsets.
 
 Laws
-    The answer has an offset for each partition that is read, and for no other.
-    A start below the log's begin and an end beyond its end is data loss: an error that says what was lost, or, with
-    failOnDataLoss=false, a warning and what there is.
+    The result has an offset for each partition that is read, and for no other.
+    A given offset outside the log is data loss: DataLost, or with failOnDataLoss=false a warning and the nearest offset
+    of the log. A high watermark that is only behind is waited for (high_watermark.py).
+    No time below 0 is looked up: in ListOffsets these have other meanings. Every record is at or after such a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from rota.client.log import logger
 from rota.client.types import TopicPartition
-from rota.spark_connector.errors import DataLost, OptionError
-from rota.spark_connector.offsets import EARLIEST, LATEST, Offsets, named
-from rota.spark_connector.options import Edge, ReadOptions
+from rota.spark_connector.errors import REMEDY, DataLost, OptionError
+from rota.spark_connector.offsets import EARLIEST, LATEST, Offsets, format_partitions
+from rota.spark_connector.options import OffsetBound, ReadOptions
 
 _log = logger("rota.spark")
-REMEDY: Final = "Set failOnDataLoss=false to go on with what there is."
+Partitions = tuple[TopicPartition, ...]
+NO_ENDS: Final[Offsets] = {}
 
 
-class Asked(Protocol):
-    """What is asked of the brokers: see broker.py."""
+class OffsetSource(Protocol):
+    """The offsets of the brokers; DriverClient in broker.py."""
 
-    def earliest(self, partitions: tuple[TopicPartition, ...]) -> Offsets: ...
+    def earliest(self, partitions: Partitions) -> Offsets: ...
 
-    def latest(self, partitions: tuple[TopicPartition, ...]) -> Offsets: ...
+    def latest(self, partitions: Partitions) -> Offsets: ...
 
-    def latest_at_least(
-        self, ends: Mapping[TopicPartition, int], partitions: tuple[TopicPartition, ...]
-    ) -> Offsets: ...
+    def latest_at_least(self, ends: Mapping[TopicPartition, int], partitions: Partitions) -> Offsets: ...
 
-    def at_times(self, times: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | None]: ...
+    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | None]: ...
 
-    def committed(self, group: str, partitions: tuple[TopicPartition, ...]) -> Mapping[TopicPartition, int | None]: ...
+    def committed(self, group: str, partitions: Partitions) -> Mapping[TopicPartition, int | None]: ...
 
 
-def starts(options: ReadOptions, partitions: tuple[TopicPartition, ...], asked: Asked) -> Offsets:
+def starting_offsets(options: ReadOptions, partitions: Partitions, source: OffsetSource) -> Offsets:
     """Where each partition starts. Raises OptionError, DataLost, KafkaError."""
-    edge = options.starting
-    if edge.from_group:
-        assert options.group_id is not None
-        found = asked.committed(options.group_id, partitions)
-        known = {one: at for one, at in found.items() if at is not None}
-        rest = tuple(one for one in partitions if one not in known)
-        return within(
-            {**known, **_everywhere(edge, rest, asked)}, partitions, asked, lossy=not options.fail_on_data_loss
-        )
-    if edge.time_ms is not None or edge.times is not None:
-        missing = "latest" if options.latest_when_no_time else "error"
-        return _at_times(edge, partitions, asked, missing)
-    if edge.offsets is None:
-        return _everywhere(edge, partitions, asked)
-    return within(_given(edge, partitions, asked), partitions, asked, lossy=not options.fail_on_data_loss)
+    bound, lossy = options.starting, not options.fail_on_data_loss
+    if bound.from_group:
+        return clamp_to_log(_group_offsets(options, partitions, source), partitions, source, lossy=lossy)
+    if bound.has_time:
+        return _offsets_for_times(bound, partitions, source, "latest" if options.latest_when_no_time else "error")
+    if bound.offsets is None:
+        return _same_bound(bound, partitions, source)
+    return clamp_to_log(_given_offsets(bound, partitions, source), partitions, source, lossy=lossy)
 
 
-def can_be_found_again(options: ReadOptions) -> bool:
-    """Whether the start will be the same when it is asked for later, but for what a log loses at its beginning: the
-    ends of logs and the offsets of a group move."""
-    edge = options.starting
-    if edge.from_group or edge.everywhere == LATEST:
+def is_reproducible(options: ReadOptions) -> bool:
+    """Whether the start resolves to the same offsets later, except for records that the log loses at its start. The end
+    of a log and the offsets of a group move."""
+    bound = options.starting
+    if bound.from_group or bound.offset == LATEST:
         return False
-    if edge.time_ms is not None or edge.times is not None:
+    if bound.has_time:
         return not options.latest_when_no_time
-    return edge.offsets is None or LATEST not in edge.offsets.values()
+    return bound.offsets is None or LATEST not in bound.offsets.values()
 
 
-def ends(options: ReadOptions, partitions: tuple[TopicPartition, ...], asked: Asked, start: Offsets) -> Offsets:
+def ending_offsets(options: ReadOptions, partitions: Partitions, source: OffsetSource, start: Offsets) -> Offsets:
     """Where each partition ends. Waits while the end of a log is below `start`. Raises OptionError, DataLost,
     KafkaError."""
-    edge = options.ending
-    if edge.time_ms is not None or edge.times is not None:
-        return _at_times(edge, partitions, asked, "latest", start)
-    if edge.offsets is None:
-        return asked.latest_at_least(start, partitions) if partitions else {}
-    given = _given(edge, partitions, asked, start)
-    return within(given, partitions, asked, lossy=not options.fail_on_data_loss)
+    bound = options.ending
+    if bound.has_time:
+        return _offsets_for_times(bound, partitions, source, "latest", start)
+    if bound.offsets is None:
+        return source.latest_at_least(start, partitions) if partitions else {}
+    given = _given_offsets(bound, partitions, source, start)
+    return clamp_to_log(given, partitions, source, lossy=not options.fail_on_data_loss)
 
 
-def within(offsets: Offsets, partitions: tuple[TopicPartition, ...], asked: Asked, *, lossy: bool) -> Offsets:
-    """Offsets that are in the log: what lies outside is lost. Raises DataLost unless `lossy`."""
-    first, last = asked.earliest(partitions), asked.latest_at_least(offsets, partitions)
-    outside = {one: at for one, at in offsets.items() if not first.get(one, 0) <= at <= last.get(one, at)}
+def clamp_to_log(offsets: Offsets, partitions: Partitions, source: OffsetSource, *, lossy: bool) -> Offsets:
+    """The offsets, moved into their logs. Raises DataLost when one is outside, unless `lossy`."""
+    earliest, latest = source.earliest(partitions), source.latest_at_least(offsets, partitions)
+    outside = {
+        partition: offset
+        for partition, offset in offsets.items()
+        if not earliest.get(partition, 0) <= offset <= latest.get(partition, offset)
+    }
     if not outside:
         return offsets
-    told = ", ".join(f"{one}: {at} is not in {first.get(one)}-{last.get(one)}" for one, at in sorted(outside.items()))
+    described = ", ".join(
+        f"{partition}: {offset} is not in {earliest.get(partition)}-{latest.get(partition)}"
+        for partition, offset in sorted(outside.items())
+    )
     if not lossy:
-        raise DataLost(f"offsets that are no longer in the log, or not yet ({told}). {REMEDY}")
-    _log.warning("Reading what there is: offsets are outside of the log", offsets=told)
-    return {one: min(max(at, first.get(one, at)), last.get(one, at)) for one, at in offsets.items()}
+        raise DataLost(f"offsets are outside of the log ({described}). {REMEDY}")
+    _log.warning("Offsets are outside of the log, reading the records that exist", offsets=described)
+    return {
+        partition: min(max(offset, earliest.get(partition, offset)), latest.get(partition, offset))
+        for partition, offset in offsets.items()
+    }
 
 
-def _everywhere(edge: Edge, partitions: tuple[TopicPartition, ...], asked: Asked) -> Offsets:
+def _group_offsets(options: ReadOptions, partitions: Partitions, source: OffsetSource) -> Offsets:
+    """What the group has committed; the default of the query where it has committed nothing."""
+    assert options.group_id is not None
+    found = source.committed(options.group_id, partitions)
+    committed = {partition: offset for partition, offset in found.items() if offset is not None}
+    others = tuple(partition for partition in partitions if partition not in committed)
+    return {**committed, **_same_bound(options.starting, others, source)}
+
+
+def _same_bound(bound: OffsetBound, partitions: Partitions, source: OffsetSource) -> Offsets:
+    """`earliest` or `latest` for all partitions."""
     if not partitions:
         return {}
-    return asked.earliest(partitions) if edge.everywhere == EARLIEST else asked.latest(partitions)
+    return source.earliest(partitions) if bound.offset == EARLIEST else source.latest(partitions)
 
 
-def _given(edge: Edge, partitions: tuple[TopicPartition, ...], asked: Asked, start: Offsets | None = None) -> Offsets:
-    """By partition, each of them; -2 and -1 are asked for."""
-    assert edge.offsets is not None
-    if set(edge.offsets) != set(partitions):
-        raise OptionError(
-            edge.option, named(edge.offsets), f"an offset for each partition that is read: {named(partitions)}"
-        )
-    first = tuple(one for one, at in edge.offsets.items() if at == EARLIEST)
-    last = tuple(one for one, at in edge.offsets.items() if at == LATEST)
-    asked_for = {
-        **(asked.earliest(first) if first else {}),
-        **(asked.latest_at_least(start or {}, last) if last else {}),
-    }
-    return {**edge.offsets, **asked_for}
-
-
-def _at_times(
-    edge: Edge, partitions: tuple[TopicPartition, ...], asked: Asked, missing: str, start: Offsets | None = None
+def _given_offsets(
+    bound: OffsetBound, partitions: Partitions, source: OffsetSource, start: Offsets = NO_ENDS
 ) -> Offsets:
-    """The first offset at or after the time; `missing`: what happens when there is none."""
-    times = dict.fromkeys(partitions, edge.time_ms) if edge.time_ms is not None else dict(edge.times or {})
+    """The offset of each partition as the option gives it; -2 and -1 are looked up."""
+    assert bound.offsets is not None
+    if set(bound.offsets) != set(partitions):
+        expected = f"an offset for each partition that is read: {format_partitions(partitions)}"
+        raise OptionError(bound.option, format_partitions(bound.offsets), expected)
+    first = tuple(partition for partition, offset in bound.offsets.items() if offset == EARLIEST)
+    last = tuple(partition for partition, offset in bound.offsets.items() if offset == LATEST)
+    earliest = source.earliest(first) if first else {}
+    latest = source.latest_at_least(start, last) if last else {}
+    return {**bound.offsets, **earliest, **latest}
+
+
+def _offsets_for_times(
+    bound: OffsetBound,
+    partitions: Partitions,
+    source: OffsetSource,
+    missing: Literal["error", "latest"],
+    start: Offsets = NO_ENDS,
+) -> Offsets:
+    """The first offset at or after the time of each partition. `missing`: what to do where no record is that young."""
+    times = bound.times_of(partitions)
     if set(times) != set(partitions):
-        raise OptionError(edge.option, named(times), f"a time for each partition that is read: {named(partitions)}")
-    found = dict(asked.at_times({one: at for one, at in times.items() if at is not None and at >= 0}))
-    before_epoch = tuple(one for one, at in times.items() if at is not None and at < 0)
-    found |= asked.earliest(before_epoch) if before_epoch else {}  # every record is at or after such a time
-    nothing = tuple(one for one in partitions if found.get(one) is None)
-    if nothing and missing == "error":
-        right = f"a time at or after which {named(nothing)} has records, or startingOffsetsByTimestampStrategy=latest"
-        raise OptionError(edge.option, edge.time_ms if edge.time_ms is not None else times[nothing[0]], right)
-    last = asked.latest_at_least(start or {}, nothing) if nothing else {}
-    return {one: at if (at := found.get(one)) is not None else last[one] for one in partitions}
+        expected = f"a time for each partition that is read: {format_partitions(partitions)}"
+        raise OptionError(bound.option, format_partitions(times), expected)
+    found = dict(source.offsets_for_times({partition: time for partition, time in times.items() if time >= 0}))
+    before_epoch = tuple(partition for partition, time in times.items() if time < 0)
+    found |= source.earliest(before_epoch) if before_epoch else {}
+    without = tuple(partition for partition in partitions if found.get(partition) is None)
+    if without and missing == "error":
+        expected = (
+            f"a time at or after which {format_partitions(without)} has records, or used together with "
+            f"startingOffsetsByTimestampStrategy=latest"
+        )
+        raise OptionError(bound.option, times[without[0]], expected)
+    latest = source.latest_at_least(start, without) if without else {}
+    return {
+        partition: offset if (offset := found.get(partition)) is not None else latest[partition]
+        for partition in partitions
+    }

@@ -1,16 +1,17 @@
-"""The options of Spark's Kafka source and sink, and Rota's own two: from strings to values. Pure.
+"""The options of Spark's Kafka source and sink, and two more of Rota: from strings to values. Pure.
 
 Laws
-    Names (in any case), meanings, defaults and precedence are those of Spark's `kafka` format; what Rota adds says so.
-    An option that is not known, or that contradicts another one, is refused when the source is loaded, with its name
-    and the valid ones; nothing is ignored in silence.
+    Names (in any case), meanings, defaults and precedence are those of Spark's `kafka` format, except where
+    docs/SPARK.md says otherwise.
+    An unknown option, or one that contradicts another option, is refused when the source is loaded, with its name and
+    the valid names; no option is ignored silently.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,17 +25,17 @@ from rota.spark_connector.offsets import (
     INT64_MIN,
     LATEST,
     Offsets,
-    read_assignment,
-    read_offsets,
-    read_times,
+    parse_assignment,
+    parse_offsets,
+    parse_times,
 )
 
 KAFKA: Final = "kafka."
-SUBSCRIBING: Final = ("assign", "subscribe", "subscribePattern")
-STARTING: Final = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")  # the first that is given wins
+SUBSCRIPTION: Final = ("assign", "subscribe", "subscribePattern")
+STARTING: Final = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")  # the first one given wins
 ENDING: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 COMMON: Final = (
-    *SUBSCRIBING,
+    *SUBSCRIPTION,
     *STARTING,
     "startingOffsetsByTimestampStrategy",
     "minPartitions",
@@ -50,10 +51,11 @@ COMMON: Final = (
 BATCH: Final = (*COMMON, *ENDING)
 STREAM: Final = (*COMMON, "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 WRITE: Final = ("topic", "includeHeaders")
-SPARKS_OWN: Final = ("path", "checkpointLocation")  # which Spark hands on with the rest
+SPARK_OPTIONS: Final = ("path", "checkpointLocation")  # Spark passes them to the source with the others
 SERVERS: Final = "kafka.bootstrap.servers"
+WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
-# what the source decides itself, as Spark's does
+# settings that the source sets itself, as Spark's does, and what to use instead
 FORBIDDEN: Final = {
     "kafka.auto.offset.reset": "startingOffsets",
     "kafka.key.deserializer": "a cast of the column key",
@@ -61,34 +63,42 @@ FORBIDDEN: Final = {
     "kafka.key.serializer": "a cast of the column key",
     "kafka.value.serializer": "a cast of the column value",
     "kafka.enable.auto.commit": "group.id, which commits the end of each micro-batch",
-    "kafka.interceptor.classes": "nothing: there is no such thing here",
+    "kafka.interceptor.classes": "nothing: interceptors are not supported",
     "kafka.group.id": "group.id",
 }
 TRIGGER_DELAY_MAX_MS: Final = 900_000
-OFFSET_TRIES: Final = 3  # fetchOffset.numRetries
-OFFSET_PAUSE_MS: Final = 1_000  # fetchOffset.retryIntervalMs
+OFFSET_RETRIES: Final = 3  # fetchOffset.numRetries
+OFFSET_RETRY_INTERVAL_MS: Final = 1_000  # fetchOffset.retryIntervalMs
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TIME: Final = re.compile(r"-?[0-9]{1,19}")
-_DELAY: Final = re.compile(r"\s*(\d+)\s*([a-z]*)\s*")
+_DURATION: Final = re.compile(r"\s*(\d+)\s*([a-z]*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """Where a query starts or ends: `offsets` by partition, `times` (ms) by partition, or `everywhere`, one offset
-    (EARLIEST, LATEST) or one time for all; `from_group`: where the group stands."""
+class OffsetBound:
+    """Where a query starts or ends. One of: `offset` (EARLIEST or LATEST) or `time_ms` for all partitions, `offsets` or
+    `times` (ms) by partition. `from_group`: the group's committed offsets, and `offset` where it has none."""
 
-    everywhere: int | None = None
+    option: str
+    offset: int | None = None
     time_ms: int | None = None
     offsets: Offsets | None = None
     times: Offsets | None = None
     from_group: bool = False
-    option: str = ""
+
+    @property
+    def has_time(self) -> bool:
+        return self.time_ms is not None or self.times is not None
+
+    def times_of(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The time of each partition, in ms. Empty when the bound has no time."""
+        return dict(self.times or {}) if self.time_ms is None else dict.fromkeys(partitions, self.time_ms)
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
-    """What is read: exactly one of the three."""
+class TopicSelection:
+    """The topics or partitions that are read: exactly one of the three is set."""
 
     assigned: tuple[TopicPartition, ...] | None = None
     names: tuple[str, ...] | None = None
@@ -97,12 +107,12 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a batch or a stream is told. `client` are the kafka.* options without their prefix."""
+    """The options of a batch or a stream. `client` has the kafka.* options without their prefix."""
 
-    topics: Topics
+    topics: TopicSelection
     client: Mapping[str, str]
-    starting: Edge
-    ending: Edge
+    starting: OffsetBound
+    ending: OffsetBound
     latest_when_no_time: bool  # startingOffsetsByTimestampStrategy
     min_partitions: int | None
     max_records_per_partition: int | None
@@ -112,13 +122,13 @@ class ReadOptions:
     offsets_per_trigger_max: int | None = None
     offsets_per_trigger_min: int | None = None
     trigger_delay_max_ms: int = TRIGGER_DELAY_MAX_MS
-    offset_tries: int = OFFSET_TRIES  # before data that seems to be lost is called lost
-    offset_pause_ms: int = OFFSET_PAUSE_MS
+    offset_retries: int = OFFSET_RETRIES  # before missing records are reported as lost
+    offset_retry_interval_ms: int = OFFSET_RETRY_INTERVAL_MS
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a sink is told. `topic` None: each row names its own."""
+    """The options of a sink. `topic` None: each row names its topic."""
 
     client: Mapping[str, str]
     topic: str | None
@@ -127,177 +137,180 @@ class WriteOptions:
 
 def batch_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises OptionError."""
-    return _reading(_Given(options, BATCH, "a batch query"), "earliest", streaming=False)
+    return _read_options(_RawOptions(options, BATCH, "a batch query"), "earliest", streaming=False)
 
 
 def stream_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises OptionError."""
     for name in ENDING:
-        if name.lower() in {given.lower() for given in options}:
-            raise OptionError(name, options.get(name), "left out: a stream has no end (use trigger(availableNow=True))")
-    return _reading(_Given(options, STREAM, "a stream"), "latest", streaming=True)
+        value = next((value for given, value in options.items() if given.lower() == name.lower()), None)
+        if value is not None:
+            raise OptionError(name, value, "left out: a stream has no end (use trigger(availableNow=True))")
+    return _read_options(_RawOptions(options, STREAM, "a stream"), "latest", streaming=True)
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """Raises OptionError."""
-    given = _Given(options, WRITE, "a sink")
-    client = given.client()
-    _checked(ProducerConfig, client)
-    return WriteOptions(client, given.text("topic"), given.flag("includeHeaders", True))
+    raw = _RawOptions(options, WRITE, "a sink")
+    client = raw.client()
+    _validate_client(ProducerConfig, client)
+    return WriteOptions(client, raw.text("topic"), raw.boolean("includeHeaders", True))
 
 
-class _Given:
-    """The options as they were given; names in any case."""
+class _RawOptions:
+    """The options as the user wrote them; names in any case."""
 
-    def __init__(self, options: Mapping[str, str], valid: tuple[str, ...], what: str) -> None:
+    def __init__(self, options: Mapping[str, str], valid: tuple[str, ...], query: str) -> None:
         self._values = {name.lower(): str(value) for name, value in options.items()}
-        known = {name.lower() for name in (*valid, *SPARKS_OWN)}
+        known = {name.lower() for name in (*valid, *SPARK_OPTIONS)}
         for name in options:
             low = name.lower()
             if low in FORBIDDEN:
                 raise OptionError(name, options[name], f"left out; use {FORBIDDEN[low]}")
             if low not in known and not low.startswith(KAFKA):
-                raise OptionError(name, options[name], _hint(name, valid, what))
+                raise OptionError(name, options[name], _expected_name(name, valid, query))
 
     def text(self, name: str) -> str | None:
         return self._values.get(name.lower())
 
-    def flag(self, name: str, default: bool) -> bool:
-        given = self.text(name)
-        if given is None:
+    def boolean(self, name: str, default: bool) -> bool:
+        value = self.text(name)
+        if value is None:
             return default
-        if given.strip().lower() not in ("true", "false"):
-            raise OptionError(name, given, "true or false")
-        return given.strip().lower() == "true"
+        if value.strip().lower() not in ("true", "false"):
+            raise OptionError(name, value, "true or false")
+        return value.strip().lower() == "true"
 
-    def number(self, name: str, least: int = 1) -> int | None:
-        given = self.text(name)
-        if given is None:
+    def integer(self, name: str, least: int = 1) -> int | None:
+        value = self.text(name)
+        if value is None:
             return None
         try:
-            number = int(given)
+            number = int(value)
         except ValueError:
             number = least - 1
         if number < least:
-            raise OptionError(name, given, f"an integer of at least {least}")
+            raise OptionError(name, value, f"an integer of at least {least}")
         return number
 
     def client(self) -> dict[str, str]:
-        """kafka.bootstrap.servers and its like, without the prefix."""
-        found = {name[len(KAFKA) :]: value for name, value in self._values.items() if name.startswith(KAFKA)}
-        if not found.get("bootstrap.servers", "").strip():
-            raise OptionError(SERVERS, found.get("bootstrap.servers"), "given: HOST:PORT,HOST:PORT of some brokers")
-        return found
+        """The kafka.* options without the prefix. Raises OptionError when kafka.bootstrap.servers is missing."""
+        settings = {name[len(KAFKA) :]: value for name, value in self._values.items() if name.startswith(KAFKA)}
+        if not settings.get("bootstrap.servers", "").strip():
+            raise OptionError(SERVERS, settings.get("bootstrap.servers"), "given: HOST:PORT,HOST:PORT of some brokers")
+        return settings
 
 
-def _hint(name: str, valid: tuple[str, ...], what: str) -> str:
-    near = difflib.get_close_matches(name.lower(), [one.lower() for one in valid], 1)
-    meant = next((one for one in valid if near and one.lower() == near[0]), None)
-    return (f"spelled {meant}; " if meant else "") + f"one of the options of {what}: {', '.join(valid)}, kafka.*"
+def _expected_name(name: str, valid: tuple[str, ...], query: str) -> str:
+    near = difflib.get_close_matches(name.lower(), [option.lower() for option in valid], 1)
+    similar = next((option for option in valid if near and option.lower() == near[0]), None)
+    return (f"spelled {similar}; " if similar else "") + f"one of the options of {query}: {', '.join(valid)}, kafka.*"
 
 
-def _reading(given: _Given, start: str, *, streaming: bool) -> ReadOptions:
-    client = given.client()
-    _checked(ConsumerConfig, client)
-    starting = _edge(given, STARTING, start, streaming=streaming)
-    group = given.text("group.id")
+def _read_options(raw: _RawOptions, default_start: str, *, streaming: bool) -> ReadOptions:
+    client = raw.client()
+    _validate_client(ConsumerConfig, client)
+    starting = _offset_bound(raw, STARTING, default_start, streaming=streaming)
+    group = raw.text("group.id")
     if starting.from_group and not group:
         raise OptionError("startingOffsets", "group", "used together with group.id")
-    strategy = given.text("startingOffsetsByTimestampStrategy") or "error"
+    strategy = raw.text("startingOffsetsByTimestampStrategy") or "error"
     if strategy not in ("error", "latest"):
         raise OptionError("startingOffsetsByTimestampStrategy", strategy, "error or latest")
-    least, most = given.number("minOffsetsPerTrigger"), given.number("maxOffsetsPerTrigger")
+    least, most = raw.integer("minOffsetsPerTrigger"), raw.integer("maxOffsetsPerTrigger")
     if least is not None and most is not None and least > most:
         raise OptionError("minOffsetsPerTrigger", least, f"at most maxOffsetsPerTrigger, {most}")
-    delay = given.text("maxTriggerDelay")
-    tries, pause = given.number("fetchOffset.numRetries", 0), given.number("fetchOffset.retryIntervalMs", 0)
+    delay = raw.text("maxTriggerDelay")
+    retries, interval = raw.integer("fetchOffset.numRetries", 0), raw.integer("fetchOffset.retryIntervalMs", 0)
+    latest = OffsetBound("endingOffsets", offset=LATEST)
     return ReadOptions(
-        topics=_topics(given),
+        topics=_topic_selection(raw),
         client=client,
         starting=starting,
-        ending=Edge(everywhere=LATEST, option="endingOffsets") if streaming else _edge(given, ENDING, "latest"),
+        ending=latest if streaming else _offset_bound(raw, ENDING, "latest"),
         latest_when_no_time=strategy == "latest",
-        min_partitions=given.number("minPartitions"),
-        max_records_per_partition=given.number("maxRecordsPerPartition"),
-        fail_on_data_loss=given.flag("failOnDataLoss", True),
-        include_headers=given.flag("includeHeaders", False),
+        min_partitions=raw.integer("minPartitions"),
+        max_records_per_partition=raw.integer("maxRecordsPerPartition"),
+        fail_on_data_loss=raw.boolean("failOnDataLoss", True),
+        include_headers=raw.boolean("includeHeaders", False),
         group_id=group,
         offsets_per_trigger_max=most,
         offsets_per_trigger_min=least,
-        trigger_delay_max_ms=TRIGGER_DELAY_MAX_MS if delay is None else milliseconds("maxTriggerDelay", delay),
-        offset_tries=OFFSET_TRIES if tries is None else tries,
-        offset_pause_ms=OFFSET_PAUSE_MS if pause is None else pause,
+        trigger_delay_max_ms=TRIGGER_DELAY_MAX_MS if delay is None else parse_duration_ms("maxTriggerDelay", delay),
+        offset_retries=OFFSET_RETRIES if retries is None else retries,
+        offset_retry_interval_ms=OFFSET_RETRY_INTERVAL_MS if interval is None else interval,
     )
 
 
-def _topics(given: _Given) -> Topics:
-    found = [name for name in SUBSCRIBING if given.text(name) is not None]
-    if len(found) != 1:
+def _topic_selection(raw: _RawOptions) -> TopicSelection:
+    given = [name for name in SUBSCRIPTION if raw.text(name) is not None]
+    if len(given) != 1:
         raise OptionError(
-            ", ".join(found) or "subscribe",
-            "given together" if found else None,
-            f"exactly one of {', '.join(SUBSCRIBING)}",
+            ", ".join(given) or "subscribe",
+            "given together" if given else None,
+            f"exactly one of {', '.join(SUBSCRIPTION)}",
         )
-    (name,) = found
-    text = given.text(name) or ""
-    if name == "assign":
-        return Topics(assigned=read_assignment(text, name))
-    if name == "subscribePattern":
+    (option,) = given
+    text = raw.text(option) or ""
+    if option == "assign":
+        return TopicSelection(assigned=parse_assignment(text, option))
+    if option == "subscribePattern":
         try:
             re.compile(text)
-        except re.error as wrong:
-            raise OptionError(name, text, f"a regular expression ({wrong})") from None
-        return Topics(pattern=text)
-    names = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
-    if not names or not all(_TOPIC.fullmatch(one) for one in names):
-        raise OptionError(name, text, "topics, separated by commas, as in orders,payments")
-    return Topics(names=names)
+        except re.error as error:
+            raise OptionError(option, text, f"a regular expression ({error})") from None
+        return TopicSelection(pattern=text)
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names or not all(_TOPIC.fullmatch(name) for name in names):
+        raise OptionError(option, text, "topics, separated by commas, as in orders,payments")
+    return TopicSelection(names=names)
 
 
-def _edge(given: _Given, names: tuple[str, str, str], default: str, *, streaming: bool = False) -> Edge:
-    """The first of the three that is given: a time for all, times by partition, offsets."""
-    at, by_partition, offsets = names
+def _offset_bound(
+    raw: _RawOptions, names: tuple[str, str, str], default: str, *, streaming: bool = False
+) -> OffsetBound:
+    """From the first of the three options that is given: a time for all partitions, times by partition, offsets."""
+    by_time, by_times, by_offsets = names
+    if (text := raw.text(by_time)) is not None:
+        return OffsetBound(by_time, time_ms=_time_ms(by_time, text))
+    if (text := raw.text(by_times)) is not None:
+        return OffsetBound(by_times, times=parse_times(text, by_times))
     is_start = names is STARTING
-    if (text := given.text(at)) is not None:
-        return Edge(time_ms=_time(at, text), option=at)
-    if (text := given.text(by_partition)) is not None:
-        return Edge(times=read_times(text, by_partition), option=by_partition)
-    text = (given.text(offsets) or default).strip()
+    text = (raw.text(by_offsets) or default).strip()
     word = text.lower()
     if word == "group" and is_start:
-        return Edge(from_group=True, everywhere=EARLIEST if default == "earliest" else LATEST, option=offsets)
-    if word in ("earliest", "latest"):
-        if not streaming and word == ("latest" if is_start else "earliest"):
-            raise OptionError(offsets, text, f"{default} or JSON in a batch query: there would be nothing to read")
-        return Edge(everywhere=EARLIEST if word == "earliest" else LATEST, option=offsets)
+        return OffsetBound(by_offsets, offset=EARLIEST if default == "earliest" else LATEST, from_group=True)
+    empty = None if streaming else LATEST if is_start else EARLIEST  # a batch that starts or ends there has no records
+    if word in WORDS:
+        if WORDS[word] == empty:
+            raise OptionError(by_offsets, text, f"{default} or JSON in a batch query: it would read nothing")
+        return OffsetBound(by_offsets, offset=WORDS[word])
     if not text.startswith("{"):
         words = "earliest, latest, group" if is_start else "latest"
-        raise OptionError(offsets, text, f'{words} or JSON as in {{"topic": {{"0": 12}}}}')
-    found = read_offsets(text, offsets)
-    barred = None if streaming else LATEST if is_start else EARLIEST
-    if barred in found.values():
-        raise OptionError(offsets, text, f"without {barred} in a batch query: there would be nothing to read")
-    return Edge(offsets=found, option=offsets)
+        raise OptionError(by_offsets, text, f'{words} or JSON as in {{"topic": {{"0": 12}}}}')
+    offsets = parse_offsets(text, by_offsets)
+    if empty in offsets.values():
+        raise OptionError(by_offsets, text, f"without {empty} in a batch query: it would read nothing")
+    return OffsetBound(by_offsets, offsets=offsets)
 
 
-def _time(option: str, text: str) -> int:
-    found = _TIME.fullmatch(text.strip())
-    if found is None or not INT64_MIN <= int(text) <= INT64_MAX:
+def _time_ms(option: str, text: str) -> int:
+    if _TIME.fullmatch(text.strip()) is None or not INT64_MIN <= int(text) <= INT64_MAX:
         raise OptionError(option, text, "milliseconds since the epoch")
     return int(text)
 
 
-def milliseconds(option: str, text: str) -> int:
-    """15m, 90s, 200ms; a bare number is milliseconds, as in Spark. Raises OptionError."""
-    found = _DELAY.fullmatch(text.lower())
-    if found is None or (found[2] and found[2] not in _UNITS_MS):
+def parse_duration_ms(option: str, text: str) -> int:
+    """15m, 90s, 200ms; a number without a unit is milliseconds, as in Spark. Raises OptionError."""
+    match = _DURATION.fullmatch(text.lower())
+    if match is None or (match[2] and match[2] not in _UNITS_MS):
         raise OptionError(option, text, f"a number and one of {', '.join(_UNITS_MS)}, as in 15m")
-    return int(found[1]) * _UNITS_MS[found[2] or "ms"]
+    return int(match[1]) * _UNITS_MS[match[2] or "ms"]
 
 
-def _checked(config: type[ConsumerConfig | ProducerConfig], client: Mapping[str, str]) -> None:
+def _validate_client(config: type[ConsumerConfig | ProducerConfig], client: Mapping[str, str]) -> None:
     try:
         _ = config.from_properties(client).bootstrap
-    except ConfigError as wrong:
-        names = ", ".join(client)  # the values may be secrets
-        raise OptionError("kafka.*", names, f"settings of the client: {wrong}") from None
+    except ConfigError as error:
+        names = ", ".join(client)  # not the values, which may be secrets
+        raise OptionError("kafka.*", names, f"settings of the client: {error}") from None

@@ -1,49 +1,68 @@
-"""From offset ranges to the pieces that Spark's tasks read. Pure.
+"""Split offset ranges into the input partitions that Spark's tasks read. Pure.
 
 Laws
-    The pieces of a range are the range: in order, without gap or overlap.
-    minPartitions is reached when there are records enough; a piece is never longer than maxRecordsPerPartition.
-    The shares are in proportion to the ranges' lengths, so that no task has much more to do than another.
+    The splits of a range are consecutive and cover the range without gap or overlap.
+    minPartitions is reached when there are enough records; a split has at most maxRecordsPerPartition offsets.
+    A range gets splits in proportion to its length, so that tasks are of similar size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
+from pyspark.sql.datasource import InputPartition
+
 from rota.spark_connector.offsets import OffsetRange
+from rota.spark_connector.options import ReadOptions
 
 
-def pieces(
+class KafkaInputPartition(InputPartition):
+    """What one task reads: offsets of one partition. `topic_id` is None when the broker has no topic ids."""
+
+    def __init__(self, offsets: OffsetRange, topic_id: bytes | None = None) -> None:
+        super().__init__(offsets)
+        self.offsets, self.topic_id = offsets, topic_id
+
+
+def plan_input_partitions(
+    ranges: Iterable[OffsetRange], options: ReadOptions, topic_ids: Mapping[str, bytes]
+) -> list[InputPartition]:
+    """The input partitions of these ranges, split as minPartitions and maxRecordsPerPartition say."""
+    splits = split_ranges(ranges, partitions_min=options.min_partitions, records_max=options.max_records_per_partition)
+    return [KafkaInputPartition(offsets, topic_ids.get(offsets.topic)) for offsets in splits]
+
+
+def split_ranges(
     ranges: Iterable[OffsetRange], *, partitions_min: int | None = None, records_max: int | None = None
 ) -> tuple[OffsetRange, ...]:
-    """Each range as one piece or several; empty ranges are left out."""
-    wanted = [one for one in ranges if one.length > 0]
+    """Each range, split where the limits need it; empty ranges are dropped."""
+    parts = [offsets for offsets in ranges if offsets.length > 0]
     if records_max is not None:
-        wanted = [piece for one in wanted for piece in _cut(one, -(-one.length // records_max))]
-    if not wanted or partitions_min is None or len(wanted) >= partitions_min:
-        return tuple(wanted)
-    return tuple(
-        piece for one, parts in zip(wanted, _parts(wanted, partitions_min), strict=True) for piece in _cut(one, parts)
-    )
+        parts = [part for offsets in parts for part in _split(offsets, -(-offsets.length // records_max))]
+    if not parts or partitions_min is None or len(parts) >= partitions_min:
+        return tuple(parts)
+    counts = _split_counts(parts, partitions_min)
+    return tuple(part for offsets, count in zip(parts, counts, strict=True) for part in _split(offsets, count))
 
 
-def _parts(wanted: list[OffsetRange], partitions_min: int) -> list[int]:
-    """How many pieces each range becomes: in proportion, at least one, together at least `partitions_min` if it can."""
-    total = sum(one.length for one in wanted)
-    parts = [max(1, one.length * partitions_min // total) for one in wanted]
-    missing = partitions_min - sum(parts)
+def _split_counts(ranges: list[OffsetRange], partitions_min: int) -> list[int]:
+    """The number of splits of each range: in proportion to its length, at least 1, `partitions_min` in total when the
+    ranges have that many offsets."""
+    total = sum(offsets.length for offsets in ranges)
+    counts = [max(1, offsets.length * partitions_min // total) for offsets in ranges]
+    missing = partitions_min - sum(counts)
     while missing > 0:
-        longest = max(range(len(wanted)), key=lambda at: (wanted[at].length / parts[at], -at))
-        if parts[longest] >= wanted[longest].length:
+        longest = max(range(len(ranges)), key=lambda at: (ranges[at].length / counts[at], -at))
+        if counts[longest] >= ranges[longest].length:
             break
-        parts[longest] += 1
+        counts[longest] += 1
         missing -= 1
-    return parts
+    return counts
 
 
-def _cut(one: OffsetRange, parts: int) -> Iterable[OffsetRange]:
-    parts = min(parts, one.length)
-    edges = [one.start + one.length * part // parts for part in range(parts + 1)]
-    for start, end in pairwise(edges):
-        yield OffsetRange(one.topic, one.partition, start, end)
+def _split(offsets: OffsetRange, count: int) -> Iterable[OffsetRange]:
+    count = min(count, offsets.length)
+    bounds = [offsets.start + offsets.length * part // count for part in range(count + 1)]
+    for start, end in pairwise(bounds):
+        yield OffsetRange(offsets.topic, offsets.partition, start, end)

@@ -1,11 +1,11 @@
-"""What a task does: one piece of a partition, fetched and decoded into Arrow batches.
+"""What a task does: fetch the offsets of one input partition and decode them into Arrow batches.
 
 Laws
-    The rows are the records with offsets start … end-1 that a consumer of this isolation level may see, in order.
-    The next fetch is under way while Spark works on the last batch.
-    A task holds at most two answers and one Arrow batch, whatever the length of the piece.
-    Offsets that are gone when the task comes are lost data: an error that says which, or, with failOnDataLoss=false, a
-    warning and what there is.
+    The rows are the records with offsets start to end - 1 that a consumer of this isolation level may see, in order.
+    The next fetch is in flight while Spark processes the last batch.
+    A task holds at most two fetch responses and one Arrow batch, whatever the length of the range.
+    Offsets that are missing from the log, or whose topic was deleted and created again, are data loss: DataLost, or
+    with failOnDataLoss=false a warning and the records that exist. A high watermark that is behind is waited for.
 """
 
 from __future__ import annotations
@@ -25,51 +25,52 @@ from rota.protocol.records.batch import BATCH_HEADER_BYTES, CODEC_BITS, CONTROL_
 from rota.protocol.records.codecs import decompress
 from rota.protocol.records.columns import Columns
 from rota.spark_connector.arrow import record_batch
-from rota.spark_connector.errors import DataLost
-from rota.spark_connector.high_watermark import HighWatermarkWait, log_goes_beyond
-from rota.spark_connector.offset_bounds import REMEDY
-from rota.spark_connector.offsets import OffsetRange
+from rota.spark_connector.errors import REMEDY, DataLost
+from rota.spark_connector.high_watermark import HighWatermarkWait, log_continues
 from rota.spark_connector.options import ReadOptions
+from rota.spark_connector.plan import KafkaInputPartition
 from rota.spark_connector.schema import arrow_schema
 
 BATCH_BYTES: Final = 4 << 20  # of an Arrow batch, about
 BATCH_ROWS: Final = 65_536
 FETCH_BYTES: Final = 8 << 20
-RECORD_BYTES: Final = 1024  # as long as nothing is known of a piece's records
+RECORD_BYTES: Final = 1024  # the assumed size of a record before the first fetch
 SLACK_BYTES: Final = 64 << 10
-CARRIED_BYTES: Final = 256 << 10  # what is left of an answer goes on by itself if copying it would cost more than that
-SOURCE_BYTES: Final = 512 << 20  # a batch that is decompressed, or a long answer, may come on top
+CARRIED_BYTES: Final = 256 << 10  # rows over more fetched bytes than this are not joined with those of the next fetch
+SOURCE_BYTES: Final = 512 << 20  # of fetched and decompressed bytes in one Arrow batch
 _log = logger("rota.spark")
 
 
-def read(piece: OffsetRange, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of a piece. Raises DataLost, KafkaError."""
-    schema = arrow_schema(include_headers=options.include_headers)
+def read(partition: KafkaInputPartition, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of an input partition. Raises DataLost, HighWatermarkBehind, KafkaError."""
+    offsets, schema = partition.offsets, arrow_schema(include_headers=options.include_headers)
     with asyncio.Runner() as runner:
-        fetches = Fetches(piece, options)
-        runner.run(fetches.start())
+        fetcher = RangeFetcher(partition, options)
+        runner.run(fetcher.start())
         try:
             columns = Columns(options.include_headers)
-            while (answer := runner.run(fetches.next())) is not None:
-                decoded = Decoding(*answer, piece, options)
-                while decoded.into(columns) or columns.source_bytes > CARRIED_BYTES:
-                    yield record_batch(piece.topic, piece.partition, columns, schema)
+            while (fetched := runner.run(fetcher.next())) is not None:
+                decoder = FetchDecoder(*fetched, offsets.end, fetcher.config)
+                while decoder.fill(columns) or columns.source_bytes > CARRIED_BYTES:
+                    yield record_batch(offsets.topic, offsets.partition, columns, schema)
                     columns = Columns(options.include_headers)
             if columns.count:
-                yield record_batch(piece.topic, piece.partition, columns, schema)
+                yield record_batch(offsets.topic, offsets.partition, columns, schema)
         finally:
-            runner.run(fetches.close())
+            runner.run(fetcher.close())
 
 
-class Fetches:
-    """The answers that cover a piece, one ahead."""
+class RangeFetcher:
+    """The fetch responses that cover a range, fetched one ahead."""
 
-    def __init__(self, piece: OffsetRange, options: ReadOptions) -> None:
-        config = ConsumerConfig.from_properties(options.client)
-        self._bytes = fetch_bytes(options.client, config)
-        self._reader = PartitionReader(config, isolation_level=config.isolation_level)
-        self._config, self._piece, self._options = config, piece, options
-        self._offset = piece.start
+    def __init__(self, partition: KafkaInputPartition, options: ReadOptions) -> None:
+        self.config = ConsumerConfig.from_properties(options.client)
+        self._fetch_bytes = fetch_bytes(options.client, self.config)
+        self._reader = PartitionReader(self.config, isolation_level=self.config.isolation_level)
+        self._range, self._topic_id = partition.offsets, partition.topic_id
+        self._partition = partition.offsets.topic_partition
+        self._fail_on_data_loss = options.fail_on_data_loss
+        self._offset = self._range.start
         self._record_bytes = RECORD_BYTES
         self._ahead: asyncio.Task[tuple[int, FetchedRaw] | None] | None = None
 
@@ -83,81 +84,102 @@ class Fetches:
         await self._reader.__aexit__(None, None, None)
 
     async def next(self) -> tuple[int, FetchedRaw] | None:
-        """The next answer with batches, and from which offset on it counts; None behind the end of the piece.
+        """The next response with batches, and its fetch offset; None after the end of the range.
 
-        Raises DataLost, KafkaError.
+        Raises DataLost, HighWatermarkBehind, KafkaError.
         """
-        found = await (self._ahead or self._fetch())
+        fetched = await (self._ahead or self._fetch())
         self._ahead = asyncio.create_task(self._fetch())
-        await asyncio.sleep(0)  # its request is written before Spark has the thread
-        return found
+        await asyncio.sleep(0)  # send its request before Spark's code runs
+        return fetched
 
     async def _fetch(self) -> tuple[int, FetchedRaw] | None:
-        wait = HighWatermarkWait(self._config)
-        while self._offset < self._piece.end:
+        wait = HighWatermarkWait(self.config)
+        while self._offset < self._range.end:
             try:
-                found = await self._reader.fetch_raw(self._piece.of, self._offset, max_bytes=self._wanted_bytes)
-            except OffsetOutOfRange as gone:
-                await self._lost(gone)
+                fetched = await self._reader.fetch_raw(self._partition, self._offset, max_bytes=self._max_bytes)
+            except OffsetOutOfRange as error:
+                await self._skip_lost(error)
                 continue
-            if found.next_offset > self._offset:
-                asked, self._offset = self._offset, found.next_offset
-                self._record_bytes = len(found.batches) // (self._offset - asked) + 1
-                return asked, found
-            mark = self._readable_end(found)
-            if not 0 <= mark <= self._offset or await log_goes_beyond(self._reader, self._piece.of, mark):
-                await wait.pause(self._piece.of, mark, self._piece.end)
+            if self._is_recreated():
+                self._skip_recreated()
+                return None
+            if fetched.next_offset > self._offset:
+                offset, self._offset = self._offset, fetched.next_offset
+                self._record_bytes = len(fetched.batches) // (self._offset - offset) + 1
+                return offset, fetched
+            mark = self._readable_end(fetched)
+            if not 0 <= mark <= self._offset or await log_continues(self._reader, self._partition, mark):
+                await wait.pause(self._partition, mark, self._range.end)
             else:
-                await self._lost(None)
+                await self._skip_lost(None)
         return None
 
-    def _readable_end(self, found: FetchedRaw) -> int:
-        """The last stable offset for read_committed, else the high watermark."""
-        is_committed = self._config.isolation_level == "read_committed"
-        return found.last_stable_offset if is_committed else found.high_watermark
-
     @property
-    def _wanted_bytes(self) -> int:
-        """About what is left of the piece: who reads few records does not fetch many."""
-        return min(self._bytes, SLACK_BYTES + self._record_bytes * (self._piece.end - self._offset))
+    def _max_bytes(self) -> int:
+        """About the size of the rest of the range, so that a short range does not fetch many records."""
+        return min(self._fetch_bytes, SLACK_BYTES + self._record_bytes * (self._range.end - self._offset))
 
-    async def _lost(self, gone: OffsetOutOfRange | None) -> None:
-        """Records that the plan counted on are not there: go on behind them, or say so."""
-        first, last = await self._reader.offset_at(self._piece.of, -2), await self._reader.offset_at(self._piece.of, -1)
-        missing = f"offsets {self._offset}-{self._piece.end - 1} of {self._piece.of}; its log has {first}-{last - 1}"
-        if self._options.fail_on_data_loss:
-            raise DataLost(f"records are gone that the query had to read: {missing}. {REMEDY}") from gone
-        _log.warning("Records are gone that the query had to read", missing=missing)
-        self._offset = first if first > self._offset else self._piece.end
+    def _readable_end(self, fetched: FetchedRaw) -> int:
+        """The last stable offset for read_committed, else the high watermark."""
+        is_committed = self.config.isolation_level == "read_committed"
+        return fetched.last_stable_offset if is_committed else fetched.high_watermark
+
+    async def _skip_lost(self, cause: OffsetOutOfRange | None) -> None:
+        """Move past offsets that are not in the log. Raises DataLost when the query must not."""
+        if self._is_recreated():
+            self._skip_recreated()
+            return
+        first = await self._reader.offset_at(self._partition, -2)
+        last = await self._reader.offset_at(self._partition, -1)
+        missing = f"offsets {self._offset}-{self._range.end - 1} of {self._partition}; its log has {first}-{last - 1}"
+        if self._fail_on_data_loss:
+            raise DataLost(f"records that the query has to read are lost: {missing}. {REMEDY}") from cause
+        _log.warning("Records that the query has to read are lost", missing=missing)
+        self._offset = first if first > self._offset else self._range.end
+
+    def _is_recreated(self) -> bool:
+        topic_id = self._reader.topic_id(self._range.topic)
+        return None not in (topic_id, self._topic_id) and topic_id != self._topic_id
+
+    def _skip_recreated(self) -> None:
+        """Leave out the range: its offsets belong to the deleted topic. Raises DataLost when the query must not."""
+        missing = f"offsets {self._offset}-{self._range.end - 1} of {self._partition}"
+        if self._fail_on_data_loss:
+            raise DataLost(
+                f"records that the query has to read are lost: {missing}; its topic was deleted and created again. "
+                f"{REMEDY}"
+            )
+        _log.warning("The topic was deleted and created again while it was read", missing=missing)
+        self._offset = self._range.end
 
 
-class Decoding:
-    """The batches of one answer, put into columns until those are large enough. What lies before `first` was not asked
-    for: a batch is answered whole."""
+class FetchDecoder:
+    """Decodes the batches of one fetch response into columns. Records below `first` are left out: a broker answers with
+    whole batches."""
 
-    def __init__(self, first: int, answer: FetchedRaw, piece: OffsetRange, options: ReadOptions) -> None:
-        self._view = answer.batches
-        self._data, self._begin = underlying(answer.batches)
+    def __init__(self, first: int, fetched: FetchedRaw, end: int, config: ConsumerConfig) -> None:
+        self._view = fetched.batches
+        self._data, self._begin = underlying_bytes(fetched.batches)
         self._batches = headers(self._view)
-        self._first, self._piece = first, piece
-        committed = options.client.get("isolation.level") == "read_committed"
-        self._aborted = Aborted(answer.aborted) if committed else None
-        self._checks = options.client.get("check.crcs", "true").lower() != "false"
+        self._first, self._end = first, end
+        self._aborted = Aborted(fetched.aborted) if config.isolation_level == "read_committed" else None
+        self._check_crcs = config.check_crcs
 
-    def into(self, columns: Columns) -> bool:
-        """True when the columns are full; False when the answer is used up. Raises CorruptBatch."""
+    def fill(self, columns: Columns) -> bool:
+        """Add records. True when the columns are full, False when the response is used up. Raises CorruptBatch."""
         for position, header in self._batches:
-            if header.base_offset >= self._piece.end:
+            if header.base_offset >= self._end:
                 return False
-            if self._checks:
+            if self._check_crcs:
                 check_batch(self._view, position, header, compacted=True)
-            if (self._aborted is None and not header.attributes & CONTROL_BIT) or self._is_seen(position, header):
+            if (self._aborted is None and not header.attributes & CONTROL_BIT) or self._is_visible(position, header):
                 self._add(columns, position, header)
                 if is_full(columns):
                     return True
         return False
 
-    def _is_seen(self, position: int, header: BatchHeader) -> bool:
+    def _is_visible(self, position: int, header: BatchHeader) -> bool:
         if header.is_control:
             if self._aborted is not None:
                 self._aborted.marked(header, bytes(self._view[position : position + header.size_bytes]))
@@ -180,23 +202,23 @@ class Decoding:
             header.base_timestamp,
             header.max_timestamp if header.is_log_append_time else None,
             self._first,
-            self._piece.end,
+            self._end,
         )
 
 
-def underlying(view: memoryview) -> tuple[bytes, int]:
-    """The bytes that it is a view of, and where in them it begins: not a copy."""
+def underlying_bytes(view: memoryview) -> tuple[bytes, int]:
+    """The bytes object under a view and the view's position in it, without a copy when there is one."""
     if not isinstance(view.obj, bytes):
         return bytes(view), 0
     return view.obj, pa.py_buffer(view).address - pa.py_buffer(view.obj).address
 
 
 def is_full(columns: Columns) -> bool:
-    """Whether they are to be handed on before more is added."""
-    wide = columns.size_bytes >= BATCH_BYTES or columns.source_bytes >= SOURCE_BYTES
-    return wide or columns.count >= BATCH_ROWS
+    """Whether the columns become an Arrow batch before more is added."""
+    is_large = columns.size_bytes >= BATCH_BYTES or columns.source_bytes >= SOURCE_BYTES
+    return is_large or columns.count >= BATCH_ROWS
 
 
 def fetch_bytes(client: Mapping[str, str], config: ConsumerConfig) -> int:
-    """How much one fetch may bring: what the user says, or more than a consumer asks for, as nobody shares the task."""
+    """The size of one fetch: the user's setting, or more than a consumer's default, as a task reads one partition."""
     return config.max_partition_fetch_bytes if "max.partition.fetch.bytes" in client else FETCH_BYTES

@@ -1,7 +1,7 @@
 """The columns of a query: those of Spark's `kafka` source, in its order and types.
 
 Laws
-    The Arrow schema is what Spark makes of the Spark schema: it compares them, types and nullability, before it reads.
+    The Arrow schema is Spark's own conversion of the Spark schema: Spark compares types and nullability first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEADERS: Final = ArrayType(StructType().add("key", StringType()).add("value", Bi
 
 
 def spark_schema(*, include_headers: bool) -> StructType:
-    """key, value, topic, partition, offset, timestamp, timestampType and, when asked for, headers."""
+    """key, value, topic, partition, offset, timestamp, timestampType and, with `include_headers`, headers."""
     columns = (
         StructType()
         .add("key", BinaryType())
@@ -39,5 +39,5 @@ def spark_schema(*, include_headers: bool) -> StructType:
 
 
 def arrow_schema(*, include_headers: bool) -> pa.Schema:
-    """The same for Arrow."""
+    """The same columns as an Arrow schema."""
     return to_arrow_schema(spark_schema(include_headers=include_headers), timezone="UTC")

@@ -1,4 +1,4 @@
-"""`format("rota")`: what Spark asks for a reader, a stream or a sink. Options are read when the query is loaded."""
+"""`format("rota")`: the data source that Spark asks for readers and writers, with the parsed options of the query."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ class RotaDataSource(DataSource):
         return "rota"
 
     def schema(self) -> StructType:
-        """Spark's own `kafka` columns. Asked for by `load()`, which does not tell a batch from a stream: options that
-        neither of them takes are refused here, the others when the query starts. Raises OptionError."""
+        """The columns of Spark's own `kafka` source. `load()` calls it for batches and streams alike: options that
+        neither accepts are refused here, the others when the query starts. Raises OptionError."""
         options = dict(self.options)
         try:
-            told = batch_options(options)
-        except OptionError as of_a_batch:
+            parsed = batch_options(options)
+        except OptionError as batch_error:
             try:
-                told = stream_options(options)
-            except OptionError as of_a_stream:
-                raise (of_a_stream if _is_of_a_stream(options) else of_a_batch) from None
-        return spark_schema(include_headers=told.include_headers)
+                parsed = stream_options(options)
+            except OptionError as stream_error:
+                raise (stream_error if _has_stream_options(options) else batch_error) from None
+        return spark_schema(include_headers=parsed.include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch query. Raises OptionError."""
-        return RotaReader(_with_columns(batch_options(dict(self.options)), schema))
+        return RotaReader(_check_schema(batch_options(dict(self.options)), schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # Spark's name
         """A streaming query. Raises OptionError."""
-        return RotaStreamReader(_with_columns(stream_options(dict(self.options)), schema))
+        return RotaStreamReader(_check_schema(stream_options(dict(self.options)), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch of rows to write. Raises OptionError."""
         if overwrite:
-            raise OptionError("mode", "overwrite", "append: records that are written stay")
+            raise OptionError("mode", "overwrite", "append: a topic cannot be overwritten")
         return RotaWriter(write_options(dict(self.options)), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
@@ -67,20 +67,22 @@ class RotaDataSource(DataSource):
         return RotaStreamWriter(write_options(dict(self.options)), schema)
 
 
-def _is_of_a_stream(options: Mapping[str, str]) -> bool:
+def _has_stream_options(options: Mapping[str, str]) -> bool:
     only = {name.lower() for name in STREAM} - {name.lower() for name in BATCH}
     return any(name.lower() in only for name in options)
 
 
-def _with_columns(options: ReadOptions, schema: StructType) -> ReadOptions:
-    """The same options. Raises OptionError when the user has given other columns than there are."""
-    right = spark_schema(include_headers=options.include_headers)
-    if [(one.name, one.dataType) for one in schema] != [(one.name, one.dataType) for one in right]:
-        raise OptionError("schema", schema.simpleString(), f"left out, or {right.simpleString()}; select and cast then")
+def _check_schema(options: ReadOptions, schema: StructType) -> ReadOptions:
+    """The same options. Raises OptionError when the user has given a schema with other columns."""
+    expected = spark_schema(include_headers=options.include_headers)
+    if [(column.name, column.dataType) for column in schema] != [(column.name, column.dataType) for column in expected]:
+        raise OptionError(
+            "schema", schema.simpleString(), f"left out, or {expected.simpleString()}; select and cast afterwards"
+        )
     return options
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("rota")` known to a session, and let Spark hand filters to it."""
+    """Register `format("rota")` in a session and enable filter pushdown to Python data sources."""
     spark.dataSource.register(RotaDataSource)
     spark.conf.set(PUSHDOWN, "true")

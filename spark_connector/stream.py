@@ -1,18 +1,19 @@
-"""A streaming query: offsets in, offsets out, pieces in between; the checkpoint is the truth.
+"""A streaming query: offsets in, offsets out, input partitions in between; the checkpoint is the truth.
 
 Laws
-    The same start and end give the same pieces, whenever they are planned: a restart reads what the batch read.
-    A start that could not be found again (the end of a log, a group's offsets) is written down by an empty first
-    micro-batch before anything is read from it.
-    A partition that appears during the stream is read from its beginning; so is a log that was made anew.
-    Under Trigger.AvailableNow nothing is read that came after the query began.
-    The group's progress follows the checkpoint: a commit that fails is logged, a later one makes up for it.
+    The same start and end give the same input partitions, whenever they are planned: a restart reads what the
+    micro-batch read.
+    A start that is not reproducible (the end of a log, a group's offsets) is put into the checkpoint by an empty first
+    micro-batch before any record is read from it.
+    A partition that appears during the stream is read from the start of its log, as is a topic that was created again.
+    Under Trigger.AvailableNow no record is read that was written after the query began.
+    The group's progress follows the checkpoint: a commit that fails is logged, and a later one includes it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -25,191 +26,208 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from rota.client.log import logger
-from rota.spark_connector import data_loss as losses
-from rota.spark_connector import offset_bounds as edges
-from rota.spark_connector.batch import Piece, planned, unknown_in
-from rota.spark_connector.broker import Brokers
-from rota.spark_connector.errors import DataLost
-from rota.spark_connector.offsets import OffsetRange, Offsets, from_tree, to_tree
+from rota.client.types import TopicPartition
+from rota.spark_connector.broker import DriverClient
+from rota.spark_connector.data_loss import Losses, detect_losses, next_end, readable_ranges, restart_offsets
+from rota.spark_connector.errors import REMEDY, DataLost
+from rota.spark_connector.offset_bounds import is_reproducible, starting_offsets
+from rota.spark_connector.offsets import OffsetRange, Offsets, from_json_tree, to_json_tree
 from rota.spark_connector.options import ReadOptions
-from rota.spark_connector.progress import Progress
+from rota.spark_connector.plan import KafkaInputPartition, plan_input_partitions
+from rota.spark_connector.progress import GroupProgress
 from rota.spark_connector.read import read
 
 _log = logger("rota.spark")
-Tree = dict[str, dict[str, int]]
-TOLD_MAX: Final = 10  # partitions in a message
+JsonTree = dict[str, dict[str, int]]
+LOSSES_SHOWN_MAX: Final = 10  # in one message
 
 
 class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives on the driver for as long as the query; pickled, each task reads with it."""
+    """Lives on the driver as long as the query; pickled, it reads in each task."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._asked = Brokers(options.client)
-        self._progress = Progress(options.group_id)
+        self._client = DriverClient(options.client)
+        self._progress = GroupProgress(options.group_id)
         self._initial: Offsets | None = None
-        self._opening = False  # the first micro-batch of a new query is being made or run
-        self._is_made = False  # and Spark has its end
+        self._is_first_batch = False  # the first micro-batch of a new query is planned or runs
+        self._has_first_end = False  # and Spark has its end
         self._target: Offsets | None = None  # of Trigger.AvailableNow
         self._latest: Offsets = {}
-        self._ids: dict[str, bytes] = {}  # of the topics that were read
-        self._batch_at: float | None = None  # when the last batch with records was planned
+        self._topic_ids: dict[str, bytes] = {}  # of the topics that were read
+        self._batch_at_s: float | None = None  # when the last micro-batch with records was planned
 
-    def initialOffset(self) -> Tree:  # Spark's name
-        """Where a new query starts: Spark asks several times, and is told the same."""
+    def initialOffset(self) -> JsonTree:  # Spark's name
+        """Where a new query starts. Spark calls it several times and gets the same offsets."""
         if self._initial is None:
-            partitions = self._asked.partitions(self._options.topics)
-            self._initial = edges.starts(self._options, partitions, self._asked)
-            self._opening = True
-        return to_tree(self._initial)
+            partitions = self._client.partitions(self._options.topics)
+            self._initial = starting_offsets(self._options, partitions, self._client)
+            self._is_first_batch = True
+        return to_json_tree(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """maxOffsetsPerTrigger, or minOffsetsPerTrigger alone."""
-        told = self._options
-        if told.offsets_per_trigger_max is not None:
-            return ReadMaxRows(told.offsets_per_trigger_max)
-        if told.offsets_per_trigger_min is not None:
-            return ReadMinRows(told.offsets_per_trigger_min)
+        if self._options.offsets_per_trigger_max is not None:
+            return ReadMaxRows(self._options.offsets_per_trigger_max)
+        if self._options.offsets_per_trigger_min is not None:
+            return ReadMinRows(self._options.offsets_per_trigger_min)
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What there is now is all that this run reads."""
-        self._target = self._now({})
+        """Fix the end of this run: the current ends of the logs."""
+        self._target = self._log_ends({})
 
-    def reportLatestOffset(self) -> Tree | None:
-        """For the query's progress: where the logs ended when they were last asked."""
-        return to_tree(self._latest) if self._latest else None
+    def reportLatestOffset(self) -> JsonTree | None:
+        """The ends of the logs as last listed, for the query's progress."""
+        return to_json_tree(self._latest) if self._latest else None
 
-    def latestOffset(self, start: Tree, limit: ReadLimit) -> Tree:
-        """Where the next micro-batch ends; `start` when there is nothing to read yet. Raises DataLost, KafkaError."""
-        begin = from_tree(start)
-        if self._opening and not self._is_made:
-            self._is_made = True
-            if not edges.can_be_found_again(self._options):
-                self._latest = self._now({})
-                self._batch_at = time.monotonic()
+    def latestOffset(self, start: JsonTree, limit: ReadLimit) -> JsonTree:
+        """The end of the next micro-batch; `start` when there is nothing to read yet. Raises DataLost, KafkaError."""
+        begin = from_json_tree(start)
+        if self._is_first_batch and not self._has_first_end:
+            self._has_first_end = True
+            if not is_reproducible(self._options):
+                self._latest = self._log_ends({})
+                self._batch_at_s = time.monotonic()
                 return start
         else:
-            self._opening = False
-            self._progress.reached(begin, self._asked)  # Spark goes on from what it is done with
-        return self._next(start, begin, limit)
+            self._is_first_batch = False
+            self._progress.advance(begin, self._client)  # Spark has processed what is below `start`
+        return self._next_end(start, begin, limit)
 
-    def partitions(self, start: Tree, end: Tree) -> Sequence[InputPartition]:
-        """The pieces between two offsets of this query. Raises DataLost."""
-        self._is_made = True
-        wanted = self._spans(from_tree(start), from_tree(end))
-        if not wanted:
+    def partitions(self, start: JsonTree, end: JsonTree) -> Sequence[InputPartition]:
+        """The input partitions between two offsets of this query. Raises DataLost, KafkaError."""
+        self._has_first_end = True
+        ranges = self._ranges(from_json_tree(start), from_json_tree(end))
+        if not ranges:
             return []
-        there = self._asked.existing(one.of for one in wanted)
-        last = self._asked.latest_at_least({one.of: one.end for one in wanted}, there)
-        kept, told = losses.readable(wanted, self._asked.earliest(there), last)
-        self._judge(told)
-        return planned(kept, self._options)
+        existing = self._client.existing(offsets.topic_partition for offsets in ranges)
+        latest = self._client.latest_at_least({offsets.topic_partition: offsets.end for offsets in ranges}, existing)
+        readable, losses = readable_ranges(ranges, self._client.earliest(existing), latest)
+        self._report(losses)
+        topic_ids = self._client.topic_ids({partition.topic for partition in existing})
+        return plan_input_partitions(readable, self._options, {**topic_ids, **self._topic_ids})
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of one piece as Arrow batches."""
-        assert isinstance(partition, Piece)
-        return read(partition.piece, self._options)
+        """The rows of one input partition as Arrow batches."""
+        assert isinstance(partition, KafkaInputPartition)
+        return read(partition, self._options)
 
-    def commit(self, end: Tree) -> None:
-        """Spark says so when the next micro-batch begins: `latestOffset` has known it before."""
-        self._progress.reached(from_tree(end), self._asked)
+    def commit(self, end: JsonTree) -> None:
+        """Spark calls it when the next micro-batch begins; `latestOffset` has usually committed before."""
+        self._progress.advance(from_json_tree(end), self._client)
 
     def stop(self) -> None:
-        """The query is over. What Spark is done with is not told here: the group hears of it when it starts again."""
-        self._asked.close()
+        """Close the connections. The end of the last micro-batch is committed when the query starts again."""
+        self._client.close()
 
-    def _next(self, start: Tree, begin: Offsets, limit: ReadLimit) -> Tree:
-        latest, told, ids = self._looked(begin)
-        self._judge(told)
+    def _next_end(self, start: JsonTree, begin: Offsets, limit: ReadLimit) -> JsonTree:
+        latest, losses, topic_ids = self._inspect_logs(begin)
+        self._report(losses)
         if self._target is None and self._options.fail_on_data_loss:
-            self._asked.require(self._options.topics)
-        new = unknown_in(begin, latest)
-        first = self._asked.earliest((*new, *(one for one in told if one in latest)))
-        again = losses.back(begin, told, first)
-        begin = {**begin, **{one: first[one] for one in new}}
-        waiting = sum(max(0, at - again.get(one, begin[one])) for one, at in latest.items())
-        if self._waits(waiting, limit):
+            self._client.require(self._options.topics)
+        new = _missing_in(begin, latest)
+        earliest = self._client.earliest((*new, *(partition for partition in losses if partition in latest)))
+        restarts = restart_offsets(begin, losses, earliest)
+        begin = {**begin, **{partition: earliest[partition] for partition in new}}
+        backlog = sum(
+            max(0, offset - restarts.get(partition, begin[partition])) for partition, offset in latest.items()
+        )
+        if self._is_delayed(backlog, limit):
             return start
-        self._ids.update(ids)
-        return to_tree(losses.ends(begin, again, latest, limit.max_rows if isinstance(limit, ReadMaxRows) else None))
+        self._topic_ids.update(topic_ids)
+        return to_json_tree(
+            next_end(begin, restarts, latest, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        )
 
-    def _looked(self, begin: Offsets) -> tuple[Offsets, losses.Told, dict[str, bytes]]:
-        """Where the logs end, what of this query is lost, and which topics they are. Asks again before it says so: a
-        broker that has just come back may not know everything yet, and a topic may change while it is asked about."""
-        latest, tries = self._ends(begin), 0
-        known: dict[str, bytes] | None = None
+    def _inspect_logs(self, begin: Offsets) -> tuple[Offsets, Losses, dict[str, bytes]]:
+        """The ends of the logs, the losses of this query, and the topic ids. Repeats the requests before it reports a
+        loss: a broker that has just started may not know everything yet, and a topic may change between requests."""
+        latest, retries = self._batch_ends(begin), 0
+        last_ids: dict[str, bytes] | None = None
         while True:
-            ids = self._ids_of(begin, latest)
-            anew = {topic for topic, one in ids.items() if self._ids.get(topic, one) != one}
-            told = losses.lost(begin, latest, anew)
-            if not told:
-                self._ids.update(ids)
-            if not told or (anew and ids == known) or tries == self._options.offset_tries:
-                return latest, told, ids
-            if tries and not anew:
-                time.sleep(self._options.offset_pause_ms / 1000)
-            tries, known = tries + 1, ids
-            latest = self._now(begin) if self._target is None else self._within_target(begin)
+            topic_ids = self._list_topic_ids(begin, latest)
+            recreated = {
+                topic for topic, topic_id in topic_ids.items() if self._topic_ids.get(topic, topic_id) != topic_id
+            }
+            losses = detect_losses(begin, latest, recreated)
+            if not losses:
+                self._topic_ids.update(topic_ids)
+            is_confirmed = bool(recreated) and topic_ids == last_ids
+            if not losses or is_confirmed or retries == self._options.offset_retries:
+                return latest, losses, topic_ids
+            if retries and not recreated:
+                time.sleep(self._options.offset_retry_interval_ms / 1000)
+            retries, last_ids = retries + 1, topic_ids
+            latest = self._log_ends(begin) if self._target is None else self._lower_target(begin)
 
-    def _ids_of(self, begin: Offsets, latest: Offsets) -> dict[str, bytes]:
-        """The topics' ids, asked for after their offsets: they are those of these logs, or newer ones."""
+    def _list_topic_ids(self, begin: Offsets, latest: Offsets) -> dict[str, bytes]:
+        """The topic ids, from metadata that are newer than the offsets: they belong to these logs or to newer ones."""
         if latest != begin:
-            self._asked.existing(latest)
-        return self._asked.ids({one.topic for one in (*begin, *latest)})
+            self._client.existing(latest)
+        return self._client.topic_ids({partition.topic for partition in (*begin, *latest)})
 
-    def _ends(self, begin: Offsets) -> Offsets:
-        """Where the logs end or, under Trigger.AvailableNow, where they ended when the run began. A target that is
-        below what the query has read is looked at again: the high watermark may have been behind then."""
+    def _batch_ends(self, begin: Offsets) -> Offsets:
+        """The ends of the logs or, under Trigger.AvailableNow, the target of the run. A target that is below what the
+        query has read is listed again: the high watermark may have been behind."""
         if self._target is None:
-            return self._now(begin)
-        if any(at < begin.get(one, at) for one, at in self._target.items()):
-            return self._within_target(begin)
+            return self._log_ends(begin)
+        if any(offset < begin.get(partition, offset) for partition, offset in self._target.items()):
+            return self._lower_target(begin)
         return dict(self._target)
 
-    def _within_target(self, begin: Offsets) -> Offsets:
-        """What there is now, and no more than there was when the run began."""
+    def _lower_target(self, begin: Offsets) -> Offsets:
+        """Move the target to the current ends of the logs where those are lower."""
         target = self._target or {}
         self._target = {
-            one: min(at, max(target.get(one, 0), begin.get(one, 0)))
-            for one, at in self._now(begin).items()
-            if one in target or one in begin
+            partition: min(offset, max(target.get(partition, 0), begin.get(partition, 0)))
+            for partition, offset in self._log_ends(begin).items()
+            if partition in target or partition in begin
         }
         return dict(self._target)
 
-    def _now(self, begin: Offsets) -> Offsets:
-        """Where the logs end. Waits for high watermarks that are below what the query has read."""
-        self._latest = self._asked.latest_at_least(begin, self._asked.present(self._options.topics))
+    def _log_ends(self, begin: Offsets) -> Offsets:
+        """The ends of the logs. Waits for high watermarks that are below `begin`, up to which the query has read."""
+        self._latest = self._client.latest_at_least(begin, self._client.present_partitions(self._options.topics))
         return dict(self._latest)
 
-    def _judge(self, told: losses.Told) -> None:
-        """Lost data is an error, or, with failOnDataLoss=false, a warning."""
-        if not told:
+    def _report(self, losses: Losses) -> None:
+        """Raises DataLost or, with failOnDataLoss=false, logs a warning."""
+        if not losses:
             return
-        some = "; ".join([*told.values()][:TOLD_MAX]) + (f"; and {len(told) - TOLD_MAX} more" * (len(told) > TOLD_MAX))
+        described = "; ".join([*losses.values()][:LOSSES_SHOWN_MAX])
+        if len(losses) > LOSSES_SHOWN_MAX:
+            described += f"; and {len(losses) - LOSSES_SHOWN_MAX} more"
         if self._options.fail_on_data_loss:
-            raise DataLost(f"records are gone that the query had to read, or may be: {some}. {edges.REMEDY}")
-        _log.warning("Reading what there is: records are gone, or may be", lost=some)
+            raise DataLost(f"records that the query has to read are lost, or may be: {described}. {REMEDY}")
+        _log.warning("Records are lost, or may be; reading the records that exist", losses=described)
 
-    def _spans(self, begin: Offsets, stop: Offsets) -> list[OffsetRange]:
-        """What lies between. A new partition is read from its beginning, and so is one whose offset goes back."""
-        goes_back = () if self._opening else tuple(one for one, at in stop.items() if at < begin.get(one, at))
-        fresh = (*unknown_in(begin, stop), *goes_back)
-        if fresh:
-            begin = {**begin, **self._asked.earliest(self._asked.existing(fresh))}
+    def _ranges(self, begin: Offsets, end: Offsets) -> list[OffsetRange]:
+        """The ranges from `begin` to `end`. A new partition, and one whose offset goes back, is read from the start of
+        its log."""
+        back = [] if self._is_first_batch else [one for one, offset in end.items() if offset < begin.get(one, offset)]
+        from_start = (*_missing_in(begin, end), *back)
+        if from_start:
+            begin = {**begin, **self._client.earliest(self._client.existing(from_start))}
         return [
-            OffsetRange(one.topic, one.partition, begin[one], at)
-            for one, at in sorted(stop.items())
-            if begin.get(one, at) < at
+            OffsetRange(partition.topic, partition.partition, begin[partition], offset)
+            for partition, offset in sorted(end.items())
+            if begin.get(partition, offset) < offset
         ]
 
-    def _waits(self, waiting: int, limit: ReadLimit) -> bool:
-        """Fewer than minOffsetsPerTrigger, and the last batch is not yet maxTriggerDelay ago."""
-        least, now = self._options.offsets_per_trigger_min, time.monotonic()
+    def _is_delayed(self, backlog: int, limit: ReadLimit) -> bool:
+        """Whether the backlog is below minOffsetsPerTrigger and maxTriggerDelay has not passed since the last batch."""
+        least, now_s = self._options.offsets_per_trigger_min, time.monotonic()
         if least is None or self._target is not None or isinstance(limit, ReadAllAvailable):
             return False
-        late = self._batch_at is None or now - self._batch_at >= self._options.trigger_delay_max_ms / 1000
-        if waiting < least and not late:
+        delay_s = self._options.trigger_delay_max_ms / 1000
+        is_late = self._batch_at_s is None or now_s - self._batch_at_s >= delay_s
+        if backlog < least and not is_late:
             return True
-        self._batch_at = now if waiting else self._batch_at
+        self._batch_at_s = now_s if backlog else self._batch_at_s
         return False
+
+
+def _missing_in(begin: Offsets, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """The partitions that `begin` does not have: they have appeared since."""
+    return tuple(partition for partition in partitions if partition not in begin)

@@ -134,6 +134,10 @@ class PartitionReader:
 
         return await self._found(look, partition.topic, f"looking for the leader of {partition}")
 
+    def topic_id(self, topic: str) -> bytes | None:
+        """The id of a topic that this reader has asked about; None when the broker has no topic ids."""
+        return self._cluster.metadata.topic_id(topic)
+
     async def offset_at(self, partition: TopicPartition, time: int) -> int:
         """The offset at EARLIEST, at LATEST, or of the first record at or after a time in milliseconds; the end of the
         log when there is none. Raises UnknownTopic, TimedOut, BrokerError."""

@@ -72,7 +72,10 @@ PURE = (
             "sync",
         )
     ),
-    *(f"spark_connector/{name}.py" for name in ("errors", "filters", "losses", "offsets", "options", "plan", "schema")),
+    *(
+        f"spark_connector/{name}.py"
+        for name in ("data_loss", "errors", "filters", "offsets", "options", "plan", "schema")
+    ),
     *(f"spark_connector/pipelines/{name}.py" for name in ("decode", "lag", "plot")),
 )
 IMPURE = {"asyncio", "os", "random", "secrets", "socket", "structlog", "time", "uvloop"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import pickle
 from datetime import UTC, datetime, timedelta
 
@@ -9,14 +11,15 @@ import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, InputPartition, LessThan
 from tests.unit.spark_connector.conftest import Write, create
 
-from rota.client import TopicPartition, UnknownTopic
-from rota.spark_connector.batch import Piece, RotaReader, planned, unknown_in
+from rota.client import Admin, AdminConfig, UnknownTopic
+from rota.spark_connector.batch import RotaReader
+from rota.spark_connector.errors import DataLost
 from rota.spark_connector.offsets import OffsetRange
 from rota.spark_connector.options import batch_options
 
 
 def plan(reader: RotaReader) -> list[tuple[int, int, int]]:
-    pieces = [one.piece for one in reader.partitions()]
+    pieces = [one.offsets for one in reader.partitions()]
     return [(one.partition, one.start, one.end) for one in pieces]
 
 
@@ -32,7 +35,7 @@ def test_a_plan_is_what_there_was(full: str, base: dict[str, str], write: Write)
     reader = RotaReader(batch_options({**base, "subscribe": full}))
     pieces = reader.partitions()
     write(full, 0, [(b"late", b"v")])
-    assert [one.piece for one in pieces] == [OffsetRange(full, 0, 0, 100), OffsetRange(full, 1, 0, 10)]
+    assert [one.offsets for one in pieces] == [OffsetRange(full, 0, 0, 100), OffsetRange(full, 1, 0, 10)]
     assert sum(batch.num_rows for one in pieces for batch in reader.read(one)) == 110
 
 
@@ -83,15 +86,30 @@ def test_a_hundred_partitions(bootstrap: str, base: dict[str, str], write: Write
     assert plan(RotaReader(batch_options({**base, "subscribe": topic}))) == [(7, 0, 2), (99, 0, 1)]
 
 
-def test_ranges_are_cut_into_pieces_as_told(base: dict[str, str]) -> None:
-    options = batch_options({**base, "subscribe": "t", "maxRecordsPerPartition": "6"})
-    pieces = planned([OffsetRange("t", 0, 2, 12), OffsetRange("t", 1, 0, 5)], options)
-    assert [one.piece[1:] for one in pieces if isinstance(one, Piece)] == [(0, 2, 7), (0, 7, 12), (1, 0, 5)]
+def test_a_task_finds_that_its_topic_was_created_again(
+    bootstrap: str, full: str, base: dict[str, str], write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The planned offsets exist in the new topic too, with other records."""
+    strict, lossy = (
+        RotaReader(batch_options({**base, "subscribe": full, "failOnDataLoss": word})) for word in ("true", "false")
+    )
+    planned = strict.partitions()
+    recreate(bootstrap, full)
+    write(full, 0, [(None, b"new")] * 200)
+    with pytest.raises(DataLost, match=f"offsets 0-99 of {full}-0; its topic was deleted and created again"):
+        list(strict.read(planned[0]))
+    with caplog.at_level(logging.WARNING):
+        assert list(lossy.read(planned[0])) == []
+    assert "deleted and created again" in caplog.text
 
 
-def test_partitions_that_appeared_are_those_without_a_start() -> None:
-    here, new = TopicPartition("t", 0), TopicPartition("t", 1)
-    assert unknown_in({here: 2}, (here, new)) == (new,)
+def recreate(bootstrap: str, topic: str) -> None:
+    async def delete() -> None:
+        async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
+            await admin.delete_topics([topic])
+
+    asyncio.run(delete())
+    create(bootstrap, topic)
 
 
 def test_spark_makes_a_task_of_no_pieces(topic: str, base: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.client.types import TopicPartition
-from rota.spark_connector.data_loss import back, ends, lost, readable
+from rota.spark_connector.data_loss import detect_losses, next_end, readable_ranges, restart_offsets
 from rota.spark_connector.offsets import OffsetRange
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
@@ -14,20 +14,20 @@ U0 = TopicPartition("u", 0)
 
 
 def test_what_is_as_it_was_is_not_lost() -> None:
-    assert lost({T0: 5, T1: 0}, {T0: 5, T1: 9, T2: 3}, set()) == {}
+    assert detect_losses({T0: 5, T1: 0}, {T0: 5, T1: 9, T2: 3}, set()) == {}
 
 
 def test_each_kind_of_loss_is_told() -> None:
-    told = lost({T0: 5, T1: 6, U0: 7}, {T0: 4, U0: 9}, {"u"})
+    told = detect_losses({T0: 5, T1: 6, U0: 7}, {T0: 4, U0: 9}, {"u"})
     assert told == {
-        T0: "t-0 was read up to offset 5, and its log ends at 4 now",
-        T1: "t-1 is gone, which was read up to offset 6",
-        U0: "u-0 was read up to offset 7, and its topic was deleted and made anew",
+        T0: "t-0 was read up to offset 5, and its log now ends at 4",
+        T1: "t-1 does not exist any more; the query has read it up to offset 6",
+        U0: "u-0 was read up to offset 7, and its topic was deleted and created again",
     }
 
 
 def test_a_log_that_begins_behind_what_was_read_does_not_go_back() -> None:
-    assert back({T0: 5, T1: 5, T2: 5}, (T0, T1, T2), {T0: 0, T1: 5}) == {T0: 0}
+    assert restart_offsets({T0: 5, T1: 5, T2: 5}, (T0, T1, T2), {T0: 0, T1: 5}) == {T0: 0}
 
 
 @given(
@@ -38,21 +38,21 @@ def test_a_log_that_begins_behind_what_was_read_does_not_go_back() -> None:
 )
 def test_a_log_made_anew_is_read_whole_and_once(begin: int, first: int, length: int, limit: int | None) -> None:
     at, latest, seen = {T0: begin}, {T0: first + length}, list[int]()
-    again = back(at, (T0,), {T0: first})
+    again = restart_offsets(at, (T0,), {T0: first})
     if not again:
         return
-    end = ends(at, again, latest, limit)
+    end = next_end(at, again, latest, limit)
     assert end[T0] < begin, "nothing else goes back"
     seen += range(first, end[T0])
     while end != at:
-        at, end = end, ends(end, {}, latest, limit)
+        at, end = end, next_end(end, {}, latest, limit)
         seen += range(at[T0], end[T0])
     assert seen == list(range(first, first + length))
 
 
 def test_partitions_that_are_gone_are_in_no_end() -> None:
-    assert ends({T0: 5, T1: 5}, {}, {T1: 9}, None) == {T1: 9}
-    assert ends({T0: 5, T1: 5}, {}, {T1: 9}, 2) == {T1: 7}
+    assert next_end({T0: 5, T1: 5}, {}, {T1: 9}, None) == {T1: 9}
+    assert next_end({T0: 5, T1: 5}, {}, {T1: 9}, 2) == {T1: 7}
 
 
 def test_what_can_be_read_is_told_from_what_cannot() -> None:
@@ -62,10 +62,10 @@ def test_what_can_be_read_is_told_from_what_cannot() -> None:
         OffsetRange("t", 2, 0, 4),
         OffsetRange("u", 0, 3, 6),
     ]
-    kept, told = readable(wanted, {T0: 6, T1: 0, U0: 7}, {T0: 8, T1: 5, U0: 9})
+    kept, told = readable_ranges(wanted, {T0: 6, T1: 0, U0: 7}, {T0: 8, T1: 5, U0: 9})
     assert kept == [OffsetRange("t", 0, 6, 8), OffsetRange("t", 1, 0, 5)]
     assert told == {
-        T0: "t-0 lacks offsets 2 to 5, 8 to 8: its log begins at 6, ends at 8",
-        T2: "t-2 is gone with its offsets 0 to 3",
-        U0: "u-0 lacks offsets 3 to 5: its log begins at 7, ends at 9",
+        T0: "t-0 lacks offsets 2 to 5, 8 to 8: its log begins at 6 and ends at 8",
+        T2: "t-2 does not exist any more; its offsets 0 to 3 are lost",
+        U0: "u-0 lacks offsets 3 to 5: its log begins at 7 and ends at 9",
     }

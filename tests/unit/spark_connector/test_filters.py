@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from rota.spark_connector.filters import narrowed
+from rota.spark_connector.filters import push_filters
 from rota.spark_connector.offsets import OffsetRange
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ WHOLE = OffsetRange("orders", 1, 100, 200)
 
 
 def cut(*filters: Filter) -> tuple[int, int]:
-    found = narrowed(filters)[0].cut(WHOLE)
+    found = push_filters(filters)[0].narrow(WHOLE)
     return found.start, found.end
 
 
@@ -61,7 +61,7 @@ def cut(*filters: Filter) -> tuple[int, int]:
 )
 def test_a_filter_that_the_ranges_keep_is_taken_from_spark(one: Filter, kept: tuple[int, int]) -> None:
     assert cut(one) == kept
-    assert narrowed([one])[1] == []
+    assert push_filters([one])[1] == []
 
 
 @pytest.mark.parametrize(
@@ -79,20 +79,20 @@ def test_a_filter_that_the_ranges_keep_is_taken_from_spark(one: Filter, kept: tu
     ids=repr,
 )
 def test_what_is_not_understood_is_left_to_spark(one: Filter) -> None:
-    assert narrowed([one])[1] == [one]
+    assert push_filters([one])[1] == [one]
     assert cut(one) == (100, 200)
 
 
 def test_offsets_in_a_list_narrow_but_stay_with_spark() -> None:
     one = In(("offset",), (120, 110))
     assert cut(one) == (110, 121)
-    assert narrowed([one])[1] == [one]
+    assert push_filters([one])[1] == [one]
 
 
 def test_a_time_narrows_the_start_and_stays_with_spark() -> None:
     filters = [GreaterThanOrEqual(("timestamp",), NOON), LessThan(("timestamp",), NOON + timedelta(hours=1))]
-    found, rest = narrowed(filters)
-    assert found.time_ms == int(NOON.timestamp() * 1000)
+    found, rest = push_filters(filters)
+    assert found.min_time_ms == int(NOON.timestamp() * 1000)
     assert rest == filters
 
 
@@ -106,7 +106,7 @@ def test_a_time_never_leaves_out_a_record_that_passes(kind: type[Filter], time_u
     """Also of records without a timestamp (-1) or with one before 1970; brokers look up times from 0 on alone."""
     time_ms = time_us // 1000
     record_ms = data.draw(st.one_of(st.just(-1), st.integers(time_ms - 2, time_ms + 2)))
-    looked_up = narrowed([kind(("timestamp",), EPOCH + timedelta(microseconds=time_us))])[0].time_ms
+    looked_up = push_filters([kind(("timestamp",), EPOCH + timedelta(microseconds=time_us))])[0].min_time_ms
     assert looked_up is None or looked_up > 0, "ListOffsets gives times below 0 another meaning"
     if passes(kind(("timestamp",), time_us), {"timestamp": record_ms * 1000}):
         assert looked_up is None or record_ms >= looked_up
@@ -115,12 +115,14 @@ def test_a_time_never_leaves_out_a_record_that_passes(kind: type[Filter], time_u
 @pytest.mark.parametrize("year", [1, 1900, 1969])
 def test_a_time_before_the_epoch_narrows_nothing(year: int) -> None:
     for zone in (UTC, timezone(timedelta(hours=14)), None):
-        assert narrowed([GreaterThanOrEqual(("timestamp",), datetime(year, 1, 1, tzinfo=zone))])[0].time_ms is None
+        assert (
+            push_filters([GreaterThanOrEqual(("timestamp",), datetime(year, 1, 1, tzinfo=zone))])[0].min_time_ms is None
+        )
 
 
 def test_a_time_at_the_end_of_the_calendar_is_looked_up() -> None:
     last = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=timezone(timedelta(hours=-12)))
-    assert narrowed([GreaterThanOrEqual(("timestamp",), last)])[0].time_ms == 253_402_343_999_999
+    assert push_filters([GreaterThanOrEqual(("timestamp",), last)])[0].min_time_ms == 253_402_343_999_999
 
 
 NUMBERS = st.integers(0, 6)
@@ -156,9 +158,9 @@ def passes(one: Filter, row: dict[str, Any]) -> bool:
 
 @given(FILTERS)
 def test_narrowing_and_what_spark_still_does_are_the_filters(filters: list[Filter]) -> None:
-    found, rest = narrowed(filters)
+    found, rest = push_filters(filters)
     for partition in range(7):
-        kept = found.cut(OffsetRange("t", partition, 0, 7))
+        kept = found.narrow(OffsetRange("t", partition, 0, 7))
         for offset in range(7):
             row = {"partition": partition, "offset": offset}
             read = kept.start <= offset < kept.end

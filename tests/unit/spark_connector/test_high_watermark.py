@@ -18,6 +18,7 @@ from rota.spark_connector.batch import RotaReader
 from rota.spark_connector.errors import DataLost, HighWatermarkBehind
 from rota.spark_connector.offsets import OffsetRange
 from rota.spark_connector.options import batch_options, stream_options
+from rota.spark_connector.plan import KafkaInputPartition
 from rota.spark_connector.read import read
 from rota.spark_connector.stream import RotaStreamReader
 
@@ -58,7 +59,11 @@ def test_a_task_waits_for_the_high_watermark(
 ) -> None:
     options = batch_options({**given, "failOnDataLoss": fail_on_data_loss})
     lag.behind({0: 4}, answers=4)
-    found = [row["offset"] for batch in read(OffsetRange(full, 0, 0, 10), options) for row in batch.to_pylist()]
+    found = [
+        row["offset"]
+        for batch in read(KafkaInputPartition(OffsetRange(full, 0, 0, 10)), options)
+        for row in batch.to_pylist()
+    ]
     assert found == list(range(10))
     assert lag.shown == 4
 
@@ -69,14 +74,18 @@ def test_a_task_does_not_wait_for_ever(given: dict[str, str], full: str, lag: La
     with pytest.raises(
         HighWatermarkBehind, match=rf"{full}-0 .*offset 4.*offset 10.*300 ms.*kafka.default.api.timeout.ms"
     ):
-        list(read(OffsetRange(full, 0, 0, 10), batch_options({**given, **short})))
+        list(read(KafkaInputPartition(OffsetRange(full, 0, 0, 10)), batch_options({**given, **short})))
 
 
 def test_a_task_whose_log_is_truncated_has_lost_data_at_once(given: dict[str, str], full: str) -> None:
     with pytest.raises(DataLost, match=rf"offsets 10-11 of {full}-0; its log has 0-9"):
-        list(read(OffsetRange(full, 0, 0, 12), batch_options(given)))
+        list(read(KafkaInputPartition(OffsetRange(full, 0, 0, 12)), batch_options(given)))
     lossy = batch_options({**given, "failOnDataLoss": "false"})
-    found = [row["offset"] for batch in read(OffsetRange(full, 0, 0, 12), lossy) for row in batch.to_pylist()]
+    found = [
+        row["offset"]
+        for batch in read(KafkaInputPartition(OffsetRange(full, 0, 0, 12)), lossy)
+        for row in batch.to_pylist()
+    ]
     assert found == list(range(10))
 
 
@@ -146,7 +155,7 @@ def test_of_a_truncated_log_the_rows_that_exist_are_read(given: dict[str, str], 
         pieces = list(reader.partitions({full: {"0": 2, "1": 0}}, {full: {"0": 12, "1": 0}}))
         assert rows(reader, pieces) == list(range(2, 10))
         lag.behind({0: 4}, answers=3)
-        batches = list(read(OffsetRange(full, 0, 2, 12), batch_options(lossy)))
+        batches = list(read(KafkaInputPartition(OffsetRange(full, 0, 2, 12)), batch_options(lossy)))
         assert [row["offset"] for batch in batches for row in batch.to_pylist()] == list(range(2, 10))
     finally:
         reader.stop()

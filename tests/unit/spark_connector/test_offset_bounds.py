@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from rota.client.types import TopicPartition
-from rota.spark_connector import offset_bounds as edges
 from rota.spark_connector.errors import DataLost, OptionError
+from rota.spark_connector.offset_bounds import ending_offsets, is_reproducible, starting_offsets
 from rota.spark_connector.offsets import Offsets
 from rota.spark_connector.options import ReadOptions, batch_options, stream_options
 
@@ -30,7 +30,7 @@ class Logs:
     def latest_at_least(self, ends: Offsets, partitions: Iterable[TopicPartition]) -> Offsets:
         return self.latest(partitions)
 
-    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         found: dict[TopicPartition, int | None] = {}
         for one, at in times.items():
             assert at >= 0, "ListOffsets gives times below 0 another meaning"
@@ -69,7 +69,7 @@ def stream(**more: str) -> ReadOptions:
     ],
 )
 def test_starts(options: ReadOptions, found: Offsets) -> None:
-    assert edges.starts(options, BOTH, Logs()) == found
+    assert starting_offsets(options, BOTH, Logs()) == found
 
 
 @pytest.mark.parametrize(
@@ -84,34 +84,34 @@ def test_starts(options: ReadOptions, found: Offsets) -> None:
     ],
 )
 def test_ends(options: ReadOptions, found: Offsets) -> None:
-    assert edges.ends(options, BOTH, Logs(), {}) == found
+    assert ending_offsets(options, BOTH, Logs(), {}) == found
 
 
 def test_without_partitions_there_is_nothing_to_ask() -> None:
-    assert edges.starts(batch(), (), Logs()) == {}
+    assert starting_offsets(batch(), (), Logs()) == {}
 
 
 def test_a_time_without_records_is_refused_with_the_way_out() -> None:
-    with pytest.raises(OptionError, match="t-1 has records, or startingOffsetsByTimestampStrategy=latest"):
-        edges.starts(batch(startingTimestamp="8000"), BOTH, Logs())
+    with pytest.raises(OptionError, match=r"t-1 has records, or .*startingOffsetsByTimestampStrategy=latest"):
+        starting_offsets(batch(startingTimestamp="8000"), BOTH, Logs())
 
 
 @pytest.mark.parametrize("option", ["startingOffsets", "startingOffsetsByTimestamp"])
 def test_each_partition_needs_its_offset(option: str) -> None:
     with pytest.raises(OptionError, match=rf"{option} .*t-0, t-1"):
-        edges.starts(batch(**{option: '{"t": {"0": 12}}'}), BOTH, Logs())
+        starting_offsets(batch(**{option: '{"t": {"0": 12}}'}), BOTH, Logs())
 
 
 @pytest.mark.parametrize("offset", [9, 101])
 def test_what_is_outside_of_the_log_is_lost(offset: int) -> None:
     with pytest.raises(DataLost, match=rf"t-0: {offset} is not in 10-100.*failOnDataLoss=false"):
-        edges.starts(batch(startingOffsets=f'{{"t": {{"0": {offset}, "1": 0}}}}'), BOTH, Logs())
+        starting_offsets(batch(startingOffsets=f'{{"t": {{"0": {offset}, "1": 0}}}}'), BOTH, Logs())
 
 
 def test_lost_data_can_be_lived_with(caplog: pytest.LogCaptureFixture) -> None:
     options = batch(startingOffsets='{"t": {"0": 9, "1": 7}}', failOnDataLoss="false")
     with caplog.at_level(logging.WARNING):
-        assert edges.starts(options, BOTH, Logs()) == {T0: 10, T1: 5}
+        assert starting_offsets(options, BOTH, Logs()) == {T0: 10, T1: 5}
     assert "t-0: 9 is not in 10-100" in caplog.text
 
 
@@ -121,7 +121,7 @@ def test_a_group_that_stands_outside_of_the_log_has_lost_data() -> None:
             return {one: {T0: 60, T1: 0}[one] for one in partitions}
 
     with pytest.raises(DataLost, match="t-0: 50"):
-        edges.starts(stream(group_id="g", startingOffsets="group"), BOTH, Shorter())
+        starting_offsets(stream(group_id="g", startingOffsets="group"), BOTH, Shorter())
 
 
 @pytest.mark.parametrize(
@@ -137,4 +137,4 @@ def test_a_group_that_stands_outside_of_the_log_has_lost_data() -> None:
     ],
 )
 def test_some_starts_can_be_found_again(options: ReadOptions, is_so: bool) -> None:
-    assert edges.can_be_found_again(options) is is_so
+    assert is_reproducible(options) is is_so

@@ -1,4 +1,4 @@
-"""Offsets in JSON, ranges, and limits that are shared between partitions."""
+"""Offsets in JSON, offset_ranges, and limits that are shared between partitions."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from rota.client.types import TopicPartition
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.offsets import (
     OffsetRange,
-    from_tree,
-    limited,
-    named,
-    ranges,
-    read_assignment,
-    read_offsets,
-    to_tree,
+    format_partitions,
+    from_json_tree,
+    limit_offsets,
+    offset_ranges,
+    parse_assignment,
+    parse_offsets,
+    to_json_tree,
 )
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
-PLACES = st.builds(TopicPartition, st.sampled_from(["t", "u", "v"]), st.integers(0, 5))
-OFFSETS = st.dictionaries(PLACES, st.integers(0, 10_000), max_size=12)
+PARTITIONS = st.builds(TopicPartition, st.sampled_from(["t", "u", "v"]), st.integers(0, 5))
+OFFSETS = st.dictionaries(PARTITIONS, st.integers(0, 10_000), max_size=12)
 
 
 def test_offsets_as_spark_writes_them() -> None:
-    assert read_offsets('{"t": {"0": 12, "1": -2}, "u": {"0": -1}}', "startingOffsets") == {T0: 12, T1: -2, U0: -1}
+    assert parse_offsets('{"t": {"0": 12, "1": -2}, "u": {"0": -1}}', "startingOffsets") == {T0: 12, T1: -2, U0: -1}
 
 
 @pytest.mark.parametrize(
@@ -44,35 +44,35 @@ def test_offsets_as_spark_writes_them() -> None:
 )
 def test_what_is_no_offset_is_refused_with_the_option(text: str, told: str) -> None:
     with pytest.raises(OptionError, match="startingOffsets") as refused:
-        read_offsets(text, "startingOffsets")
+        parse_offsets(text, "startingOffsets")
     assert told in str(refused.value)
 
 
 def test_an_assignment_names_partitions() -> None:
-    assert read_assignment('{"u": [0], "t": [1, 0, 1]}', "assign") == (T0, T1, U0)
+    assert parse_assignment('{"u": [0], "t": [1, 0, 1]}', "assign") == (T0, T1, U0)
 
 
 @pytest.mark.parametrize("text", ["{}", '{"t": []}', '{"t": 0}', '{"t": [-1]}', '{"t": ["0"]}', '{"t": [true]}'])
 def test_what_is_no_assignment_is_refused(text: str) -> None:
     with pytest.raises(OptionError, match="assign"):
-        read_assignment(text, "assign")
+        parse_assignment(text, "assign")
 
 
 @given(OFFSETS)
 def test_a_checkpoint_gives_back_what_was_put_in(offsets: dict[TopicPartition, int]) -> None:
-    assert from_tree(json.loads(json.dumps(to_tree(offsets)))) == offsets
+    assert from_json_tree(json.loads(json.dumps(to_json_tree(offsets)))) == offsets
 
 
 def test_a_range_lies_between_start_and_end() -> None:
-    assert ranges({T0: 3, T1: 5, U0: 1}, {T0: 7, T1: 5}) == (OffsetRange("t", 0, 3, 7),)
+    assert offset_ranges({T0: 3, T1: 5, U0: 1}, {T0: 7, T1: 5}) == (OffsetRange("t", 0, 3, 7),)
 
 
 def test_a_limit_is_shared_in_proportion() -> None:
-    assert limited({T0: 0, T1: 0}, {T0: 300, T1: 100}, 100) == {T0: 75, T1: 25}
+    assert limit_offsets({T0: 0, T1: 0}, {T0: 300, T1: 100}, 100) == {T0: 75, T1: 25}
 
 
 def test_a_small_partition_is_not_left_out() -> None:
-    assert limited({T0: 0, T1: 10}, {T0: 1_000_000, T1: 11}, 100) == {T0: 99, T1: 11}
+    assert limit_offsets({T0: 0, T1: 10}, {T0: 1_000_000, T1: 11}, 100) == {T0: 99, T1: 11}
 
 
 @given(OFFSETS, OFFSETS, st.integers(1, 20_000))
@@ -81,7 +81,7 @@ def test_the_limit_is_kept_and_used(
 ) -> None:
     start = {one: start.get(one, 0) for one in more}
     latest = {one: start[one] + count for one, count in more.items()}
-    ends = limited(start, latest, most)
+    ends = limit_offsets(start, latest, most)
     assert all(start[one] <= ends[one] <= latest[one] for one in latest)
     moved = sum(ends[one] - start[one] for one in latest)
     assert moved == min(most, sum(more.values()))
@@ -91,5 +91,5 @@ def test_the_limit_is_kept_and_used(
 
 
 def test_many_partitions_are_named_in_short() -> None:
-    assert named([U0, T0]) == "t-0, u-0"
-    assert named([TopicPartition("t", at) for at in range(12)], 2) == "t-0, t-1 and 10 more"
+    assert format_partitions([U0, T0]) == "t-0, u-0"
+    assert format_partitions([TopicPartition("t", at) for at in range(12)], 2) == "t-0, t-1 and 10 more"

@@ -7,7 +7,7 @@ import pytest
 from rota.client.types import TopicPartition
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.offsets import EARLIEST, LATEST
-from rota.spark_connector.options import batch_options, milliseconds, stream_options, write_options
+from rota.spark_connector.options import batch_options, parse_duration_ms, stream_options, write_options
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 BASE = {**SERVERS, "subscribe": "orders"}
@@ -16,14 +16,14 @@ BASE = {**SERVERS, "subscribe": "orders"}
 def test_a_batch_reads_everything_unless_told_otherwise() -> None:
     told = batch_options(BASE)
     assert told.topics.names == ("orders",)
-    assert (told.starting.everywhere, told.ending.everywhere) == (EARLIEST, LATEST)
+    assert (told.starting.offset, told.ending.offset) == (EARLIEST, LATEST)
     assert told.fail_on_data_loss
     assert not told.include_headers
     assert told.client == {"bootstrap.servers": "127.0.0.1:9092"}
 
 
 def test_a_stream_starts_at_the_end_unless_told_otherwise() -> None:
-    assert stream_options(BASE).starting.everywhere == LATEST
+    assert stream_options(BASE).starting.offset == LATEST
 
 
 def test_names_have_any_case() -> None:
@@ -57,7 +57,7 @@ def test_a_time_wins_over_offsets() -> None:
 def test_a_stream_can_start_where_the_group_stands() -> None:
     told = stream_options({**BASE, "group.id": "g", "startingOffsets": "group"})
     assert told.starting.from_group
-    assert told.starting.everywhere == LATEST
+    assert told.starting.offset == LATEST
     assert told.group_id == "g"
 
 
@@ -140,4 +140,4 @@ def test_what_a_sink_does_not_understand_is_refused(options: dict[str, str]) -> 
     ("text", "ms"), [("200", 200), ("200ms", 200), ("90s", 90_000), ("15m", 900_000), (" 2 H ", 7_200_000)]
 )
 def test_durations(text: str, ms: int) -> None:
-    assert milliseconds("maxTriggerDelay", text) == ms
+    assert parse_duration_ms("maxTriggerDelay", text) == ms

@@ -1,4 +1,4 @@
-"""Ranges in pieces for Spark's tasks."""
+"""Offset ranges are split for Spark's tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.spark_connector.offsets import OffsetRange
-from rota.spark_connector.plan import pieces
+from rota.spark_connector.options import batch_options
+from rota.spark_connector.plan import KafkaInputPartition, plan_input_partitions, split_ranges
 
 RANGES = st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(0, 10_000)), max_size=8).map(
     lambda found: [OffsetRange("t", at, start, start + length) for at, (start, length) in enumerate(found)]
@@ -16,11 +17,11 @@ RANGES = st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(0, 10_000)), ma
 
 
 def test_a_range_stays_whole_when_nothing_is_asked() -> None:
-    assert pieces([OffsetRange("t", 0, 3, 9), OffsetRange("t", 1, 4, 4)]) == (OffsetRange("t", 0, 3, 9),)
+    assert split_ranges([OffsetRange("t", 0, 3, 9), OffsetRange("t", 1, 4, 4)]) == (OffsetRange("t", 0, 3, 9),)
 
 
 def test_the_longest_ranges_are_split_most() -> None:
-    cut = pieces([OffsetRange("t", 0, 0, 300), OffsetRange("t", 1, 0, 100)], partitions_min=4)
+    cut = split_ranges([OffsetRange("t", 0, 0, 300), OffsetRange("t", 1, 0, 100)], partitions_min=4)
     assert [(one.partition, one.start, one.end) for one in cut] == [
         (0, 0, 100),
         (0, 100, 200),
@@ -30,8 +31,8 @@ def test_the_longest_ranges_are_split_most() -> None:
 
 
 @given(RANGES, st.none() | st.integers(1, 50), st.none() | st.integers(1, 5_000))
-def test_pieces_are_the_ranges(given: list[OffsetRange], least: int | None, most: int | None) -> None:
-    cut = pieces(given, partitions_min=least, records_max=most)
+def test_the_splits_cover_the_ranges(given: list[OffsetRange], least: int | None, most: int | None) -> None:
+    cut = split_ranges(given, partitions_min=least, records_max=most)
     for whole in given:
         parts = [one for one in cut if one.partition == whole.partition]
         assert sum(one.length for one in parts) == whole.length
@@ -41,3 +42,15 @@ def test_pieces_are_the_ranges(given: list[OffsetRange], least: int | None, most
         assert most is None or all(one.length <= most for one in parts)
     if least is not None:
         assert len(cut) >= min(least, sum(one.length for one in given))
+
+
+def test_input_partitions_are_split_as_the_options_say() -> None:
+    servers = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+    options = batch_options({**servers, "subscribe": "t", "maxRecordsPerPartition": "6"})
+    planned = plan_input_partitions([OffsetRange("t", 0, 2, 12), OffsetRange("u", 1, 0, 5)], options, {"t": b"id"})
+    found = [(one.offsets, one.topic_id) for one in planned if isinstance(one, KafkaInputPartition)]
+    assert found == [
+        (OffsetRange("t", 0, 2, 7), b"id"),
+        (OffsetRange("t", 0, 7, 12), b"id"),
+        (OffsetRange("u", 1, 0, 5), None),
+    ]

@@ -8,13 +8,18 @@ from collections.abc import Iterator
 import pytest
 from tests.unit.spark_connector.conftest import Write, create
 
+from rota.client.consumer.reader import FetchedRaw
 from rota.client.types import TopicPartition
+from rota.protocol.messages.fetch import AbortedTransaction
+from rota.protocol.records.columns import Columns
+from rota.protocol.records.record import Record, write_batch
 from rota.spark_connector import read as reading
-from rota.spark_connector.broker import Brokers
+from rota.spark_connector.broker import DriverClient
 from rota.spark_connector.errors import DataLost
 from rota.spark_connector.offsets import OffsetRange
 from rota.spark_connector.options import ReadOptions, batch_options
-from rota.spark_connector.read import Fetches, fetch_bytes, read
+from rota.spark_connector.plan import KafkaInputPartition
+from rota.spark_connector.read import FetchDecoder, RangeFetcher, fetch_bytes, read
 
 
 @pytest.fixture
@@ -22,8 +27,8 @@ def options(base: dict[str, str], topic: str) -> ReadOptions:
     return batch_options({**base, "subscribe": topic})
 
 
-def rows(piece: OffsetRange, options: ReadOptions) -> list[tuple[int, bytes | None, bytes | None]]:
-    found = [row for batch in read(piece, options) for row in batch.to_pylist()]
+def rows(offsets: OffsetRange, options: ReadOptions) -> list[tuple[int, bytes | None, bytes | None]]:
+    found = [row for batch in read(KafkaInputPartition(offsets), options) for row in batch.to_pylist()]
     return [(row["offset"], row["key"], row["value"]) for row in found]
 
 
@@ -36,7 +41,10 @@ def test_a_piece_is_read_whole_and_no_more(topic: str, write: Write, options: Re
 
 def test_headers_times_and_places_are_columns(topic: str, write: Write, base: dict[str, str]) -> None:
     write(topic, 1, [(None, b"v")], headers=(("h", b"1"), ("n", None)))
-    (batch,) = read(OffsetRange(topic, 1, 0, 1), batch_options({**base, "subscribe": topic, "includeHeaders": "true"}))
+    (batch,) = read(
+        KafkaInputPartition(OffsetRange(topic, 1, 0, 1)),
+        batch_options({**base, "subscribe": topic, "includeHeaders": "true"}),
+    )
     (row,) = batch.to_pylist()
     assert (row["topic"], row["partition"], row["timestampType"]) == (topic, 1, 0)
     assert row["headers"] == [{"key": "h", "value": b"1"}, {"key": "n", "value": None}]
@@ -54,7 +62,7 @@ def test_batches_are_cut_when_they_are_large(
 ) -> None:
     monkeypatch.setattr(reading, "BATCH_BYTES", 10_000)
     write(topic, 0, [(None, b"x" * 900)] * 100, batch_size=3_000)
-    batches = list(read(OffsetRange(topic, 0, 0, 100), options))
+    batches = list(read(KafkaInputPartition(OffsetRange(topic, 0, 0, 100)), options))
     assert sum(one.num_rows for one in batches) == 100
     assert len(batches) > 3
 
@@ -65,7 +73,7 @@ def test_who_reads_few_records_does_not_fetch_many(topic: str, write: Write, opt
     write(topic, 0, [(None, b"x" * 900)] * 1000, batch_size=10_000)
 
     async def fetched(start: int, end: int) -> list[int]:
-        fetches, sizes = Fetches(OffsetRange(topic, 0, start, end), options), []
+        fetches, sizes = RangeFetcher(KafkaInputPartition(OffsetRange(topic, 0, start, end)), options), []
         await fetches.start()
         while (found := await fetches.next()) is not None:
             sizes.append(len(found[1].batches))
@@ -84,9 +92,9 @@ def test_what_is_left_of_an_answer_goes_on_by_itself(
     monkeypatch.setattr(reading, "FETCH_BYTES", 100_000)
     write(topic, 0, [(None, b"x" * 900)] * 1000, batch_size=10_000)
     monkeypatch.setattr(reading, "CARRIED_BYTES", 10_000_000)
-    (whole,) = read(OffsetRange(topic, 0, 0, 1000), options)  # all answers are put together
+    (whole,) = read(KafkaInputPartition(OffsetRange(topic, 0, 0, 1000)), options)  # all answers are put together
     monkeypatch.setattr(reading, "CARRIED_BYTES", 1)
-    cut = list(read(OffsetRange(topic, 0, 0, 1000), options))
+    cut = list(read(KafkaInputPartition(OffsetRange(topic, 0, 0, 1000)), options))
     assert len(cut) > 5
     assert whole.to_pylist() == [row for batch in cut for row in batch.to_pylist()]
 
@@ -117,7 +125,7 @@ def test_or_are_left_out(topic: str, write: Write, base: dict[str, str], caplog:
     deleted(topic, 4, lossy)
     with caplog.at_level(logging.WARNING):
         assert [row[0] for row in rows(OffsetRange(topic, 0, 2, 12), lossy)] == [4, 5, 6, 7, 8, 9]
-    assert "Records are gone" in caplog.text
+    assert "Records that the query has to read are lost" in caplog.text
 
 
 def test_compacted_away_offsets_are_no_loss(bootstrap: str, write: Write, base: dict[str, str]) -> None:
@@ -137,9 +145,29 @@ def test_who_says_nothing_fetches_more_than_a_consumer(options: ReadOptions) -> 
 
 def test_a_reader_that_is_left_early_lets_go(topic: str, write: Write, options: ReadOptions) -> None:
     write(topic, 0, [(None, b"x" * 1000)] * 50, batch_size=2_000)
-    batches: Iterator[object] = read(OffsetRange(topic, 0, 0, 50), options)
+    batches: Iterator[object] = read(KafkaInputPartition(OffsetRange(topic, 0, 0, 50)), options)
     next(batches)
     batches.close()  # type: ignore[attr-defined]
-    asked = Brokers(options.client)
-    assert asked.latest((TopicPartition(topic, 0),)) == {TopicPartition(topic, 0): 50}
-    asked.close()
+    client = DriverClient(options.client)
+    assert client.latest((TopicPartition(topic, 0),)) == {TopicPartition(topic, 0): 50}
+    client.close()
+
+
+def test_settings_with_blanks_are_those_of_the_client(topic: str, base: dict[str, str]) -> None:
+    """The decoder takes the parsed settings: `isolation.level` with a blank hides aborted transactions as well."""
+    settings = {**base, "subscribe": topic, "kafka.isolation.level": "read_committed ", "kafka.check.crcs": " false"}
+    fetcher = RangeFetcher(KafkaInputPartition(OffsetRange(topic, 0, 0, 1)), batch_options(settings))
+    aborted = AbortedTransaction(producer_id=7, first_offset=0)
+    fetched = FetchedRaw(
+        memoryview(write_batch([Record(0, 1, None, b"x")], producer_id=7, is_transactional=True)),
+        1,
+        1,
+        1,
+        0,
+        0,
+        0,
+        (aborted,),
+    )
+    columns = Columns()
+    FetchDecoder(0, fetched, 1, fetcher.config).fill(columns)
+    assert columns.count == 0

@@ -14,7 +14,7 @@ from tests.unit.spark_connector.conftest import create
 from rota.client import ConsumerRecord, DeliveryFailed, PartitionReader, TopicPartition
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.options import WriteOptions, write_options
-from rota.spark_connector.sink import SLICE_ROWS, RotaStreamWriter, RotaWriter, Written, check_columns, write
+from rota.spark_connector.sink import SLICE_ROWS, RotaStreamWriter, RotaWriter, TaskResult, check_columns, write
 
 PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
@@ -38,7 +38,7 @@ def test_rows_become_records(bootstrap: str, topic: str, base: dict[str, str]) -
         partition=pa.array([1, 1], pa.int32()),
         headers=pa.array([[{"key": "h", "value": b"1"}, {"key": "n", "value": None}], None], pa.list_(PAIR)),
     )
-    assert write(iter([rows]), write_options({**base, "topic": topic})) == Written(2)
+    assert write(iter([rows]), write_options({**base, "topic": topic})) == TaskResult(2)
     found = written(bootstrap, topic, 1)
     assert [(one.key, one.value, one.headers) for one in found] == [
         (b"a", b"\xff", (("h", b"1"), ("n", None))),
@@ -51,7 +51,7 @@ def test_rows_may_name_their_topics(bootstrap: str, base: dict[str, str]) -> Non
     rows = batch(topic=pa.array([one, two]), value=pa.array(["1", "2"]))
     assert RotaWriter(write_options(base), StructType().add("topic", "string").add("value", "string")).write(
         iter([rows])
-    ) == Written(2)
+    ) == TaskResult(2)
     assert [one.value for one in written(bootstrap, two, 0)] == [b"2"]
 
 
@@ -63,7 +63,7 @@ def test_the_option_wins_over_the_column(bootstrap: str, topic: str, base: dict[
 
 
 def test_no_rows_are_no_records(topic: str, base: dict[str, str]) -> None:
-    assert write(iter([]), write_options({**base, "topic": topic})) == Written(0)
+    assert write(iter([]), write_options({**base, "topic": topic})) == TaskResult(0)
 
 
 def test_a_row_without_a_topic_is_refused(base: dict[str, str]) -> None:
@@ -94,7 +94,7 @@ def test_rows_are_on_their_way_while_the_next_are_computed(bootstrap: str, topic
         yield batch(value=pa.array(["1"]), partition=pa.array([0], pa.int32()))
         until(lambda: written(bootstrap, topic, 0), "the row before")
 
-    assert write(slow(), write_options({**base, "topic": topic})) == Written(1)
+    assert write(slow(), write_options({**base, "topic": topic})) == TaskResult(1)
 
 
 def test_many_rows_keep_their_order_and_their_headers(bootstrap: str, topic: str, base: dict[str, str]) -> None:
