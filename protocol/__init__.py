@@ -1,1 +1,1 @@
-"""Bytes to typed messages and back. Pure: imports nothing of ours and no I/O."""
+"""Encode and decode Kafka's messages. Pure: it imports no other package of Rota and does no I/O."""

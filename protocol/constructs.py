@@ -1,12 +1,12 @@
-"""The construct types that Kafka's wire is made of: the reference, read by people, by tests and by the compiler.
+"""The construct types of Kafka's wire format: the reference for readers, tests and the compiler.
 
-They parse and build by themselves, slowly; `protocol/compiler.py` turns a tree of them into straight-line code, and the
-tests hold the two equal. Nothing else in the project parses with them.
+They parse and build by themselves, slowly. `protocol/compiler.py` compiles a tree of them into straight-line code, and
+tests compare the two. No other code parses with them.
 
 Laws
     W1  A length is checked against what is left of the frame before anything is allocated for it.
-    W2  Garbage raises DecodeError (here: a ConstructError, which `layout(...)` users see), and nothing else.
-    W4  A text that was read can be written again, in any version: it has TEXT_BYTES_MAX bytes of UTF-8 at most.
+    W2  Garbage raises DecodeError (from these types themselves: ConstructError), and no other exception.
+    W4  A decoded string can be encoded in any version: it has at most TEXT_BYTES_MAX bytes of UTF-8.
 """
 
 # mypy: disable-error-code="misc"
@@ -24,9 +24,9 @@ ELEMENTS_MAX: Final = 1_000_000  # of all arrays of one message together
 TAGS_MAX: Final = 10_000  # tagged fields in one place
 VARINT_BYTES_MAX: Final = 5
 UUID_BYTES: Final = 16
-TEXT_BYTES_MAX: Final = 0x7FFF  # what a length of two bytes can say; Kafka refuses more where lengths are varints, too
-GARBLED_BYTES_MAX: Final = TEXT_BYTES_MAX // 3  # of a text that is not UTF-8: what replaces a byte has three
-GARBLED: Final = "rota.garbled"  # the error handler for such texts
+TEXT_BYTES_MAX: Final = 0x7FFF  # of a length of two bytes; Kafka applies it also where lengths are varints
+GARBLED_BYTES_MAX: Final = TEXT_BYTES_MAX // 3  # of a string that is not UTF-8: a replacement has three bytes
+GARBLED: Final = "rota.garbled"  # the error handler for such strings
 
 
 class DecodeError(ValueError):
@@ -34,7 +34,7 @@ class DecodeError(ValueError):
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """U+FFFD for what is not UTF-8. Called once for each text: the rest of it is decoded here."""
+    """Replace invalid UTF-8 by U+FFFD. Called once for each string: it decodes the rest of the string."""
     assert isinstance(error, UnicodeDecodeError)
     raw = error.object
     if len(raw) > GARBLED_BYTES_MAX:
@@ -46,7 +46,7 @@ register_error(GARBLED, _replaced)
 
 
 class UVarInt(c.Construct):
-    """Seven bits a byte, the lowest first, at most five bytes (KIP-482)."""
+    """Unsigned varint: seven bits in each byte, low bits first, at most five bytes (KIP-482)."""
 
     def _parse(self, stream: Any, context: Any, path: str) -> int:
         value = 0
@@ -71,7 +71,7 @@ UUID: Final = c.Bytes(UUID_BYTES)
 
 
 class Sized(c.Construct):
-    """A value behind its length. null is a negative length (legacy) or 0 (flexible: lengths are stored plus one)."""
+    """A length and a value. null is a negative length, in flexible versions 0 (lengths are stored plus one)."""
 
     def __init__(self, prefix: c.Construct, *, flexible: bool, nullable: bool) -> None:
         super().__init__()
@@ -110,11 +110,11 @@ class Octets(Sized):
 
 
 class RecordSet(Sized):
-    """Record batches, opaque here. The compiled reader gives a memoryview of the frame instead of a copy."""
+    """Record batches, not parsed. The compiled decoder returns a memoryview of the frame instead of a copy."""
 
 
 class Text(Sized):
-    """UTF-8 (W4). Bytes that are not are replaced by U+FFFD, as Java does; a long text of them is refused."""
+    """UTF-8 (W4). Invalid bytes are replaced by U+FFFD, as in Java; a long string with invalid bytes is refused."""
 
     def _raw(self, obj: str) -> bytes:
         return obj.encode()
@@ -126,7 +126,7 @@ class Text(Sized):
 
 
 class List(Sized):
-    """A tuple of one type."""
+    """An array: a tuple of values of one type."""
 
     def __init__(self, prefix: c.Construct, item: c.Construct, *, flexible: bool, nullable: bool) -> None:
         super().__init__(prefix, flexible=flexible, nullable=nullable)
@@ -138,12 +138,12 @@ class List(Sized):
         return tuple(self.item._parsereport(stream, context, path) for _ in range(length))
 
     def _build_body(self, raw: Any, stream: Any, context: Any, path: str) -> None:
-        for one in raw:
-            self.item._build(one, stream, context, path)
+        for item in raw:
+            self.item._build(item, stream, context, path)
 
 
 class Tagged(NamedTuple):
-    """One field of the tag section; its default is what stands for "not written"."""
+    """A tagged field. A value that equals the default is not written."""
 
     tag: int
     name: str
@@ -152,38 +152,38 @@ class Tagged(NamedTuple):
 
 
 class Tags(c.Construct):
-    """The tag section of a flexible version (KIP-482): known fields by their number, unknown ones are skipped."""
+    """The tag section of a flexible version (KIP-482). Fields with unknown tags are skipped."""
 
     def __init__(self, known: tuple[Tagged, ...] = ()) -> None:
         super().__init__()
         self.known = known
 
     def _parse(self, stream: Any, context: Any, path: str) -> dict[str, Any]:
-        found = {one.name: one.default for one in self.known}
-        by_tag = {one.tag: one for one in self.known}
+        values = {field.name: field.default for field in self.known}
+        by_tag = {field.tag: field for field in self.known}
         count = UVARINT._parsereport(stream, context, path)
         if count > TAGS_MAX:
             raise c.RangeError("too many tagged fields", path=path)
         for _ in range(count):
-            one = by_tag.get(UVARINT._parsereport(stream, context, path))
+            field = by_tag.get(UVARINT._parsereport(stream, context, path))
             raw = c.stream_read(stream, UVARINT._parsereport(stream, context, path), path)
-            if one is not None:
-                found[one.name] = c.Sequence(one.subcon, c.Terminated).parse(raw)[0]
-        return found
+            if field is not None:
+                values[field.name] = c.Sequence(field.subcon, c.Terminated).parse(raw)[0]
+        return values
 
     def _build(self, obj: dict[str, Any], stream: Any, context: Any, path: str) -> Any:
-        written = [one for one in self.known if obj[one.name] != one.default]
+        written = [field for field in self.known if obj[field.name] != field.default]
         UVARINT._build(len(written), stream, context, path)
-        for one in sorted(written):
-            raw = one.subcon.build(obj[one.name])
-            UVARINT._build(one.tag, stream, context, path)
+        for field in sorted(written):
+            raw = field.subcon.build(obj[field.name])
+            UVARINT._build(field.tag, stream, context, path)
             UVARINT._build(len(raw), stream, context, path)
             c.stream_write(stream, raw, len(raw), path)
         return obj
 
 
 class Shape(c.Adapter):
-    """A dataclass around the Struct of one version. Fields that the version does not have keep their default."""
+    """Converts the Struct of one version to a dataclass. Fields that the version does not have keep their default."""
 
     def __init__(self, subcon: c.Struct, made: type) -> None:
         super().__init__(subcon)
@@ -200,7 +200,7 @@ class Shape(c.Adapter):
 
 
 class Maybe(c.Construct):
-    """A nested struct that may be null: an int8, negative for null and 1 otherwise, before it."""
+    """A nullable nested struct: after an int8 that is negative for null and 1 otherwise."""
 
     def __init__(self, subcon: Shape) -> None:
         super().__init__()

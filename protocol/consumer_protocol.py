@@ -1,11 +1,11 @@
-"""What consumers put into JoinGroup's metadata and SyncGroup's assignment: subscriptions and assignments, versions 0-3.
+"""The consumer protocol: subscriptions in JoinGroup's metadata and assignments in SyncGroup, versions 0-3.
 
 v1 owned partitions (KIP-429) · v2 generation of the owned partitions (KIP-792) · v3 rack (KIP-881)
 
 Laws
-    An int16 version comes first. A version above ours is read as our newest one, because new versions only append;
-    trailing bytes are left alone for the same reason.
-    The coordinator looks inside only to learn who subscribes to what; what it hands out are the members' own bytes.
+    An int16 version comes first. A version above VERSION_MAX is decoded as VERSION_MAX, because new versions only
+    append fields; trailing bytes are ignored for the same reason.
+    The coordinator decodes subscriptions only to know the topics of a group; members get each other's bytes unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from rota.protocol.compiler import codec
 from rota.protocol.wire import NEVER, Array, Blob, DecodeError, Int32, String, wire, wired
 
-PROTOCOL_TYPE: Final = "consumer"  # of groups whose members speak this
+PROTOCOL_TYPE: Final = "consumer"  # the protocol type of groups of consumers
 VERSION_MAX: Final = 3
 
 _PREFIX: Final = struct.Struct(">h")
@@ -32,7 +32,7 @@ class TopicPartition:
 
 @wired
 class Subscription:
-    """What a member wants to read, and, for cooperative assignors, what it holds and since which generation."""
+    """The topics of a member and, for cooperative assignors, its owned partitions and their generation."""
 
     VERSIONS, FLEXIBLE = range(VERSION_MAX + 1), NEVER
 
@@ -45,7 +45,7 @@ class Subscription:
 
 @wired
 class Assignment:
-    """What a member is to read."""
+    """The partitions that a member is assigned."""
 
     VERSIONS, FLEXIBLE = range(VERSION_MAX + 1), NEVER
 
@@ -57,7 +57,7 @@ M = TypeVar("M", Subscription, Assignment)
 
 
 def encode_subscription(subscription: Subscription, version: int = VERSION_MAX) -> bytes:
-    """Version and body, as they go into JoinGroup."""
+    """Version and body, for JoinGroup."""
     return _PREFIX.pack(version) + codec(Subscription, version).encode(subscription)
 
 
@@ -67,7 +67,7 @@ def decode_subscription(raw: bytes) -> Subscription:
 
 
 def encode_assignment(assignment: Assignment, version: int = VERSION_MAX) -> bytes:
-    """Version and body, as they go into SyncGroup."""
+    """Version and body, for SyncGroup."""
     return _PREFIX.pack(version) + codec(Assignment, version).encode(assignment)
 
 

@@ -1,7 +1,7 @@
 """CRC32C, as record batches and snapshots carry it. Pure: bytes in, a number out.
 
-The package `crc32c` reads the metadata of what is installed to tell its version, and a parser of command lines beside;
-that is 20 ms of a start. Its extension module does the sums and needs neither, so that is what is loaded here.
+Importing the package `crc32c` takes 20 ms: it reads the metadata of installed packages for its version and imports a
+command-line parser. Its extension module needs neither and is loaded directly.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Crc = Callable[..., int]
 
 
 def _load() -> Crc:
-    package = find_spec("crc32c")  # finds, and does not run it
+    package = find_spec("crc32c")  # does not import the package
     if package is not None:
         inner = PathFinder.find_spec("_crc32c", package.submodule_search_locations)
         if inner is not None and inner.loader is not None:
             module = module_from_spec(inner)
             inner.loader.exec_module(module)
             return cast(Crc, module.crc32c)
-    from crc32c import crc32c  # it is laid out in another way than we know
+    from crc32c import crc32c  # another layout of the package
 
     return cast(Crc, crc32c)
 

@@ -1,8 +1,8 @@
-"""What can be wrong, as the wire says it: Kafka 4.3's error codes.
+"""Kafka 4.3's error codes.
 
 Laws
-    Each code has one member, one line of text and one answer to "will it help to ask again?" (`retriable`).
-    A code that this table does not know is not an error of ours: `ErrorCode.of` gives UNKNOWN_SERVER_ERROR.
+    Each code has one member, one line of text, and a flag whether a retry may succeed (`retriable`).
+    `ErrorCode.of` returns UNKNOWN_SERVER_ERROR for a code that is not in the table.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-MESSAGE_CHARS_MAX: Final = 8_000  # with four bytes each still less than a length of two bytes can say
+MESSAGE_CHARS_MAX: Final = 8_000  # four bytes each: below the maximum of a length of two bytes
 
 
 class ErrorCode(IntEnum):
@@ -348,5 +348,5 @@ _RETRIABLE: Final = frozenset(
 
 
 def message(text: str) -> str:
-    """A text for an answer's error message. It may hold what the client sent, which can be as long as a text can be."""
+    """Cut the text of an error message to MESSAGE_CHARS_MAX: it may quote a string from the request."""
     return text if len(text) <= MESSAGE_CHARS_MAX else text[: MESSAGE_CHARS_MAX - 1] + "…"

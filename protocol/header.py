@@ -1,9 +1,10 @@
-"""The few bytes before each message. Requests: v1, flexible v2; responses: v0, flexible v1.
+"""Request and response headers. Requests: v1, flexible v2; responses: v0, flexible v1.
 
 Laws
-    Which header a request has follows from its API key and version alone, known version or not.
-    An ApiVersions response has header v0 in every version: its reader does not know yet what it may expect (KIP-511).
-    A null client id is an empty one.
+    The API key and version of a request determine its header version, also for versions that are not supported.
+    An ApiVersions response has header v0 in every version: the client does not know the broker's versions yet
+    (KIP-511).
+    A null client id is read as an empty one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _new: Final = object.__new__
 
 @dataclass(slots=True)
 class RequestHeader:
-    """Who asks what. `api_key` and `api_version` are as the peer wrote them: perhaps unknown to us."""
+    """The header of a request. `api_key` and `api_version` are the peer's and may be unsupported."""
 
     api_key: int
     api_version: int
@@ -39,9 +40,9 @@ class RequestHeader:
 
 
 def read_request_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """(header, where the body begins). The frame comes without its size. Raises DecodeError.
+    """(header, position of the body). The frame is without its size field. Raises DecodeError.
 
-    An API that the registry does not have is read as if it were not flexible; the caller can only close.
+    An API that the registry does not have is read as not flexible; the caller can only close the connection.
     """
     try:
         key, version, correlation, size = _REQUEST.unpack_from(frame)
@@ -64,21 +65,21 @@ def read_request_header(frame: bytes) -> tuple[RequestHeader, int]:
 
 
 def response_header(correlation_id: int, api_key: int, api_version: int) -> bytes:
-    """The header of an answer in this version."""
+    """The header of a response to this API version."""
     if api_version >= _FLEXIBLE_RESPONSE_FROM.get(api_key, NEVER):
         return _FLEXIBLE_RESPONSE.pack(correlation_id, 0)
     return _RESPONSE.pack(correlation_id)
 
 
 def request_header(api_key: int, api_version: int, correlation_id: int, client_id: str) -> bytes:
-    """The header of a request in this version."""
+    """The header of a request of this API version."""
     raw = client_id.encode()
     tags = b"\0" if api_version >= _FLEXIBLE_FROM.get(api_key, NEVER) else b""
     return _REQUEST.pack(api_key, api_version, correlation_id, len(raw)) + raw + tags
 
 
 def read_response_header(frame: bytes, api_key: int, api_version: int) -> tuple[int, int]:
-    """(correlation id, where the body begins) of the answer to a request in this version. Raises DecodeError."""
+    """(correlation id, position of the body) of a response to this API version. Raises DecodeError."""
     try:
         (correlation,) = _RESPONSE.unpack_from(frame)
         end = _RESPONSE.size
@@ -91,7 +92,7 @@ def read_response_header(frame: bytes, api_key: int, api_version: int) -> tuple[
 
 
 def read_request(frame: bytes) -> tuple[RequestHeader, Any]:
-    """(header, message) of a whole request frame: for tests and tools. Raises DecodeError for what we do not know."""
+    """(header, message) of a request frame, for tests and tools. Raises DecodeError, also for unsupported APIs."""
     header, begin = read_request_header(frame)
     api = APIS.get(header.api_key)
     if api is None or header.api_version not in api.versions:

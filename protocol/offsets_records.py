@@ -1,11 +1,11 @@
 """Keys and values of the records in `__consumer_offsets`, byte-equal to Apache Kafka's.
 
-A key is an int16 type and its fields, a value an int16 version and its fields; a record without a value (a tombstone)
-takes its key back. Type 0 and 1: a committed offset. Type 2: a classic group.
+A key is an int16 type and fields, a value is an int16 version and fields; a record without a value (a tombstone)
+deletes its key. Types 0 and 1: a committed offset. Type 2: a classic group.
 
 Laws
-    Kafka writes offsets as value v4 (v1 when the client gave a retention time), groups as v3. All of 0-4 are read.
-    A key of another type belongs to a newer broker: it is None here, and the reader skips the record.
+    Kafka writes offsets as value v4 (v1 when the client gave a retention time), groups as v3. Versions 0-4 are decoded.
+    A key of another type is written by a newer broker: it decodes to None, and the reader skips the record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PREFIX: Final = struct.Struct(">h")
 
 @wired
 class OffsetCommitKey:
-    """Type 1; type 0, of long ago, has the same fields."""
+    """Type 1; the obsolete type 0 has the same fields."""
 
     VERSIONS, FLEXIBLE = range(2), NEVER
 
@@ -47,7 +47,7 @@ class GroupMetadataKey:
 
 @wired
 class OffsetCommitValue:
-    """v1 expiry · v2 none again · v3 leader epoch (KIP-320) · v4 flexible, topic id as a tag. Times in epoch ms."""
+    """v1 expiry · v2 without expiry · v3 leader epoch (KIP-320) · v4 flexible, topic id as a tag. Times in epoch ms."""
 
     VERSIONS, FLEXIBLE = range(5), 4
 
@@ -61,7 +61,7 @@ class OffsetCommitValue:
 
 @wired
 class MemberMetadata:
-    """One member; timeouts in ms, `rebalance_timeout` -1 in v0: the session timeout stands for it."""
+    """One member; timeouts in ms. `rebalance_timeout` is -1 in v0, which means the session timeout."""
 
     member_id: str = wire(String)
     group_instance_id: str | None = wire(String, since=3, nullable_since=3, default=None)
@@ -103,10 +103,10 @@ def encode_key(key: Key) -> bytes:
 
 
 def decode_key(raw: bytes) -> Key | None:
-    """The key in these bytes; None for a type that we do not have. Raises DecodeError."""
+    """Decode a key; None for an unknown type. Raises DecodeError."""
     kind = _prefix(raw)
-    made = _KEYS.get(kind)
-    return None if made is None else codec(made, kind).decode(raw, _PREFIX.size)[0]
+    key_type = _KEYS.get(kind)
+    return None if key_type is None else codec(key_type, kind).decode(raw, _PREFIX.size)[0]
 
 
 def encode_value(value: Value, version: int) -> bytes:
@@ -116,7 +116,7 @@ def encode_value(value: Value, version: int) -> bytes:
 
 @cache
 def offset_key_writers() -> tuple[Callable[[str, str], bytes], Callable[[int], bytes]]:
-    """`encode_key` of an OffsetCommitKey in two steps: of the group and the topic, and then of the partition."""
+    """`encode_key` of an OffsetCommitKey in two functions: of group and topic, and of the partition."""
     return (
         field_writer(OffsetCommitKey, _OFFSET_TYPE, _PREFIX.pack(_OFFSET_TYPE), only=("group", "topic")),
         field_writer(OffsetCommitKey, _OFFSET_TYPE, only=("partition",)),
@@ -125,12 +125,12 @@ def offset_key_writers() -> tuple[Callable[[str, str], bytes], Callable[[int], b
 
 @cache
 def offset_writer(version: int) -> Callable[..., bytes]:
-    """`encode_value` of an OffsetCommitValue from its fields by position, in the order that the version has them."""
+    """`encode_value` of an OffsetCommitValue from positional fields, in the order of the version."""
     return field_writer(OffsetCommitValue, version, _PREFIX.pack(version))
 
 
 def decode_value(message: type[V], raw: bytes) -> V:
-    """The value in these bytes. Raises DecodeError, for a version that we do not have too."""
+    """Decode a value. Raises DecodeError, also for an unknown version."""
     version = _prefix(raw)
     if version not in message.VERSIONS:
         raise DecodeError(f"{message.__name__} of version {version}")

@@ -1,9 +1,9 @@
-"""The half of the compiler that writes `decode(b, p)`: a tree of construct types in, straight-line reads out.
+"""The decoding half of the compiler: from a tree of construct types to the source of `decode(b, p)`.
 
-The code it writes knows `b` (the frame, bytes), `p` (where we are), `e` (where the frame ends), `n` (the length just
-read), `q` (where a value ends) and `left` (how many more array elements this message may have). Neighbouring fields of
-fixed size, and the length behind them, are read by one `struct` call. Objects are made with `object.__new__` and plain
-stores, which takes a third of the time of a dataclass's own `__init__`.
+The generated code has the variables `b` (the frame, bytes), `p` (the position), `e` (the end of the frame), `n` (the
+last length read), `q` (the end of a value) and `left` (the number of array elements that the message may still have).
+One `struct` call reads adjacent fields of fixed size and the length after them. Objects are created with
+`object.__new__` and attribute assignments, which takes a third of the time of a dataclass's `__init__`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _BODIES = {
 
 
 class Reader:
-    """Writes the reads of one message."""
+    """Generates the decoder of one message."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._run: list[tuple[str, str]] = []  # (local, struct code) of fields of fixed size, not yet read
+        self._run: list[tuple[str, str]] = []  # (local, struct code) of fields of fixed size that are not yet read
 
     def message(self, node: Shape) -> None:
         line = self._source.line
@@ -69,10 +69,10 @@ class Reader:
             case Sized():
                 self._sized(node, local, depth)
             case _:
-                raise TypeError(f"no way to read {node!r}")
+                raise TypeError(f"cannot decode {node!r}")
 
     def _flush(self, depth: int, back: int = 0) -> None:
-        """Read the fields of fixed size that wait; `back` bytes are left to be stepped over later."""
+        """Emit the read of the collected fields of fixed size; `p` ends `back` bytes before their end."""
         if not self._run:
             return
         packed = packer("".join(code for _, code in self._run))
@@ -82,7 +82,7 @@ class Reader:
         self._run.clear()
 
     def _length(self, node: Sized, depth: int) -> None:
-        """Leaves in `n` the length as the wire has it. Compact: one more than the length, `p` on its last byte."""
+        """Emit the read of a length into `n` as encoded. Compact: one more than the length, `p` on its last byte."""
         line = self._source.line
         if node.prefix is not UVARINT:
             self._run.append(("n", str(fixed_code(node.prefix))))
@@ -96,7 +96,7 @@ class Reader:
         line(depth, f"if n > 127: n, p = {'text_size' if isinstance(node, Text) else 'read_uvarint'}(b, p); p -= 1")
 
     def _null(self, node: Sized, local: str, depth: int) -> int:
-        """Reads null, or refuses it; returns the depth at which the value itself is read."""
+        """Emit the handling of null; returns the depth of the code for the value."""
         null = "not n" if node.flexible else "n < 0"
         if not node.nullable:
             self._source.line(depth, f"if {null}: raise DecodeError('null in a field that has none')")
@@ -111,10 +111,8 @@ class Reader:
         self._source.line(depth, "q = p + n")
         self._source.line(depth, "if q > e: raise DecodeError('field longer than its frame')")
         start = "p + 1" if node.flexible else "p"
-        some = (
-            f" if n > {int(node.flexible)} else ''" if isinstance(node, Text) else ""
-        )  # most texts that may be empty are
-        self._source.line(depth, f"{local} = {_BODIES[type(node)].format(start)}{some}; p = q")
+        empty = f" if n > {int(node.flexible)} else ''" if isinstance(node, Text) else ""  # skips most decode() calls
+        self._source.line(depth, f"{local} = {_BODIES[type(node)].format(start)}{empty}; p = q")
 
     def _list(self, node: List, local: str, depth: int) -> None:
         line = self._source.line
@@ -123,9 +121,7 @@ class Reader:
         if node.flexible:
             line(depth, "n -= 1; p += 1")
         line(depth, "left -= n")
-        line(
-            depth, f"if n * {_least_bytes(node.item)} > e - p or left < 0: raise DecodeError('array beyond its limits')"
-        )
+        line(depth, f"if n * {_bytes_min(node.item)} > e - p or left < 0: raise DecodeError('array beyond its limits')")
         code = fixed_code(node.item)
         if node.item is UUID:
             line(
@@ -137,11 +133,11 @@ class Reader:
         if code is not None:
             line(depth, f"{local} = unpack_from(f'>{{n}}{code}', b, p); p += n * {node.item.sizeof()}")
             return
-        items, one = self._source.fresh("l"), self._source.fresh("v")
+        items, item = self._source.fresh("l"), self._source.fresh("v")
         line(depth, f"{items} = []")
         line(depth, "for _ in range(n):")
-        self._value(node.item, one, depth + 1)
-        line(depth + 1, f"{items}.append({one})")
+        self._value(node.item, item, depth + 1)
+        line(depth + 1, f"{items}.append({item})")
         line(depth, f"{local} = tuple({items})")
 
     def _maybe(self, node: Maybe, local: str, depth: int) -> None:
@@ -152,7 +148,7 @@ class Reader:
         self._value(node.subcon, local, depth + 1)
 
     def _shape(self, node: Shape, local: str, depth: int) -> None:
-        """Reads all fields into locals, then makes the object: no object of ours is ever half made."""
+        """Emit the reads of all fields into locals, then the creation of the object."""
         found: dict[str, str] = {}
         for part in node.subcon.subcons:
             if isinstance(part.subcon, Tags):
@@ -163,15 +159,15 @@ class Reader:
         self._flush(depth)
         made = self._source.bind("C", node.made)
         stores = [f"{local} = new({made})"]
-        for one in fields(node.made):
-            stores.append(f"{local}.{one.name} = {found.get(one.name) or self._source.literal(one.default)}")
+        for field in fields(node.made):
+            stores.append(f"{local}.{field.name} = {found.get(field.name) or self._source.literal(field.default)}")
         self._source.line(depth, "; ".join(stores))
 
     def _tags(self, node: Tags, found: dict[str, str], depth: int) -> None:
         line = self._source.line
-        for one in node.known:
-            found[one.name] = self._source.fresh("v")
-            line(depth, f"{found[one.name]} = {self._source.literal(one.default)}")
+        for field in node.known:
+            found[field.name] = self._source.fresh("v")
+            line(depth, f"{found[field.name]} = {self._source.literal(field.default)}")
         if self._run:
             self._run.append(("n", "B"))
             self._flush(depth)
@@ -186,21 +182,21 @@ class Reader:
         line(depth + 1, "for _ in range(n):")
         tag, end = self._source.fresh("t"), self._source.fresh("z")
         line(depth + 2, f"{tag}, p, {end} = read_tag(b, p)")
-        for one in node.known:
-            line(depth + 2, f"if {tag} == {one.tag}:")
-            self._value(one.subcon, found[one.name], depth + 3)
+        for field in node.known:
+            line(depth + 2, f"if {tag} == {field.tag}:")
+            self._value(field.subcon, found[field.name], depth + 3)
             self._flush(depth + 3)
             line(depth + 3, f"if p != {end}: raise DecodeError('tagged field of the wrong size')")
         line(depth + 2, f"p = {end}")
 
 
-def _least_bytes(node: c.Construct) -> int:
-    """How many bytes a value of this type takes at least."""
+def _bytes_min(node: c.Construct) -> int:
+    """The minimal number of bytes of a value of this type."""
     code = fixed_code(node)
     if code is not None:
         return packer(code).size
     if isinstance(node, Shape):
-        return sum(_least_bytes(part.subcon) for part in node.subcon.subcons)
+        return sum(_bytes_min(part.subcon) for part in node.subcon.subcons)
     if isinstance(node, Sized):
         return 1 if node.prefix is UVARINT else int(node.prefix.sizeof())
     return 1

@@ -1,4 +1,4 @@
-"""Python source under construction, with the objects that it names. The reader and the writer write into one."""
+"""Python source that is being generated, and the objects that its names refer to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import construct as c
 from rota.protocol.constructs import ELEMENTS_MAX, TAGS_MAX, UUID, DecodeError
 from rota.protocol.varint import SMALL, read_tag, read_uvarint, skip_tags, tag_section, text_size, uvarint
 
-RECORDS_COPIED_BYTES_MAX: Final = 1024  # smaller record sets are cheaper to copy than to send by themselves
+RECORDS_COPIED_BYTES_MAX: Final = 1024  # smaller record sets are cheaper to copy than to send separately
 
 _INDENT: Final = "    "
 _NAMES: Final[dict[str, Any]] = {
@@ -45,12 +45,12 @@ def fixed_code(node: c.Construct) -> str | None:
 
 
 def packer(codes: str) -> struct.Struct:
-    """Big-endian and without padding, as everything here."""
+    """A big-endian struct without padding."""
     return struct.Struct(">" + codes)
 
 
 class Source:
-    """Lines of code and the names that they refer to."""
+    """Lines of code and the objects that their names refer to."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = dict(_NAMES)
@@ -62,32 +62,32 @@ class Source:
         self._lines.append(_INDENT * depth + text)
 
     def mark(self) -> int:
-        """A place to come back to with `insert`."""
+        """The current position, for `insert`."""
         return len(self._lines)
 
     def insert(self, mark: int, depth: int, text: str) -> None:
         self._lines.insert(mark, _INDENT * depth + text)
 
     def fresh(self, stem: str) -> str:
-        """A local name that nothing else has."""
+        """A new local name."""
         self._count += 1
         return f"{stem}{self._count}"
 
     def bind(self, stem: str, value: Any) -> str:
-        """A name for an object; one name for one object."""
+        """The name of an object; the same name at each call."""
         if id(value) not in self._bound:
             name = self._bound[id(value)] = self.fresh(stem)
             self.names[name] = value
         return self._bound[id(value)]
 
     def literal(self, value: Any) -> str:
-        """An expression for a default."""
+        """An expression for a default value."""
         plain = value is None or isinstance(value, bool | int | str | bytes) or value == ()
         return repr(value) if plain else self.bind("D", value)
 
     def functions(self, title: str) -> dict[str, Callable[..., Any]]:
-        """Compile; the names now hold the functions too."""
-        exec(compile("\n".join(self._lines), title, "exec"), self.names)  # noqa: S102 - built from our own declarations
+        """Compile the source; the result has its functions by name."""
+        exec(compile("\n".join(self._lines), title, "exec"), self.names)  # noqa: S102 - generated from our own declarations
         return self.names
 
     def __str__(self) -> str:

@@ -1,12 +1,12 @@
-"""What sticky assignors put into the user data of a subscription, so that whoever leads knows who had what.
+"""User data of the sticky assignors in a subscription: the leader learns the previous owners of partitions from it.
 
-    sticky              v0 the partitions that the member had; v1 and since when (KIP-341): Java, aiokafka
+    sticky              v0 the previous partitions of the member; v1 and their generation (KIP-341): Java, aiokafka
     cooperative-sticky  the generation, for leaders that do not know version 2 of the subscription: Java
-                        the same as sticky v1: librdkafka, which itself reads nothing of it
+                        the same as sticky v1: librdkafka, which itself does not read it
 
 Laws
-    No version number stands before either: what does not read as the newest is read as the older one, as Java does.
-    Garbage is nothing: the readers return None for it and never raise. Trailing bytes are left alone.
+    Neither has a version number: data that cannot be decoded as v1 is decoded as v0, as in Java.
+    The decoders return None for garbage and never raise. Trailing bytes are ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GENERATION_BYTES: Final = 4
 
 @wired
 class StickyUserData:
-    """What a member had, and in which generation; -1 when it does not say."""
+    """The previous partitions of a member and their generation, -1 when it is unknown."""
 
     VERSIONS, FLEXIBLE = range(2), NEVER
 
@@ -32,7 +32,7 @@ class StickyUserData:
 
 @wired
 class CooperativeStickyUserData:
-    """The generation of the partitions that the subscription itself names."""
+    """The generation of the owned partitions in the subscription."""
 
     VERSIONS, FLEXIBLE = range(1), NEVER
 
@@ -43,23 +43,23 @@ M = TypeVar("M", StickyUserData, CooperativeStickyUserData)
 
 
 def encode_sticky(user_data: StickyUserData, version: int = 1) -> bytes:
-    """As Java's StickyAssignor writes it."""
+    """In the format of Java's StickyAssignor."""
     return codec(StickyUserData, version).encode(user_data)
 
 
 def decode_sticky(raw: bytes) -> StickyUserData | None:
-    """Version 1 or 0; None for what is neither."""
+    """Decode version 1 or 0; None for other data."""
     newest = _decode(StickyUserData, 1, raw)
     return newest if newest is not None else _decode(StickyUserData, 0, raw)
 
 
 def encode_cooperative(generation: int) -> bytes:
-    """As Java's CooperativeStickyAssignor writes it."""
+    """In the format of Java's CooperativeStickyAssignor."""
     return codec(CooperativeStickyUserData, 0).encode(CooperativeStickyUserData(generation=generation))
 
 
 def decode_cooperative(raw: bytes) -> int | None:
-    """The generation as Java or as librdkafka writes it; None for anything else."""
+    """The generation, in the format of Java or of librdkafka; None for other data."""
     if len(raw) > _GENERATION_BYTES:
         sticky = _decode(StickyUserData, 1, raw)
         return None if sticky is None else sticky.generation

@@ -1,4 +1,4 @@
-"""Unsigned varints (KIP-482) and the skipping of tagged fields: what compiled readers call on their rare paths."""
+"""Unsigned varints and tagged fields (KIP-482): functions that generated decoders call on rare paths."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Final
 
 from rota.protocol.constructs import TAGS_MAX, TEXT_BYTES_MAX, VARINT_BYTES_MAX, DecodeError
 
-SMALL: Final = tuple(bytes([n]) for n in range(128))  # the varints of one byte
+SMALL: Final = tuple(bytes([n]) for n in range(128))  # all varints of one byte
 
 
 def uvarint(value: int) -> bytes:
-    """The varint of a number that is not negative."""
+    """Encode a number that is not negative."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -32,7 +32,7 @@ def read_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def text_size(buffer: bytes, position: int) -> tuple[int, int]:
-    """(one more than its bytes, end). Raises as read_uvarint, and DecodeError for more than TEXT_BYTES_MAX."""
+    """(length of a compact string plus one, end). Raises as read_uvarint, and DecodeError above TEXT_BYTES_MAX."""
     size, position = read_uvarint(buffer, position)
     if size > TEXT_BYTES_MAX + 1:
         raise DecodeError("text longer than any version can carry")
@@ -49,7 +49,7 @@ def read_tag(buffer: bytes, position: int) -> tuple[int, int, int]:
 
 
 def skip_tags(buffer: bytes, position: int, count: int) -> int:
-    """The position after `count` tagged fields that nobody here knows."""
+    """The position after `count` tagged fields, which are ignored. Raises as read_tag."""
     if count > TAGS_MAX:
         raise DecodeError("too many tagged fields")
     for _ in range(count):
@@ -58,8 +58,8 @@ def skip_tags(buffer: bytes, position: int, count: int) -> int:
 
 
 def tag_section(fields: tuple[tuple[int, bytes] | None, ...]) -> bytes:
-    """The tag section of these (tag, value) pairs, which come in ascending order; None is left out."""
-    written = [one for one in fields if one is not None]
+    """Encode a tag section from (tag, value) pairs in ascending order; None is left out."""
+    written = [field for field in fields if field is not None]
     out = [uvarint(len(written))]
     for tag, raw in written:
         out += (uvarint(tag), uvarint(len(raw)), raw)

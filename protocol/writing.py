@@ -1,8 +1,8 @@
-"""The half of the compiler that writes `encode(m)`: a tree of construct types in, straight-line packing out.
+"""The encoding half of the compiler: from a tree of construct types to the source of `encode(m)`.
 
-The code it writes collects pieces: expressions wait until an array begins, and are then added to the list `o` in one
-step; a message without arrays becomes one `join` of a tuple. Messages with record batches become `parts(m)`, in which
-batches stand by themselves, uncopied, between the joined pieces around them (`d`), ready for writev.
+The generated code collects byte strings: expressions are collected up to the next array and then added to the list `o`
+in one statement; a message without arrays is one `join` of a tuple. A message with record batches has `parts(m)`, whose
+list `d` has the batches uncopied between the joined bytes around them, for writev.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rota.protocol.varint import uvarint
 
 
 class Writer:
-    """Writes the packing of one message."""
+    """Generates the encoder of one message."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._run: list[tuple[str, str]] = []  # (expression, struct code), not yet packed
         self._pending: list[str] = []  # expressions of bytes, not yet in `o`
-        self._listed = False  # whether `o` is used
+        self._listed = False  # whether the code uses `o`
 
     def message(self, node: Shape) -> None:
         """Emit `encode` and `parts`."""
@@ -36,7 +36,7 @@ class Writer:
             self._source.line(0, "def parts(m): return [encode(m)]")
 
     def fields(self, node: Shape, lead: bytes) -> None:
-        """Emit `pack`: as `encode` behind the bytes `lead`, of the fields themselves by position."""
+        """Emit `pack`: the bytes `lead` and the encoding of the fields, which are positional arguments."""
         if lead:
             self._piece(repr(lead))
         self.function("pack", node, "join(o)", value="", of=", ".join(_names(node)))
@@ -59,14 +59,14 @@ class Writer:
             source.line(1, f"return join(({', '.join(pieces)}))" if len(pieces) > 1 else f"return {pieces[0]}")
 
     def _pack(self) -> None:
-        """Close the run of fixed fields: one `pack` for all of them."""
+        """Emit one `pack` for the collected fields of fixed size."""
         if self._run:
             pack = self._source.bind("w", packer("".join(code for _, code in self._run)).pack)
             self._pending.append(f"{pack}({', '.join(expression for expression, _ in self._run)})")
             self._run.clear()
 
     def _spill(self, depth: int) -> None:
-        """Move what is pending into `o`, because the code branches now."""
+        """Emit the pending expressions into `o` before the code branches."""
         self._pack()
         self._listed = True
         if len(self._pending) == 1:
@@ -94,7 +94,7 @@ class Writer:
             case Sized():
                 self._sized(node, value, depth)
             case _:
-                raise TypeError(f"no way to write {node!r}")
+                raise TypeError(f"cannot encode {node!r}")
 
     def _shape(self, node: Shape, value: str, depth: int) -> None:
         local = value if not value or value.isidentifier() else self._source.fresh("v")
@@ -107,14 +107,14 @@ class Writer:
                 self._value(part.subcon, _field(local, part.name), depth)
 
     def _length(self, node: Sized, local: str) -> None:
-        """The length in `local` (flexible: one more than the length; null already turned into its number)."""
+        """Emit the length in `local`, as encoded: flexible lengths plus one, null as its number."""
         if node.prefix is UVARINT:
             self._piece(f"SMALL[{local}] if {local} < 128 else uvarint({local})")
         else:
             self._run.append((local, str(fixed_code(node.prefix))))
 
     def _measured(self, node: Sized, value: str, depth: int, nothing: str, convert: str = "") -> tuple[str, str]:
-        """Emit (local with the value or `nothing`, local with its wire length)."""
+        """Emit the measuring of a value; returns (local of the value or `nothing`, local of its encoded length)."""
         line = self._source.line
         local, length = self._source.fresh("v"), self._source.fresh("k")
         line(depth, f"{local} = {value}")
@@ -170,7 +170,7 @@ class Writer:
             else:
                 self._piece("b'\\x00'")
             return
-        if len(node.known) == 1 and self._only_tag(*node.known, owner):
+        if len(node.known) == 1 and self._single_tag(*node.known, owner):
             return
         conditions, pairs = [], []
         for one in sorted(node.known):
@@ -180,8 +180,8 @@ class Writer:
             pairs.append(f"({one.tag}, {writer}({value})) if {conditions[-1]} else None")
         self._piece(f"tag_section(({', '.join(pairs)},)) if {' or '.join(conditions)} else b'\\x00'")
 
-    def _only_tag(self, one: Tagged, owner: str) -> bool:
-        """One tagged field of a fixed size: packed with what stands before it."""
+    def _single_tag(self, one: Tagged, owner: str) -> bool:
+        """Emit one tagged field of fixed size, packed with the fields before it. False when it has another size."""
         code = fixed_code(one.subcon)
         if code is None:
             return False
@@ -198,7 +198,7 @@ class Writer:
 
 
 def _names(node: Shape) -> list[str]:
-    """The fields of one version, the tagged ones last."""
+    """The fields of one version, tagged fields last."""
     names: list[str] = []
     for part in node.subcon.subcons:
         names += [one.name for one in part.subcon.known] if isinstance(part.subcon, Tags) else [part.name]
@@ -216,7 +216,7 @@ def _is_written(one: Tagged, value: str, source: Source) -> str:
 
 
 def _value_writer(node: c.Construct) -> Callable[[Any], bytes]:
-    """A function from one value to its bytes: a tagged field has to be measured before it is written."""
+    """A function that encodes one value: the size of a tagged field is needed before its bytes."""
     source = Source()
     Writer(source).function("encode", node, "join(o)")
     return source.functions("<tagged field>")["encode"]

@@ -1,1 +1,1 @@
-"""Kafka's requests and responses, one file per API, declared once."""
+"""Kafka's requests and responses, one file for each API."""

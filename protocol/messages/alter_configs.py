@@ -1,6 +1,6 @@
 """AlterConfigs, key 33, versions 0-2.
 
-v1 as v0 · v2 flexible. Replaces everything that was set; IncrementalAlterConfigs does not.
+v1 as v0 · v2 flexible. Replaces the whole configuration; IncrementalAlterConfigs changes single keys.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class AlterConfigsResource:
 
 @wired
 class AlterConfigsRequest:
-    """Set all configurations of these resources."""
+    """Replace the configurations of these resources."""
 
     KEY, VERSIONS, FLEXIBLE = 33, range(3), 2
 

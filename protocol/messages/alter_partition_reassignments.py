@@ -1,6 +1,6 @@
 """AlterPartitionReassignments, key 45, versions 0-1.
 
-v0 flexible (KIP-455) · v1 may forbid another replication factor (KIP-860)
+v0 flexible (KIP-455) · v1 may forbid changes of the replication factor (KIP-860)
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from rota.protocol.wire import Array, Bool, Int16, Int32, String, wire, wired
 
 @wired
 class ReassignablePartition:
-    """`replicas` None: cancel what is under way."""
+    """`replicas` None: cancel the ongoing reassignment."""
 
     partition_index: int = wire(Int32)
     replicas: tuple[int, ...] | None = wire(Array(Int32), nullable_since=0, default=None)
@@ -24,7 +24,7 @@ class ReassignableTopic:
 
 @wired
 class AlterPartitionReassignmentsRequest:
-    """Move these partitions to those brokers."""
+    """Assign partitions to other brokers."""
 
     KEY, VERSIONS, FLEXIBLE = 45, range(2), 0
 

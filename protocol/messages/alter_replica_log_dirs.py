@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs, key 34, versions 1-2.
 
-v1 a replica in another directory of its broker (KIP-113) · v2 flexible
+v1 move a replica to another log directory of its broker (KIP-113) · v2 flexible
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class AlterReplicaLogDir:
 
 @wired
 class AlterReplicaLogDirsRequest:
-    """Keep these replicas in that directory."""
+    """Move replicas to a log directory."""
 
     KEY, VERSIONS, FLEXIBLE = 34, range(1, 3), 2
 

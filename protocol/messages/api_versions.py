@@ -11,7 +11,7 @@ from rota.protocol.wire import Array, Bool, Int16, Int32, Int64, String, wire, w
 
 @wired
 class ApiVersionsRequest:
-    """The first request of a connection: what do you speak?"""
+    """Ask for the supported APIs and versions; the first request of a connection."""
 
     KEY, VERSIONS, FLEXIBLE = 18, range(5), 3
 
@@ -21,7 +21,7 @@ class ApiVersionsRequest:
 
 @wired
 class ApiVersion:
-    """One API; both ends are included."""
+    """The versions of one API, both ends included."""
 
     api_key: int = wire(Int16)
     min_version: int = wire(Int16)
@@ -30,7 +30,7 @@ class ApiVersion:
 
 @wired
 class SupportedFeatureKey:
-    """A feature that this broker could have; v3 leaves out those whose `min_version` is 0."""
+    """A feature that the broker supports; v3 leaves out features whose `min_version` is 0."""
 
     name: str = wire(String)
     min_version: int = wire(Int16)
@@ -39,7 +39,7 @@ class SupportedFeatureKey:
 
 @wired
 class FinalizedFeatureKey:
-    """A feature as the cluster has settled it; means something when `finalized_features_epoch` is not -1."""
+    """The finalized level of a feature in the cluster; valid when `finalized_features_epoch` is not -1."""
 
     name: str = wire(String)
     max_version_level: int = wire(Int16)
@@ -48,7 +48,7 @@ class FinalizedFeatureKey:
 
 @wired
 class ApiVersionsResponse:
-    """Every API with its versions. UNSUPPORTED_VERSION answers in v0, and still carries the list."""
+    """The supported APIs. A response with UNSUPPORTED_VERSION is in v0 and has the list too."""
 
     KEY, VERSIONS, FLEXIBLE = 18, range(5), 3
 

@@ -10,7 +10,7 @@ from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, Nested, String, 
 
 @wired
 class ConsumerGroupDescribeRequest:
-    """State, members and assignments of groups of the new protocol."""
+    """Ask for state, members and assignments of groups of the consumer protocol (KIP-848)."""
 
     KEY, VERSIONS, FLEXIBLE = 69, range(2), 0
 
@@ -60,7 +60,7 @@ class DescribedGroup:
 
 @wired
 class ConsumerGroupDescribeResponse:
-    """One result for each group; a classic group is GROUP_ID_NOT_FOUND."""
+    """One result for each group; GROUP_ID_NOT_FOUND for a classic group."""
 
     KEY, VERSIONS, FLEXIBLE = 69, range(2), 0
 

@@ -15,7 +15,7 @@ class CreatePartitionsAssignment:
 
 @wired
 class CreatePartitionsTopic:
-    """`count` is the new total; `assignments` are for the new partitions, None lets the broker choose."""
+    """`count` is the new total; `assignments` are those of the new partitions, None: the broker assigns them."""
 
     name: str = wire(String)
     count: int = wire(Int32)
@@ -26,7 +26,7 @@ class CreatePartitionsTopic:
 
 @wired
 class CreatePartitionsRequest:
-    """Raise partition counts."""
+    """Add partitions to topics."""
 
     KEY, VERSIONS, FLEXIBLE = 37, range(4), 2
 

@@ -1,7 +1,7 @@
 """CreateTopics, key 19, versions 2-7.
 
 v4 defaults for partitions and replicas (KIP-464)
-v5 flexible, the new topic's configuration in the answer (KIP-525) · v6 quota errors (KIP-599) · v7 topic id
+v5 flexible, the new topic's configuration in the response (KIP-525) · v6 quota errors (KIP-599) · v7 topic id
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class CreatableTopicConfig:
 
 @wired
 class CreatableTopic:
-    """`num_partitions` and `replication_factor` -1: the broker's default, or as `assignments` say."""
+    """`num_partitions` and `replication_factor` are -1 for the broker's default, or when `assignments` is given."""
 
     name: str = wire(String)
     num_partitions: int = wire(Int32)
@@ -34,7 +34,7 @@ class CreatableTopic:
 
 @wired
 class CreateTopicsRequest:
-    """Make topics, or with `validate_only` say whether it could be done."""
+    """Create topics; with `validate_only` only check whether they could be created."""
 
     KEY, VERSIONS, FLEXIBLE = 19, range(2, 8), 5
 
@@ -54,7 +54,7 @@ class CreatableTopicConfigs:
 
 @wired
 class CreatableTopicResult:
-    """`configs` is None where they may not be seen; `topic_config_error_code` then says why."""
+    """`configs` is None when the client may not describe them; `topic_config_error_code` has the reason."""
 
     name: str = wire(String)
     topic_id: bytes = wire(Uuid, since=7, default=UUID_ZERO)

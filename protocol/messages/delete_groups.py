@@ -10,7 +10,7 @@ from rota.protocol.wire import Array, Int16, Int32, String, wire, wired
 
 @wired
 class DeleteGroupsRequest:
-    """Forget these groups; they have to be empty."""
+    """Delete groups, which must be empty."""
 
     KEY, VERSIONS, FLEXIBLE = 42, range(3), 2
 

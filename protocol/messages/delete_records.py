@@ -24,7 +24,7 @@ class DeleteRecordsTopic:
 
 @wired
 class DeleteRecordsRequest:
-    """Move the start of these logs up (KIP-107)."""
+    """Advance the log start offsets of partitions (KIP-107)."""
 
     KEY, VERSIONS, FLEXIBLE = 21, range(3), 2
 
@@ -47,7 +47,7 @@ class DeleteRecordsTopicResult:
 
 @wired
 class DeleteRecordsResponse:
-    """The new start, `low_watermark`, of each log."""
+    """The new log start offset of each partition, `low_watermark`."""
 
     KEY, VERSIONS, FLEXIBLE = 21, range(3), 2
 

@@ -10,7 +10,7 @@ from rota.protocol.wire import UUID_ZERO, Array, Int16, Int32, String, Uuid, wir
 
 @wired
 class DeleteTopicState:
-    """By name, or by id with `name` None."""
+    """A topic by name, or by id with `name` None."""
 
     name: str | None = wire(String, nullable_since=0, default=None)
     topic_id: bytes = wire(Uuid)

@@ -10,7 +10,7 @@ from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire, wi
 
 @wired
 class DescribeClusterRequest:
-    """Who is in the cluster?"""
+    """Ask for the brokers of the cluster."""
 
     KEY, VERSIONS, FLEXIBLE = 60, range(3), 0
 

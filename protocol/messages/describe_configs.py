@@ -10,7 +10,7 @@ from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire, wi
 
 @wired
 class DescribeConfigsResource:
-    """`configuration_keys` None: all of them."""
+    """`configuration_keys` None: all keys."""
 
     resource_type: int = wire(Int8)
     resource_name: str = wire(String)
@@ -19,7 +19,7 @@ class DescribeConfigsResource:
 
 @wired
 class DescribeConfigsRequest:
-    """Configurations of topics (2) and brokers (4)."""
+    """Ask for the configurations of topics (2) and brokers (4)."""
 
     KEY, VERSIONS, FLEXIBLE = 32, range(1, 5), 4
 

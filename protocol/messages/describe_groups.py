@@ -11,7 +11,7 @@ from rota.protocol.wire import Array, Blob, Bool, Int16, Int32, String, wire, wi
 
 @wired
 class DescribeGroupsRequest:
-    """State, members and assignments of these groups."""
+    """Ask for state, members and assignments of groups."""
 
     KEY, VERSIONS, FLEXIBLE = 15, range(7), 5
 
@@ -31,7 +31,7 @@ class DescribedGroupMember:
 
 @wired
 class DescribedGroup:
-    """An unknown group is Dead; up to v5 without an error."""
+    """An unknown group is in state Dead, up to v5 without an error code."""
 
     error_code: int = wire(Int16, default=0)
     error_message: str | None = wire(String, since=6, nullable_since=6, default=None)
@@ -45,6 +45,8 @@ class DescribedGroup:
 
 @wired
 class DescribeGroupsResponse:
+    """One result for each group."""
+
     KEY, VERSIONS, FLEXIBLE = 15, range(7), 5
 
     throttle_time_ms: int = wire(Int32, since=1, default=0)

@@ -1,6 +1,6 @@
 """DescribeLogDirs, key 35, versions 1-5.
 
-v1 as v0 · v2 flexible · v3 error for the whole answer · v4 sizes of the volume (KIP-827)
+v1 as v0 · v2 flexible · v3 error code for the whole response · v4 sizes of the volume (KIP-827)
 v5 cordoned directories (KIP-1066)
 """
 
@@ -17,7 +17,7 @@ class DescribableLogDirTopic:
 
 @wired
 class DescribeLogDirsRequest:
-    """How large are these partitions? `topics` None: all."""
+    """Ask for the sizes of partitions on disk. `topics` None: all topics."""
 
     KEY, VERSIONS, FLEXIBLE = 35, range(1, 6), 2
 

@@ -16,7 +16,7 @@ class TopicRequest:
 
 @wired
 class DescribeProducersRequest:
-    """Who writes to these partitions with a producer id?"""
+    """Ask for the active producers of partitions."""
 
     KEY, VERSIONS, FLEXIBLE = 61, range(1), 0
 
@@ -25,7 +25,7 @@ class DescribeProducersRequest:
 
 @wired
 class ProducerState:
-    """`last_timestamp` in ms since the epoch; an epoch, sequence or offset that is not known is -1."""
+    """`last_timestamp` in ms since the epoch; -1 stands for an unknown epoch, sequence or offset."""
 
     producer_id: int = wire(Int64)
     producer_epoch: int = wire(Int32)
@@ -51,7 +51,7 @@ class TopicResponse:
 
 @wired
 class DescribeProducersResponse:
-    """The producers of each partition that its leader knows of."""
+    """The producers that the leader of each partition knows."""
 
     KEY, VERSIONS, FLEXIBLE = 61, range(1), 0
 

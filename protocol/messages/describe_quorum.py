@@ -1,6 +1,6 @@
 """DescribeQuorum, key 55, versions 0-2.
 
-v0 flexible (KIP-595) · v1 when a replica last fetched and was in step (KIP-836)
+v0 flexible (KIP-595) · v1 times of a replica's last fetch and of its last catch-up (KIP-836)
 v2 messages, addresses, directory ids (KIP-853)
 """
 
@@ -10,23 +10,23 @@ from rota.protocol.wire import UUID_ZERO, Array, Int16, Int32, Int64, String, UI
 
 
 @wired
-class PartitionAsked:
+class QuorumPartition:
     partition_index: int = wire(Int32)
 
 
 @wired
-class TopicAsked:
+class QuorumTopic:
     topic_name: str = wire(String)
-    partitions: tuple[PartitionAsked, ...] = wire(Array(PartitionAsked), default=())
+    partitions: tuple[QuorumPartition, ...] = wire(Array(QuorumPartition), default=())
 
 
 @wired
 class DescribeQuorumRequest:
-    """Who keeps the cluster's metadata?"""
+    """Ask for the state of the metadata quorum."""
 
     KEY, VERSIONS, FLEXIBLE = 55, range(3), 0
 
-    topics: tuple[TopicAsked, ...] = wire(Array(TopicAsked), default=())
+    topics: tuple[QuorumTopic, ...] = wire(Array(QuorumTopic), default=())
 
 
 @wired
@@ -71,7 +71,7 @@ class Node:
 
 @wired
 class DescribeQuorumResponse:
-    """The voters, and how far they are."""
+    """The voters and observers with their log end offsets."""
 
     KEY, VERSIONS, FLEXIBLE = 55, range(3), 0
 

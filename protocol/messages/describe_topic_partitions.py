@@ -15,7 +15,7 @@ class TopicRequest:
 
 @wired
 class Cursor:
-    """Where the next page begins."""
+    """The partition at which the next page begins."""
 
     topic_name: str = wire(String)
     partition_index: int = wire(Int32)
@@ -23,7 +23,7 @@ class Cursor:
 
 @wired
 class DescribeTopicPartitionsRequest:
-    """Partitions of topics, a page at a time."""
+    """Ask for the partitions of topics, in pages."""
 
     KEY, VERSIONS, FLEXIBLE = 75, range(1), 0
 
@@ -59,7 +59,7 @@ class DescribeTopicPartitionsResponseTopic:
 
 @wired
 class DescribeTopicPartitionsResponse:
-    """`next_cursor` None: that was all."""
+    """`next_cursor` is None on the last page."""
 
     KEY, VERSIONS, FLEXIBLE = 75, range(1), 0
 

@@ -16,7 +16,7 @@ class TopicPartitions:
 
 @wired
 class ElectLeadersRequest:
-    """Let the preferred replica (0), or any (1), lead. `topic_partitions` None: everywhere."""
+    """Elect the preferred replica (0) or any live replica (1) as leader. `topic_partitions` None: all partitions."""
 
     KEY, VERSIONS, FLEXIBLE = 43, range(3), 2
 

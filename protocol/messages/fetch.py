@@ -9,12 +9,13 @@ v18 high watermark as a tag (KIP-1166)
 
 from __future__ import annotations
 
+from rota.protocol.messages.current_leader import LeaderIdAndEpoch, NodeEndpoint
 from rota.protocol.wire import UUID_ZERO, Array, Int8, Int16, Int32, Int64, Nested, Records, String, Uuid, wire, wired
 
 
 @wired
 class ReplicaState:
-    """The follower that asks, from v15 on."""
+    """The fetching follower, since v15."""
 
     replica_id: int = wire(Int32, default=-1)
     replica_epoch: int = wire(Int64, default=-1)
@@ -41,7 +42,7 @@ class FetchTopic:
 
 @wired
 class ForgottenTopic:
-    """Partitions that leave the fetch session."""
+    """Partitions to remove from the fetch session."""
 
     topic: str = wire(String, until=12, default="")
     topic_id: bytes = wire(Uuid, since=13, default=UUID_ZERO)
@@ -50,7 +51,7 @@ class ForgottenTopic:
 
 @wired
 class FetchRequest:
-    """Records from these offsets on. `replica_id` -1 is a consumer. Session 0 with epoch -1 wants no session."""
+    """Ask for records from offsets on. `replica_id` is -1 for a consumer. Session id 0 with epoch -1: no session."""
 
     KEY, VERSIONS, FLEXIBLE = 1, range(4, 19), 12
 
@@ -70,18 +71,10 @@ class FetchRequest:
 
 @wired
 class EpochEndOffset:
-    """Where the fetched epoch ended in the leader's log."""
+    """The end offset of an epoch in the leader's log."""
 
     epoch: int = wire(Int32, default=-1)
     end_offset: int = wire(Int64, default=-1)
-
-
-@wired
-class LeaderIdAndEpoch:
-    """Who leads now; written beside NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH."""
-
-    leader_id: int = wire(Int32, default=-1)
-    leader_epoch: int = wire(Int32, default=-1)
 
 
 @wired
@@ -121,18 +114,8 @@ class FetchableTopicResponse:
 
 
 @wired
-class NodeEndpoint:
-    """The address of a leader named in `current_leader`."""
-
-    node_id: int = wire(Int32)
-    host: str = wire(String)
-    port: int = wire(Int32)
-    rack: str | None = wire(String, nullable_since=0, default=None)
-
-
-@wired
 class FetchResponse:
-    """`records` are batches as they lie in the log; the last one may be cut short."""
+    """`records` are batches as in the log; the last batch may be incomplete."""
 
     KEY, VERSIONS, FLEXIBLE = 1, range(4, 19), 12
 

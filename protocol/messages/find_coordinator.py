@@ -1,6 +1,6 @@
 """FindCoordinator, key 10, versions 0-6.
 
-v1 key type, throttle time, error message · v3 flexible · v4 many keys in one request (KIP-699)
+v1 key type, throttle time, error message · v3 flexible · v4 several keys in one request (KIP-699)
 v5 TRANSACTION_ABORTABLE (KIP-890) · v6 share groups (KIP-932)
 """
 
@@ -11,7 +11,7 @@ from rota.protocol.wire import Array, Int8, Int16, Int32, String, wire, wired
 
 @wired
 class FindCoordinatorRequest:
-    """Who coordinates this group (key type 0), transaction (1) or share group (2)?"""
+    """Ask for the coordinator of groups (key type 0), transactional ids (1) or share groups (2)."""
 
     KEY, VERSIONS, FLEXIBLE = 10, range(7), 3
 
@@ -22,7 +22,7 @@ class FindCoordinatorRequest:
 
 @wired
 class Coordinator:
-    """The answer for one key; node -1, host empty and port -1 beside an error."""
+    """The result for one key; with an error the node id is -1, the host empty and the port -1."""
 
     key: str = wire(String)
     node_id: int = wire(Int32, default=-1)
@@ -34,7 +34,7 @@ class Coordinator:
 
 @wired
 class FindCoordinatorResponse:
-    """v0-3 answer in the outer fields, v4 and later in `coordinators`."""
+    """v0-3 use the outer fields, v4 and later `coordinators`."""
 
     KEY, VERSIONS, FLEXIBLE = 10, range(7), 3
 

@@ -10,7 +10,7 @@ from rota.protocol.wire import Int16, Int32, String, wire, wired
 
 @wired
 class HeartbeatRequest:
-    """Member to coordinator: I am alive, in this generation."""
+    """A member keeps its session alive."""
 
     KEY, VERSIONS, FLEXIBLE = 12, range(5), 4
 
@@ -22,7 +22,7 @@ class HeartbeatRequest:
 
 @wired
 class HeartbeatResponse:
-    """REBALANCE_IN_PROGRESS in `error_code` is what makes a member join again."""
+    """A member joins again when `error_code` is REBALANCE_IN_PROGRESS."""
 
     KEY, VERSIONS, FLEXIBLE = 12, range(5), 4
 

@@ -5,7 +5,8 @@ v1 flexible (KIP-339)
 
 from __future__ import annotations
 
-from rota.protocol.wire import Array, Bool, Int8, Int16, Int32, String, wire, wired
+from rota.protocol.messages.alter_configs import AlterConfigsResourceResponse
+from rota.protocol.wire import Array, Bool, Int8, Int32, String, wire, wired
 
 
 @wired
@@ -26,20 +27,12 @@ class AlterConfigsResource:
 
 @wired
 class IncrementalAlterConfigsRequest:
-    """Change single configurations."""
+    """Change single configuration keys."""
 
     KEY, VERSIONS, FLEXIBLE = 44, range(2), 1
 
     resources: tuple[AlterConfigsResource, ...] = wire(Array(AlterConfigsResource), default=())
     validate_only: bool = wire(Bool, default=False)
-
-
-@wired
-class AlterConfigsResourceResponse:
-    error_code: int = wire(Int16, default=0)
-    error_message: str | None = wire(String, nullable_since=0, default=None)
-    resource_type: int = wire(Int8)
-    resource_name: str = wire(String)
 
 
 @wired

@@ -11,7 +11,7 @@ from rota.protocol.wire import Int16, Int32, Int64, String, wire, wired
 
 @wired
 class InitProducerIdRequest:
-    """Give me an identity; `transactional_id` None asks for idempotence alone."""
+    """Ask for a producer id and epoch; `transactional_id` None: for an idempotent producer without transactions."""
 
     KEY, VERSIONS, FLEXIBLE = 22, range(6), 2
 
@@ -23,7 +23,7 @@ class InitProducerIdRequest:
 
 @wired
 class InitProducerIdResponse:
-    """Producer id and epoch; -1 beside an error."""
+    """Producer id and epoch, -1 with an error."""
 
     KEY, VERSIONS, FLEXIBLE = 22, range(6), 2
 

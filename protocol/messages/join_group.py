@@ -1,7 +1,7 @@
 """JoinGroup, key 11, versions 0-9.
 
 v1 rebalance timeout · v2 throttle time · v4 MEMBER_ID_REQUIRED first (KIP-394) · v5 static members (KIP-345)
-v6 flexible · v7 protocol type in the answer (KIP-559) · v8 reason (KIP-800) · v9 skip assignment (KIP-814)
+v6 flexible · v7 protocol type in the response (KIP-559) · v8 reason (KIP-800) · v9 skip assignment (KIP-814)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class JoinGroupRequestProtocol:
 
 @wired
 class JoinGroupRequest:
-    """Member to coordinator: let me in, these are the assignors that I know, the best first."""
+    """A member joins the group with its assignors in order of preference."""
 
     KEY, VERSIONS, FLEXIBLE = 11, range(10), 6
 
@@ -42,7 +42,7 @@ class JoinGroupResponseMember:
 
 @wired
 class JoinGroupResponse:
-    """The generation; its leader gets all members and their subscriptions, the others none."""
+    """The new generation; only its leader gets the members with their subscriptions."""
 
     KEY, VERSIONS, FLEXIBLE = 11, range(10), 6
 

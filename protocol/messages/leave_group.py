@@ -1,6 +1,6 @@
 """LeaveGroup, key 13, versions 0-5.
 
-v1 throttle time · v3 many members, static ones too (KIP-345) · v4 flexible · v5 reason (KIP-800)
+v1 throttle time · v3 several members, also static members (KIP-345) · v4 flexible · v5 reason (KIP-800)
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from rota.protocol.wire import Array, Int16, Int32, String, wire, wired
 
 @wired
 class MemberIdentity:
-    """An empty `member_id` with an instance id: an administrator removes that static member."""
+    """An administrator removes a static member by its instance id and an empty `member_id`."""
 
     member_id: str = wire(String)
     group_instance_id: str | None = wire(String, nullable_since=0, default=None)
@@ -19,7 +19,7 @@ class MemberIdentity:
 
 @wired
 class LeaveGroupRequest:
-    """v0-2 name one `member_id`, later versions `members`."""
+    """v0-2 have one `member_id`, later versions `members`."""
 
     KEY, VERSIONS, FLEXIBLE = 13, range(6), 4
 
@@ -37,7 +37,7 @@ class MemberResponse:
 
 @wired
 class LeaveGroupResponse:
-    """v3 and later say for each member how it went."""
+    """v3 and later have a result for each member."""
 
     KEY, VERSIONS, FLEXIBLE = 13, range(6), 4
 

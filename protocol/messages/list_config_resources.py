@@ -1,6 +1,6 @@
 """ListConfigResources, key 74, versions 0-1.
 
-v0 client metrics alone (KIP-1000) · v1 resources of every type (KIP-1142)
+v0 client metrics only (KIP-1000) · v1 resources of every type (KIP-1142)
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from rota.protocol.wire import Array, Int8, Int16, Int32, String, wire, wired
 
 @wired
 class ListConfigResourcesRequest:
-    """What has configs? No types: all of them."""
+    """Ask for the resources that have configurations. No types: all types."""
 
     KEY, VERSIONS, FLEXIBLE = 74, range(2), 0
 
@@ -25,7 +25,7 @@ class ConfigResource:
 
 @wired
 class ListConfigResourcesResponse:
-    """The resources by type and name."""
+    """The resources with type and name."""
 
     KEY, VERSIONS, FLEXIBLE = 74, range(2), 0
 

@@ -10,7 +10,7 @@ from rota.protocol.wire import Array, Int16, Int32, String, wire, wired
 
 @wired
 class ListGroupsRequest:
-    """All groups of this coordinator; empty filters let everything through."""
+    """Ask for the groups of this coordinator; an empty filter accepts all."""
 
     KEY, VERSIONS, FLEXIBLE = 16, range(6), 3
 
@@ -28,7 +28,7 @@ class ListedGroup:
 
 @wired
 class ListGroupsResponse:
-    """Groups with protocol type, and from v4 their state."""
+    """The groups with their protocol type and, since v4, their state."""
 
     KEY, VERSIONS, FLEXIBLE = 16, range(6), 3
 

@@ -1,6 +1,6 @@
 """ListOffsets, key 2, versions 1-11.
 
-v1 one offset instead of many · v2 isolation level, throttle time · v4 leader epoch (KIP-320) · v6 flexible
+v1 one offset instead of several · v2 isolation level, throttle time · v4 leader epoch (KIP-320) · v6 flexible
 v7 max timestamp, -3 (KIP-734) · v8 earliest local, -4 (KIP-405) · v9 latest tiered, -5 (KIP-1005)
 v10 timeout (KIP-1075) · v11 earliest pending upload, -6 (KIP-1023)
 """
@@ -25,7 +25,7 @@ class ListOffsetsTopic:
 
 @wired
 class ListOffsetsRequest:
-    """The first offset at or after a time; -1 is the end, -2 the start, -3 the record with the largest timestamp."""
+    """Ask for the first offset at or after a time, or for the end (-1), the start (-2), the largest timestamp (-3)."""
 
     KEY, VERSIONS, FLEXIBLE = 2, range(1, 12), 6
 
@@ -52,7 +52,7 @@ class ListOffsetsTopicResponse:
 
 @wired
 class ListOffsetsResponse:
-    """Offset and timestamp -1: there is no such record."""
+    """Offset and timestamp are -1 when there is no such record."""
 
     KEY, VERSIONS, FLEXIBLE = 2, range(1, 12), 6
 

@@ -16,7 +16,7 @@ class ListPartitionReassignmentsTopics:
 
 @wired
 class ListPartitionReassignmentsRequest:
-    """What is on its way to other brokers? `topics` None: anywhere."""
+    """Ask for ongoing reassignments. `topics` None: of all partitions."""
 
     KEY, VERSIONS, FLEXIBLE = 46, range(1), 0
 
@@ -42,7 +42,7 @@ class OngoingTopicReassignment:
 
 @wired
 class ListPartitionReassignmentsResponse:
-    """What is under way; a partition at rest is left out."""
+    """The ongoing reassignments only."""
 
     KEY, VERSIONS, FLEXIBLE = 46, range(1), 0
 

@@ -1,9 +1,9 @@
 """Metadata, key 3, versions 0-13.
 
 v1 null means all topics, racks, controller · v2 cluster id · v3 throttle time
-v4 auto-creation may be forbidden · v5 offline replicas · v7 leader epochs · v8 authorized operations (KIP-430)
+v4 auto-creation may be disabled · v5 offline replicas · v7 leader epochs · v8 authorized operations (KIP-430)
 v9 flexible · v10 topic ids (KIP-516) · v11 the cluster's operations move to DescribeCluster (KIP-700)
-v12 topics by id · v13 error for the whole answer
+v12 topics by id · v13 error code for the whole response
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rota.protocol.wire import UUID_ZERO, Array, Bool, Int16, Int32, String, Uui
 
 @wired
 class MetadataRequestTopic:
-    """By name, or from v12 by id with `name` None."""
+    """A topic by name, or since v12 by id with `name` None."""
 
     topic_id: bytes = wire(Uuid, since=10, default=UUID_ZERO)
     name: str | None = wire(String, nullable_since=10)
@@ -21,7 +21,7 @@ class MetadataRequestTopic:
 
 @wired
 class MetadataRequest:
-    """Which topics are there, and who leads them? None asks for all topics; so does () in v0 alone."""
+    """Ask for topics, their partitions and leaders. None: all topics; in v0 () stands for all topics."""
 
     KEY, VERSIONS, FLEXIBLE = 3, range(14), 9
 
@@ -41,7 +41,7 @@ class MetadataResponseBroker:
 
 @wired
 class MetadataResponsePartition:
-    """`leader_id` is -1 when nobody leads."""
+    """`leader_id` is -1 when the partition has no leader."""
 
     error_code: int = wire(Int16, default=0)
     partition_index: int = wire(Int32)
@@ -54,7 +54,7 @@ class MetadataResponsePartition:
 
 @wired
 class MetadataResponseTopic:
-    """`name` is None only for an unknown id, `topic_id` zero only for an unknown name."""
+    """`name` is None only when the id is unknown; `topic_id` is zero only when the name is unknown."""
 
     error_code: int = wire(Int16, default=0)
     name: str | None = wire(String, nullable_since=12)
@@ -66,7 +66,7 @@ class MetadataResponseTopic:
 
 @wired
 class MetadataResponse:
-    """Brokers, and of each topic the partitions with their leaders."""
+    """The brokers, and the partitions of each topic with their leaders."""
 
     KEY, VERSIONS, FLEXIBLE = 3, range(14), 9
 

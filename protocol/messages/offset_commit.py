@@ -1,7 +1,7 @@
 """OffsetCommit, key 8, versions 2-10.
 
 v3 throttle time · v2-4 retention time · v6 leader epoch (KIP-320) · v7 static members (KIP-345) · v8 flexible
-v9 member epochs of the new protocol (KIP-848) · v10 topic ids instead of names
+v9 member epochs of the consumer protocol (KIP-848) · v10 topic ids instead of names
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OffsetCommitRequestTopic:
 
 @wired
 class OffsetCommitRequest:
-    """Remember these offsets. Generation -1 and an empty member: a consumer outside of group management."""
+    """Commit offsets. Generation -1 with an empty member id: a consumer that is not a member."""
 
     KEY, VERSIONS, FLEXIBLE = 8, range(2, 11), 8
 
@@ -53,6 +53,8 @@ class OffsetCommitResponseTopic:
 
 @wired
 class OffsetCommitResponse:
+    """One result for each partition."""
+
     KEY, VERSIONS, FLEXIBLE = 8, range(2, 11), 8
 
     throttle_time_ms: int = wire(Int32, since=3, default=0)

@@ -21,7 +21,7 @@ class OffsetDeleteRequestTopic:
 
 @wired
 class OffsetDeleteRequest:
-    """Forget committed offsets; the group must not subscribe to their topics."""
+    """Delete committed offsets of topics to which the group does not subscribe."""
 
     KEY, VERSIONS, FLEXIBLE = 47, range(1), NEVER
 
@@ -43,7 +43,7 @@ class OffsetDeleteResponseTopic:
 
 @wired
 class OffsetDeleteResponse:
-    """An error for the whole request, or one for each partition."""
+    """An error code for the whole request, or one for each partition."""
 
     KEY, VERSIONS, FLEXIBLE = 47, range(1), NEVER
 

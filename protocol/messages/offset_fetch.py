@@ -1,8 +1,8 @@
 """OffsetFetch, key 9, versions 1-10.
 
-v2 null means all topics, error for the whole answer · v3 throttle time · v5 leader epoch (KIP-320)
-v6 flexible · v7 stable offsets alone (KIP-447) · v8 many groups (KIP-709)
-v9 member epochs of the new protocol (KIP-848) · v10 topic ids instead of names
+v2 null means all topics, error code for the whole response · v3 throttle time · v5 leader epoch (KIP-320)
+v6 flexible · v7 stable offsets only (KIP-447) · v8 several groups (KIP-709)
+v9 member epochs of the consumer protocol (KIP-848) · v10 topic ids instead of names
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OffsetFetchRequestGroup:
 
 @wired
 class OffsetFetchRequest:
-    """Which offsets did this group commit? `topics` None: all. v0-7 ask for one group, later versions for `groups`."""
+    """Ask for committed offsets. `topics` None: of all topics. v0-7 name one group, later versions `groups`."""
 
     KEY, VERSIONS, FLEXIBLE = 9, range(1, 11), 6
 
@@ -85,7 +85,7 @@ class OffsetFetchResponseGroup:
 
 @wired
 class OffsetFetchResponse:
-    """An unknown offset is -1 with an empty metadata and no error."""
+    """A partition without a committed offset has -1, empty metadata and no error."""
 
     KEY, VERSIONS, FLEXIBLE = 9, range(1, 11), 6
 

@@ -23,7 +23,7 @@ class OffsetForLeaderTopic:
 
 @wired
 class OffsetForLeaderEpochRequest:
-    """Where did this epoch end? Asked by followers and consumers that suspect a truncation (KIP-320)."""
+    """Ask for the end offset of a leader epoch; followers and consumers detect truncation with it (KIP-320)."""
 
     KEY, VERSIONS, FLEXIBLE = 23, range(2, 5), 4
 
@@ -47,7 +47,7 @@ class OffsetForLeaderTopicResult:
 
 @wired
 class OffsetForLeaderEpochResponse:
-    """The end of the largest epoch that is not above the one asked for."""
+    """The end offset of the largest epoch that is not above the requested one."""
 
     KEY, VERSIONS, FLEXIBLE = 23, range(2, 5), 4
 

@@ -1,13 +1,14 @@
 """Produce, key 0, versions 3-13.
 
-v3 transactional id, magic 2 · v5 log start offset · v7 zstd · v8 which record was refused, and why (KIP-467)
+v3 transactional id, magic 2 · v5 log start offset · v7 zstd · v8 error of each refused record (KIP-467)
 v9 flexible · v10 current leader as a tag (KIP-951) · v11-12 TRANSACTION_ABORTABLE (KIP-890)
 v13 topic ids instead of names (KIP-516)
-advertised from version 0, because librdkafka decides on compression by it; 0-2 are refused
+advertised from version 0, because librdkafka derives its compression types from it; 0-2 are refused
 """
 
 from __future__ import annotations
 
+from rota.protocol.messages.current_leader import LeaderIdAndEpoch, NodeEndpoint
 from rota.protocol.wire import UUID_ZERO, Array, Int16, Int32, Int64, Nested, Records, String, Uuid, wire, wired
 
 
@@ -26,7 +27,7 @@ class TopicProduceData:
 
 @wired
 class ProduceRequest:
-    """`acks`: 0 no answer, 1 written, -1 in all in-sync replicas."""
+    """`acks`: 0 no response, 1 written by the leader, -1 by all in-sync replicas."""
 
     KEY, VERSIONS, FLEXIBLE = 0, range(3, 14), 9
 
@@ -38,18 +39,10 @@ class ProduceRequest:
 
 @wired
 class BatchIndexAndErrorMessage:
-    """One refused record, by its place in the batch."""
+    """The error of one record, by its index in the batch."""
 
     batch_index: int = wire(Int32)
     batch_index_error_message: str | None = wire(String, nullable_since=0, default=None)
-
-
-@wired
-class LeaderIdAndEpoch:
-    """Who leads now; written beside NOT_LEADER_OR_FOLLOWER only."""
-
-    leader_id: int = wire(Int32, default=-1)
-    leader_epoch: int = wire(Int32, default=-1)
 
 
 @wired
@@ -72,16 +65,8 @@ class TopicProduceResponse:
 
 
 @wired
-class NodeEndpoint:
-    node_id: int = wire(Int32)
-    host: str = wire(String)
-    port: int = wire(Int32)
-    rack: str | None = wire(String, nullable_since=0, default=None)
-
-
-@wired
 class ProduceResponse:
-    """Where each batch went."""
+    """The base offset of each batch."""
 
     KEY, VERSIONS, FLEXIBLE = 0, range(3, 14), 9
 

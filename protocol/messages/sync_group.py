@@ -16,7 +16,7 @@ class SyncGroupRequestAssignment:
 
 @wired
 class SyncGroupRequest:
-    """The leader brings everybody's assignment, the others ask for theirs."""
+    """The leader sends all assignments; every member asks for its own."""
 
     KEY, VERSIONS, FLEXIBLE = 14, range(6), 4
 

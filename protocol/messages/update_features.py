@@ -1,6 +1,6 @@
 """UpdateFeatures, key 57, versions 0-2.
 
-v1 kind of change instead of the permission to go down, trial runs (KIP-584, KIP-778) · v2 one error for all
+v1 upgrade type instead of allow_downgrade, validate_only (KIP-584, KIP-778) · v2 one error code for all
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class FeatureUpdateKey:
 
 @wired
 class UpdateFeaturesRequest:
-    """Bring features of the whole cluster to these levels."""
+    """Set the finalized levels of features of the cluster."""
 
     KEY, VERSIONS, FLEXIBLE = 57, range(3), 0
 
@@ -36,7 +36,7 @@ class UpdatableFeatureResult:
 
 @wired
 class UpdateFeaturesResponse:
-    """From version 2 on all updates fail when one does."""
+    """Since v2 all updates fail when one fails."""
 
     KEY, VERSIONS, FLEXIBLE = 57, range(3), 0
 

@@ -1,7 +1,7 @@
 """Record batches, magic 2: headers, checksums, codecs, records.
 
-`batch` sees a batch from outside (what a broker needs), `record` from inside, `codecs` compresses, `fast` holds the
-loops that are compiled where a C compiler is there. `COMPILED` says whether they are.
+`batch` has batch headers (all that a broker needs), `record` the records of a batch, `codecs` compression, `fast` the
+loops that are compiled when a C compiler is available. `COMPILED` is true when they are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A record batch, magic 2, seen from outside: its header, its checksum, the fields that a broker patches.
+"""The header of a record batch (magic 2): its fields, its checksum, and the fields that a broker sets.
 
 Laws
-    The CRC32C covers everything from `attributes` on. Base offset, size, leader epoch, magic and the CRC itself are
-    outside, so that a broker gives offsets without touching the checksum.
-    Nothing here looks at records: a batch is opaque behind its header.
+    The CRC32C covers the bytes from `attributes` on. Base offset, size, leader epoch, magic and the CRC itself are not
+    covered, so a broker assigns offsets without a new checksum.
+    This module never decodes records.
 
 Layout (big endian), KIP-98: base offset i64, length i32 (of what follows it), leader epoch i32, magic i8, crc u32,
 attributes i16, last offset delta i32, base timestamp i64, max timestamp i64, producer id i64, producer epoch i16,
@@ -22,7 +22,7 @@ from rota.protocol.crc import crc32c
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
 
 BATCH_HEADER_BYTES: Final = 61
-LOG_OVERHEAD: Final = 12  # base offset and length, which the length does not count
+LOG_OVERHEAD: Final = 12  # base offset and length, which the length does not include
 MAGIC: Final = 2
 NO_TIMESTAMP: Final = -1
 
@@ -49,7 +49,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Codec(IntEnum):
-    """How the records of a batch are compressed: the low three bits of its attributes."""
+    """The compression of a batch: the low three bits of its attributes."""
 
     NONE = 0
     GZIP = 1
@@ -81,7 +81,7 @@ class BatchHeader:
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record; compaction may have removed that record, never its place."""
+        """The offset of the last record, also when compaction has removed that record."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -91,12 +91,12 @@ class BatchHeader:
 
     @property
     def codec(self) -> Codec:
-        """Raises ValueError for 5, 6, 7, which `check_batch` refuses."""
+        """Raises ValueError for 5, 6 and 7, which `check_batch` refuses."""
         return Codec(self.attributes & CODEC_BITS)
 
     @property
     def is_log_append_time(self) -> bool:
-        """Every record has the time at which the broker appended it, `max_timestamp`."""
+        """The timestamp of every record is the broker's append time, `max_timestamp`."""
         return bool(self.attributes & LOG_APPEND_TIME_BIT)
 
     @property
@@ -105,24 +105,24 @@ class BatchHeader:
 
     @property
     def is_control(self) -> bool:
-        """Holds a commit or abort marker of a transaction, which no consumer shows to its user."""
+        """Has a commit or abort marker of a transaction, which consumers do not return."""
         return bool(self.attributes & CONTROL_BIT)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the batch's tombstones (KIP-534); None when no cleaner has seen it."""
+        """When compaction may remove the batch's tombstones (KIP-534); None before the first compaction."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record: int32 that wraps to 0; -1 when the producer is not idempotent."""
+        """The sequence of the last record, an int32 that wraps to 0; -1 when the producer is not idempotent."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset_delta) & SEQUENCE_MAX
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`; the batch behind it may be cut short, which `check_batch` sees.
+    """The header at `position`; the batch may be incomplete, which `check_batch` detects.
 
     Raises CorruptBatch (UnsupportedMagic for message formats 0 and 1).
     """
@@ -139,9 +139,9 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def headers(buffer: Buffer, *, cut: bool = False) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch, back to back. Raises CorruptBatch.
+    """(position, header) of each batch in the buffer. Raises CorruptBatch.
 
-    `cut`: the last batch may be cut short, as in the answer of a fetch; it is left out.
+    `cut`: the last batch may be incomplete, as in a Fetch response; it is left out.
     """
     position, end = 0, len(buffer)
     while position < end:
@@ -157,9 +157,9 @@ def headers(buffer: Buffer, *, cut: bool = False) -> Iterator[tuple[int, BatchHe
 
 
 def check_batch(buffer: Buffer, position: int, header: BatchHeader, *, compacted: bool = False) -> None:
-    """Raises CorruptBatch with what is wrong: size, checksum; InvalidBatch: count, codec.
+    """Raises CorruptBatch for a wrong size or checksum, InvalidBatch for a wrong count or codec.
 
-    A producer's batch has one record for each offset; a `compacted` log's may have fewer, even none.
+    A producer's batch has one record for each offset; a batch of a `compacted` log may have fewer, or none.
     """
     left = len(buffer) - position
     if header.size_bytes > left:
@@ -175,13 +175,13 @@ def check_batch(buffer: Buffer, position: int, header: BatchHeader, *, compacted
 
 
 def stamp(batch: bytearray | memoryview, position: int, *, base_offset: int, leader_epoch: int) -> None:
-    """Give the batch its place in the log. Both fields are outside the checksum."""
+    """Set base offset and leader epoch, which the checksum does not cover."""
     _OFFSET.pack_into(batch, position, base_offset)
     _EPOCH.pack_into(batch, position + _EPOCH_AT, leader_epoch)
 
 
 def stamp_append_time(batch: bytearray | memoryview, position: int, *, append_time_ms: int) -> None:
-    """LogAppendTime: every record has the broker's time, said once in the header; the checksum is computed anew."""
+    """Set LogAppendTime: `max_timestamp` is the timestamp of all records. Computes a new checksum."""
     header = read_header(batch, position)
     _ATTRIBUTES.pack_into(batch, position + _ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME_BIT)
     _OFFSET.pack_into(batch, position + _MAX_TIMESTAMP_AT, append_time_ms)
@@ -190,7 +190,7 @@ def stamp_append_time(batch: bytearray | memoryview, position: int, *, append_ti
 
 
 def _cut(position: int, size_bytes: int, left_bytes: int) -> CorruptBatch:
-    return CorruptBatch(f"batch at {position}: {size_bytes} bytes, but {left_bytes} are there")
+    return CorruptBatch(f"batch at {position}: {size_bytes} bytes, but {left_bytes} are left")
 
 
 def _short(buffer: Buffer, position: int, left: int) -> CorruptBatch:
@@ -203,5 +203,5 @@ def _short(buffer: Buffer, position: int, left: int) -> CorruptBatch:
 
 def _wrong_magic(magic: int, position: int) -> CorruptBatch:
     if magic in (0, 1):
-        return UnsupportedMagic(f"batch at {position}: message format {magic} is no longer read")
+        return UnsupportedMagic(f"batch at {position}: message format {magic} is not supported any more")
     return CorruptBatch(f"batch at {position}: magic {magic} is unknown")

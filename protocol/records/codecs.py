@@ -1,8 +1,8 @@
-"""Compression as Kafka's clients and brokers do it: gzip, snappy in xerial's framing, lz4 frames, zstd.
+"""Compression in Kafka's formats: gzip, snappy in xerial's framing, lz4 frames, zstd.
 
 Laws
-    decompress(compress(data)) = data, and other clients read what is written here.
-    Decompression never makes more than its limit: a bomb costs what the limit costs.
+    decompress(compress(data)) = data, and other clients can decompress it.
+    Decompression stops at its limit: a decompression bomb costs no more than the limit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GUESS_BYTES_MIN: Final = 4096
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """`level` is the codec's own; None is Kafka's default (gzip 6, zstd 3). snappy has none."""
+    """`level` is that of the codec; None: Kafka's default (gzip 6, zstd 3). snappy has no levels."""
     match codec:
         case Codec.NONE:
             return bytes(data)
@@ -45,24 +45,24 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """Raises CorruptBatch when the bytes are not of that codec, or would become more than `limit_bytes`."""
+    """Raises CorruptBatch for bytes that are not of that codec, or that decompress to more than `limit_bytes`."""
     match codec:
         case Codec.NONE:
             return bytes(data)
         case Codec.GZIP:
-            return _grown(cramjam.gzip.decompress_into, codec, data, limit_bytes)
+            return _decompress_into(cramjam.gzip.decompress_into, codec, data, limit_bytes)
         case Codec.SNAPPY:
             return _snappy_read(data, limit_bytes)
         case Codec.LZ4:
-            return _grown(cramjam.lz4.decompress_into, codec, data, limit_bytes)
+            return _decompress_into(cramjam.lz4.decompress_into, codec, data, limit_bytes)
         case Codec.ZSTD:
-            return _grown(cramjam.zstd.decompress_into, codec, data, limit_bytes)
+            return _decompress_into(cramjam.zstd.decompress_into, codec, data, limit_bytes)
 
 
-def _grown(into: Callable[[Buffer, bytearray], int], codec: Codec, data: Buffer, limit_bytes: int) -> bytes:
-    """Decompress into a buffer of guessed size, a larger one when that failed, up to the limit.
+def _decompress_into(into: Callable[[Buffer, bytearray], int], codec: Codec, data: Buffer, limit_bytes: int) -> bytes:
+    """Decompress into a buffer of estimated size; when that fails, into larger ones up to the limit.
 
-    A buffer that is too small and bytes that are corrupt fail alike, so that both are tried up to the limit; pages
+    A buffer that is too small and corrupt bytes raise the same error, so both are tried up to the limit; memory pages
     that are not written cost nothing.
     """
     room = min(limit_bytes, max(_GUESS_BYTES_MIN, len(data) * _GUESS_RATIO))
@@ -70,9 +70,9 @@ def _grown(into: Callable[[Buffer, bytearray], int], codec: Codec, data: Buffer,
         out = bytearray(room)
         try:
             size = into(data, out)
-        except cramjam.DecompressionError as wrong:
+        except cramjam.DecompressionError as error:
             if room == limit_bytes:
-                raise CorruptBatch(f"{codec.name}: not decompressed within {limit_bytes} bytes: {wrong}") from None
+                raise CorruptBatch(f"{codec.name}: not decompressed within {limit_bytes} bytes: {error}") from None
             room = min(limit_bytes, room * _GUESS_RATIO)
         else:
             with memoryview(out) as view:
@@ -80,7 +80,7 @@ def _grown(into: Callable[[Buffer, bytearray], int], codec: Codec, data: Buffer,
 
 
 def _lz4_write(data: Buffer, level: int | None) -> bytes:
-    """Independent blocks: the Java client refuses linked ones."""
+    """With independent blocks: the Java client refuses linked blocks."""
     stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     stream.compress(bytes(data))
     return bytes(stream.finish())
@@ -97,7 +97,7 @@ def _snappy_write(data: Buffer) -> bytes:
 
 
 def _snappy_read(data: Buffer, limit_bytes: int) -> bytes:
-    """xerial's framing, or one bare block, which older librdkafka sent."""
+    """xerial's framing, or one block without framing, as older versions of librdkafka send."""
     with memoryview(data) as view:
         if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
             return _snappy_block(view, limit_bytes)
@@ -125,6 +125,6 @@ def _snappy_block(block: memoryview, limit_bytes: int) -> bytes:
             raise CorruptBatch(f"SNAPPY: a block of {len(block)} bytes claims to hold {size}, of {limit_bytes} allowed")
         out = bytearray(size)
         cramjam.snappy.decompress_raw_into(block, out)
-    except cramjam.DecompressionError as wrong:
-        raise CorruptBatch(f"SNAPPY: {wrong}") from None
+    except cramjam.DecompressionError as error:
+        raise CorruptBatch(f"SNAPPY: {error}") from None
     return bytes(out)

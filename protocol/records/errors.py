@@ -1,15 +1,15 @@
-"""What can be wrong with record batches. One root, `CorruptBatch`; each refinement is another answer on the wire."""
+"""Errors of record batches. The root is `CorruptBatch`; each subclass has its own error code on the wire."""
 
 from __future__ import annotations
 
 
 class CorruptBatch(ValueError):
-    """Bytes that are not a record batch: cut, inconsistent, wrong checksum (CORRUPT_MESSAGE, 2)."""
+    """Not a record batch: incomplete, inconsistent, or with a wrong checksum (CORRUPT_MESSAGE, 2)."""
 
 
 class InvalidBatch(CorruptBatch):
-    """A whole batch with a good checksum that contradicts itself: counts, offsets, codec (INVALID_RECORD, 87)."""
+    """A batch with a valid checksum and inconsistent counts, offsets or codec (INVALID_RECORD, 87)."""
 
 
 class UnsupportedMagic(CorruptBatch):
-    """Message format 0 or 1, which Kafka dropped with 4.0 (UNSUPPORTED_FOR_MESSAGE_FORMAT, 43)."""
+    """Message format 0 or 1, which Kafka 4.0 removed (UNSUPPORTED_FOR_MESSAGE_FORMAT, 43)."""

@@ -1,9 +1,9 @@
-"""Records inside batches: read a batch, write a batch, build one record by record.
+"""The records of a batch: decode a batch, encode a batch, build a batch record by record.
 
 Laws
-    read(write(records)) = records, with every codec, and other clients read the same.
+    read(write(records)) = records with every codec, and other clients decode the same records.
     Garbage raises CorruptBatch, in bounded time and memory.
-    A new batch numbers its records 0, 1, 2, … from its base offset; only compaction keeps gaps.
+    The records of a new batch have consecutive offsets from its base offset; only compaction leaves gaps.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Pair = tuple[bytes | None, bytes | None]
 def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
     """The records of the batch at `position`, checksum checked, decompressed to `limit_bytes` at most.
 
-    Raises CorruptBatch. A control batch gives its marker as a record.
+    Raises CorruptBatch. The marker of a control batch is a record.
     """
     header = read_header(buffer, position)
     check_batch(buffer, position, header, compacted=True)
@@ -62,7 +62,7 @@ def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DECOMP
 
 
 def read_all(buffer: Buffer, *, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
-    """The records of a fetched set, whose last batch may be cut short; control batches are left out."""
+    """The records of a Fetch response, whose last batch may be incomplete; control batches are left out."""
     records: list[Record] = []
     for position, header in headers(buffer, cut=True):
         if not header.is_control:
@@ -84,7 +84,7 @@ def write_batch(
     is_transactional: bool = False,
     leader_epoch: int = -1,
 ) -> bytes:
-    """One batch; record i gets offset base_offset + i, whatever its `offset` says. Raises ValueError for no records."""
+    """One batch; record i has offset base_offset + i, its `offset` is ignored. Raises ValueError for no records."""
     if not records:
         raise ValueError("a batch holds at least one record")
     first = records[0].timestamp
@@ -115,7 +115,7 @@ def write_pairs(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """One uncompressed batch of (key, value) with one timestamp: the cheap way, for the broker's own records."""
+    """One uncompressed batch of (key, value) pairs with one timestamp, for the broker's own records."""
     if not pairs:
         raise ValueError("a batch holds at least one record")
     count = len(pairs)
@@ -137,10 +137,10 @@ def write_pairs(
 def rewrite_batch(
     header: BatchHeader, records: Sequence[Record], *, level: int | None = None, delete_horizon_ms: int | None = None
 ) -> bytes:
-    """The same batch with fewer records, as compaction leaves it: same offsets, sequence, codec, flags, leader epoch.
+    """The batch with fewer records, after compaction: same offsets, sequence, codec, flags, leader epoch.
 
-    `records` may be empty: the header alone keeps the producer's last sequence. `delete_horizon_ms` marks when
-    tombstones may go (KIP-534); None keeps what the batch has.
+    `records` may be empty: the header keeps the producer's last sequence. `delete_horizon_ms` is the time at which
+    tombstones may be removed (KIP-534); None keeps that of the batch.
     """
     attributes = header.attributes
     if delete_horizon_ms is None:
@@ -175,7 +175,7 @@ def rewrite_batch(
 
 
 class BatchBuilder:
-    """A batch that grows record by record up to `bytes_max` (before compression), as a producer collects them."""
+    """A batch to which a producer appends records, up to `bytes_max` before compression."""
 
     __slots__ = ("_codec", "_level", "_records")
 
@@ -190,11 +190,11 @@ class BatchBuilder:
 
     @property
     def size_bytes(self) -> int:
-        """Header and records before compression: what `build` gives when the codec is NONE."""
+        """Size of header and records before compression: that of `build` with codec NONE."""
         return BATCH_HEADER_BYTES + self._records.size_bytes
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> bool:
-        """False when the record no longer fits. The first one always does: the broker judges its size."""
+        """False when the record does not fit. The first record always fits: the broker checks its size."""
         return self._records.append(timestamp, key, value, headers)
 
     def build(
@@ -205,7 +205,7 @@ class BatchBuilder:
         base_sequence: int = -1,
         is_transactional: bool = False,
     ) -> bytes:
-        """The batch, base offset 0. May be called again with another sequence. Raises ValueError for no records."""
+        """The batch with base offset 0. Can be called again with another sequence. Raises ValueError for no records."""
         records = self._records
         if not records.count:
             raise ValueError("a batch holds at least one record")

@@ -88,6 +88,7 @@ FACADES = {
         "offset_at",
         "partitions",
         "read",
+        "topic_id",
     },
     "Delivery": {"add_done_callback", "done", "result"},
 }

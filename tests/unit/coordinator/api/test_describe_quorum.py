@@ -7,13 +7,13 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
-    PartitionAsked,
-    TopicAsked,
+    QuorumPartition,
+    QuorumTopic,
 )
 
 
 def ask(world: World, name: str = "__cluster_metadata", index: int = 0) -> DescribeQuorumResponse:
-    topic = TopicAsked(topic_name=name, partitions=(PartitionAsked(partition_index=index),))
+    topic = QuorumTopic(topic_name=name, partitions=(QuorumPartition(partition_index=index),))
     reply = world.serve(describe_quorum, DescribeQuorumRequest(topics=(topic,)), 2)
     assert isinstance(reply, DescribeQuorumResponse)
     return reply

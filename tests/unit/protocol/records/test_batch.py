@@ -159,7 +159,7 @@ def test_a_size_below_the_header_is_refused(size: int) -> None:
 def test_a_size_beyond_the_buffer_is_refused_before_the_checksum() -> None:
     raw = bytearray(ONE)
     pack_into(">i", raw, 8, 2**31 - 1)
-    with pytest.raises(CorruptBatch, match=r"2147483659 bytes, but 74 are there"):
+    with pytest.raises(CorruptBatch, match=r"2147483659 bytes, but 74 are left"):
         check_batch(raw, 0, read_header(raw))
 
 
