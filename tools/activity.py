@@ -74,7 +74,7 @@ def main() -> None:
         asyncio.run(work(bootstrap))
         output = f"{folder}/activity"
         group_activity.main(["--bootstrap-servers", bootstrap, "--output", output, "--window", WINDOW])
-        target.write_text(page.drawn(output, title="Two groups on six partitions"), encoding="utf-8")
+        target.write_text(page.render(output, title="Two groups on six partitions"), encoding="utf-8")
 
 
 if __name__ == "__main__":

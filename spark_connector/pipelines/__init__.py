@@ -1,1 +1,1 @@
-"""Jobs that are ready to run: `group_activity`, what the consumer groups of a cluster do, as tables."""
+"""Spark jobs: `group_activity` writes tables of the activity of a cluster's consumer groups."""

@@ -1,10 +1,10 @@
-"""Records of `__consumer_offsets` as rows: what was committed, which groups have which members. Pure.
+"""Decode the records of `__consumer_offsets` into rows: committed offsets, and groups with their members. Pure.
 
 Laws
-    A record is one row, whatever is in it: what cannot be read, or is of a kind that is not known here, is a row of
-    kind `skipped` with a reason; nothing raises.
-    A member's bytes are looked into only where its group speaks the consumer protocol; what is wrong there leaves the
-    member with unknown topics and partitions.
+    Each record is one row. A record that cannot be decoded, or is of an unknown kind, is a row of kind `skipped` with a
+    reason; no record raises.
+    Subscriptions and assignments are decoded only for groups of the consumer protocol; when one is invalid, the topics
+    or partitions of the member are null.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rota.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, de
 from rota.protocol.wire import DecodeError
 
 COMMIT: Final = "commit"  # an offset was committed
-FORGOTTEN: Final = "forgotten"  # it was taken back: expired, deleted, or its topic was
+FORGOTTEN: Final = "forgotten"  # the offset was deleted: it expired, or it or its topic was deleted
 GROUP: Final = "group"  # a group has a generation
 GROUP_GONE: Final = "gone"
 SKIPPED: Final = "skipped"
@@ -52,13 +52,13 @@ _ARROW: Final = to_arrow_type(EVENT, timezone="UTC")
 Event = dict[str, Any]
 
 
-def decoded(keys: pa.Array, values: pa.Array) -> pa.Array:
-    """For arrow_udf: columns of keys and values in, a column of EVENT out."""
-    return pa.array([event(*pair) for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)], _ARROW)
+def decode_events(keys: pa.Array, values: pa.Array) -> pa.Array:
+    """For arrow_udf: from columns of keys and values to a column of EVENT."""
+    return pa.array([decode_event(*pair) for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)], _ARROW)
 
 
-def event(key: bytes | None, value: bytes | None) -> Event:
-    """One record, as far as its bytes tell: fields of EVENT by name."""
+def decode_event(key: bytes | None, value: bytes | None) -> Event:
+    """The fields of EVENT for one record; the others are null."""
     if key is None:
         return _skipped("a record without a key")
     try:
@@ -67,8 +67,8 @@ def event(key: bytes | None, value: bytes | None) -> Event:
                 return _offset(of, value)
             case records.GroupMetadataKey() as group:
                 return _group(group, value)
-    except DecodeError as wrong:
-        return _skipped(f"unreadable: {_short(wrong)}")
+    except DecodeError as error:
+        return _skipped(f"unreadable: {_reason(error)}")
     return _skipped(f"key of type {int.from_bytes(key[:2], 'big', signed=True)}")
 
 
@@ -112,7 +112,7 @@ def _topics(raw: bytes) -> list[str] | None:
 
 
 def _partitions(raw: bytes) -> int | None:
-    """How many are assigned; none before the leader has sent an assignment."""
+    """The number of assigned partitions; 0 before the leader has sent an assignment."""
     try:
         return sum(len(one.partitions) for one in decode_assignment(raw).assigned_partitions) if raw else 0
     except DecodeError:
@@ -123,6 +123,6 @@ def _skipped(reason: str) -> Event:
     return {"kind": SKIPPED, "reason": reason}
 
 
-def _short(wrong: DecodeError) -> str:
-    """Without what differs from record to record, so that reasons can be counted."""
-    return str(wrong).partition(":")[0][:80]
+def _reason(error: DecodeError) -> str:
+    """The reason without the details of the record, so that reasons can be counted."""
+    return str(error).partition(":")[0][:80]

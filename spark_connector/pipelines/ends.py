@@ -1,9 +1,9 @@
-"""Where the logs ended at the end of a window: asked from the brokers, by time.
+"""The log end offsets at the end of a window, listed from the brokers by time.
 
 Laws
-    The end of a log at a time is its first offset that is as young, or younger; of a time to come, or where no record
-    is so young, the end that it has now.
-    A partition that is gone, or has no leader, has none: it is left out, and the others are answered all the same.
+    The end of a log at a time is the offset of its first record of that time or later; without such a record, or for a
+    time in the future, it is the current log end offset.
+    A partition that does not exist or has no leader is left out of the result.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Final
 from rota.client import LATEST, Admin, AdminFailed, ErrorCode, TopicPartition
 from rota.client.log import logger
 from rota.client.types import OffsetAndTimestamp
-from rota.spark_connector.pipelines.lag import At
+from rota.spark_connector.pipelines.lag import LogAtTime
 
 TIMES_AT_ONCE_MAX: Final = 8
 _log = logger("rota.spark")
 
 
-def end_offsets(client: Mapping[str, str], wanted: Iterable[At]) -> dict[At, int]:
-    """`client`: settings by Kafka's names. What has no end is left out. Raises Unreachable."""
+def end_offsets(client: Mapping[str, str], wanted: Iterable[LogAtTime]) -> dict[LogAtTime, int]:
+    """`client` has settings by Kafka's names. Logs without an end offset are left out. Raises Unreachable."""
     by_time: dict[int, list[TopicPartition]] = {}
     for at_ms, partition in wanted:
         by_time.setdefault(at_ms, []).append(partition)
     return asyncio.run(_ask(client, by_time)) if by_time else {}
 
 
-async def _ask(client: Mapping[str, str], by_time: Mapping[int, list[TopicPartition]]) -> dict[At, int]:
+async def _ask(client: Mapping[str, str], by_time: Mapping[int, list[TopicPartition]]) -> dict[LogAtTime, int]:
     now_ms = time.time() * 1000
     room = asyncio.Semaphore(TIMES_AT_ONCE_MAX)
     async with Admin.from_properties(client) as admin:
         ends = await _listed(admin, {one: LATEST for partitions in by_time.values() for one in partitions})
 
-        async def at(at_ms: int, partitions: list[TopicPartition]) -> dict[At, int]:
+        async def at(at_ms: int, partitions: list[TopicPartition]) -> dict[LogAtTime, int]:
             there = [one for one in partitions if one in ends]
             async with room:
                 found = await _listed(admin, dict.fromkeys(there, at_ms)) if at_ms <= now_ms and there else {}
@@ -49,8 +49,8 @@ async def _ask(client: Mapping[str, str], by_time: Mapping[int, list[TopicPartit
 async def _listed(admin: Admin, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     try:
         found: Mapping[TopicPartition, OffsetAndTimestamp | None] = await admin.list_offsets(times)
-    except AdminFailed as partly:
-        found = partly.done
-        if partly.codes != {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
-            _log.warning("Some logs have no end that could be asked: their lag is unknown", error=str(partly))
+    except AdminFailed as failed:
+        found = failed.done
+        if failed.codes != {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+            _log.warning("The end offsets of some logs are unknown, and so is the lag", error=str(failed))
     return {one: at.offset for one, at in found.items() if at is not None}

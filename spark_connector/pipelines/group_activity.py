@@ -1,14 +1,14 @@
-"""What the consumer groups of a cluster do, as tables: commits, lag, rebalances and members, for each window of time.
+"""The activity of a cluster's consumer groups as tables: commits, lag, rebalances and members for each window.
 
     python -m rota.spark_connector.pipelines.group_activity --bootstrap-servers 127.0.0.1:9092 --output activity
 
-A Structured Streaming job over `__consumer_offsets`, in which a broker keeps its groups; docs/GROUP_ACTIVITY.md
-shows what comes out. `spark-submit` runs this file as well.
+A Structured Streaming job over `__consumer_offsets`, in which a broker stores its groups; docs/GROUP_ACTIVITY.md
+describes the tables. `spark-submit` can run this file.
 
 Laws
-    A micro-batch writes its rows into folders of its own number, and writes over them when it runs again: a restart
-    from the checkpoint leaves no row twice and none out.
-    What is in the topic and cannot be read is counted in the table `skipped` and stops nothing.
+    A micro-batch writes its rows into folders of its own number and overwrites them when it runs again: a restart from
+    the checkpoint neither duplicates nor loses rows.
+    Records that cannot be decoded are counted in the table `skipped` and do not stop the job.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rota.client.log import logger
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.ends import end_offsets
-from rota.spark_connector.pipelines.lag import Standing, compared, standing
+from rota.spark_connector.pipelines.lag import GroupPosition, positions_by_window, with_lags
 from rota.spark_connector.pipelines.reading import BATCH
 from rota.spark_connector.source import register
 
@@ -39,7 +39,7 @@ _log = logger("rota.spark")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to run. `checkpoint` "": beside the tables. `trigger`: once, available-now, or an interval as 30 seconds."""
+    """The job's parameters. `checkpoint` "": in the output folder. `trigger`: once, available-now, or an interval."""
 
     bootstrap_servers: str
     output: str
@@ -51,12 +51,12 @@ class Job:
 
     @property
     def checkpoint_path(self) -> str:
-        """Where the progress is kept."""
+        """The folder of the checkpoint."""
         return self.checkpoint or f"{self.output}/_checkpoint"
 
     @property
     def source(self) -> dict[str, str]:
-        """The options of the read. Retention may take what the job has not seen: that is no reason to stop."""
+        """The options of the source. Records that retention deletes before the job reads them do not stop it."""
         own = {
             "kafka.bootstrap.servers": self.bootstrap_servers,
             "kafka.isolation.level": "read_committed",
@@ -68,7 +68,7 @@ class Job:
 
     @property
     def client(self) -> dict[str, str]:
-        """The settings with which the brokers are asked: those of every client."""
+        """The settings of the client that lists offsets: those that all clients have."""
         own = ("bootstrap.servers", "client.id", "request.timeout.ms")
         given = {name.removeprefix("kafka."): value for name, value in self.source.items() if name.startswith("kafka.")}
         return {name: value for name, value in given.items() if name in own}
@@ -85,13 +85,13 @@ class Job:
 
 
 def start(spark: SparkSession, job: Job) -> StreamingQuery:
-    """Begin; the query's own methods wait, stop and tell how it goes. Raises OptionError: the folder is in use."""
+    """Start the query. Raises OptionError when the output folder belongs to another checkpoint."""
     register(spark)
     if _exists(spark, f"{job.output}/lag") and not _exists(spark, f"{job.checkpoint_path}/offsets"):
         raise OptionError(
             "--output",
             job.output,
-            f"empty, or go on with the checkpoint that belongs to its tables (nothing is in {job.checkpoint_path})",
+            f"empty, or used with the checkpoint of its tables ({job.checkpoint_path} is empty)",
         )
     read = spark.readStream.format("rota").options(**job.source).load()
     writer = (
@@ -101,17 +101,17 @@ def start(spark: SparkSession, job: Job) -> StreamingQuery:
 
 
 def write_batch(batch: DataFrame, number: int, *, job: Job) -> None:
-    """The rows of one micro-batch, into its own folders."""
-    placed = tables.windowed(batch, job.window).persist()
+    """Write the rows of one micro-batch into its folders."""
+    events = tables.with_windows(batch, job.window).persist()
     try:
         for make in (tables.commits, tables.rebalances, tables.members, tables.skipped):
-            _write(make(placed), job, make.__name__, number)
+            _write(make(events), job, make.__name__, number)
     finally:
-        placed.unpersist()
-    told = tables.standings(_written(batch, job, "commits", number), "last_offset")
-    rows = standing(told, _before(batch, job, number))
-    ends = end_offsets(job.client, {one.at for one in rows})
-    _write(tables.lags(batch.sparkSession, compared(rows, ends)), job, "lag", number)
+        events.unpersist()
+    new = tables.collect_positions(_written(batch, job, "commits", number), "last_offset")
+    rows = positions_by_window(new, _previous(batch, job, number))
+    ends = end_offsets(job.client, {one.log_at_time for one in rows})
+    _write(tables.lags(batch.sparkSession, with_lags(rows, ends)), job, "lag", number)
     _log.info("Wrote the activity of groups", batch=number, output=job.output)
 
 
@@ -123,36 +123,36 @@ def _written(batch: DataFrame, job: Job, table: str, number: int) -> DataFrame:
     return batch.sparkSession.read.parquet(f"{job.output}/{table}/{BATCH}={number}")
 
 
-def _before(batch: DataFrame, job: Job, number: int) -> list[Standing]:
-    """The lags of the micro-batch before."""
+def _previous(batch: DataFrame, job: Job, number: int) -> list[GroupPosition]:
+    """The positions in the table lag of the previous micro-batch."""
     if number == 0:
         return []
     try:
-        return tables.standings(_written(batch, job, "lag", number - 1), "committed")
+        return tables.collect_positions(_written(batch, job, "lag", number - 1), "committed")
     except AnalysisException:
-        _log.warning("The table before is gone: groups that do not commit are no longer known", batch=number)
+        _log.warning("The previous micro-batch has no table: idle groups are left out", batch=number)
         return []
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
     assert spark._jvm is not None
-    place = spark._jvm.org.apache.hadoop.fs.Path(path)
-    return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
+    location = spark._jvm.org.apache.hadoop.fs.Path(path)
+    return bool(location.getFileSystem(spark._jsc.hadoopConfiguration()).exists(location))
 
 
-def parsed(arguments: Sequence[str]) -> Job:
+def parse_arguments(arguments: Sequence[str]) -> Job:
     """From the command line."""
     parser = argparse.ArgumentParser(prog="group_activity", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="some brokers, commas between")
-    parser.add_argument("--output", required=True, metavar="PATH", help="where the tables go: a folder or a URL")
-    parser.add_argument("--checkpoint", default="", metavar="PATH", help="the job's progress; OUTPUT/_checkpoint")
+    parser.add_argument("--bootstrap-servers", required=True, metavar="HOST:PORT", help="brokers, separated by commas")
+    parser.add_argument("--output", required=True, metavar="PATH", help="the folder or URL for the tables")
+    parser.add_argument("--checkpoint", default="", metavar="PATH", help="the checkpoint folder (OUTPUT/_checkpoint)")
     parser.add_argument("--window", default="1 minute", help="the length of a window (%(default)s)")
     parser.add_argument(
         "--trigger", default="available-now", help="once, available-now, or an interval: '30 seconds' (%(default)s)"
     )
     parser.add_argument("--starting", default="earliest", help="earliest, latest or JSON (%(default)s)")
     parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="of format('rota'), for what it reads"
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of format('rota')"
     )
     given = vars(parser.parse_args(arguments))
     options = given.pop("option")
@@ -163,8 +163,8 @@ def parsed(arguments: Sequence[str]) -> Job:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run until there is no more, or until it is interrupted."""
-    job = parsed(sys.argv[1:] if arguments is None else arguments)
+    """Run until all records are read or, with an interval, until it is interrupted."""
+    job = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.appName("group_activity").getOrCreate()
     query = start(spark, job)

@@ -1,10 +1,10 @@
-"""How far each group was behind at the end of each window, from what was committed and where the logs ended. Pure.
+"""The lag of each group at the end of each window, from committed offsets and log end offsets. Pure.
 
 Laws
-    From its first commit on, a group's partition has a row in each window that has commits of anybody: who stops
-    committing falls behind, and is seen to. How the records are cut into micro-batches changes nothing.
-    What was taken back (expired, deleted, its topic gone) has a row that says so, and none after it.
-    A lag that is not known is None, never 0. An end is no earlier than what was committed before it.
+    From its first commit on, a partition of a group has a row in each window in which any group commits: the growing
+    lag of a group that has stopped is visible. The division of records into micro-batches changes no row.
+    A deleted offset (expired, deleted, or with its topic) has one row with `committed` None, and none after it.
+    An unknown lag is None, never 0. An end offset is never below the committed offset.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Final, NamedTuple
 from rota.client.types import TopicPartition
 
 Window = tuple[int, int]  # start and end, ms since the epoch
-Of = tuple[str, str, int]  # group, topic, partition
-At = tuple[int, TopicPartition]  # the end of a window; whose log
+GroupPartition = tuple[str, str, int]  # group, topic, partition
+LogAtTime = tuple[int, TopicPartition]  # the end of a window in ms, and a partition
 
 _NO_WINDOW: Final = (-(1 << 62), -(1 << 62))
 
 
-class Standing(NamedTuple):
-    """Where a group stood at the end of a window. `committed` None: the offset was taken back. `source_offset`: of the
-    record that says so, in the partition of `__consumer_offsets` that has the group."""
+class GroupPosition(NamedTuple):
+    """The committed offset of a group at the end of a window; None: deleted. `source_offset` is that of the record in
+    `__consumer_offsets`."""
 
     window: Window
     group: str
@@ -33,45 +33,53 @@ class Standing(NamedTuple):
     source_offset: int
 
     @property
-    def of(self) -> Of:
-        """Whose."""
+    def group_partition(self) -> GroupPartition:
         return self.group, self.topic, self.partition
 
     @property
-    def at(self) -> At:
-        """Which end of which log it is compared with."""
+    def log_at_time(self) -> LogAtTime:
+        """The log, and the time of the end offset from which the lag is computed."""
         return self.window[1], TopicPartition(self.topic, self.partition)
 
 
 class Lag(NamedTuple):
-    """A row of the table."""
+    """A row of the table lag."""
 
-    standing: Standing
+    position: GroupPosition
     end_offset: int | None
     lag: int | None
 
 
-def standing(told: Iterable[Standing], before: Iterable[Standing]) -> list[Standing]:
-    """Rows of this micro-batch: `told` by its records, one for each window; `before`: the rows of the last one."""
-    before = list(before)
-    last = max((one.window for one in before), default=_NO_WINDOW)
-    known = {one.of: one for one in before if one.window == last and one.committed is not None}
-    by_window: dict[Window, dict[Of, Standing]] = {last: {}} if before else {}
-    for one in told:
-        by_window.setdefault(one.window, {})[one.of] = one
-    rows: list[Standing] = []
+def positions_by_window(new: Iterable[GroupPosition], previous: Iterable[GroupPosition]) -> list[GroupPosition]:
+    """The rows of this micro-batch. `new` are the positions in its records, at most one for each window; `previous` are
+    the rows of the last micro-batch."""
+    previous = list(previous)
+    last = max((position.window for position in previous), default=_NO_WINDOW)
+    known = {
+        position.group_partition: position
+        for position in previous
+        if position.window == last and position.committed is not None
+    }
+    by_window: dict[Window, dict[GroupPartition, GroupPosition]] = {last: {}} if previous else {}
+    for position in new:
+        by_window.setdefault(position.window, {})[position.group_partition] = position
+    rows: list[GroupPosition] = []
     for window, here in sorted(by_window.items()):
-        known = {of: one._replace(window=window) for of, one in known.items()}
-        # what lies before the last micro-batch's newest window has had its rows
+        known = {key: position._replace(window=window) for key, position in known.items()}
+        # windows before the newest one of the last micro-batch have their rows already
         rows += ({**known, **here} if window >= last else here).values()
-        known |= {of: one for of, one in here.items() if of not in known or known[of].source_offset < one.source_offset}
-        known = {of: one for of, one in known.items() if one.committed is not None}
-    return sorted(rows, key=lambda one: (one.window, one.of))
+        known |= {key: new for key, new in here.items() if _is_newer(new, known.get(key))}
+        known = {key: position for key, position in known.items() if position.committed is not None}
+    return sorted(rows, key=lambda position: (position.window, position.group_partition))
 
 
-def compared(rows: Iterable[Standing], ends: Mapping[At, int]) -> Iterator[Lag]:
-    """The rows with their lag."""
-    for one in rows:
-        end = ends.get(one.at)
-        lag = None if end is None or one.committed is None else max(0, end - one.committed)
-        yield Lag(one, end, lag)
+def _is_newer(position: GroupPosition, known: GroupPosition | None) -> bool:
+    return known is None or known.source_offset < position.source_offset
+
+
+def with_lags(positions: Iterable[GroupPosition], ends: Mapping[LogAtTime, int]) -> Iterator[Lag]:
+    """The positions with their lags."""
+    for position in positions:
+        end = ends.get(position.log_at_time)
+        lag = None if end is None or position.committed is None else max(0, end - position.committed)
+        yield Lag(position, end, lag)

@@ -1,10 +1,10 @@
-"""The plot of a job's tables, without a Spark: Parquet in, SVG out.
+"""Plot the tables of a job without Spark: from Parquet to SVG.
 
     python -m rota.spark_connector.pipelines.page activity groups.svg --groups orders,billing
 
 Laws
-    A window counts once: of its lags the last micro-batch's hold, its generations are united.
-    A generation that a group was already in is no rebalance.
+    A window counts once: with its lags from the last micro-batch and its generations from all of them.
+    A generation that an earlier window has is not a rebalance.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def table(output: str, name: str) -> list[dict[str, Any]]:
 
 
 def lags(rows: Rows) -> dict[str, Points]:
-    """Records behind, of all of a group's partitions together, at the end of each window; None when one is unknown."""
+    """The lag of each group, summed over its partitions, at the end of each window; None when one is unknown."""
     last: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda row: int(row["batch_id"])):
         last[row["group"], row["window_end"], row["topic"], row["partition"]] = row
     sums: dict[tuple[str, Any], int | None] = {}
     for (group, end, *_), row in last.items():
-        if row["committed"] is None:  # it was taken back
+        if row["committed"] is None:  # deleted
             continue
         before = sums.get((group, end), 0)
         sums[group, end] = None if before is None or row["lag"] is None else before + row["lag"]
@@ -44,7 +44,7 @@ def lags(rows: Rows) -> dict[str, Points]:
 
 
 def rebalances(rows: Rows) -> dict[str, Points]:
-    """Generations that began, in the middle of each window."""
+    """The number of new generations of each window, at its middle."""
     seen: dict[tuple[str, float], set[int]] = {}
     for row in rows:
         middle = (row["window_start"].timestamp() + row["window_end"].timestamp()) / 2
@@ -65,8 +65,8 @@ def _series(values: Mapping[tuple[str, float], float | None]) -> dict[str, Point
     return series
 
 
-def drawn(output: str, *, groups: Iterable[str] = (), title: str = "Consumer groups") -> str:
-    """The SVG of a job's tables; of some groups, or of all."""
+def render(output: str, *, groups: Iterable[str] = (), title: str = "Consumer groups") -> str:
+    """The SVG of a job's tables, of `groups` or of all groups."""
     wanted = set(groups)
     behind, generations = table(output, "lag"), table(output, "rebalances")
     windows = [(row["window_end"] - row["window_start"]).total_seconds() for row in behind or generations]
@@ -79,11 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="page", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("output", help="the --output of the job")
     parser.add_argument("svg", type=Path, help="the file to write")
-    parser.add_argument("--groups", default="", help="some groups, commas between; all")
+    parser.add_argument("--groups", default="", help="groups, separated by commas (all)")
     parser.add_argument("--title", default="Consumer groups")
     given = parser.parse_args(arguments)
     groups = [one for one in given.groups.split(",") if one]
-    given.svg.write_text(drawn(given.output, groups=groups, title=given.title), encoding="utf-8")
+    given.svg.write_text(render(given.output, groups=groups, title=given.title), encoding="utf-8")
 
 
 if __name__ == "__main__":

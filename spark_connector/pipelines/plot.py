@@ -1,10 +1,10 @@
-"""Lag and rebalances of groups over time, as one SVG: two panels above one axis of time. Pure.
+"""Plot lag and rebalances of groups over time as an SVG with two panels. Pure.
 
 Laws
-    The same series make the same bytes; no fonts, scripts or images from elsewhere.
-    A lag that is not known is a gap in the line, never a zero.
-    Each group has its colour in both panels; beyond GROUPS_MAX groups those with the highest lag are drawn, and the
-    legend says how many are not.
+    The same series give the same bytes; the SVG refers to no external fonts, scripts or images.
+    An unknown lag is a gap in the line, never 0.
+    A group has the same colour in both panels. Of more than GROUPS_MAX groups, those with the highest lag are drawn,
+    and the legend has the number of the others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEIGHT: Final = TOP + LAG_HEIGHT + GAP + BARS_HEIGHT + BOTTOM
 
 
 def svg(lag: Series, rebalances: Series, *, window_s: float, title: str = "Consumer groups") -> str:
-    """`lag`: records behind at the end of each window; `rebalances`: new generations in it. Both by group."""
+    """`lag` at the end of each window and `rebalances`, the number of new generations in it, both by group."""
     groups, left_out = chosen(lag, rebalances)
     times = [at for series in (lag, rebalances) for points in series.values() for at, _ in points]
     axis = Axis(min(times, default=0.0) - window_s / 2, max(times, default=1.0) + window_s / 2)
@@ -53,7 +53,7 @@ def svg(lag: Series, rebalances: Series, *, window_s: float, title: str = "Consu
 
 
 def chosen(lag: Series, rebalances: Series) -> tuple[list[str], int]:
-    """The groups to draw, and how many there are beside them: those that were behind most, then by name."""
+    """The groups to draw, those with the highest lag, and the number of the others."""
 
     def most(group: str) -> float:
         return max((value for _, value in lag.get(group, []) if value is not None), default=0.0)
@@ -63,18 +63,18 @@ def chosen(lag: Series, rebalances: Series) -> tuple[list[str], int]:
 
 
 class Axis:
-    """Time from left to right."""
+    """The horizontal time axis."""
 
     def __init__(self, first: float, last: float) -> None:
         self.first, self.last = first, max(last, first + 1e-3)
 
     def x(self, at: float) -> float:
-        """Where a time lies."""
+        """The horizontal position of a time."""
         return LEFT + (at - self.first) / (self.last - self.first) * (WIDTH - LEFT - RIGHT)
 
 
 def ceiling(value: float) -> float:
-    """A round number that is no less, and no less than one."""
+    """A round number that is at least `value` and at least 1."""
     power: float = 10.0 ** math.floor(math.log10(max(value, 1.0)))
     return next(step * power for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * power >= max(value, 1.0))
 
@@ -93,7 +93,7 @@ def _lag_panel(lag: Series, axis: Axis, colours: Mapping[str, str]) -> Iterator[
 
 
 def _runs(points: Points) -> Iterator[list[tuple[float, float]]]:
-    """The stretches without a gap."""
+    """The parts of a line between gaps."""
     run: list[tuple[float, float]] = []
     for at, value in points:
         if value is None:
@@ -107,7 +107,7 @@ def _runs(points: Points) -> Iterator[list[tuple[float, float]]]:
 
 
 def _bar_panel(counts: Series, axis: Axis, colours: Mapping[str, str], window_s: float) -> Iterator[str]:
-    """Bars of one window stand on each other."""
+    """Stacked bars, one stack for each window."""
     at_time: dict[float, list[tuple[str, float]]] = {}
     for group, points in counts.items():
         for at, value in points:

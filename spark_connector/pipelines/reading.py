@@ -1,8 +1,8 @@
-"""The tables of a finished or running job as one reads them: the micro-batches of a window put together.
+"""Read the tables of a finished or running job, with the micro-batches of a window merged.
 
 Laws
-    A window has one row for each of its names, however many micro-batches brought records of it.
-    Counts are added; generations are united; of what was measured the last measurement holds.
+    A window has one row for each key, whatever the number of micro-batches with records of it.
+    Counts are summed, generations are merged, and of measured values the last one is kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from rota.spark_connector.pipelines.tables import PARTITION, WINDOW
 
@@ -19,7 +19,7 @@ TABLES: Final = ("commits", "lag", "rebalances", "members", "skipped")
 
 
 def read(spark: SparkSession, output: str, table: str) -> DataFrame:
-    """One of TABLES, whole. Raises ValueError for another one."""
+    """Read one of TABLES. Raises ValueError for another name."""
     if table not in TABLES:
         raise ValueError(f"there is no table {table}; there are {', '.join(TABLES)}")
     rows = spark.read.parquet(f"{output}/{table}")
@@ -44,7 +44,7 @@ def _commits(rows: DataFrame) -> DataFrame:
 
 
 def _rebalances(rows: DataFrame) -> DataFrame:
-    """With the column `rebalances`: how many generations began, or were still there, in the window."""
+    """With the column `rebalances`: the number of generations in the window."""
     last = [F.max_by(one, "source_offset").alias(one) for one in ("generation", "protocol", "members")]
     merged = rows.groupBy(*WINDOW, "group").agg(
         F.array_sort(F.array_distinct(F.flatten(F.collect_list("generations")))).alias("generations"),
@@ -55,6 +55,6 @@ def _rebalances(rows: DataFrame) -> DataFrame:
 
 
 def _newest(rows: DataFrame, *names: str) -> DataFrame:
-    """Those of the last micro-batch that knew the window."""
+    """The rows of the last micro-batch that has the window."""
     last = rows.groupBy(*WINDOW, *names).agg(F.max(BATCH).alias(BATCH))
     return rows.join(last, [*WINDOW, *names, BATCH], "left_semi").drop("source_offset")

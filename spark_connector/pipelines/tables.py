@@ -1,9 +1,9 @@
-"""From the events of one micro-batch to the rows of each table: only DataFrames, nothing is read or written.
+"""The rows of each table from the events of one micro-batch. Works on DataFrames, without reading or writing files.
 
 Laws
-    Rows do not depend on the order in which Spark reads the events: the records of a group lie in one partition, and
-    their offsets are their order.
-    Of one window there are rows in each micro-batch that had records of it; reading.py says how they go together.
+    Rows do not depend on the order in which Spark reads the events: the records of a group are in one partition, and
+    their offsets define the order.
+    A window has rows in each micro-batch with records of it; reading.py merges them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
-from rota.spark_connector.pipelines.decode import COMMIT, EVENT, FORGOTTEN, GROUP, SKIPPED, decoded
-from rota.spark_connector.pipelines.lag import Lag, Standing
+from rota.spark_connector.pipelines.decode import COMMIT, EVENT, FORGOTTEN, GROUP, SKIPPED, decode_events
+from rota.spark_connector.pipelines.lag import GroupPosition, Lag
 
 WINDOW: Final = ("window_start", "window_end")
 PARTITION: Final = ("group", "topic", "partition")
@@ -37,25 +37,25 @@ _MS: Final = ("start_ms", "end_ms")
 
 
 def events(records: DataFrame) -> DataFrame:
-    """Records of `__consumer_offsets`, as format("rota") reads them, decoded: EVENT, and when and where it was."""
-    read = arrow_udf(decoded, EVENT)  # type: ignore[call-overload] # its kind is told by decoded's types
-    told = records.select(
-        read("key", "value").alias("event"),  # not mapInArrow, which asks for pandas without a need
+    """Decode records of `__consumer_offsets` from format("rota"): EVENT, with timestamp, partition and offset."""
+    read = arrow_udf(decode_events, EVENT)  # type: ignore[call-overload] # the annotations of decode_events define its kind
+    decoded = records.select(
+        read("key", "value").alias("event"),  # not mapInArrow, which requires pandas
         F.col("timestamp").alias("at"),
         F.col("partition").alias("source_partition"),
         F.col("offset").alias("source_offset"),
     )
-    return told.select("event.*", "at", "source_partition", "source_offset")
+    return decoded.select("event.*", "at", "source_partition", "source_offset")
 
 
-def windowed(events: DataFrame, window: str) -> DataFrame:
-    """Events with the window that each lies in; `window` is an interval of Spark's: 1 minute."""
+def with_windows(events: DataFrame, window: str) -> DataFrame:
+    """Events with their window; `window` is a Spark interval, as in 1 minute."""
     of = F.window("at", window)
     return events.withColumn("window_start", of["start"]).withColumn("window_end", of["end"])
 
 
 def commits(events: DataFrame) -> DataFrame:
-    """How often each group committed each partition, and what; `last_offset` is null where it was taken back since."""
+    """The commits of each group and partition; `last_offset` is null when the offset was deleted afterwards."""
     is_commit = F.col("kind") == COMMIT
     return (
         events.where(F.col("kind").isin(COMMIT, FORGOTTEN))
@@ -71,9 +71,9 @@ def commits(events: DataFrame) -> DataFrame:
 
 
 def rebalances(events: DataFrame) -> DataFrame:
-    """The generations that each group went through, and how many members it had. The last one is the current one."""
+    """The generations of each group and its number of members; the last generation is the current one."""
     size = F.size("members")
-    counted = F.when(F.col("generation") > 0, F.col("generation"))  # 0: it has not had one yet
+    counted = F.when(F.col("generation") > 0, F.col("generation"))  # 0: no generation yet
     return (
         events.where(F.col("kind") == GROUP)
         .groupBy(*WINDOW, "group")
@@ -88,27 +88,27 @@ def rebalances(events: DataFrame) -> DataFrame:
 
 
 def members(events: DataFrame) -> DataFrame:
-    """Who was in each generation of each group, and how much they had to read."""
+    """The members of each generation of each group, with their number of partitions."""
     last = events.where(F.col("kind") == GROUP).groupBy(*WINDOW, "group", "generation")
     found = last.agg(F.max_by("members", "source_offset").alias("members"))
     return found.withColumn("member", F.explode("members")).select(*WINDOW, "group", "generation", "member.*")
 
 
 def skipped(events: DataFrame) -> DataFrame:
-    """What was no record of a kind that is known here, counted by the reason."""
+    """The number of skipped records by reason."""
     counted = F.count("*").alias("records")
     return events.where(F.col("kind") == SKIPPED).groupBy(*WINDOW, "reason").agg(counted)
 
 
-def standings(rows: DataFrame, offset: str) -> list[Standing]:
-    """Rows of the tables commits (offset: last_offset) and lag (committed), on the driver."""
+def collect_positions(rows: DataFrame, offset: str) -> list[GroupPosition]:
+    """Collect the positions in the table commits (column last_offset) or lag (column committed)."""
     found = rows.select(*_millis(), *PARTITION, offset, "source_offset").collect()
-    return [Standing((start, end), *rest) for start, end, *rest in found]
+    return [GroupPosition((start, end), *rest) for start, end, *rest in found]
 
 
 def lags(spark: SparkSession, rows: Iterable[Lag]) -> DataFrame:
     """The table lag."""
-    flat = [(*one.standing.window, *one.standing[1:], one.end_offset, one.lag) for one in rows]
+    flat = [(*one.position.window, *one.position[1:], one.end_offset, one.lag) for one in rows]
     made = spark.createDataFrame(flat, LAG)
     times = [F.timestamp_millis(F.col(ms)).alias(name) for ms, name in zip(_MS, WINDOW, strict=True)]
     return made.select(*times, *LAG.names[2:])

@@ -120,18 +120,18 @@ def test_the_table_has_every_option_and_who_takes_it() -> None:
 
 
 def test_the_page_names_what_is_refused_and_what_to_use_instead() -> None:
-    part = PAGE.partition("What Spark's connector refuses")[2].partition("Exactly what differs")[0]
+    part = PAGE.partition("The options that Spark's connector refuses")[2].partition("The differences")[0]
     assert set(re.findall(r"`(kafka\.[\w.]+)`", part)) == set(options.FORBIDDEN)
 
 
 def test_the_defaults_are_those_of_the_page() -> None:
     read = options.batch_options({options.SERVERS: "a:1", "subscribe": "t"})
-    assert f"({read.offset_tries})" in row("fetchOffset.numRetries")
-    assert f"({read.offset_pause_ms};" in row("fetchOffset.retryIntervalMs")
+    assert f"({read.offset_retries})" in row("fetchOffset.numRetries")
+    assert f"({read.offset_retry_interval_ms}," in row("fetchOffset.retryIntervalMs")
     assert read.fail_on_data_loss
     assert "`true` (default)" in row("failOnDataLoss")
     assert not read.include_headers
-    assert "`false` (default) for reading" in row("includeHeaders")
+    assert "for reading the default is `false`" in row("includeHeaders")
     assert not read.latest_when_no_time
     assert "`error` (default)" in row("startingOffsetsByTimestampStrategy")
 

@@ -167,7 +167,7 @@ def counting(bootstrap: str) -> Iterator[tuple[str, Counter[tuple[str, int]]]]:
 
     opened: queue.Queue[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = queue.Queue()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fault_proxy, "Visit", Counted)
+        patched.setattr(fault_proxy, "ProxyConnection", Counted)
         thread = threading.Thread(target=lambda: asyncio.run(open_proxy()))
         thread.start()
         address, loop, done = opened.get(timeout=PATIENCE_S)

@@ -167,7 +167,7 @@ def test_a_topic_made_anew_fails_the_stream_or_is_read_from_its_beginning(
     reached(query, {topic: {"0": 5}})
     admin(base, lambda asked: asked.delete_topics([topic]))
     words = failed(query)
-    assert f"{topic}-0 is gone, which was read up to offset 5. Set failOnDataLoss=false to go on" in words
+    assert f"{topic}-0 does not exist any more; the query has read it up to offset 5. Set failOnDataLoss=false" in words
     new_topic(1, name=topic)
     send(topic, [b"new"] * 2)
     query = table.start(lossy, processingTime="20 milliseconds")
@@ -189,7 +189,7 @@ def test_offsets_below_the_log_fail_the_stream_or_are_passed_over(spark: SparkSe
     table.run(strict)
     written(rota, topic, numbered(5, first=5))
     admin(base, lambda asked: asked.delete_records({TopicPartition(topic, 0): 8}))
-    assert f"{topic}-0 lacks offsets 5 to 7: its log begins at 8, ends at 10" in failed(table.start(strict))
+    assert f"{topic}-0 lacks offsets 5 to 7: its log begins at 8 and ends at 10" in failed(table.start(strict))
     table.run(lossy)
     assert table.rows() == expected(topic, 5) + expected(topic, 2, first=8)
 
@@ -215,7 +215,7 @@ def test_the_start_refuses_what_a_stream_does_not_take(spark: SparkSession, tabl
     with pytest.raises((StreamingQueryException, AnalysisException), match="a stream has no end"):
         failure(table, frame)
     given = spark.readStream.format("rota").options(**base).schema("value string").load()
-    with pytest.raises((StreamingQueryException, AnalysisException), match="select and cast then"):
+    with pytest.raises((StreamingQueryException, AnalysisException), match="select and cast afterwards"):
         failure(table, given.selectExpr("'' topic", "0 partition", "0 offset", "value"))
 
 

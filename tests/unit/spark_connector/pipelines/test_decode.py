@@ -27,7 +27,7 @@ from rota.protocol.offsets_records import (
     encode_key,
     encode_value,
 )
-from rota.spark_connector.pipelines.decode import EVENT, decoded, event
+from rota.spark_connector.pipelines.decode import EVENT, decode_event, decode_events
 
 KAFKA = Path(ROOT, "tests", "data", "kafka-4.3.1-consumer-offsets.jsonl")
 COMMIT_KEY = encode_key(OffsetCommitKey(group="g", topic="t", partition=3))
@@ -53,7 +53,7 @@ def group(*members: MemberMetadata, kind: str = "consumer") -> bytes:
 
 def from_kafka() -> list[dict[str, object]]:
     rows = [json.loads(line) for line in KAFKA.read_text().splitlines()]
-    return [event(bytes.fromhex(row["key"]), row["value"] and bytes.fromhex(row["value"])) for row in rows]
+    return [decode_event(bytes.fromhex(row["key"]), row["value"] and bytes.fromhex(row["value"])) for row in rows]
 
 
 def test_what_apache_kafka_wrote_is_read() -> None:
@@ -93,18 +93,18 @@ def test_kinds_that_are_not_known_are_skipped_and_named() -> None:
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_a_commit_is_read(version: int) -> None:
     raw = encode_value(OffsetCommitValue(offset=9, metadata="", commit_timestamp=1), version)
-    assert event(COMMIT_KEY, raw)["offset"] == 9
+    assert decode_event(COMMIT_KEY, raw)["offset"] == 9
 
 
 def test_an_offset_may_be_taken_back() -> None:
-    assert event(COMMIT_KEY, None) == {"kind": "forgotten", "group": "g", "topic": "t", "partition": 3}
+    assert decode_event(COMMIT_KEY, None) == {"kind": "forgotten", "group": "g", "topic": "t", "partition": 3}
 
 
 def test_a_member_tells_its_topics_and_how_many_partitions_it_has() -> None:
     subscription = encode_subscription(Subscription(topics=("a", "b")))
     assigned = (TopicPartition(topic="a", partitions=(0, 1)), TopicPartition(topic="b", partitions=(0,)))
     raw = group(member(subscription, encode_assignment(Assignment(assigned_partitions=assigned))))
-    (one,) = event(GROUP_KEY, raw)["members"]
+    (one,) = decode_event(GROUP_KEY, raw)["members"]
     assert one == {
         "member_id": "m-1",
         "instance_id": "i",
@@ -116,14 +116,14 @@ def test_a_member_tells_its_topics_and_how_many_partitions_it_has() -> None:
 
 
 def test_a_member_whose_bytes_are_not_a_consumers_is_a_member_all_the_same() -> None:
-    (one,) = event(GROUP_KEY, group(member(b"\x00", b"\x00")))["members"]
+    (one,) = decode_event(GROUP_KEY, group(member(b"\x00", b"\x00")))["members"]
     assert (one["member_id"], one["topics"], one["partitions"]) == ("m-1", None, None)
-    (two,) = event(GROUP_KEY, group(member(b"json", b"json"), kind="connect"))["members"]
+    (two,) = decode_event(GROUP_KEY, group(member(b"json", b"json"), kind="connect"))["members"]
     assert (two["topics"], two["partitions"]) == (None, None)
 
 
 def test_before_the_assignment_a_member_has_none() -> None:
-    (one,) = event(GROUP_KEY, group(member(encode_subscription(Subscription(topics=("a",))), b"")))["members"]
+    (one,) = decode_event(GROUP_KEY, group(member(encode_subscription(Subscription(topics=("a",))), b"")))["members"]
     assert one["partitions"] == 0
 
 
@@ -140,7 +140,7 @@ def test_before_the_assignment_a_member_has_none() -> None:
     ],
 )
 def test_what_cannot_be_read_is_skipped_and_says_why(key: bytes | None, value: bytes | None, reason: str) -> None:
-    told = event(key, value)
+    told = decode_event(key, value)
     assert told["kind"] == "skipped"
     assert reason in told["reason"]
 
@@ -151,12 +151,12 @@ def test_what_cannot_be_read_is_skipped_and_says_why(key: bytes | None, value: b
 )
 def test_no_bytes_raise(key: bytes | None, value: bytes | None) -> None:
     for one in (key, COMMIT_KEY, GROUP_KEY):
-        assert event(one, value)["kind"] in ("commit", "forgotten", "group", "gone", "skipped")
+        assert decode_event(one, value)["kind"] in ("commit", "forgotten", "group", "gone", "skipped")
 
 
 def test_columns_become_a_column_of_events() -> None:
     keys, values = pa.array([COMMIT_KEY, None, GROUP_KEY]), pa.array([None, b"", group()])
-    rows = decoded(keys, values).to_pylist()
+    rows = decode_events(keys, values).to_pylist()
     assert [row["kind"] for row in rows] == ["forgotten", "skipped", "group"]
     assert list(rows[0]) == EVENT.names
-    assert len(decoded(pa.array([], pa.binary()), pa.array([], pa.binary()))) == 0
+    assert len(decode_events(pa.array([], pa.binary()), pa.array([], pa.binary()))) == 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rota.spark_connector.options import stream_options
-from rota.spark_connector.pipelines.group_activity import Job, parsed
+from rota.spark_connector.pipelines.group_activity import Job, parse_arguments
 
 LEAST = ["--bootstrap-servers", "a:1", "--output", "/out"]
 
 
 def test_two_options_are_enough() -> None:
-    job = parsed(LEAST)
+    job = parse_arguments(LEAST)
     assert job == Job("a:1", "/out")
     assert job.checkpoint_path == "/out/_checkpoint"
     assert job.when == {"availableNow": True}
@@ -21,23 +21,23 @@ def test_two_options_are_enough() -> None:
 
 def test_all_of_them() -> None:
     rest = ["--checkpoint", "/c", "--window", "5 seconds", "--trigger", "10 seconds", "--starting", "latest"]
-    job = parsed([*LEAST, *rest, "--option", "maxOffsetsPerTrigger=5", "--option", "kafka.client.id=a=b"])
+    job = parse_arguments([*LEAST, *rest, "--option", "maxOffsetsPerTrigger=5", "--option", "kafka.client.id=a=b"])
     assert job.checkpoint_path == "/c"
     assert job.when == {"processingTime": "10 seconds"}
     assert job.source["startingOffsets"] == "latest"
     assert job.source["maxOffsetsPerTrigger"] == "5"
     assert job.client["client.id"] == "a=b"
-    assert parsed([*LEAST, "--trigger", "once"]).when == {"once": True}
+    assert parse_arguments([*LEAST, "--trigger", "once"]).when == {"once": True}
 
 
 @pytest.mark.parametrize("wrong", [["--option", "x"], ["--unknown", "x"]])
 def test_what_is_wrong_is_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parsed([*LEAST, *wrong])
+        parse_arguments([*LEAST, *wrong])
     assert "must be NAME=VALUE" in (told := capsys.readouterr().err) or "--unknown" in told
 
 
 def test_what_is_not_there_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parsed([])
+        parse_arguments([])
     assert "--bootstrap-servers" in capsys.readouterr().err

@@ -6,43 +6,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.client.types import TopicPartition
-from rota.spark_connector.pipelines.lag import Lag, Standing, compared, standing
+from rota.spark_connector.pipelines.lag import GroupPosition, Lag, positions_by_window, with_lags
 
 FIRST, SECOND, THIRD = WINDOWS = (0, 10), (10, 20), (20, 30)
 
 
-def at(window: tuple[int, int], committed: int | None, source: int, group: str = "g", partition: int = 0) -> Standing:
-    return Standing(window, group, "t", partition, committed, source)
+def at(
+    window: tuple[int, int], committed: int | None, source: int, group: str = "g", partition: int = 0
+) -> GroupPosition:
+    return GroupPosition(window, group, "t", partition, committed, source)
 
 
 def test_each_window_with_a_commit_has_its_row() -> None:
     told = [at(FIRST, 5, 1), at(SECOND, 9, 2)]
-    assert standing(told, []) == told
+    assert positions_by_window(told, []) == told
 
 
 def test_who_says_nothing_has_a_row_in_every_window_after() -> None:
     quiet, loud = at(FIRST, 5, 1, "quiet"), [at(SECOND, 8, 6, "loud"), at(THIRD, 9, 7, "loud")]
-    found = standing([quiet, *loud], [])
+    found = positions_by_window([quiet, *loud], [])
     assert [one for one in found if one.group == "loud"] == loud
     assert [one for one in found if one.group == "quiet"] == [quiet._replace(window=at) for at in WINDOWS]
 
 
 def test_who_was_known_before_is_carried_on() -> None:
     before = [at(FIRST, 5, 1, "quiet"), at(SECOND, 6, 2, "quiet"), at(SECOND, 7, 3, "loud")]
-    found = standing([at(THIRD, 8, 9, "loud")], before)
+    found = positions_by_window([at(THIRD, 8, 9, "loud")], before)
     assert [one for one in found if one.window == THIRD] == [at(THIRD, 8, 9, "loud"), at(THIRD, 6, 2, "quiet")]
 
 
 def test_what_was_taken_back_is_told_and_not_carried_on() -> None:
     gone = [at(FIRST, 5, 1), at(SECOND, None, 2), at(SECOND, 1, 3, "other")]
-    assert standing(gone, []) == gone
-    assert standing([at(THIRD, 2, 4, "other")], gone)[-1:] == [at(THIRD, 2, 4, "other")]
-    assert at(SECOND, None, 2) not in standing([], gone)
+    assert positions_by_window(gone, []) == gone
+    assert positions_by_window([at(THIRD, 2, 4, "other")], gone)[-1:] == [at(THIRD, 2, 4, "other")]
+    assert at(SECOND, None, 2) not in positions_by_window([], gone)
 
 
 def test_a_commit_with_an_old_time_has_its_row_and_is_what_holds_now() -> None:
     late = at(FIRST, 9, 8)
-    assert standing([late], [at(SECOND, 6, 2), at(SECOND, 1, 1, "other")]) == [
+    assert positions_by_window([late], [at(SECOND, 6, 2), at(SECOND, 1, 1, "other")]) == [
         late,
         at(SECOND, 9, 8),
         at(SECOND, 1, 1, "other"),
@@ -51,15 +53,15 @@ def test_a_commit_with_an_old_time_has_its_row_and_is_what_holds_now() -> None:
 
 def test_a_micro_batch_without_commits_keeps_what_is_known() -> None:
     before = [at(FIRST, 5, 1), at(SECOND, 6, 2)]
-    assert standing([], before) == [at(SECOND, 6, 2)]
-    assert standing([], []) == []
+    assert positions_by_window([], before) == [at(SECOND, 6, 2)]
+    assert positions_by_window([], []) == []
 
 
 def test_the_lag_is_what_lies_between() -> None:
     rows = [at(FIRST, 5, 1), at(FIRST, 5, 1, partition=1), at(FIRST, 5, 1, partition=2)]
     ends = {(10, TopicPartition("t", 0)): 8, (10, TopicPartition("t", 2)): 4, (20, TopicPartition("t", 1)): 9}
-    assert list(compared(rows, ends)) == [Lag(rows[0], 8, 3), Lag(rows[1], None, None), Lag(rows[2], 4, 0)]
-    (gone,) = compared([at(FIRST, None, 1)], ends)
+    assert list(with_lags(rows, ends)) == [Lag(rows[0], 8, 3), Lag(rows[1], None, None), Lag(rows[2], 4, 0)]
+    (gone,) = with_lags([at(FIRST, None, 1)], ends)
     assert (gone.end_offset, gone.lag) == (8, None)
 
 
@@ -72,11 +74,11 @@ def test_how_micro_batches_are_cut_changes_nothing(
 ) -> None:
     ordered = sorted(given, key=lambda one: one[0])
     told = [at(window, committed, source, group) for source, (window, committed, group) in enumerate(ordered)]
-    whole = standing(last_of_each(told), [])
-    first = standing(last_of_each(told[:cut]), [])
-    second = standing(last_of_each(told[cut:]), first)
-    assert sorted(last_of_each([*first, *second]), key=lambda one: (one.window, one.of)) == whole
+    whole = positions_by_window(last_of_each(told), [])
+    first = positions_by_window(last_of_each(told[:cut]), [])
+    second = positions_by_window(last_of_each(told[cut:]), first)
+    assert sorted(last_of_each([*first, *second]), key=lambda one: (one.window, one.group_partition)) == whole
 
 
-def last_of_each(rows: list[Standing]) -> list[Standing]:
-    return list({(one.window, one.of): one for one in rows}.values())
+def last_of_each(rows: list[GroupPosition]) -> list[GroupPosition]:
+    return list({(one.window, one.group_partition): one for one in rows}.values())

@@ -72,9 +72,9 @@ def test_the_page_is_made_of_the_files(tmp_path: Path) -> None:
     assert sorted(row["batch_id"] for row in table(str(tmp_path), "lag")) == [0, 0, 1, 1]
     out = tmp_path / "page.svg"
     main([str(tmp_path), str(out), "--groups", "g", "--title", "Two minutes"])
-    drawn = out.read_text()
-    assert "Two minutes" in drawn
-    assert drawn.count("<polyline") == 1
-    assert "other" not in drawn
+    render = out.read_text()
+    assert "Two minutes" in render
+    assert render.count("<polyline") == 1
+    assert "other" not in render
     main([str(tmp_path), str(out)])
     assert "other" in out.read_text()

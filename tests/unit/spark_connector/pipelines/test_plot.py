@@ -1,4 +1,4 @@
-"""What is drawn, and where."""
+"""What is render, and where."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_more_lag_is_higher_and_later_is_further_right() -> None:
 
 
 def test_a_lag_that_is_not_known_is_a_gap() -> None:
-    drawn = svg({"g": [(0, 1), (1, 2), (2, None), (3, 3), (4, 4), (5, None), (6, 1)]}, {}, window_s=1)
-    assert [len(one) for one in lines(drawn)] == [2, 2]
-    assert drawn.count("<circle") == 1
+    render = svg({"g": [(0, 1), (1, 2), (2, None), (3, 3), (4, 4), (5, None), (6, 1)]}, {}, window_s=1)
+    assert [len(one) for one in lines(render)] == [2, 2]
+    assert render.count("<circle") == 1
 
 
 def test_rebalances_are_bars_that_stand_on_each_other() -> None:
-    drawn = svg({}, {"a": [(30, 1), (90, 0)], "b": [(30, 1)]}, window_s=60)
-    bars = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="#', drawn)
+    render = svg({}, {"a": [(30, 1), (90, 0)], "b": [(30, 1)]}, window_s=60)
+    bars = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="#', render)
     bars = [[float(one) for one in bar] for bar in bars if bar[2] != "10"]
     assert len(bars) == 2
     (x1, y1, _, high), (x2, y2, _, _) = bars
@@ -42,9 +42,9 @@ def test_rebalances_are_bars_that_stand_on_each_other() -> None:
 
 
 def test_a_group_has_one_colour() -> None:
-    drawn = svg({"a": [(0, 1), (1, 2)], "b": [(0, 1), (1, 2)]}, {"b": [(0, 1)]}, window_s=1)
-    assert drawn.count(COLOURS[0]) == 2  # the legend and a line
-    assert drawn.count(COLOURS[1]) == 3  # and a bar
+    render = svg({"a": [(0, 1), (1, 2)], "b": [(0, 1), (1, 2)]}, {"b": [(0, 1)]}, window_s=1)
+    assert render.count(COLOURS[0]) == 2  # the legend and a line
+    assert render.count(COLOURS[1]) == 3  # and a bar
 
 
 def test_too_many_groups_are_counted() -> None:
@@ -56,8 +56,8 @@ def test_too_many_groups_are_counted() -> None:
 
 
 def test_names_are_text() -> None:
-    drawn = svg({'<b>&"': [(0, 1)]}, {}, window_s=1, title='"<&>"')
-    texts = [one.text for one in ElementTree.fromstring(drawn).iter(f"{NAMESPACE}text")]
+    render = svg({'<b>&"': [(0, 1)]}, {}, window_s=1, title='"<&>"')
+    texts = [one.text for one in ElementTree.fromstring(render).iter(f"{NAMESPACE}text")]
     assert '<b>&"' in texts
     assert '"<&>"' in texts
 
@@ -79,7 +79,7 @@ def test_the_scale_ends_at_a_round_number(value: float, top: float) -> None:
     )
 )
 def test_everything_lies_within_the_picture(lag: dict[str, list[tuple[float, float | None]]]) -> None:
-    drawn = svg(lag, {}, window_s=60)
-    assert drawn == svg(lag, {}, window_s=60)
-    for line in lines(drawn):
+    render = svg(lag, {}, window_s=60)
+    assert render == svg(lag, {}, window_s=60)
+    for line in lines(render):
         assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in line)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rota.spark_connector.pipelines.lag import Lag, Standing
+from rota.spark_connector.pipelines.lag import GroupPosition, Lag
 from rota.spark_connector.pipelines.tables import LAG
 
 
 def test_a_row_of_lag_has_its_columns_in_order() -> None:
-    assert LAG.names == ["start_ms", "end_ms", *Standing._fields[1:], *Lag._fields[1:]]
+    assert LAG.names == ["start_ms", "end_ms", *GroupPosition._fields[1:], *Lag._fields[1:]]
