@@ -153,6 +153,7 @@ class ProducerConfig(ClientConfig):
     compression_level: int | None = setting("the codec's own; None: Kafka's default (Rota's name)", None)
     delivery_timeout_ms: int = setting("a record that is not delivered by then has failed", 120_000, between(1))
     retries: int = setting("within delivery_timeout_ms", INT32_MAX, between(0))
+    metadata_max_idle_ms: int = setting("a topic without sends for so long is forgotten", 300_000, between(1))
     partitioner_ignore_keys: bool = setting("keys do not choose the partition", False)
     partitioner: Any = setting(  # noqa: RUF009  # it makes a field
         "murmur2_random, as None: murmur2 of the key, sticky without a key; random: sticky for all records; "

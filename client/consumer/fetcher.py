@@ -239,6 +239,8 @@ class Fetcher:
         self._pauses.worked(node)
         if answer.throttle_time_ms > 0:
             self._pauses.pause(node, now_ms, answer.throttle_time_ms)
+        if answer.node_endpoints:
+            self._cluster.add_brokers(answer.node_endpoints)
         self._answers += 1
         names = {want.topic_id: partition.topic for partition, want in wants.items()}
         for topic in answer.responses:

@@ -41,10 +41,11 @@ _NOT_STARTED: Final = "the cluster was not started: `await start()` first"
 class Cluster:
     """`await cluster.start()`, ask, `await cluster.close()`. Belongs to the loop on which it was started.
 
-    `auto_create`: asking for a topic may create it, where the broker does that.
+    `auto_create`: reading metadata of a topic may create it, where the broker does that. A callable is called before
+    each request; it may call `set_topics`.
     """
 
-    def __init__(self, config: ClientConfig, *, auto_create: bool = False) -> None:
+    def __init__(self, config: ClientConfig, *, auto_create: bool | Callable[[], bool] = False) -> None:
         self.config = config
         self._auto_create = auto_create
         self.is_closed = False
@@ -229,13 +230,15 @@ class Cluster:
         if self._updater is not None:
             self._updater.request_refresh()
 
-    def take_leader_hint(
-        self, partition: TopicPartition, leader: int, epoch: int, endpoints: Iterable[Endpoint] = ()
-    ) -> None:
-        """Take over the leader that a Produce or Fetch answer names (KIP-951), when its epoch is newer than the known
-        epoch and the broker's address is known. `endpoints`: the answer's node_endpoints."""
+    def add_brokers(self, endpoints: Iterable[Endpoint]) -> None:
+        """Take over the brokers that a Produce or Fetch answer names in its node_endpoints (KIP-951)."""
         brokers = [BrokerInfo(one.node_id, one.host, one.port, one.rack) for one in endpoints]
-        self._metadata_updater.replace(led(met(self.metadata, brokers), partition, leader, epoch))
+        self._metadata_updater.replace(met(self.metadata, brokers))
+
+    def take_leader_hint(self, partition: TopicPartition, leader: int, epoch: int) -> None:
+        """Take over the leader that a Produce or Fetch answer names (KIP-951), when its epoch is newer than the known
+        epoch and the broker is known."""
+        self._metadata_updater.replace(led(self.metadata, partition, leader, epoch))
 
     async def until(self, look: Callable[[Metadata], T | None], *, what: str, timeout_ms: int | None = None) -> T:
         """The first non-None thing that `look` finds in the metadata, refreshed with backoff until the timeout.

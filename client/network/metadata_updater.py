@@ -30,7 +30,7 @@ _log = logger("rota.client.cluster")
 class MetadataUpdater:
     """`run()` is the task that sends requests; the other methods say when and for which topics."""
 
-    def __init__(self, config: ClientConfig, ask: Ask, auto_create: bool) -> None:
+    def __init__(self, config: ClientConfig, ask: Ask, auto_create: bool | Callable[[], bool]) -> None:
         self.metadata = Metadata()
         self._config = config
         self._ask = ask
@@ -154,10 +154,11 @@ class MetadataUpdater:
         _fail(waiting, why)
 
     def _request(self) -> MetadataRequest:
+        auto_create = self._auto_create() if callable(self._auto_create) else self._auto_create
         topics = self._topics
         names = None if topics is None else sorted(topics.union(self._temporary_topics))
         requested = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
-        return MetadataRequest(topics=requested, allow_auto_topic_creation=self._auto_create)
+        return MetadataRequest(topics=requested, allow_auto_topic_creation=auto_create)
 
 
 def _fail(waiting: asyncio.Future[Metadata] | None, why: KafkaError) -> None:

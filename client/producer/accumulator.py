@@ -12,6 +12,7 @@ Laws
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -264,6 +265,11 @@ class Accumulator:
         self.sequences.producer = (producer_id, epoch)
         for queue in self.queues.values():
             self._settle(queue)
+
+    def forget(self, queues: Iterable[Queue]) -> None:
+        """Drop these queues, which have no batches. With idempotence they stay: they know the next sequence."""
+        for queue in queues if self.sequences is None else ():
+            self.queues.pop(queue.partition, None)
 
     def _settle(self, queue: Queue) -> None:
         if self.sequences is not None and not queue.on_wire:

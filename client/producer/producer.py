@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -36,18 +37,20 @@ from rota.client.types import Headers, PartitionInfo, RecordMetadata
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec
 
 BATCHES_PER_TURN_MAX: Final = 16
+CANCELLED_FLUSH_MS: Final = 5_000  # for the delivery of buffered records when the task of `async with` is cancelled
 TIMESTAMP_MAX: Final = (1 << 62) - 1
 
 
 class Producer:
     """`async with Producer(ProducerConfig(bootstrap_servers=…)) as producer:`; belongs to the loop that it began on.
 
-    Leaving flushes, however it is left; only a cancelled task gives up what is not delivered.
+    Leaving delivers what was sent. When the task is cancelled, in the body or while leaving, what is not delivered
+    within `CANCELLED_FLUSH_MS` is given up; a second cancellation gives it up at once.
     """
 
     def __init__(self, config: ProducerConfig) -> None:
         self._config = config
-        self._cluster = Cluster(config, auto_create=True)
+        self._cluster = Cluster(config, auto_create=self._before_refresh)
         self._accumulator = Accumulator(limits(config), Sequences() if config.is_idempotent else None)
         self._memory = Memory(self._fits, self._hurry)
         self._topics = Topics(config, self._cluster, self._accumulator)
@@ -85,10 +88,13 @@ class Producer:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         if error is None:
-            await self.close()
+            await self._close(None, cancelled_flush_ms=CANCELLED_FLUSH_MS)
             return
         try:
-            await self.close(timeout_ms=0 if isinstance(error, asyncio.CancelledError) else None)
+            if isinstance(error, asyncio.CancelledError):
+                await self._close(CANCELLED_FLUSH_MS)
+            else:
+                await self._close(None, cancelled_flush_ms=CANCELLED_FLUSH_MS)
         except KafkaError as unseen:
             error.add_note(f"and, while the producer was closed: {unseen}")
 
@@ -174,6 +180,7 @@ class Producer:
             batch = self._accumulator.begin(queue, timestamp_ms, key, value, headers, size, now_ms)
         if sticky:
             route.batch = batch
+        route.used_ms = now_ms
         self._begun += 1
         if self._accumulator.due_ms < self._sender.looks_ms:
             self._sender.look()
@@ -191,11 +198,25 @@ class Producer:
     ) -> Delivery:
         """What has to wait, or is refused."""
         self._check(timestamp_ms, size)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._config.max_block_ms / 1000
+        deadline = asyncio.get_running_loop().time() + self._config.max_block_ms / 1000
         if self._begun > BATCHES_PER_TURN_MAX:  # who sends without end would keep everybody else waiting
             self._begun = 0
             await asyncio.sleep(0)
+        with self._topics.waiting(topic):
+            return await self._send_waiting(topic, partition, timestamp_ms, key, value, headers, size, deadline)
+
+    async def _send_waiting(
+        self,
+        topic: str,
+        partition: int | None,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        size: int,
+        deadline: float,
+    ) -> Delivery:
+        """Wait for the topic's partitions, then for memory."""
         route = await self._topics.find(topic, partition)
         self._check_open()
 
@@ -209,7 +230,7 @@ class Producer:
         if self._fits(size) and not self._memory.waits:
             return take()
         try:
-            return await self._memory.enter(size, take, deadline - loop.time())
+            return await self._memory.enter(size, take, deadline - asyncio.get_running_loop().time())
         except TimeoutError as late:
             raise BufferFull(
                 f"no room for {size} bytes within {self._config.max_block_ms} ms (max_block_ms): "
@@ -249,6 +270,9 @@ class Producer:
             accumulator.hurry = True
             self._sender.look()
         accumulator.hurry = hurry
+
+    def _before_refresh(self) -> bool:
+        return self._topics.before_refresh()
 
     def _moved(self, known: Metadata) -> None:
         """Metadata changed."""
@@ -296,25 +320,42 @@ class Producer:
             raise first_unseen(batch)
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Deliver what was sent, for `timeout_ms` at most (None: as long as it takes, which `delivery_timeout_ms`
-        bounds), give up the rest, close the connections. Raises as `flush` does, when all is closed. A second call
-        does nothing. Who is cancelled here gives up the rest too."""
+        """Deliver what was sent, for at most `timeout_ms` (None: `delivery_timeout_ms` is the bound), give up the rest,
+        close the connections. Raises as `flush` does, after all is closed. A second call does nothing. A cancellation
+        gives up the rest at once."""
+        await self._close(timeout_ms)
+
+    async def _close(self, timeout_ms: int | None, *, cancelled_flush_ms: int = 0) -> None:
+        """`cancelled_flush_ms`: how long to go on delivering after a cancellation."""
         if self._closed:
             return
         self._closed = True
-        self._topics.forget()
+        self._topics.close()
         self._memory.end(IllegalUse("the producer was closed while send() waited for memory"))
+        flush_ms = 0
         try:
             if self._sender is not None and timeout_ms != 0:
                 await self._drained(timeout_ms)
         except TimedOut:
-            pass  # the rest is given up, which says so
+            pass  # the rest is given up, which is logged
+        except asyncio.CancelledError:
+            flush_ms = cancelled_flush_ms
+            raise
         finally:
-            await run_shielded(self._end(), "close the producer")
+            await self._finish(flush_ms)
         self._raise_unseen()
 
+    async def _finish(self, flush_ms: int) -> None:
+        """Deliver for `flush_ms`, then end everything; a cancellation ends the first and not the second."""
+        try:
+            if flush_ms:
+                with suppress(TimedOut):
+                    await self._drained(flush_ms)
+        finally:
+            await run_shielded(self._end(), "close the producer")
+
     async def _end(self) -> None:
-        """Whatever happens, nothing is left."""
+        """Give up what is not delivered; end all tasks, timers and connections."""
         if self._sender is not None:
             await self._sender.stop(TimedOut("the producer was closed before an answer came"))
         await self._cluster.close()

@@ -22,7 +22,19 @@ from rota.client.types import TopicPartition
 class Route:
     """`choose` the queue for a record; `queue` is the sticky one, `turn` it when its batch takes no more."""
 
-    __slots__ = ("_accumulator", "_id", "_own", "_sticky", "_uses_keys", "batch", "numbers", "queue", "queues", "topic")
+    __slots__ = (
+        "_accumulator",
+        "_id",
+        "_own",
+        "_sticky",
+        "_uses_keys",
+        "batch",
+        "numbers",
+        "queue",
+        "queues",
+        "topic",
+        "used_ms",
+    )
 
     def __init__(
         self, topic: str, accumulator: Accumulator, own: Partitioner | None, uses_keys: bool, draw: Draw
@@ -35,6 +47,7 @@ class Route:
         self._accumulator, self._own, self._uses_keys = accumulator, own, uses_keys
         self._sticky = Sticky(accumulator.limits.batch_bytes, draw)
         self._id = b""
+        self.used_ms = 0.0  # the loop's time of the last lookup or the last new batch
 
     def update(self, info: TopicInfo, brokers: Container[int]) -> None:
         """What is known of the topic now. `brokers`: the nodes that are known."""
@@ -54,6 +67,11 @@ class Route:
                 led.append(queue.partition.partition)
         self._sticky.update(self.numbers, led)
         self._point()
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether a record of the topic waits or is on its way."""
+        return any(queue.batches or queue.on_wire for queue in self.queues)
 
     def choose(self, key: bytes | None, value: bytes | None, partition: int | None) -> Queue:
         """Where a record goes. Raises IllegalUse when a partitioner gives a partition that there is not."""

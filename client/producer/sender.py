@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,10 +27,11 @@ from rota.client.producer.batch import Batch, Failed
 from rota.client.producer.produce_response import After, Settling
 from rota.client.producer.requests import answers, request, version_max
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from rota.protocol.messages.produce import ProduceRequest, ProduceResponse
+from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 
 FAILURES_KEPT_MAX: Final = 1_000
 
+Pair = tuple[Batch, PartitionProduceResponse | None]
 _log = logger("rota.client.producer")
 
 
@@ -188,11 +189,21 @@ class Sender:
             if answer is None:
                 self._settling.sent(batches)
             else:
-                pairs = answers(batches, asked, answer)
+                pairs = list(answers(batches, asked, answer))
+                self._take_leader_hints(pairs, answer)
                 brokers = self._cluster.metadata.brokers
                 self._tell(self._settling.answered(pairs, self._broker(road.node), brokers, self.now_ms()))
         self._freed()
         self.pump()
+
+    def _take_leader_hints(self, pairs: Iterable[Pair], answer: ProduceResponse) -> None:
+        """The leaders, with their addresses, that the broker names beside an error (KIP-951)."""
+        if answer.node_endpoints:
+            self._cluster.add_brokers(answer.node_endpoints)
+        for batch, part in pairs:
+            leader = part.current_leader if part is not None and part.error_code else None
+            if leader is not None and leader.leader_id >= 0:
+                self._cluster.take_leader_hint(batch.queue.partition, leader.leader_id, leader.leader_epoch)
 
     def _tell(self, after: After) -> None:
         for text, batch in after.notes:
@@ -233,7 +244,11 @@ class Sender:
         self._closed = True
         if self._handle is not None:
             self._handle.cancel()
-        self._tell(self._settling.abandon(why))
+        after = self._settling.abandon(why)
+        self._tell(after)
+        if after.failed:
+            records = sum(batch.count for batch in after.failed)
+            _log.warning("the producer was closed before all records were delivered", records=records)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -1,13 +1,20 @@
-"""The topics that a producer sends to: found when they are first sent to, kept up to date from then on.
+"""The topics that a producer sends to: looked up at the first send, kept up to date, forgotten when idle.
 
 Laws
-    Metadata is asked for topics that were found and for those that somebody waits for, and for no others.
-    A topic that is not there is asked for until `max_block_ms` is over: asking may create it.
+    Metadata is read for topics that were found and for those that a caller waits for, and for no others.
+    A topic that does not exist is looked up until `max_block_ms` is over; the lookup may create it.
+    A topic without sends for `metadata_max_idle_ms` is forgotten.
+    A metadata request may create topics only while a caller or a record waits for a topic that the cluster does not
+    have: refreshing the metadata of an idle producer never creates a deleted topic again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -23,62 +30,89 @@ _HOPELESS: Final = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZA
 
 
 class Topics:
-    """`routes` are those that were found, by name."""
+    """`routes`: the topics that were found, by name."""
 
     def __init__(self, config: ProducerConfig, cluster: Cluster, accumulator: Accumulator) -> None:
         self._config, self._cluster, self._accumulator = config, cluster, accumulator
-        self._asked: dict[str, int] = {}  # how many wait for a topic
+        self._waiting: Counter[str] = Counter()  # callers that wait for a topic, or for memory for a record of it
+        self._draining: dict[str, Route] = {}  # after `close`
         self._closed = False
         self.routes: dict[str, Route] = {}
 
     async def find(self, topic: str, partition: int | None) -> Route:
-        """A topic that has that partition. Raises TimedOut after max_block_ms, BrokerError, IllegalUse."""
+        """The route of a topic that has the partition. Raises TimedOut after max_block_ms, BrokerError, IllegalUse."""
         if not isinstance(topic, str):
             raise IllegalUse(f"a topic is a str, not {type(topic).__name__}: {topic!r}")
         if partition is not None and partition < 0:
             raise IllegalUse(f"partition is {partition}: a number from 0, or None to have one chosen")
         route = self.routes.get(topic)
-        if route is not None and (partition is None or partition < len(route.queues)):
-            return route
-        info = await self.look(topic, partition)
-        route = self.routes.get(topic) or self._route(topic)
-        route.update(info, self._cluster.metadata.brokers)
-        if not self._closed:
-            self.routes[topic] = route
-            self._want()
+        if route is None or not (partition is None or partition < len(route.queues)):
+            info = await self.look(topic, partition)
+            route = self.routes.get(topic) or self._route(topic)
+            route.update(info, self._cluster.metadata.brokers)
+            if not self._closed:
+                self.routes[topic] = route
+                self._set_topics()
+        route.used_ms = _now_ms()
         return route
 
     async def look(self, topic: str, partition: int | None = None) -> TopicInfo:
-        """What the cluster says of it now. Raises TimedOut, BrokerError."""
-        self._asked[topic] = self._asked.get(topic, 0) + 1
-        self._want()
+        """The topic in the metadata, when it has that partition. Raises TimedOut, BrokerError."""
         what = f"finding topic {topic}" if partition is None else f"finding partition {partition} of topic {topic}"
-        try:
+        with self.waiting(topic):
+            self._set_topics()
             look = partial(_found, topic, partition)
             return await self._cluster.until(look, what=what, timeout_ms=self._config.max_block_ms)
+
+    @contextmanager
+    def waiting(self, topic: str) -> Iterator[None]:
+        """The topic is not forgotten until the context ends."""
+        self._waiting[topic] += 1
+        try:
+            yield
         finally:
-            self._asked[topic] -= 1
-            if not self._asked[topic]:
-                del self._asked[topic]
+            self._waiting[topic] -= 1
+            if not self._waiting[topic]:
+                del self._waiting[topic]
+
+    def before_refresh(self) -> bool:
+        """Forget idle topics; return whether the metadata request may create topics."""
+        self._forget_idle()
+        known = self._cluster.metadata.topics
+        routes = {**self._draining, **self.routes}
+        needed = {*self._waiting, *(topic for topic, route in routes.items() if route.has_batches)}
+        return any(topic not in known or not known[topic].partitions for topic in needed)
+
+    def _forget_idle(self) -> None:
+        used_since = _now_ms() - self._config.metadata_max_idle_ms
+        idle = [
+            topic
+            for topic, route in self.routes.items()
+            if route.used_ms <= used_since and not route.has_batches and topic not in self._waiting
+        ]
+        for topic in idle:
+            self._accumulator.forget(self.routes.pop(topic).queues)
+        if idle:
+            self._set_topics()
 
     def _route(self, topic: str) -> Route:
         own, by_key = self._config.own_partitioner, self._config.partitions_by_key
         return Route(topic, self._accumulator, own, by_key, random.randrange)
 
-    def _want(self) -> None:
-        self._cluster.set_topics(sorted({*self.routes, *self._asked}))
+    def _set_topics(self) -> None:
+        self._cluster.set_topics(sorted({*self._draining, *self.routes, *self._waiting}))
 
     def update(self, known: Metadata) -> None:
-        """Metadata changed."""
-        for topic, route in self.routes.items():
+        """Give new metadata to the routes."""
+        for topic, route in (*self._draining.items(), *self.routes.items()):
             info = known.topics.get(topic)
             if info is not None:
                 route.update(info, known.brokers)
 
-    def forget(self) -> None:
-        """Nothing is sent any more."""
+    def close(self) -> None:
+        """End sends; buffered records still follow the leaders that the metadata names."""
         self._closed = True
-        self.routes.clear()
+        self._draining, self.routes = self.routes, {}
 
 
 def _found(topic: str, partition: int | None, known: Metadata) -> TopicInfo | None:
@@ -91,3 +125,7 @@ def _found(topic: str, partition: int | None, known: Metadata) -> TopicInfo | No
     if not info.partitions or (partition is not None and partition not in info.partitions):
         return None
     return info
+
+
+def _now_ms() -> float:
+    return asyncio.get_running_loop().time() * 1000

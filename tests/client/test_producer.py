@@ -24,7 +24,8 @@ from tests.interop.java_kit import run_java
 from tests.interop.kit import PATIENCE_S, create_topic, unique
 from tools.peer.jars import lib
 
-from rota.client.config import ProducerConfig
+from rota.client.admin.admin import Admin
+from rota.client.config import AdminConfig, ProducerConfig
 from rota.client.errors import BrokerError, BufferFull, DeliveryFailed, RecordTooLarge, TimedOut
 from rota.client.producer.partitioner import partition_of
 from rota.client.producer.producer import Producer
@@ -288,6 +289,24 @@ async def test_a_leader_that_moves_is_followed_and_order_kept(bootstrap: str) ->
         assert [(await one).offset for one in deliveries] == list(range(300))
     found = await read(bootstrap, topic, 300)
     assert [int(found[0, at].value()[:3]) for at in range(300)] == list(range(300))
+
+
+@pytest.mark.parametrize("idle_ms", [300_000, 200], ids=["kept", "forgotten"])
+async def test_a_producer_that_idles_does_not_create_a_deleted_topic_again(bootstrap: str, idle_ms: int) -> None:
+    topic = unique("topic")
+    async with (
+        Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin,
+        producing(bootstrap, metadata_max_age_ms=20, metadata_max_idle_ms=idle_ms) as producer,
+    ):
+        await producer.send_and_wait(topic, b"1")  # creates it
+        await admin.delete_topics([topic])
+        read_at = set()
+        async with asyncio.timeout(PATIENCE_S):
+            while len(read_at) < 5 or (idle_ms < 1_000 and producer._topics.routes):
+                read_at.add(producer._cluster.metadata.at)
+                await asyncio.sleep(0.01)
+        assert topic not in await admin.list_topics()
+        assert (await producer.send_and_wait(topic, b"2")).offset == 0, "a record creates it"
 
 
 async def test_ten_thousand_keyed_records_without_lingering(bootstrap: str) -> None:

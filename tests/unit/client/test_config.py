@@ -69,6 +69,7 @@ KAFKAS: dict[type, dict[str, Any]] = {
         "max.in.flight.requests.per.connection": 5,
         "compression.type": "none",
         "delivery.timeout.ms": 120_000,
+        "metadata.max.idle.ms": 300_000,
         "retries": 2_147_483_647,
         "partitioner.ignore.keys": False,
     },

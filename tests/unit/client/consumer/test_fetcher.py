@@ -10,7 +10,13 @@ from tests.unit.client.network.scripted import eventually
 
 from rota.client.errors import BrokerError, OffsetOutOfRange
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.fetch import FetchResponse, LeaderIdAndEpoch, PartitionData
+from rota.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
 from rota.protocol.messages.metadata import MetadataRequest
 
 
@@ -182,6 +188,25 @@ async def test_a_leader_that_is_named_is_asked_at_once() -> None:
         named = LeaderIdAndEpoch(leader_id=1, leader_epoch=5)
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         feed.instead[0] = [PartitionData(partition_index=0, error_code=code, current_leader=named)]
+        its.begin(P0)
+        assert await its.offsets(P0, 2) == [0, 1]
+        assert feed.asked(1)[0].topics[0].partitions[0].current_leader_epoch == 5
+
+
+async def test_a_leader_that_no_metadata_names_is_reached_at_the_address_in_the_answer() -> None:
+    """KIP-951: node_endpoints."""
+    feed = Feed()
+    feed.brokers[0].peers = feed.brokers[1].peers = [feed.brokers[0]]
+    feed.write(0, batch(0, 2))
+    async with reading(feed, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000) as its:
+        assert 1 not in its.cluster.metadata.brokers
+        named = LeaderIdAndEpoch(leader_id=1, leader_epoch=5)
+        part = PartitionData(
+            partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=named, high_watermark=-1
+        )
+        topic = FetchableTopicResponse(topic_id=feed.topic_id, partitions=(part,))
+        endpoint = NodeEndpoint(node_id=1, host="127.0.0.1", port=feed.brokers[1].port, rack=None)
+        feed.whole = [FetchResponse(responses=(topic,), node_endpoints=(endpoint,))]
         its.begin(P0)
         assert await its.offsets(P0, 2) == [0, 1]
         assert feed.asked(1)[0].topics[0].partitions[0].current_leader_epoch == 5

@@ -495,9 +495,8 @@ async def test_who_leads_now_is_taken_from_an_answer() -> None:
             cluster.on_change(lambda known: told.append(known.leader(P0) or 0))
             cluster.take_leader_hint(P0, 1, 2)
             assert cluster.metadata.leader(P0) == 0, "nobody knows where 1 listens"
-            cluster.take_leader_hint(
-                P0, 1, 2, [NodeEndpoint(node_id=1, host="127.0.0.1", port=brokers[1].port, rack=None)]
-            )
+            cluster.add_brokers([NodeEndpoint(node_id=1, host="127.0.0.1", port=brokers[1].port, rack=None)])
+            cluster.take_leader_hint(P0, 1, 2)
             assert cluster.metadata.leader(P0) == 1
-            assert told == [1]
+            assert told == [0, 1]
             assert await cluster.ask(1, BEAT) == HeartbeatResponse()

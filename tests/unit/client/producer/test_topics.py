@@ -93,6 +93,6 @@ async def test_after_the_end_nothing_is_kept() -> None:
     async with Leader() as leader, looking(leader) as (topics, _):
         finding = asyncio.create_task(topics.find("t", None))
         await asyncio.sleep(0)
-        topics.forget()
+        topics.close()
         await finding
         assert topics.routes == {}
