@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rota.client.errors import KafkaError, TimedOut, Unreachable
 from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.network.targets import AnyNode, Coordinator, Target
-
-if TYPE_CHECKING:
-    from rota.client.network.cluster import Cluster
 
 Codes = Callable[[Any], Iterable[int]]  # the error codes in an answer
 AGAIN = frozenset({ErrorAction.RETRY, ErrorAction.REFRESH, ErrorAction.REDISCOVER})
@@ -28,11 +25,26 @@ _ON_LOST_CONNECTION = {
 }  # what a broken connection means; REFRESH for others
 
 
+class Requester(Protocol):
+    """The part of a Cluster that retries use."""
+
+    is_closed: bool
+
+    async def locate(self, target: Target) -> int: ...
+    async def ask(
+        self, node: int, request: Any, *, version_max: int | None = None, version_min: int = 0, lane: str = ""
+    ) -> Any: ...
+    async def refresh(self) -> object: ...
+    def coordinator_moved(self, group: str, node: int) -> None: ...
+    def backoff_seconds(self, failures: int) -> float: ...
+    def describe_failures(self) -> str: ...
+
+
 class Attempts:
     """One call: `await run(...)`. `how` goes to `Cluster.ask`: versions, lane."""
 
     def __init__(
-        self, cluster: Cluster, target: Target, request: Any | Callable[[int], Any], codes: Codes, how: dict[str, Any]
+        self, cluster: Requester, target: Target, request: Any | Callable[[int], Any], codes: Codes, how: dict[str, Any]
     ) -> None:
         self._cluster = cluster
         self._target = target

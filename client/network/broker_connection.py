@@ -78,6 +78,7 @@ class BrokerConnection:
         if self._opened is None:
             self._opened = self._loop.create_future()
             self._attempt = self._loop.create_task(self._connect(self._opened), name=f"connect {self.broker}")
+            self._attempt.add_done_callback(self._attempt_ended)
         try:
             return await asyncio.shield(self._opened)
         except KafkaError as failure:
@@ -125,6 +126,10 @@ class BrokerConnection:
         self._opened = self._attempt = None
         if not opened.done():
             opened.set_result(connection)
+
+    def _attempt_ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() and task is self._attempt and not self._closed:
+            self._fail_callers(Unreachable(f"the attempt to connect to broker {self.broker} was cancelled"))
 
     def _fail_callers(self, failure: KafkaError) -> None:
         """Raise the failure in all callers that wait for the attempt."""

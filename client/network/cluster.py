@@ -69,7 +69,7 @@ class Cluster:
         self._updater = MetadataUpdater(self.config, self._read_metadata, self._auto_create)
         self._updater.set_topics(self._topics)
         self._updater.on_change(lambda _: self._all_brokers.adopt_bootstrap())
-        self.background(self._updater.run(), "metadata")
+        self._read_metadata_in_background()
         try:
             timeout_ms = self.config.default_api_timeout_ms
             await self.until(lambda known: known.brokers or None, what="reaching a broker", timeout_ms=timeout_ms)
@@ -79,6 +79,15 @@ class Cluster:
         except BaseException:
             await self.close()
             raise
+
+    def _read_metadata_in_background(self) -> None:
+        """Run the metadata updater until the cluster is closed, again when its task is cancelled by somebody else."""
+        task = self.background(self._metadata_updater.run(), "metadata")
+        task.add_done_callback(self._restart_metadata)
+
+    def _restart_metadata(self, task: asyncio.Future[Any]) -> None:
+        if task.cancelled() and not self.is_closed:
+            self._read_metadata_in_background()
 
     async def close(self) -> None:
         """Close every connection; who waits for an answer gets Unreachable, and asks no more."""
@@ -284,11 +293,12 @@ class Cluster:
 
     # ---- the rest
 
-    def background(self, work: Awaitable[Any], name: str) -> None:
+    def background(self, work: Awaitable[Any], name: str) -> asyncio.Future[Any]:
         """A task that lives as long as the cluster; a failure in it is logged and ends it alone."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finished(done, name))
+        return task
 
     def _finished(self, task: asyncio.Future[Any], name: str) -> None:
         self._tasks.discard(task)

@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from rota.client.producer.batch import Batch, Failed, Written
-from rota.client.producer.queue import Queue
+from rota.client.producer.batch import Batch, Failed, Queue, Written
 from rota.client.producer.sequences import Advice, Sequences
 from rota.client.types import TopicPartition
 from rota.protocol.records.batch import Codec

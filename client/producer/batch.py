@@ -1,4 +1,4 @@
-"""Records of one partition that travel together, and what became of them. Pure.
+"""A batch of records of one partition with its outcome, and the queue of a partition's batches. Pure.
 
 Laws
     Records are encoded when they come and compressed once, when the batch is sealed; another sequence only patches the
@@ -8,25 +8,24 @@ Laws
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.client.errors import KafkaError
+from rota.client.producer.sequences import Numbering, ProducerId
+from rota.client.types import TopicPartition
 from rota.protocol.crc import crc32c
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, SEQUENCE_MAX, Codec
 from rota.protocol.records.fast import Headers, RecordBuffer
 from rota.protocol.records.record import BatchBuilder, read_records
 
-if TYPE_CHECKING:
-    from rota.client.producer.queue import Queue
-
 RECORD_OVERHEAD_BYTES_MAX: Final = 21  # length, attributes, deltas, lengths of key and value, count of headers
 HEADER_OVERHEAD_BYTES_MAX: Final = 10
 
 Told = Callable[[], bool]  # called once when there is an outcome; whether anybody was still there to hear it
-ProducerId = tuple[int, int]  # id, epoch
 
 _PRODUCER: Final = Struct(">qhi")
 _CRC: Final = Struct(">I")
@@ -179,6 +178,42 @@ class Batch(BatchBuilder):
         """The records are no longer needed one by one."""
         self._records = RecordBuffer(0)
         self.write = _closed
+
+
+class Queue:
+    """`open` is the last of `batches` while it takes records; `on_wire` counts the batches in requests under way."""
+
+    __slots__ = ("batches", "leader", "leader_epoch", "numbering", "on_wire", "open", "partition")
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.batches: deque[Batch] = deque()
+        self.open: Batch | None = None
+        self.on_wire = 0
+        self.leader: int | None = None
+        self.leader_epoch = -1
+        self.numbering = Numbering()
+
+    def lead(self, leader: int | None, epoch: int) -> None:
+        """Who leads, as of that leader epoch. What is older than what is known changes nothing (KIP-320, KIP-951)."""
+        if epoch >= self.leader_epoch or epoch < 0:
+            self.leader, self.leader_epoch = leader, max(epoch, self.leader_epoch)
+
+    def put_back(self, batch: Batch) -> None:
+        """A batch that is to be sent again goes before all that were numbered, or came, after it."""
+        if not batch.is_numbered:
+            self.batches.appendleft(batch)
+            return
+        earlier = self.numbering.before(batch)
+        place = sum(1 for waiting in self.batches if waiting in earlier)
+        self.batches.insert(place, batch)
+
+    def take(self) -> Batch:
+        """The first one; it takes no more records."""
+        batch = self.batches.popleft()
+        if batch is self.open:
+            self.open = None
+        return batch
 
 
 def record_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:

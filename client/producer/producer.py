@@ -24,10 +24,9 @@ from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import Metadata
 from rota.client.network.shielded_close import run_shielded
 from rota.client.producer.accumulator import Accumulator, Limits
-from rota.client.producer.batch import RECORD_OVERHEAD_BYTES_MAX, Batch, record_bytes
+from rota.client.producer.batch import RECORD_OVERHEAD_BYTES_MAX, Batch, Queue, record_bytes
 from rota.client.producer.delivery import Delivery, ended, first_unseen
 from rota.client.producer.memory import Memory
-from rota.client.producer.queue import Queue
 from rota.client.producer.records import plain_bytes, plain_headers
 from rota.client.producer.route import Route
 from rota.client.producer.sender import Sender

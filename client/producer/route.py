@@ -12,9 +12,8 @@ from collections.abc import Container
 from rota.client.errors import IllegalUse
 from rota.client.network.metadata import TopicInfo
 from rota.client.producer.accumulator import Accumulator
-from rota.client.producer.batch import Batch
+from rota.client.producer.batch import Batch, Queue
 from rota.client.producer.partitioner import Partitioner, partition_of
-from rota.client.producer.queue import Queue
 from rota.client.producer.sticky import Draw, Sticky
 from rota.client.types import TopicPartition
 

@@ -13,11 +13,12 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from rota.client.config import INT32_MAX, ProducerConfig
-from rota.client.errors import BrokerError, KafkaError, TimedOut, Unsupported
+from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable, Unsupported
 from rota.client.log import logger
 from rota.client.network.backoff import wait_ms
 from rota.client.network.cluster import Cluster
@@ -36,14 +37,19 @@ _log = logger("rota.client.producer")
 
 
 @dataclass(slots=True)
-class Road:
-    """The way to one broker. `version`: of Produce, None while there is no connection that stands."""
+class BrokerState:
+    """One broker. `version`: of Produce, None while there is no connection. `requests`: the batches of each request
+    without an answer."""
 
     node: int
     version: int | None = None
     opens: bool = False
     failures: int = 0
-    in_flight: int = 0
+    requests: list[list[Batch]] = field(default_factory=list)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.requests)
 
 
 class Sender:
@@ -55,7 +61,7 @@ class Sender:
         self._config, self._cluster, self._accumulator, self._freed = config, cluster, accumulator, freed
         self._settling = Settling(accumulator, config.retries, self._pause_ms)
         self._loop = asyncio.get_running_loop()
-        self._roads: dict[int, Road] = {}
+        self._brokers: dict[int, BrokerState] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._handle: asyncio.Handle | None = None
         self._identifies = False
@@ -98,49 +104,64 @@ class Sender:
         self.look()
 
     def _feed(self, node: int, now_ms: float) -> None:
-        road = self._roads.get(node)
-        if road is None:
-            road = self._roads[node] = Road(node)
-        while road.in_flight < self._config.max_in_flight_requests_per_connection:
-            if road.version is None:
-                self._open(road)
+        state = self._brokers.get(node)
+        if state is None:
+            state = self._brokers[node] = BrokerState(node)
+        while state.in_flight < self._config.max_in_flight_requests_per_connection:
+            if state.version is None:
+                self._open(state)
                 return
             batches = self._accumulator.drain(node, now_ms)
             if not batches:
                 return
-            road.in_flight += 1
-            self._spawn(self._send(road, road.version, batches))
+            state.requests.append(batches)
+            self._spawn(self._send(state, state.version, batches), partial(self._lost, state, batches))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None], on_failure: Callable[[], None]) -> None:
+        """Run `work` as a task; call `on_failure` when it is cancelled, even before its first step, or raises."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(partial(self._ended, on_failure))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, on_failure: Callable[[], None], task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (why := task.exception()) is not None:
+        why = None if task.cancelled() else task.exception()
+        if why is not None:
             _log.error("a request of the producer ended in an error of its own", exc_info=why)
+        if (task.cancelled() or why is not None) and not self._closed:
+            on_failure()
+            self.pump()
+
+    def _lost(self, state: BrokerState, batches: list[Batch]) -> None:
+        """A request whose task ended without settling its batches: it was cancelled, or failed by our own mistake."""
+        if any(batches is one for one in state.requests):
+            self._finish(state, batches)
+            self._tell(self._settling.unanswered(batches, Unreachable("a request was cancelled"), self.now_ms()))
+
+    @staticmethod
+    def _finish(state: BrokerState, batches: list[Batch]) -> None:
+        state.requests = [one for one in state.requests if one is not batches]
 
     # ---- connections and identity
 
-    def _open(self, road: Road) -> None:
-        if not road.opens:
-            road.opens = True
-            self._spawn(self._opened(road))
+    def _open(self, state: BrokerState) -> None:
+        if not state.opens:
+            state.opens = True
+            self._spawn(self._opened(state), lambda: setattr(state, "opens", False))
 
-    async def _opened(self, road: Road) -> None:
+    async def _opened(self, state: BrokerState) -> None:
         try:
-            road.version = await self._cluster.version(road.node, ProduceRequest.KEY)
-            road.failures = 0
+            state.version = await self._cluster.version(state.node, ProduceRequest.KEY)
+            state.failures = 0
         except Unsupported as why:
             self._tell(self._settling.abandon(why, untried=True))
         except KafkaError as why:
-            road.failures += 1
-            self._settling.note(road.node, why)
+            state.failures += 1
+            self._settling.note(state.node, why)
             self._cluster.request_refresh()
-            await asyncio.sleep(self._pause_ms(road.failures) / 1000)
+            await asyncio.sleep(self._pause_ms(state.failures) / 1000)
         finally:
-            road.opens = False
+            state.opens = False
         self.pump()
 
     def identify(self) -> None:
@@ -148,7 +169,7 @@ class Sender:
         sequences = self._accumulator.sequences
         if sequences is not None and sequences.producer is None and not self._identifies:
             self._identifies = True
-            self._spawn(self._identified())
+            self._spawn(self._identified(), lambda: setattr(self, "_identifies", False))
 
     async def _identified(self) -> None:
         try:
@@ -173,26 +194,26 @@ class Sender:
 
     # ---- one request
 
-    async def _send(self, road: Road, version: int, batches: list[Batch]) -> None:
+    async def _send(self, state: BrokerState, version: int, batches: list[Batch]) -> None:
         config = self._config
         asked = request(
             batches, config.required_acks, config.request_timeout_ms, version, self._cluster.metadata.topic_id
         )
         try:
-            answer: ProduceResponse | None = await self._cluster.ask(road.node, asked, version_max=version_max(asked))
+            answer: ProduceResponse | None = await self._cluster.ask(state.node, asked, version_max=version_max(asked))
         except KafkaError as why:
-            road.in_flight -= 1
-            road.version = None
+            self._finish(state, batches)
+            state.version = None
             self._tell(self._settling.unanswered(batches, why, self.now_ms()))
         else:
-            road.in_flight -= 1
+            self._finish(state, batches)
             if answer is None:
                 self._settling.sent(batches)
             else:
                 pairs = list(answers(batches, asked, answer))
                 self._take_leader_hints(pairs, answer)
                 brokers = self._cluster.metadata.brokers
-                self._tell(self._settling.answered(pairs, self._broker(road.node), brokers, self.now_ms()))
+                self._tell(self._settling.answered(pairs, self._broker(state.node), brokers, self.now_ms()))
         self._freed()
         self.pump()
 

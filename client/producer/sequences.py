@@ -16,17 +16,30 @@ several before the first is known to be written, which turns their order round w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from rota.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from rota.client.producer.batch import Batch, ProducerId
-
+ProducerId = tuple[int, int]  # id, epoch
 NOBODY: Final = (-1, -1)
 EPOCH_MAX: Final = (1 << 15) - 1
 NUMBERED_MAX: Final = 5
+
+
+class Numbered(Protocol):
+    """A batch, as far as its sequences go."""
+
+    producer: ProducerId
+    sequence: int
+    doubt: bool
+    was_whole: bool
+
+    @property
+    def is_numbered(self) -> bool: ...
+    @property
+    def end_sequence(self) -> int: ...
 
 
 class Advice(Enum):
@@ -50,7 +63,7 @@ class Numbering:
         self.producer: ProducerId = NOBODY
         self.next = 0
         self.acked = 0  # the sequence after the last one that the broker is known to have
-        self.numbered: list[Batch] = []
+        self.numbered: list[Numbered] = []
         self.known = False
         self.gap = False
         self.renumbers = False
@@ -62,16 +75,16 @@ class Numbering:
         for batch in self.numbered:
             self._number(batch)
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Numbered) -> None:
         """Give it the next sequences."""
         self._number(batch)
         self.numbered.append(batch)
 
-    def before(self, batch: Batch) -> list[Batch]:
+    def before(self, batch: Numbered) -> list[Numbered]:
         """What was numbered before it and is not done."""
         return self.numbered[: self.numbered.index(batch)]
 
-    def replace(self, batch: Batch, parts: tuple[Batch, ...]) -> None:
+    def replace(self, batch: Numbered, parts: Sequence[Numbered]) -> None:
         """It was split: the parts share its sequences."""
         sequence = batch.sequence
         for part in parts:
@@ -80,7 +93,7 @@ class Numbering:
         at = self.numbered.index(batch)
         self.numbered[at : at + 1] = parts
 
-    def _number(self, batch: Batch) -> None:
+    def _number(self, batch: Numbered) -> None:
         batch.producer, batch.sequence = self.producer, self.next
         self.next = batch.end_sequence
 
@@ -91,7 +104,7 @@ class Sequences:
     def __init__(self) -> None:
         self.producer: ProducerId | None = None
 
-    def may_send(self, numbering: Numbering, batch: Batch) -> bool:
+    def may_send(self, numbering: Numbering, batch: Numbered) -> bool:
         """Whether the batch, the first that waits, may go on the wire now."""
         if self.producer is None or numbering.renumbers:
             return False
@@ -101,14 +114,14 @@ class Sequences:
             return False
         return not numbering.numbered or (numbering.known and numbering.producer == self.producer)
 
-    def number(self, numbering: Numbering, batch: Batch) -> None:
+    def number(self, numbering: Numbering, batch: Numbered) -> None:
         """Before its first attempt."""
         assert self.producer is not None
         if numbering.producer != self.producer:
             numbering.begin(self.producer)
         numbering.add(batch)
 
-    def advise(self, numbering: Numbering, batch: Batch, code: int) -> Advice | None:
+    def advise(self, numbering: Numbering, batch: Numbered, code: int) -> Advice | None:
         """None: the code has nothing to do with sequences."""
         if code not in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID):
             return None
@@ -119,14 +132,14 @@ class Sequences:
         numbering.renumbers = True
         return Advice.RENUMBER
 
-    def delivered(self, numbering: Numbering, batch: Batch) -> None:
+    def delivered(self, numbering: Numbering, batch: Numbered) -> None:
         """The broker has it; perhaps it had been given up before that was known."""
         if batch in numbering.numbered:
             numbering.numbered.remove(batch)
         if batch.producer == numbering.producer:
             numbering.acked, numbering.known = batch.end_sequence, True
 
-    def given_up(self, numbering: Numbering, batch: Batch, *, maybe_written: bool) -> None:
+    def given_up(self, numbering: Numbering, batch: Numbered, *, maybe_written: bool) -> None:
         """It will not be sent again."""
         if batch not in numbering.numbered:
             return

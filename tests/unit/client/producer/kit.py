@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rota.client.producer.accumulator import Accumulator, Limits
-from rota.client.producer.batch import Batch, record_bytes
+from rota.client.producer.batch import Batch, Queue, record_bytes
 from rota.client.producer.produce_response import Settling
-from rota.client.producer.queue import Queue
 from rota.client.producer.sequences import Sequences
 from rota.client.types import TopicPartition
 from rota.protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse

@@ -240,7 +240,7 @@ async def test_a_cancelled_task_gives_up_what_is_not_delivered() -> None:
         async def work() -> None:
             async with Producer(settings(leader)) as producer:
                 deliveries.append(await producer.send("t", b"1"))
-                await eventually(lambda: producer._sender._roads[0].in_flight)
+                await eventually(lambda: producer._sender._brokers[0].in_flight)
                 await deliveries[0]
 
         task = asyncio.create_task(work())
@@ -259,7 +259,7 @@ async def test_closing_in_time_gives_up_the_rest() -> None:
         producer = await Producer(settings(leader)).start()
         delivery = await producer.send("t", b"1")
         waiting = asyncio.ensure_future(_wait(delivery))
-        await eventually(lambda: producer._sender._roads and producer._sender._roads[0].in_flight)
+        await eventually(lambda: producer._sender._brokers and producer._sender._brokers[0].in_flight)
         await producer.close(timeout_ms=5)
         with pytest.raises(DeliveryFailed, match="closed"):
             await waiting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.client.producer.kit import batch
 
-from rota.client.producer.queue import Queue
+from rota.client.producer.batch import Queue
 from rota.client.types import TopicPartition
 
 

@@ -47,7 +47,7 @@ async def test_no_more_requests_are_in_flight_than_allowed() -> None:
             await producer.send_and_wait("t", b"0")
             held.clear()
             deliveries = [await producer.send("t", b"%d" % number) for number in range(5)]
-            await eventually(lambda: producer._sender._roads and producer._sender._roads[0].in_flight == 2)
+            await eventually(lambda: producer._sender._brokers and producer._sender._brokers[0].in_flight == 2)
             assert sum(batch.attempts for batch in producer._accumulator.incomplete) == 2
             held.set()
             assert [(await one).offset for one in deliveries] == list(range(1, 6))
@@ -151,7 +151,7 @@ async def test_a_broker_that_is_away_costs_no_doubt() -> None:
             await producer.send_and_wait("t", b"1")
             await leader.stop()
             await eventually(lambda: not producer._cluster._brokers._connections[0, ""].is_open)
-            producer._sender._roads[0].version = None
+            producer._sender._brokers[0].version = None
             with pytest.raises(DeliveryFailed, match="delivery_timeout_ms") as failed:
                 await producer.send_and_wait("t", b"2")
             assert not failed.value.maybe_written
