@@ -1,12 +1,12 @@
-"""What was sent and is not done: gathered into batches, handed out by node, taken back, settled. Pure.
+"""Records that are not delivered yet, in batches: appended, drained by node, put back for a retry, completed. Pure.
 
 Laws
-    A record is in one batch until that batch has its outcome: nothing is lost and nothing is there twice.
-    A partition's records go on the wire in the order in which they came, also when some are sent again. With
-    idempotence up to five of its batches are on the wire at a time and their sequences keep the order; without, one
-    (Java's producer allows several, and loses the order when one of them is repeated).
-    `used_bytes` is what the records of all batches without an outcome were charged, to the byte.
-    A batch waits for `linger_ms` at most, unless it may not be sent yet; it has its outcome by `delivery_timeout_ms`.
+    A record is in exactly one batch until that batch has its outcome.
+    A partition's records are sent in the order in which they were appended, retries included. With idempotence up to
+    five batches of a partition are in flight and their sequences keep the order; without it, one (Java's producer
+    allows several, and loses the order when one of them is retried).
+    `used_bytes` is the sum of the charges of all records in batches without an outcome.
+    A batch lingers for at most `linger_ms`; it has its outcome by `delivery_timeout_ms`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Limits:
 
 
 class Ready(NamedTuple):
-    """The nodes for which something is to be sent; when to look again; topics of which a partition has no leader."""
+    """Nodes with batches to send; the time of the next check; topics that have a partition without a leader."""
 
     nodes: tuple[int, ...]
     next_ms: float
@@ -46,28 +46,28 @@ class Ready(NamedTuple):
 
 
 class Accumulator:
-    """`sequences` None: not idempotent. `hurry`: everything is to be sent without lingering.
+    """`sequences` None: not idempotent. `flushing`: batches are sent without lingering.
 
-    `due_ms`: something may be ready by then; who appends compares it with when it will look.
+    `due_ms`: the time at which something may be ready; the sender compares it with its own timer after an append.
     """
 
     def __init__(self, limits: Limits, sequences: Sequences | None) -> None:
         self.limits, self.sequences = limits, sequences
         self.used_bytes = 0
         self.due_ms: float = NEVER
-        self.hurry = False
-        self.incomplete: dict[Batch, None] = {}  # in the order of their age
+        self.flushing = False
+        self.incomplete: dict[Batch, None] = {}  # oldest first
         self.queues: dict[TopicPartition, Queue] = {}
-        self._busy: dict[Queue, None] = {}  # those with batches that wait
+        self._busy: dict[Queue, None] = {}  # queues with batches to send
 
     def queue(self, partition: TopicPartition) -> Queue:
-        """The partition's queue, made when it is first asked for."""
+        """The partition's queue; creates it at the first call."""
         found = self.queues.get(partition)
         if found is None:
             found = self.queues[partition] = Queue(partition)
         return found
 
-    # ---- records come in
+    # ---- append
 
     def append(
         self,
@@ -78,8 +78,8 @@ class Accumulator:
         headers: Headers,
         size_bytes: int,
     ) -> Batch | None:
-        """The open batch, when it took the record, as its last one. `size_bytes` is what it is charged
-        (`record_bytes`)."""
+        """Append to the open batch and return it; None if there is none or the record does not fit. `size_bytes` is the
+        record's charge (`record_bytes`)."""
         batch = queue.open
         if batch is None or not batch.write(timestamp, key, value, headers):
             return None
@@ -98,10 +98,10 @@ class Accumulator:
         size_bytes: int,
         now_ms: float,
     ) -> Batch:
-        """A new batch with this record; what was open takes no more."""
+        """Close the open batch and begin a new one with this record."""
         limits = self.limits
         batch = Batch(queue, limits.batch_bytes, limits.codec, limits.level, now_ms)
-        batch.write(timestamp, key, value, headers)  # what cannot be written leaves nothing behind
+        batch.write(timestamp, key, value, headers)  # raises before anything is changed
         batch.count, batch.charged_bytes = 1, size_bytes
         self.used_bytes += size_bytes
         self.close(queue, now_ms)
@@ -111,19 +111,19 @@ class Accumulator:
         self._busy[queue] = None
         if size_bytes >= limits.batch_bytes:
             self.close(queue, now_ms)
-        self.due_ms = min(self.due_ms, now_ms if self.hurry else now_ms + limits.linger_ms)
+        self.due_ms = min(self.due_ms, now_ms if self.flushing else now_ms + limits.linger_ms)
         return batch
 
     def close(self, queue: Queue, now_ms: float) -> None:
-        """What is open takes no more, and waits no more."""
+        """Close the open batch: it takes no more records and does not linger."""
         if queue.open is not None:
             queue.open = None
             self.due_ms = min(self.due_ms, now_ms)
 
-    # ---- and go out
+    # ---- drain
 
     def ready(self, now_ms: float) -> Ready:
-        """What could be drained now, and when there may be more."""
+        """What can be drained now, and when to check again."""
         nodes: dict[int, None] = {}
         leaderless: dict[str, None] = {}
         next_ms = NEVER
@@ -142,8 +142,8 @@ class Accumulator:
         return Ready(tuple(nodes), next_ms, tuple(leaderless))
 
     def drain(self, node: int, now_ms: float) -> list[Batch]:
-        """One request for that node: a batch of each partition that has one, if one of them is due, up to
-        `request_bytes` (more only for a single batch). Partitions take turns."""
+        """The batches of one request to the node: one of each partition, up to `request_bytes` (a single batch may be
+        larger), if one of them is due. Partitions take turns."""
         queues = [queue for queue in self._busy if queue.leader == node]
         if not any(self._sendable_ms(queue) <= now_ms for queue in queues):
             return []
@@ -178,28 +178,28 @@ class Accumulator:
             return NEVER
         if head.attempts:
             return self._backs_off(queue, head)
-        if self.hurry or head is not queue.open:
+        if self.flushing or head is not queue.open:
             return head.not_before_ms
         return head.created_ms + self.limits.linger_ms
 
     def _is_blocked(self, queue: Queue, head: Batch) -> bool:
-        """Until an answer comes."""
+        """Whether it has to wait for an answer."""
         if self.sequences is None:
             return queue.on_wire > 0
         return not self.sequences.may_send(queue.numbering, head)
 
     def _backs_off(self, queue: Queue, head: Batch) -> float:
-        """Until when. A new leader is asked at once (KIP-951)."""
+        """The end of its backoff; none for a new leader (KIP-951)."""
         return head.created_ms if queue.leader_epoch > head.leader_epoch >= 0 else head.not_before_ms
 
-    # ---- what became of them
+    # ---- outcomes
 
-    def landed(self, batch: Batch) -> None:
-        """Its request is over, whatever the answer; what became of it follows: `deliver`, `retry`, `split`, `fail`."""
+    def request_ended(self, batch: Batch) -> None:
+        """Its request is over; a call of `deliver`, `retry`, `split` or `fail` follows."""
         batch.queue.on_wire -= 1
 
     def deliver(self, batch: Batch, written: Written) -> None:
-        """The broker has it. Also for a batch that was given up meanwhile: its sequences are known now."""
+        """The broker has it. Also called for a batch that was given up meanwhile: its sequences are known now."""
         if self.sequences is not None:
             self.sequences.delivered(batch.queue.numbering, batch)
         if batch.outcome is None:
@@ -207,7 +207,7 @@ class Accumulator:
         self._settle(batch.queue)
 
     def fail(self, batch: Batch, failed: Failed) -> None:
-        """It is given up; it may wait, be on the wire or be done already."""
+        """Give it up; it may be queued, in flight or complete."""
         if batch.outcome is None:
             if batch in batch.queue.batches:
                 self._withdraw(batch)
@@ -217,7 +217,7 @@ class Accumulator:
         self._settle(batch.queue)
 
     def retry(self, batch: Batch, not_before_ms: float) -> None:
-        """Once more, not before that time unless somebody else leads by then."""
+        """Queue it again, not before that time unless another broker leads by then."""
         if batch.outcome is None:
             batch.not_before_ms = not_before_ms
             batch.queue.put_back(batch)
@@ -225,7 +225,7 @@ class Accumulator:
         self._settle(batch.queue)
 
     def split(self, batch: Batch) -> None:
-        """The broker found it too large: in smaller batches, at once. It has two records at least."""
+        """Replace a batch that is too large for the broker by smaller ones, to send at once. It has at least two."""
         queue = batch.queue
         if batch.outcome is None:
             parts = batch.split(self.limits.batch_bytes, self.limits.codec, self.limits.level)
@@ -240,13 +240,13 @@ class Accumulator:
         self._settle(queue)
 
     def advise(self, batch: Batch, code: int) -> Advice | None:
-        """What the sequences make of an error; None when it is not theirs."""
+        """What to do after a sequence error; None for other errors."""
         if self.sequences is None or batch.outcome is not None:
             return None
         return self.sequences.advise(batch.queue.numbering, batch, code)
 
     def expired(self, now_ms: float) -> list[Batch]:
-        """What has not been delivered in time; each is to be failed."""
+        """The batches whose delivery timeout is over; the caller fails them."""
         late = []
         for batch in self.incomplete:
             if batch.created_ms + self.limits.delivery_ms > now_ms:
@@ -255,11 +255,11 @@ class Accumulator:
         return late
 
     def is_on_wire(self, batch: Batch) -> bool:
-        """In a request whose answer is not there yet."""
+        """Whether it is in a request without an answer."""
         return batch.attempts > 0 and batch.outcome is None and batch not in batch.queue.batches
 
     def identify(self, producer_id: int, epoch: int) -> None:
-        """The cluster gave an identity."""
+        """Set the producer id and epoch."""
         assert self.sequences is not None
         self.sequences.producer = (producer_id, epoch)
         for queue in self.queues.values():

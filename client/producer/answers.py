@@ -1,8 +1,8 @@
-"""What a broker's answer means for a batch. Pure.
+"""The meaning of a Produce answer for a batch. Pure.
 
 Laws
-    Every code leads to one of: delivered, once more, split, given up.
-    `doubts`: after such an answer the records may be in the log all the same.
+    Every error code leads to one action: delivered, retry, refresh, split or give up.
+    `may_be_written` is true for the codes after which the records may be in the log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rota.client.producer.batch import Batch, Failed, Written
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest
 
-_DOUBTFUL: Final = frozenset(
+_MAY_BE_WRITTEN: Final = frozenset(
     {
         ErrorCode.UNKNOWN_SERVER_ERROR,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,  # also when leadership went away while followers were waited for
@@ -28,60 +28,60 @@ _DOUBTFUL: Final = frozenset(
 )
 
 
-class Next(Enum):
+class BatchAction(Enum):
     """What to do with a batch."""
 
     DELIVERED = "the broker has it"
-    AGAIN = "send it again"
-    ELSEWHERE = "read metadata, send it again"
+    RETRY = "send it again"
+    REFRESH = "read metadata, send it again"
     SPLIT = "send it in smaller batches"
     GIVE_UP = "sending again does not help"
 
 
-def judged(code: int, count: int) -> Next:
-    """`count`: how many records the batch has. The sequences have their say before this."""
+def batch_action(code: int, count: int) -> BatchAction:
+    """The action for an error code of a batch with `count` records. Sequence errors are handled before this."""
     if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-        return Next.DELIVERED
+        return BatchAction.DELIVERED
     if code == ErrorCode.MESSAGE_TOO_LARGE and count > 1:
-        return Next.SPLIT
+        return BatchAction.SPLIT
     match error_action(ProduceRequest.KEY, code):
         case ErrorAction.RETRY:
-            return Next.AGAIN
+            return BatchAction.RETRY
         case ErrorAction.REFRESH:
-            return Next.ELSEWHERE
+            return BatchAction.REFRESH
         case _:
-            return Next.GIVE_UP
+            return BatchAction.GIVE_UP
 
 
-def doubts(code: int) -> bool:
-    """Whether the records may have been written."""
-    return ErrorCode.of(code) in _DOUBTFUL
+def may_be_written(code: int) -> bool:
+    """Whether the records may be in the log after this error code."""
+    return ErrorCode.of(code) in _MAY_BE_WRITTEN
 
 
 def written(answer: PartitionProduceResponse) -> Written:
-    """Where they are. A duplicate that the broker no longer remembers has no offset."""
+    """The outcome of a delivered batch. A duplicate that the broker no longer remembers has no offset."""
     known = answer.error_code == ErrorCode.NONE
     return Written(answer.base_offset if known else -1, answer.log_append_time_ms if known else -1)
 
 
 def refusal(batch: Batch, answer: PartitionProduceResponse, broker: str) -> BrokerError:
-    """The error that the broker gave for a batch."""
+    """The broker's error for a batch."""
     return _error(batch, answer.error_code, answer.error_message, broker)
 
 
 def refused(batch: Batch, answer: PartitionProduceResponse, broker: str) -> Failed:
-    """A batch that is given up because of an answer, record by record where the broker says which (KIP-467)."""
+    """The outcome of a batch that the broker refused, with errors of single records if it names them (KIP-467)."""
     cause = refusal(batch, answer, broker)
-    told: dict[int, KafkaError] = {}
+    records: dict[int, KafkaError] = {}
     alone = len(answer.record_errors) == 1
     for one in answer.record_errors:
         code = answer.error_code if alone else int(ErrorCode.INVALID_RECORD)
-        told[one.batch_index] = _error(batch, code, one.batch_index_error_message or answer.error_message, broker)
-    if told:
-        detail = f"it was in a batch with {len(told)} that the broker refused, and was not written either"
+        records[one.batch_index] = _error(batch, code, one.batch_index_error_message or answer.error_message, broker)
+    if records:
+        detail = f"it was in a batch with {len(records)} that the broker refused, and was not written either"
         others = _error(batch, int(ErrorCode.INVALID_RECORD), detail, broker)
-        told = {place: told.get(place, others) for place in range(batch.count)}
-    return Failed(cause, batch.doubt, told)
+        records = {place: records.get(place, others) for place in range(batch.count)}
+    return Failed(cause, batch.maybe_written, records)
 
 
 def _error(batch: Batch, code: int, detail: str | None, broker: str) -> BrokerError:

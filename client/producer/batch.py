@@ -1,9 +1,9 @@
 """A batch of records of one partition with its outcome, and the queue of a partition's batches. Pure.
 
 Laws
-    Records are encoded when they come and compressed once, when the batch is sealed; another sequence only patches the
-    header.
-    A batch has one outcome, which never changes. One that was split has none: its parts have theirs.
+    A record is encoded when it is appended; a batch is compressed once, when it is sealed. A new sequence only patches
+    the header.
+    A batch has one outcome, which never changes. A batch that was split has none: its parts have their own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rota.protocol.records.record import BatchBuilder, read_records
 RECORD_OVERHEAD_BYTES_MAX: Final = 21  # length, attributes, deltas, lengths of key and value, count of headers
 HEADER_OVERHEAD_BYTES_MAX: Final = 10
 
-Told = Callable[[], bool]  # called once when there is an outcome; whether anybody was still there to hear it
+Listener = Callable[[], bool]  # called once, at the outcome; returns whether a caller got it
 
 _PRODUCER: Final = Struct(">qhi")
 _CRC: Final = Struct(">I")
@@ -36,7 +36,7 @@ _PRODUCER_AT: Final = 43
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The broker has them. Offset -1: it did not say where. `append_time_ms` -1: the records' own timestamps hold."""
+    """The broker has the records. `base_offset` -1: unknown. `append_time_ms` -1: the records keep their timestamps."""
 
     base_offset: int
     append_time_ms: int = -1
@@ -44,7 +44,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """They were given up. `records`: what was wrong with some of them, by their place (KIP-467)."""
+    """The records were given up. `records`: the errors of single records, by index (KIP-467)."""
 
     cause: KafkaError
     maybe_written: bool
@@ -54,8 +54,8 @@ class Failed:
 class Batch(BatchBuilder):
     """One batch, from its first record to its outcome.
 
-    `write` appends a record, False when it no longer fits. `attempts` counts how often it was sent; `doubt`: one of
-    these ended without an answer, or with one that does not tell.
+    `write` appends a record and returns False when it no longer fits. `attempts` counts the sends; `maybe_written`: one
+    of them ended without an answer, or with one that leaves open whether the records were written.
     """
 
     __slots__ = (
@@ -63,10 +63,10 @@ class Batch(BatchBuilder):
         "charged_bytes",
         "count",
         "created_ms",
-        "doubt",
         "last_error",
         "leader_epoch",
         "listeners",
+        "maybe_written",
         "not_before_ms",
         "outcome",
         "parts",
@@ -74,9 +74,9 @@ class Batch(BatchBuilder):
         "queue",
         "raw",
         "raw_bytes",
-        "seen",
+        "reported",
         "sequence",
-        "was_whole",
+        "split_when_ambiguous",
         "write",
     )
 
@@ -92,21 +92,23 @@ class Batch(BatchBuilder):
         self.attempts = 0
         self.not_before_ms = created_ms
         self.leader_epoch = -1
-        self.doubt = False
-        self.was_whole = False  # it is a part of one that may have been written: a broker would not know it again
+        self.maybe_written = False
+        self.split_when_ambiguous = (
+            False  # it is a part of one that may have been written: a broker would not know it again
+        )
         self.last_error: KafkaError | None = None
         self.producer: ProducerId = (-1, -1)
         self.sequence = -1
         self.raw = b""
         self.raw_bytes = 0  # before compression, once it is sealed
-        self.listeners: list[tuple[int, Told]] = []
+        self.listeners: list[tuple[int, Listener]] = []
         self.outcome: Written | Failed | None = None
         self.parts: tuple[tuple[int, Batch], ...] = ()
-        self.seen: set[int] = set()
+        self.reported: set[int] = set()
 
     @property
     def is_numbered(self) -> bool:
-        """It has a sequence, which it keeps for all attempts."""
+        """It has a sequence, which it keeps in all attempts."""
         return self.sequence >= 0
 
     @property
@@ -115,17 +117,17 @@ class Batch(BatchBuilder):
         return (self.sequence + self.count) & SEQUENCE_MAX
 
     @property
-    def is_unseen(self) -> bool:
-        """It failed, and nobody has heard of that for one of its records at least."""
-        return isinstance(self.outcome, Failed) and len(self.seen) < self.count
+    def is_unreported(self) -> bool:
+        """It failed, and no caller has been told so for at least one of its records."""
+        return isinstance(self.outcome, Failed) and len(self.reported) < self.count
 
     @property
     def wire_bytes(self) -> int:
-        """What it takes in a request; before it is sealed, before compression."""
+        """Its bytes in a request; the uncompressed size until it is sealed."""
         return len(self.raw) or self.size_bytes
 
     def seal(self) -> None:
-        """Make the bytes that are sent, or give those that were made another sequence."""
+        """Build the bytes to send; if they exist, write the current sequence into their header."""
         if not self.raw:
             producer_id, epoch = self.producer
             self.raw = self.build(producer_id=producer_id, producer_epoch=epoch, base_sequence=self.sequence)
@@ -135,7 +137,7 @@ class Batch(BatchBuilder):
             self.raw = _stamped(self.raw, self.producer, self.sequence)
 
     def end(self, outcome: Written | Failed) -> None:
-        """Settle it, forget the records, tell who listens."""
+        """Set the outcome, release the records, call the listeners."""
         assert self.outcome is None, "a batch has one outcome"
         self.outcome = outcome
         self.raw = b""
@@ -143,7 +145,7 @@ class Batch(BatchBuilder):
         listeners, self.listeners = self.listeners, []
         for index, told in listeners:
             if told():
-                self.seen.add(index)
+                self.reported.add(index)
 
     def split(self, bytes_max: int, codec: Codec, level: int | None) -> tuple[Batch, ...]:
         """The same records in two or more batches of the same age, which take over the listeners. There must be two."""
@@ -159,7 +161,11 @@ class Batch(BatchBuilder):
             parts[-1].charged_bytes += record_bytes(record.key, record.value, record.headers)
         self.parts = tuple(zip(starts, parts, strict=True))
         for part in parts:
-            part.doubt, part.was_whole, part.last_error = self.doubt, self.doubt, self.last_error
+            part.maybe_written, part.split_when_ambiguous, part.last_error = (
+                self.maybe_written,
+                self.maybe_written,
+                self.last_error,
+            )
         for index, told in self.listeners:
             part, place = self.place(index)
             part.listeners.append((place, told))
@@ -167,7 +173,7 @@ class Batch(BatchBuilder):
         return tuple(parts)
 
     def place(self, index: int) -> tuple[Batch, int]:
-        """The batch in which a record is now, and its place there."""
+        """The batch that has the record now (this one or a part of it), and the record's index there."""
         batch = self
         while batch.parts:
             start, batch = next(one for one in reversed(batch.parts) if one[0] <= index)
@@ -175,7 +181,7 @@ class Batch(BatchBuilder):
         return batch, index
 
     def _release(self) -> None:
-        """The records are no longer needed one by one."""
+        """Free the buffer of records."""
         self._records = RecordBuffer(0)
         self.write = _closed
 
@@ -217,7 +223,7 @@ class Queue:
 
 
 def record_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """What a record takes at most, as Java's producer estimates it."""
+    """The upper bound of a record's size, as Java's producer estimates it."""
     size = RECORD_OVERHEAD_BYTES_MAX + (len(key) if key is not None else 0) + (len(value) if value is not None else 0)
     for name, content in headers:
         size += HEADER_OVERHEAD_BYTES_MAX + len(name.encode("utf-8", "surrogateescape"))

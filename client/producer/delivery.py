@@ -1,8 +1,8 @@
-"""What `send` gives back: where the record went, once that is known.
+"""The result of `send`: where the record was written, once that is known.
 
 Laws
-    One that nobody waits for costs no future; to cancel waiting cancels nothing else.
-    Asking again gives the same answer. A failure that nobody hears of is raised by `flush` and `close`.
+    A delivery that is not awaited costs no future; cancelling a wait cancels nothing else.
+    Awaiting twice gives the same result. A failure that no caller got is raised by `flush` or `close`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Delivery:
         self._batch, self._index, self._timestamp = batch, index, timestamp
 
     def done(self) -> bool:
-        """Whether it is known what became of the record."""
+        """Whether the record was delivered or given up."""
         return self._batch.place(self._index)[0].outcome is not None
 
     def result(self) -> RecordMetadata:
@@ -36,7 +36,7 @@ class Delivery:
         if outcome is None:
             raise IllegalUse("the delivery is not done yet: await it, or look at done() first")
         if not isinstance(outcome, Written):
-            batch.seen.add(index)
+            batch.reported.add(index)
             raise failure(batch, index)
         return _metadata(batch, index, outcome, self._timestamp)
 
@@ -47,7 +47,7 @@ class Delivery:
         if batch.outcome is None:
             batch.listeners.append((index, partial(_call_soon, loop, told, self)))
         else:
-            batch.seen.add(index)
+            batch.reported.add(index)
             loop.call_soon(told, self)
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
@@ -84,16 +84,16 @@ def failure(batch: Batch, index: int) -> DeliveryFailed:
     )
 
 
-def first_unseen(batch: Batch) -> DeliveryFailed:
+def first_unreported(batch: Batch) -> DeliveryFailed:
     """The failure of its first record that nobody has heard of."""
-    return failure(batch, next(index for index in range(batch.count) if index not in batch.seen))
+    return failure(batch, next(index for index in range(batch.count) if index not in batch.reported))
 
 
 async def ended(batch: Batch) -> None:
     """Until each of its records is delivered or given up."""
     while batch.outcome is None and not batch.parts:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        batch.listeners.append((0, partial(_wake_unheard, waiter)))
+        batch.listeners.append((0, partial(_wake_silently, waiter)))
         await waiter
     for _, part in batch.parts:
         await ended(part)
@@ -114,7 +114,7 @@ def _wake(waiter: asyncio.Future[None]) -> bool:
     return True
 
 
-def _wake_unheard(waiter: asyncio.Future[None]) -> bool:
+def _wake_silently(waiter: asyncio.Future[None]) -> bool:
     _wake(waiter)
     return False
 

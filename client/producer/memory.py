@@ -1,4 +1,4 @@
-"""Who waits for room in `buffer_memory`: first come, first served.
+"""Callers that wait for room in `buffer_memory`, served in the order in which they came.
 
 Laws
     A record that waits is taken when there is room for it and all that waited before it are taken: as a whole, in the
@@ -17,7 +17,7 @@ from rota.client.producer.delivery import Delivery
 
 
 class Waiting(NamedTuple):
-    """A record at the door."""
+    """A record that waits for room."""
 
     size_bytes: int
     take: Callable[[], Delivery]

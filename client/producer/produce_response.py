@@ -1,9 +1,9 @@
-"""What becomes of batches when a request is over, or when time is. Pure: what the shell has to do comes back as data.
+"""The results of Produce requests and of timeouts for batches. Pure: returns the effects that the sender performs.
 
 Laws
-    Every batch of a request that is over is delivered, goes out again, is split or is given up.
-    `maybe_written` is told of a record exactly when an attempt may have reached the log and no answer denies it.
-    More than `retries` repetitions are not made.
+    Every batch of a completed request is delivered, retried, split or given up.
+    A failed record has `maybe_written` exactly when an attempt may have reached the log and no answer excludes it.
+    A batch is retried at most `retries` times.
 """
 
 from __future__ import annotations
@@ -13,44 +13,44 @@ from dataclasses import dataclass, field
 
 from rota.client.errors import KafkaError, TimedOut, Unreachable
 from rota.client.producer.accumulator import Accumulator
-from rota.client.producer.answers import Next, doubts, judged, refusal, refused, written
+from rota.client.producer.answers import BatchAction, batch_action, may_be_written, refusal, refused, written
 from rota.client.producer.batch import Batch, Failed, Written
 from rota.client.producer.sequences import Advice
 from rota.protocol.messages.produce import PartitionProduceResponse
 
 
 @dataclass(slots=True)
-class After:
-    """Batches that were given up, lines for the log; whether the metadata is out of date."""
+class Effects:
+    """Batches that were given up; lines for the log; whether the metadata is out of date."""
 
     failed: list[Batch] = field(default_factory=list)
     notes: list[tuple[str, Batch]] = field(default_factory=list)
     stale: bool = False
 
 
-class Settling:
+class ProduceResults:
     """`pause_ms(n)`: how long to wait after n attempts."""
 
     def __init__(self, accumulator: Accumulator, retries: int, pause_ms: Callable[[int], float]) -> None:
         self._accumulator, self._retries, self._pause_ms = accumulator, retries, pause_ms
 
     def sent(self, batches: Iterable[Batch]) -> None:
-        """They are on their way, and no answer was asked for."""
+        """Complete the batches of a request with acks=0."""
         for batch in batches:
-            self._accumulator.landed(batch)
+            self._accumulator.request_ended(batch)
             self._accumulator.deliver(batch, Written(-1))
 
-    def unanswered(self, batches: Iterable[Batch], why: KafkaError, now_ms: float) -> After:
-        """The request ended without an answer."""
-        after = After(stale=True)
+    def unanswered(self, batches: Iterable[Batch], why: KafkaError, now_ms: float) -> Effects:
+        """Handle the batches of a request without an answer."""
+        after = Effects(stale=True)
         for batch in batches:
-            self._accumulator.landed(batch)
+            self._accumulator.request_ended(batch)
             batch.last_error = why
             if isinstance(why, Unreachable | TimedOut):
-                batch.doubt = True
-                self._again(batch, now_ms, after)
-            else:  # it could not be said at all
-                self._fail(batch, Failed(why, batch.doubt), after)
+                batch.maybe_written = True
+                self._retry(batch, now_ms, after)
+            else:  # the request could not be encoded
+                self._fail(batch, Failed(why, batch.maybe_written), after)
         return after
 
     def answered(
@@ -59,15 +59,15 @@ class Settling:
         broker: str,
         brokers: Container[int],
         now_ms: float,
-    ) -> After:
-        """Each batch with its part of the answer. `brokers`: the nodes that are known."""
-        after = After()
+    ) -> Effects:
+        """Handle each batch with its part of the answer. `brokers`: the known nodes."""
+        after = Effects()
         for batch, answer in pairs:
-            self._accumulator.landed(batch)
+            self._accumulator.request_ended(batch)
             if answer is None:
-                batch.doubt = True
+                batch.maybe_written = True
                 batch.last_error = Unreachable(f"broker {broker} said nothing of {batch.queue.partition}")
-                self._again(batch, now_ms, after)
+                self._retry(batch, now_ms, after)
             elif answer.error_code == 0:
                 self._accumulator.deliver(batch, written(answer))
             else:
@@ -81,59 +81,59 @@ class Settling:
         broker: str,
         brokers: Container[int],
         now_ms: float,
-        after: After,
+        after: Effects,
     ) -> None:
         code = answer.error_code
         batch.last_error = refusal(batch, answer, broker)
-        batch.doubt = batch.doubt or doubts(code)
+        batch.maybe_written = batch.maybe_written or may_be_written(code)
         advice = self._accumulator.advise(batch, code)
         if advice is Advice.GIVE_UP:
             self._fail(batch, refused(batch, answer, broker), after)
         elif advice is not None:
             after.notes.append((f"the broker minds a sequence: {advice.value}", batch))
-            self._again(batch, now_ms, after, at_once=advice is Advice.RENUMBER)
+            self._retry(batch, now_ms, after, at_once=advice is Advice.RENUMBER)
         else:
-            self._judged(judged(code, batch.count), batch, answer, broker, brokers, now_ms, after)
+            self._apply(batch_action(code, batch.count), batch, answer, broker, brokers, now_ms, after)
 
-    def _judged(
+    def _apply(
         self,
-        judgement: Next,
+        action: BatchAction,
         batch: Batch,
         answer: PartitionProduceResponse,
         broker: str,
         brokers: Container[int],
         now_ms: float,
-        after: After,
+        after: Effects,
     ) -> None:
-        match judgement:
-            case Next.DELIVERED:
+        match action:
+            case BatchAction.DELIVERED:
                 self._accumulator.deliver(batch, written(answer))
-            case Next.SPLIT:
+            case BatchAction.SPLIT:
                 after.notes.append(("a batch is larger than the broker takes, and is split", batch))
                 self._accumulator.split(batch)
-            case Next.GIVE_UP:
+            case BatchAction.GIVE_UP:
                 self._fail(batch, refused(batch, answer, broker), after)
-            case Next.ELSEWHERE:
+            case BatchAction.REFRESH:
                 after.stale = True
                 now = answer.current_leader
                 if now is not None and now.leader_id in brokers:
                     batch.queue.lead(now.leader_id, now.leader_epoch)
-                self._again(batch, now_ms, after)
-            case Next.AGAIN:
-                self._again(batch, now_ms, after)
+                self._retry(batch, now_ms, after)
+            case BatchAction.RETRY:
+                self._retry(batch, now_ms, after)
 
-    def _again(self, batch: Batch, now_ms: float, after: After, *, at_once: bool = False) -> None:
+    def _retry(self, batch: Batch, now_ms: float, after: Effects, *, at_once: bool = False) -> None:
         if batch.attempts > self._retries:
             assert batch.last_error is not None
-            self._fail(batch, Failed(batch.last_error, batch.doubt), after)
+            self._fail(batch, Failed(batch.last_error, batch.maybe_written), after)
         else:
             self._accumulator.retry(batch, now_ms if at_once else now_ms + self._pause_ms(batch.attempts))
 
     # ---- giving up
 
-    def expire(self, now_ms: float) -> After:
-        """What was not delivered within delivery_timeout_ms."""
-        after = After()
+    def expire(self, now_ms: float) -> Effects:
+        """Fail the batches whose delivery_timeout_ms is over."""
+        after = Effects()
         limit = self._accumulator.limits.delivery_ms
         for batch in self._accumulator.expired(now_ms):
             last = f"; the last failure: {batch.last_error}" if batch.last_error is not None else ""
@@ -142,24 +142,24 @@ class Settling:
             told = f"{batch.count} records for {batch.queue.partition} were not delivered within {limit:.0f} ms"
             late = TimedOut(f"{told} (delivery_timeout_ms){last}")
             late.__cause__ = batch.last_error
-            self._fail(batch, Failed(late, batch.doubt or self._accumulator.is_on_wire(batch)), after)
+            self._fail(batch, Failed(late, batch.maybe_written or self._accumulator.is_on_wire(batch)), after)
         return after
 
-    def abandon(self, why: KafkaError, *, untried: bool = False) -> After:
-        """Give up everything, or only what no broker has seen yet."""
-        after = After()
+    def abandon(self, why: KafkaError, *, untried: bool = False) -> Effects:
+        """Fail all batches; with `untried` only those that were never sent."""
+        after = Effects()
         for batch in list(self._accumulator.incomplete):
             if not (untried and batch.attempts):
-                self._fail(batch, Failed(why, batch.doubt or self._accumulator.is_on_wire(batch)), after)
+                self._fail(batch, Failed(why, batch.maybe_written or self._accumulator.is_on_wire(batch)), after)
         return after
 
     def note(self, node: int, why: KafkaError) -> None:
-        """What keeps a node's batches waiting, for when they expire."""
+        """Remember why a node's batches wait, for the error when they expire."""
         for batch in self._accumulator.incomplete:
             if batch.queue.leader == node:
                 batch.last_error = why
 
-    def _fail(self, batch: Batch, failed: Failed, after: After) -> None:
+    def _fail(self, batch: Batch, failed: Failed, after: Effects) -> None:
         if batch.outcome is None:
             after.failed.append(batch)
         self._accumulator.fail(batch, failed)

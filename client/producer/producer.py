@@ -1,12 +1,12 @@
-"""`Producer`: send records, know where they went.
+"""`Producer`: sends records and reports where they were written.
 
 Laws
-    `send` waits for metadata and memory only; where neither is missing it gives up its turn of the loop once in
-    `BATCHES_PER_TURN_MAX` batches and not otherwise.
-    A `send` that is cancelled took the whole record or nothing of it.
-    Whatever was sent is delivered, or fails by `delivery_timeout_ms`; no failure passes unseen: it is logged, and
-    raised by the delivery, or by the next `flush` or `close`.
-    After `close` nothing is left: no task, no timer, no connection.
+    `send` waits only for metadata and memory; when neither is missing it yields to the event loop once in
+    `BATCHES_PER_TURN_MAX` batches.
+    A cancelled `send` has taken the whole record or nothing.
+    Every record is delivered or fails by `delivery_timeout_ms`; every failure is logged, and raised by the delivery or
+    by the next `flush` or `close`.
+    After `close` there is no task, timer or connection of the producer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rota.client.network.metadata import Metadata
 from rota.client.network.shielded_close import run_shielded
 from rota.client.producer.accumulator import Accumulator, Limits
 from rota.client.producer.batch import RECORD_OVERHEAD_BYTES_MAX, Batch, Queue, record_bytes
-from rota.client.producer.delivery import Delivery, ended, first_unseen
+from rota.client.producer.delivery import Delivery, ended, first_unreported
 from rota.client.producer.memory import Memory
 from rota.client.producer.records import plain_bytes, plain_headers
 from rota.client.producer.route import Route
@@ -41,7 +41,7 @@ TIMESTAMP_MAX: Final = (1 << 62) - 1
 
 
 class Producer:
-    """`async with Producer(ProducerConfig(bootstrap_servers=…)) as producer:`; belongs to the loop that it began on.
+    """`async with Producer(ProducerConfig(bootstrap_servers=…)) as producer:`; bound to the event loop of `start`.
 
     Leaving delivers what was sent. When the task is cancelled, in the body or while leaving, what is not delivered
     within `CANCELLED_FLUSH_MS` is given up; a second cancellation gives it up at once.
@@ -51,11 +51,11 @@ class Producer:
         self._config = config
         self._cluster = Cluster(config, auto_create=self._before_refresh)
         self._accumulator = Accumulator(limits(config), Sequences() if config.is_idempotent else None)
-        self._memory = Memory(self._fits, self._hurry)
+        self._memory = Memory(self._fits, self._update_flushing)
         self._topics = Topics(config, self._cluster, self._accumulator)
         self._sender: Sender | None = None
         self._flushes = 0
-        self._begun = 0  # batches, since this producer last gave up its turn
+        self._batches_since_yield = 0  # batches, since this producer last gave up its turn
         self._closed = False
         room = min(config.max_request_size, config.buffer_memory)
         self._record_bytes_max = room - BATCH_HEADER_BYTES
@@ -67,7 +67,7 @@ class Producer:
         return cls(ProducerConfig.from_properties(properties))
 
     async def start(self) -> Self:
-        """Reach the cluster. Raises Unreachable."""
+        """Connect to the cluster; returns this Producer. Raises Unreachable."""
         if self._sender is not None or self._closed:
             raise IllegalUse("a producer is started once: make another one")
         self._sender = Sender(self._config, self._cluster, self._accumulator, self._freed)
@@ -76,7 +76,7 @@ class Producer:
         except BaseException:
             self._closed = True
             raise
-        self._cluster.on_change(self._moved)
+        self._cluster.on_change(self._on_metadata)
         self._sender.identify()
         return self
 
@@ -94,8 +94,8 @@ class Producer:
                 await self._close(CANCELLED_FLUSH_MS)
             else:
                 await self._close(None, cancelled_flush_ms=CANCELLED_FLUSH_MS)
-        except KafkaError as unseen:
-            error.add_note(f"and, while the producer was closed: {unseen}")
+        except KafkaError as unreported:
+            error.add_note(f"and, while the producer was closed: {unreported}")
 
     # ---- sending
 
@@ -109,7 +109,7 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> Delivery:
-        """Put a record on its way; the Delivery tells, when awaited, where it went.
+        """Buffer a record for sending; await the returned Delivery to learn where it was written.
 
         `timestamp_ms` None: now. `partition` None: by the key, or in turns. Waits for the topic's partitions and for
         room in `buffer_memory`, `max_block_ms` at most. Raises RecordTooLarge, BufferFull, TimedOut (no such topic or
@@ -129,7 +129,7 @@ class Producer:
             or size > self._record_bytes_max
             or self._accumulator.used_bytes + size > self._buffer_bytes
             or self._memory.waits
-            or self._begun > BATCHES_PER_TURN_MAX
+            or self._batches_since_yield > BATCHES_PER_TURN_MAX
             or not 0 <= timestamp_ms <= TIMESTAMP_MAX
             or (partition is not None and not 0 <= partition < len(route.queues))
         ):
@@ -167,7 +167,7 @@ class Producer:
         *,
         is_free: bool,
     ) -> Batch:
-        """A record that no open batch takes. `is_free`: its partition was not given."""
+        """Begin a batch with a record that fits no open one. `is_free`: the caller gave no partition."""
         assert self._sender is not None
         now_ms = self._sender.now_ms()
         batch = None
@@ -180,8 +180,8 @@ class Producer:
         if sticky:
             route.batch = batch
         route.used_ms = now_ms
-        self._begun += 1
-        if self._accumulator.due_ms < self._sender.looks_ms:
+        self._batches_since_yield += 1
+        if self._accumulator.due_ms < self._sender.next_pump_ms:
             self._sender.look()
         return batch
 
@@ -195,11 +195,11 @@ class Producer:
         headers: Headers,
         size: int,
     ) -> Delivery:
-        """What has to wait, or is refused."""
+        """A `send` that has to wait, or is refused."""
         self._check(timestamp_ms, size)
         deadline = asyncio.get_running_loop().time() + self._config.max_block_ms / 1000
-        if self._begun > BATCHES_PER_TURN_MAX:  # who sends without end would keep everybody else waiting
-            self._begun = 0
+        if self._batches_since_yield > BATCHES_PER_TURN_MAX:  # so that an endless loop of sends lets other tasks run
+            self._batches_since_yield = 0
             await asyncio.sleep(0)
         with self._topics.waiting(topic):
             return await self._send_waiting(topic, partition, timestamp_ms, key, value, headers, size, deadline)
@@ -260,27 +260,27 @@ class Producer:
         if self._memory.waits:
             self._memory.freed()
 
-    def _hurry(self) -> None:
-        """While somebody waits for memory or for a flush, nothing lingers."""
+    def _update_flushing(self) -> None:
+        """Stop lingering while a caller waits for memory or for a flush."""
         accumulator = self._accumulator
-        hurry = self._flushes > 0 or self._memory.waits
-        if hurry and not accumulator.hurry and self._sender is not None:
+        flushing = self._flushes > 0 or self._memory.waits
+        if flushing and not accumulator.flushing and self._sender is not None:
             accumulator.due_ms = 0
-            accumulator.hurry = True
+            accumulator.flushing = True
             self._sender.look()
-        accumulator.hurry = hurry
+        accumulator.flushing = flushing
 
     def _before_refresh(self) -> bool:
         return self._topics.before_refresh()
 
-    def _moved(self, known: Metadata) -> None:
-        """Metadata changed."""
+    def _on_metadata(self, known: Metadata) -> None:
+        """Handle new metadata."""
         self._topics.update(known)
         if self._sender is not None:
             self._sender.pump()
 
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """The topic's partitions and who has them. Raises TimedOut after max_block_ms, BrokerError, IllegalUse."""
+        """The topic's partitions with leaders and replicas. Raises TimedOut, BrokerError, IllegalUse."""
         self._check_open()
         await self._topics.find(topic, None)
         known = (await self._topics.look(topic)).partitions
@@ -295,13 +295,13 @@ class Producer:
         `timeout_ms` is over, with the rest still under way.
         """
         self._check_open()
-        await self._drained(timeout_ms)
-        self._raise_unseen()
+        await self._wait_for_deliveries(timeout_ms)
+        self._raise_unreported()
 
-    async def _drained(self, timeout_ms: int | None) -> None:
+    async def _wait_for_deliveries(self, timeout_ms: int | None) -> None:
         batches = list(self._accumulator.incomplete)
         self._flushes += 1
-        self._hurry()
+        self._update_flushing()
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 for batch in batches:
@@ -311,12 +311,12 @@ class Producer:
             raise TimedOut(f"{left} records were not delivered within {timeout_ms} ms") from late
         finally:
             self._flushes -= 1
-            self._hurry()
+            self._update_flushing()
 
-    def _raise_unseen(self) -> None:
-        batch = self._sender.unseen() if self._sender is not None else None
+    def _raise_unreported(self) -> None:
+        batch = self._sender.take_unreported() if self._sender is not None else None
         if batch is not None:
-            raise first_unseen(batch)
+            raise first_unreported(batch)
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Deliver what was sent, for at most `timeout_ms` (None: `delivery_timeout_ms` is the bound), give up the rest,
@@ -334,7 +334,7 @@ class Producer:
         flush_ms = 0
         try:
             if self._sender is not None and timeout_ms != 0:
-                await self._drained(timeout_ms)
+                await self._wait_for_deliveries(timeout_ms)
         except TimedOut:
             pass  # the rest is given up, which is logged
         except asyncio.CancelledError:
@@ -342,14 +342,14 @@ class Producer:
             raise
         finally:
             await self._finish(flush_ms)
-        self._raise_unseen()
+        self._raise_unreported()
 
     async def _finish(self, flush_ms: int) -> None:
         """Deliver for `flush_ms`, then end everything; a cancellation ends the first and not the second."""
         try:
             if flush_ms:
                 with suppress(TimedOut):
-                    await self._drained(flush_ms)
+                    await self._wait_for_deliveries(flush_ms)
         finally:
             await run_shielded(self._end(), "close the producer")
 
@@ -376,7 +376,7 @@ class Producer:
 
 
 def limits(config: ProducerConfig) -> Limits:
-    """What the accumulator needs to know."""
+    """The accumulator's limits."""
     return Limits(
         batch_bytes=config.batch_size,
         linger_ms=config.linger_ms,

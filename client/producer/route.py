@@ -65,7 +65,7 @@ class Route:
             if queue.leader is not None:
                 led.append(queue.partition.partition)
         self._sticky.update(self.numbers, led)
-        self._point()
+        self._select_queue()
 
     @property
     def has_batches(self) -> bool:
@@ -98,11 +98,11 @@ class Route:
             before = self.queue
             self._sticky.filled(self.batch.charged_bytes)
             self.batch = None
-            self._point()
+            self._select_queue()
             if self.queue is not before:
                 self._accumulator.close(before, now_ms)
         return self.queue
 
-    def _point(self) -> None:
+    def _select_queue(self) -> None:
         if self.queues:
             self.queue = self.queues[self._sticky.partition]

@@ -1,10 +1,11 @@
-"""Batches to brokers: what is ready goes out, what comes back is settled, what fails is sent again or given up.
+"""Sends batches to brokers, handles their answers, retries or gives up what failed.
 
 Laws
     At most `max_in_flight_requests_per_connection` requests to a broker are without an answer.
-    There is a task for each request under way and for nothing else: one timer says when to look again.
-    A batch goes to a broker only over a connection that stands; what was given up before was certainly not written.
-    A failure that nobody has heard of is kept until `unseen` gives it out, `FAILURES_KEPT_MAX` of them.
+    Each request has a task; one timer triggers the next check. A task that is cancelled, even before its first step,
+    leaves nothing waiting: its batches are sent again.
+    A batch is sent only over an open connection; a batch that was given up before it was sent was not written.
+    Up to `FAILURES_KEPT_MAX` failures that no caller has been told are kept until `take_unreported`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode
 from rota.client.producer.accumulator import NEVER, Accumulator
 from rota.client.producer.batch import Batch, Failed
-from rota.client.producer.produce_response import After, Settling
+from rota.client.producer.produce_response import Effects, ProduceResults
 from rota.client.producer.requests import answers, request, version_max
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
@@ -43,7 +44,7 @@ class BrokerState:
 
     node: int
     version: int | None = None
-    opens: bool = False
+    is_connecting: bool = False
     failures: int = 0
     requests: list[list[Batch]] = field(default_factory=list)
 
@@ -53,49 +54,49 @@ class BrokerState:
 
 
 class Sender:
-    """`look()` after something was appended; `freed` is called when memory was given back."""
+    """Call `look()` after an append; `freed` is called when memory becomes free."""
 
     def __init__(
         self, config: ProducerConfig, cluster: Cluster, accumulator: Accumulator, freed: Callable[[], None]
     ) -> None:
         self._config, self._cluster, self._accumulator, self._freed = config, cluster, accumulator, freed
-        self._settling = Settling(accumulator, config.retries, self._pause_ms)
+        self._results = ProduceResults(accumulator, config.retries, self._pause_ms)
         self._loop = asyncio.get_running_loop()
         self._brokers: dict[int, BrokerState] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._handle: asyncio.Handle | None = None
-        self._identifies = False
+        self._is_requesting_id = False
         self._closed = False
-        self._unseen: deque[Batch] = deque(maxlen=FAILURES_KEPT_MAX)
-        self.looks_ms: float = NEVER
+        self._unreported: deque[Batch] = deque(maxlen=FAILURES_KEPT_MAX)
+        self.next_pump_ms: float = NEVER
 
     def now_ms(self) -> float:
         """The loop's time."""
         return self._loop.time() * 1000
 
-    # ---- when to look
+    # ---- timer
 
     def look(self) -> None:
-        """Look again when the accumulator is due."""
+        """Set the timer to the accumulator's due time."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
-        at = self.looks_ms = self._accumulator.due_ms
+        at = self.next_pump_ms = self._accumulator.due_ms
         if at < NEVER and not self._closed:
             soon = at <= self.now_ms()
             self._handle = self._loop.call_soon(self.pump) if soon else self._loop.call_at(at / 1000, self.pump, at)
 
     def pump(self, now_ms: float = 0.0) -> None:
-        """Give up what is late, send what is ready."""
+        """Fail expired batches, send ready ones, set the timer."""
         if self._closed:
             return
         accumulator, now_ms = self._accumulator, max(now_ms, self.now_ms())
-        self._tell(self._settling.expire(now_ms))
+        self._tell(self._results.expire(now_ms))
         if accumulator.incomplete:
             self.identify()
         ready = accumulator.ready(now_ms)
         for node in ready.nodes:
-            self._feed(node, now_ms)
+            self._send_ready(node, now_ms)
         if ready.nodes:
             ready = accumulator.ready(now_ms)
         if ready.leaderless:
@@ -103,7 +104,7 @@ class Sender:
             accumulator.due_ms = min(accumulator.due_ms, now_ms + self._config.retry_backoff_max_ms)
         self.look()
 
-    def _feed(self, node: int, now_ms: float) -> None:
+    def _send_ready(self, node: int, now_ms: float) -> None:
         state = self._brokers.get(node)
         if state is None:
             state = self._brokers[node] = BrokerState(node)
@@ -136,7 +137,7 @@ class Sender:
         """A request whose task ended without settling its batches: it was cancelled, or failed by our own mistake."""
         if any(batches is one for one in state.requests):
             self._finish(state, batches)
-            self._tell(self._settling.unanswered(batches, Unreachable("a request was cancelled"), self.now_ms()))
+            self._tell(self._results.unanswered(batches, Unreachable("a request was cancelled"), self.now_ms()))
 
     @staticmethod
     def _finish(state: BrokerState, batches: list[Batch]) -> None:
@@ -145,33 +146,33 @@ class Sender:
     # ---- connections and identity
 
     def _open(self, state: BrokerState) -> None:
-        if not state.opens:
-            state.opens = True
-            self._spawn(self._opened(state), lambda: setattr(state, "opens", False))
+        if not state.is_connecting:
+            state.is_connecting = True
+            self._spawn(self._connect(state), lambda: setattr(state, "is_connecting", False))
 
-    async def _opened(self, state: BrokerState) -> None:
+    async def _connect(self, state: BrokerState) -> None:
         try:
             state.version = await self._cluster.version(state.node, ProduceRequest.KEY)
             state.failures = 0
         except Unsupported as why:
-            self._tell(self._settling.abandon(why, untried=True))
+            self._tell(self._results.abandon(why, untried=True))
         except KafkaError as why:
             state.failures += 1
-            self._settling.note(state.node, why)
+            self._results.note(state.node, why)
             self._cluster.request_refresh()
             await asyncio.sleep(self._pause_ms(state.failures) / 1000)
         finally:
-            state.opens = False
+            state.is_connecting = False
         self.pump()
 
     def identify(self) -> None:
-        """See to a producer id, when one is needed and none is there."""
+        """Request a producer id if one is needed and missing."""
         sequences = self._accumulator.sequences
-        if sequences is not None and sequences.producer is None and not self._identifies:
-            self._identifies = True
-            self._spawn(self._identified(), lambda: setattr(self, "_identifies", False))
+        if sequences is not None and sequences.producer is None and not self._is_requesting_id:
+            self._is_requesting_id = True
+            self._spawn(self._request_producer_id(), lambda: setattr(self, "_is_requesting_id", False))
 
-    async def _identified(self) -> None:
+    async def _request_producer_id(self) -> None:
         try:
             answer: InitProducerIdResponse = await self._cluster.ask_until(
                 AnyNode(),
@@ -186,10 +187,10 @@ class Sender:
         except TimedOut as why:
             _log.warning("no producer id yet", why=str(why))
         except KafkaError as why:
-            self._tell(self._settling.abandon(why, untried=True))
+            self._tell(self._results.abandon(why, untried=True))
             await asyncio.sleep(self._config.retry_backoff_max_ms / 1000)
         finally:
-            self._identifies = False
+            self._is_requesting_id = False
         self.pump()
 
     # ---- one request
@@ -204,16 +205,16 @@ class Sender:
         except KafkaError as why:
             self._finish(state, batches)
             state.version = None
-            self._tell(self._settling.unanswered(batches, why, self.now_ms()))
+            self._tell(self._results.unanswered(batches, why, self.now_ms()))
         else:
             self._finish(state, batches)
             if answer is None:
-                self._settling.sent(batches)
+                self._results.sent(batches)
             else:
                 pairs = list(answers(batches, asked, answer))
                 self._take_leader_hints(pairs, answer)
                 brokers = self._cluster.metadata.brokers
-                self._tell(self._settling.answered(pairs, self._broker(state.node), brokers, self.now_ms()))
+                self._tell(self._results.answered(pairs, self._broker(state.node), brokers, self.now_ms()))
         self._freed()
         self.pump()
 
@@ -226,7 +227,7 @@ class Sender:
             if leader is not None and leader.leader_id >= 0:
                 self._cluster.take_leader_hint(batch.queue.partition, leader.leader_id, leader.leader_epoch)
 
-    def _tell(self, after: After) -> None:
+    def _tell(self, after: Effects) -> None:
         for text, batch in after.notes:
             _log.info(text, partition=str(batch.queue.partition), records=batch.count)
         for batch in after.failed:
@@ -238,7 +239,7 @@ class Sender:
                 maybe_written=batch.outcome.maybe_written,
                 cause=str(batch.outcome.cause),
             )
-        self._unseen.extend(after.failed)
+        self._unreported.extend(after.failed)
         if after.failed:
             self._freed()
         if after.stale:
@@ -254,18 +255,18 @@ class Sender:
 
     # ---- the end
 
-    def unseen(self) -> Batch | None:
-        """The first failed batch of which somebody has not heard; all of them count as told after that."""
-        first = next((batch for batch in self._unseen if batch.is_unseen), None)
-        self._unseen.clear()
+    def take_unreported(self) -> Batch | None:
+        """The first failed batch with an unreported record; all failures count as reported after the call."""
+        first = next((batch for batch in self._unreported if batch.is_unreported), None)
+        self._unreported.clear()
         return first
 
     async def stop(self, why: KafkaError) -> None:
-        """End all requests, give up what is not delivered."""
+        """Fail all undelivered batches and end all requests."""
         self._closed = True
         if self._handle is not None:
             self._handle.cancel()
-        after = self._settling.abandon(why)
+        after = self._results.abandon(why)
         self._tell(after)
         if after.failed:
             records = sum(batch.count for batch in after.failed)

@@ -1,4 +1,4 @@
-"""Idempotence (KIP-98, KIP-360): which batch carries which sequence, and what to do when the broker minds. Pure.
+"""Idempotence (KIP-98, KIP-360): the sequences of batches, and what to do after sequence errors. Pure.
 
 Laws
     Under one producer id and epoch, the sequences of a partition's batches have no gap and no overlap, and a batch
@@ -33,8 +33,8 @@ class Numbered(Protocol):
 
     producer: ProducerId
     sequence: int
-    doubt: bool
-    was_whole: bool
+    maybe_written: bool
+    split_when_ambiguous: bool
 
     @property
     def is_numbered(self) -> bool: ...
@@ -43,7 +43,7 @@ class Numbered(Protocol):
 
 
 class Advice(Enum):
-    """What to do with a batch that met one of the sequences' errors."""
+    """What to do with a batch after a sequence error."""
 
     RETRY = "what comes before it is not done yet"
     RENUMBER = "the broker does not have it: again, under a new epoch"
@@ -127,7 +127,7 @@ class Sequences:
             return None
         if numbering.numbered[0] is not batch:
             return Advice.RETRY
-        if batch.was_whole or (code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.doubt):
+        if batch.split_when_ambiguous or (code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.maybe_written):
             return Advice.GIVE_UP
         numbering.renumbers = True
         return Advice.RENUMBER

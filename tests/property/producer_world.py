@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rota.client.errors import Unreachable
 from rota.client.producer.accumulator import Accumulator, Limits
 from rota.client.producer.batch import Batch, Failed, Written, record_bytes
-from rota.client.producer.produce_response import After, Settling
+from rota.client.producer.produce_response import Effects, ProduceResults
 from rota.client.producer.sequences import NUMBERED_MAX, Sequences
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
@@ -80,7 +80,7 @@ class World:
         self.now_ms = 0.0
         limits = Limits(BATCH_BYTES, LINGER_MS, REQUEST_BYTES, DELIVERY_MS)
         self.accumulator = Accumulator(limits, Sequences() if idempotent else None)
-        self.settling = Settling(self.accumulator, 1 << 31, lambda _: 20.0)
+        self.settling = ProduceResults(self.accumulator, 1 << 31, lambda _: 20.0)
         self.queues = [self.accumulator.queue(TopicPartition(TOPIC, number)) for number in range(partitions)]
         self.logs = [Log() for _ in range(partitions)]
         self.epochs = [0] * partitions
@@ -129,7 +129,7 @@ class World:
                 assert sum(len(batch.raw) for batch in batches) <= REQUEST_BYTES or len(batches) == 1
                 self.wires[node].append(Flight(batches, [batch.raw for batch in batches]))
 
-    def answer(self, node: int, refuse: int = 0, refused: int = -1) -> After | None:
+    def answer(self, node: int, refuse: int = 0, refused: int = -1) -> Effects | None:
         """The broker does the oldest request; `refuse`: what it says of partition `refused` instead."""
         if not self.wires[node]:
             return None
@@ -194,7 +194,7 @@ class World:
         for batch in in_time:
             for index in range(batch.count):
                 part = batch.place(index)[0]
-                assert isinstance(part.outcome, Written) or part.was_whole, part.outcome
+                assert isinstance(part.outcome, Written) or part.split_when_ambiguous, part.outcome
 
     # ---- what must hold
 

@@ -78,8 +78,8 @@ class Producing(RuleBasedStateMachine):
         self.world.logs[number % self.partitions].largest = largest
 
     @rule()
-    def hurry(self) -> None:
-        self.world.accumulator.hurry = not self.world.accumulator.hurry
+    def flushing(self) -> None:
+        self.world.accumulator.flushing = not self.world.accumulator.flushing
 
     @invariant()
     def memory_is_exact(self) -> None:
@@ -113,7 +113,7 @@ def one_partition(*paddings: int) -> World:
     """A record that is written, and each of these in a batch of its own on the wire."""
     world = World(1, idempotent=True)
     world.identify()
-    world.accumulator.hurry = True
+    world.accumulator.flushing = True
     world.send(0, 0)
     world.pump()
     world.answer(1)
@@ -218,7 +218,7 @@ def test_a_sticky_partition_is_led_and_filled(sizes: list[int], led: set[int], c
 def test_a_broker_that_knows_nothing_of_a_producer_gets_its_batches_one_by_one() -> None:
     world = World(1, idempotent=True)
     world.identify()
-    world.accumulator.hurry = True
+    world.accumulator.flushing = True
     for _ in range(3):
         world.send(0, 80)
         world.pump()

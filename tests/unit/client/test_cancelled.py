@@ -149,8 +149,8 @@ class Answers(dict[type, Callable[[Any], Any]]):
 INTERNAL = {
     "MetadataUpdater.run",
     "BrokerConnection._connect",
-    "Sender._opened",
-    "Sender._identified",
+    "Sender._connect",
+    "Sender._request_producer_id",
     "Sender._send",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.client.producer.accumulator import Accumulator, Limits
 from rota.client.producer.batch import Batch, Queue, record_bytes
-from rota.client.producer.produce_response import Settling
+from rota.client.producer.produce_response import ProduceResults
 from rota.client.producer.sequences import Sequences
 from rota.client.types import TopicPartition
 from rota.protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
@@ -32,8 +32,8 @@ def accumulator(
     return made
 
 
-def settling(of: Accumulator, retries: int = 100) -> Settling:
-    return Settling(of, retries, lambda _: 20.0)
+def settling(of: Accumulator, retries: int = 100) -> ProduceResults:
+    return ProduceResults(of, retries, lambda _: 20.0)
 
 
 def led(of: Accumulator, number: int = 0, node: int = 1) -> Queue:

@@ -34,9 +34,9 @@ class Leader(Scripted):
         self.ids = 0
         self.on(MetadataRequest, self._metadata)
         self.on(ProduceRequest, self._produce)
-        self.on(InitProducerIdRequest, lambda _: self._identified())
+        self.on(InitProducerIdRequest, lambda _: self._request_producer_id())
 
-    def _identified(self) -> InitProducerIdResponse:
+    def _request_producer_id(self) -> InitProducerIdResponse:
         self.ids += 1
         return InitProducerIdResponse(producer_id=self.ids, producer_epoch=0)
 

@@ -65,7 +65,7 @@ def test_a_request_has_a_size_and_partitions_take_turns() -> None:
     while requests := of.drain(1, 0):
         for one in requests:
             drained.append(one.queue.partition.partition)
-            of.landed(one)
+            of.request_ended(one)
             of.deliver(one, Written(0))
     assert drained == [0, 1, 2, 0, 1, 2]
 
@@ -73,7 +73,7 @@ def test_a_request_has_a_size_and_partitions_take_turns() -> None:
 def test_hurry_ends_all_lingering() -> None:
     of = accumulator()
     put(of, led(of), b"1")
-    of.hurry = True
+    of.flushing = True
     assert of.ready(0).nodes == (1,)
 
 
@@ -92,7 +92,7 @@ def test_not_idempotent_one_batch_of_a_partition_is_on_the_wire() -> None:
     first, second = put(of, queue, b"x" * 60), put(of, queue, b"y" * 60)
     assert of.drain(1, 100) == [first]
     assert of.drain(1, 100) == []
-    of.landed(first)
+    of.request_ended(first)
     of.deliver(first, Written(0))
     assert of.drain(1, 100) == [second]
 
@@ -104,7 +104,7 @@ def test_idempotent_five_batches_of_a_partition_are_on_the_wire() -> None:
         put(of, queue, b"x" * 60)
     (first,) = of.drain(1, 100)
     assert of.drain(1, 100) == []  # until the broker has one
-    of.landed(first)
+    of.request_ended(first)
     of.deliver(first, Written(0))
     drained = [of.drain(1, 100) for _ in range(7)]
     assert [len(one) for one in drained] == [1] * 5 + [0, 0]
@@ -115,7 +115,7 @@ def test_what_is_sent_again_waits_unless_somebody_else_leads() -> None:
     queue = led(of)
     put(of, queue, b"1")
     (one,) = of.drain(1, 5)
-    of.landed(one)
+    of.request_ended(one)
     of.retry(one, 50)
     assert of.drain(1, 49) == []
     queue.lead(2, 1)
@@ -129,7 +129,7 @@ def test_a_leader_that_was_not_known_is_no_new_leader() -> None:
     queue.leader_epoch = -1
     put(of, queue, b"1")
     (one,) = of.drain(1, 5)
-    of.landed(one)
+    of.request_ended(one)
     of.retry(one, 50)
     queue.lead(1, 0)
     assert of.ready(6).nodes == ()
@@ -156,7 +156,7 @@ def test_an_expired_batch_that_is_on_the_wire_holds_its_partition_until_it_lands
     of.drain(1, 5)
     of.fail(late, Failed(TimedOut("late"), maybe_written=True))
     assert of.drain(1, 100) == []
-    of.landed(late)
+    of.request_ended(late)
     of.retry(late, 0)
     assert of.drain(1, 100) == [waiting]
 
@@ -169,7 +169,7 @@ def test_memory_is_given_back_to_the_byte() -> None:
     assert of.used_bytes == sum(21 + size for size in (1, 60, 500, 3))
     for one in list(of.incomplete):
         of.drain(1, 100)
-        of.landed(one)
+        of.request_ended(one)
         of.deliver(one, Written(0))
     assert of.used_bytes == 0
 
@@ -182,7 +182,7 @@ def test_parts_go_in_the_place_and_age_of_the_whole() -> None:
     (after,) = {put(of, queue, b"y" * 60, 3)}
     (sent,) = of.drain(1, 10)
     assert sent is whole
-    of.landed(whole)
+    of.request_ended(whole)
     of.split(whole)
     assert [one.created_ms for one in of.incomplete] == [0] * (len(of.incomplete) - 1) + [3]
     assert list(queue.batches)[-1] is after

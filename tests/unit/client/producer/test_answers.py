@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.client.producer.kit import answer, batch
 
-from rota.client.producer.answers import Next, doubts, judged, refusal, refused, written
+from rota.client.producer.answers import BatchAction, batch_action, may_be_written, refusal, refused, written
 from rota.client.producer.batch import Written
 from rota.protocol.errors import ErrorCode
 
@@ -13,26 +13,26 @@ from rota.protocol.errors import ErrorCode
 @pytest.mark.parametrize(
     ("code", "then"),
     [
-        (ErrorCode.NONE, Next.DELIVERED),
-        (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, Next.DELIVERED),
-        (ErrorCode.MESSAGE_TOO_LARGE, Next.SPLIT),
-        (ErrorCode.NOT_ENOUGH_REPLICAS, Next.AGAIN),
-        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Next.AGAIN),
-        (ErrorCode.CORRUPT_MESSAGE, Next.AGAIN),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, Next.ELSEWHERE),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Next.ELSEWHERE),
-        (ErrorCode.UNKNOWN_TOPIC_ID, Next.ELSEWHERE),
-        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, Next.GIVE_UP),
-        (ErrorCode.INVALID_RECORD, Next.GIVE_UP),
-        (ErrorCode.INVALID_REQUIRED_ACKS, Next.GIVE_UP),
+        (ErrorCode.NONE, BatchAction.DELIVERED),
+        (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, BatchAction.DELIVERED),
+        (ErrorCode.MESSAGE_TOO_LARGE, BatchAction.SPLIT),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, BatchAction.RETRY),
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, BatchAction.RETRY),
+        (ErrorCode.CORRUPT_MESSAGE, BatchAction.RETRY),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, BatchAction.REFRESH),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, BatchAction.REFRESH),
+        (ErrorCode.UNKNOWN_TOPIC_ID, BatchAction.REFRESH),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, BatchAction.GIVE_UP),
+        (ErrorCode.INVALID_RECORD, BatchAction.GIVE_UP),
+        (ErrorCode.INVALID_REQUIRED_ACKS, BatchAction.GIVE_UP),
     ],
 )
-def test_each_code_leads_somewhere(code: ErrorCode, then: Next) -> None:
-    assert judged(code, 2) is then
+def test_each_code_leads_somewhere(code: ErrorCode, then: BatchAction) -> None:
+    assert batch_action(code, 2) is then
 
 
 def test_a_single_record_that_is_too_large_is_not_split() -> None:
-    assert judged(ErrorCode.MESSAGE_TOO_LARGE, 1) is Next.GIVE_UP
+    assert batch_action(ErrorCode.MESSAGE_TOO_LARGE, 1) is BatchAction.GIVE_UP
 
 
 def test_a_duplicate_has_no_offset() -> None:
@@ -41,8 +41,8 @@ def test_a_duplicate_has_no_offset() -> None:
 
 
 def test_an_answer_that_does_not_tell() -> None:
-    assert doubts(ErrorCode.REQUEST_TIMED_OUT)
-    assert not doubts(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert may_be_written(ErrorCode.REQUEST_TIMED_OUT)
+    assert not may_be_written(ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
 def test_a_refusal_names_topic_partition_broker_and_what_the_broker_said() -> None:

@@ -59,15 +59,15 @@ def test_who_listens_is_told_once_and_has_seen_the_failure() -> None:
     made.listeners = [(1, lambda: heard.append(1) is None), (0, lambda: False)]
     made.end(Failed(TimedOut("late"), maybe_written=False))
     assert heard == [1]
-    assert made.seen == {1}
-    assert made.is_unseen
+    assert made.reported == {1}
+    assert made.is_unreported
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
 def test_a_split_has_the_same_records_in_their_order(codec: Codec) -> None:
     values = [b"%d" % number * 10 for number in range(7)]
     made = batch(*values, codec=codec)
-    made.doubt = True
+    made.maybe_written = True
     told: list[int] = []
     made.listeners = [(place, lambda place=place: told.append(place) is None) for place in range(7)]
     made.seal()
@@ -75,7 +75,7 @@ def test_a_split_has_the_same_records_in_their_order(codec: Codec) -> None:
     parts = made.split(1 << 20, codec, None)
     assert len(parts) > 1
     assert sum(part.charged_bytes for part in parts) == charged
-    assert all(part.doubt for part in parts)
+    assert all(part.maybe_written for part in parts)
     found = [made.place(place) for place in range(7)]
     assert [(part.count, index) for part, index in found][-1] == (parts[-1].count, parts[-1].count - 1)
     read = []

@@ -9,7 +9,7 @@ from tests.unit.client.producer.kit import batch
 
 from rota.client.errors import DeliveryFailed, IllegalUse, TimedOut
 from rota.client.producer.batch import Failed, Written
-from rota.client.producer.delivery import Delivery, ended, first_unseen
+from rota.client.producer.delivery import Delivery, ended, first_unreported
 from rota.client.types import RecordMetadata, TimestampType, TopicPartition
 from rota.protocol.records.batch import Codec
 
@@ -55,11 +55,11 @@ async def test_a_failure_is_raised_each_time_and_seen() -> None:
     assert failed.value.maybe_written
     assert failed.value.partition == TopicPartition("t", 0)
     assert isinstance(failed.value.cause, TimedOut)
-    assert made.is_unseen
-    assert "late" in str(first_unseen(made))
+    assert made.is_unreported
+    assert "late" in str(first_unreported(made))
     with pytest.raises(DeliveryFailed):
         Delivery(made, 0, 1).result()
-    assert not made.is_unseen
+    assert not made.is_unreported
 
 
 async def test_who_waits_sees_the_failure_before_it_runs_again() -> None:
@@ -67,7 +67,7 @@ async def test_who_waits_sees_the_failure_before_it_runs_again() -> None:
     waiting = asyncio.get_running_loop().create_task(_wait(Delivery(made, 0, 1)))
     await asyncio.sleep(0)
     made.end(Failed(TimedOut("late"), maybe_written=False))
-    assert not made.is_unseen
+    assert not made.is_unreported
     with pytest.raises(DeliveryFailed, match="was not written"):
         await waiting
 
@@ -81,7 +81,7 @@ async def test_callbacks_come_soon_before_and_after() -> None:
     delivery.add_done_callback(heard.append)
     await asyncio.sleep(0)
     assert heard == [delivery, delivery]
-    assert not made.is_unseen
+    assert not made.is_unreported
 
 
 def test_asking_too_early_is_refused() -> None:
@@ -112,7 +112,7 @@ async def test_waiting_for_the_end_sees_no_failure() -> None:
     await asyncio.sleep(0)
     made.end(Failed(TimedOut("late"), maybe_written=False))
     await everything
-    assert made.is_unseen
+    assert made.is_unreported
 
 
 def test_it_shows_where_it_is() -> None:

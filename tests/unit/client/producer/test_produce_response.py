@@ -41,7 +41,7 @@ def test_a_broken_connection_leaves_doubt_and_another_try() -> None:
     one = sent(of)
     after = settling(of).unanswered([one], Unreachable("gone"), 10)
     assert after.stale
-    assert one.doubt
+    assert one.maybe_written
     assert of.drain(1, 29) == []
     assert of.drain(1, 30) == [one]
 
@@ -74,7 +74,7 @@ def test_an_answer_that_leaves_a_batch_out() -> None:
     of = accumulator()
     one = sent(of)
     settling(of).answered([(one, None)], "1", (1,), 10)
-    assert one.doubt
+    assert one.maybe_written
     assert of.drain(1, 30) == [one]
 
 

@@ -45,10 +45,10 @@ def test_keys_may_be_ignored() -> None:
 
 
 def test_a_partitioner_of_ones_own_sees_everything() -> None:
-    seen = []
-    made = route(1, 1, 1, own=lambda *given: seen.append(given) or 2)
+    reported = []
+    made = route(1, 1, 1, own=lambda *given: reported.append(given) or 2)
     assert made.choose(b"k", b"v", None).partition.partition == 2
-    assert seen == [("t", b"k", b"v", (0, 1, 2))]
+    assert reported == [("t", b"k", b"v", (0, 1, 2))]
 
 
 @pytest.mark.parametrize("chosen", [3, -1, "1", None])

@@ -83,7 +83,7 @@ def test_the_first_one_refused_begins_a_new_epoch(code: ErrorCode) -> None:
 def test_a_broker_that_forgot_cannot_tell_of_a_batch_in_doubt() -> None:
     sequences, numbering = begun()
     (first,) = numbered(sequences, numbering, 1)
-    first.doubt = True
+    first.maybe_written = True
     assert sequences.advise(numbering, first, UNKNOWN) is Advice.GIVE_UP
 
 
@@ -173,5 +173,5 @@ def test_the_parts_of_a_batch_share_its_sequences() -> None:
 def test_a_part_of_one_that_may_be_written_is_not_numbered_anew() -> None:
     sequences, numbering = begun()
     (part,) = numbered(sequences, numbering, 1)
-    part.doubt = part.was_whole = True
+    part.maybe_written = part.split_when_ambiguous = True
     assert sequences.advise(numbering, part, OUT_OF_ORDER) is Advice.GIVE_UP
