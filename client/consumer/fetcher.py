@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from rota.client.config import ConsumerConfig
@@ -129,7 +130,8 @@ class Fetcher:
         now_ms = self._now_ms()
         for node, (wants, wait_ms) in self._plan(now_ms).items():
             if wants:
-                self._fetches[node] = self._loop.create_task(self._fetch(node, wants, wait_ms))
+                self._fetches[node] = fetch = self._loop.create_task(self._fetch(node, wants, wait_ms))
+                fetch.add_done_callback(partial(self._fetch_ended, node))
         self._look_again(now_ms)
 
     def _plan(self, now_ms: int) -> dict[int, tuple[Wants, int]]:
@@ -212,8 +214,12 @@ class Fetcher:
         except Exception as why:  # noqa: BLE001 - nobody awaits this task: the user hears of it from `take`
             session.failed()
             self._failed(wants, why)
-        finally:
-            del self._fetches[node]
+
+    def _fetch_ended(self, node: int, fetch: asyncio.Task[None]) -> None:
+        """However it ended, also cancelled before its first step: the next fetch of this broker may begin."""
+        del self._fetches[node]
+        if fetch.cancelled() and node in self._sessions:
+            self._sessions[node].failed()
         self._news.set()
         self._look()
 

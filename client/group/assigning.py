@@ -57,7 +57,7 @@ def _grant(m: Member, pending: Assigned) -> None:
     if new and m.joined_topics is not None:
         m.granted |= new
         m.joined_topics |= new
-        m.learn()
+        m.refresh_metadata()
 
 
 def _tell_assignor(m: Member, pending: Assigned) -> AssignmentFailed | None:
@@ -87,7 +87,7 @@ def _settle(m: Member) -> None:
     m.move(S.STABLE)
     if m.coordinator is None:
         m.move(S.REDISCOVERING)
-    metadata_watch.look(m)
+    metadata_watch.rejoin_if_changed(m)
 
 
 def _note(m: Member, pending: Assigned) -> None:

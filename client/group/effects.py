@@ -1,7 +1,7 @@
-"""What comes out of a membership: requests, hooks, timers, wishes for metadata, lines for the log.
+"""The effects of a member: requests, hooks, timers, metadata to follow, lines for the log.
 
-Everything that is answered later carries a ticket: the event that answers it brings the same one. An answer whose
-ticket the machine does not wait for any more changes nothing.
+What ends later carries a ticket; the event of its end carries the same one. An event whose ticket the machine does not
+wait for any more changes nothing.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ Hook = BeforeRejoin | Revoke | Lose | Assign | BeforeLeaving
 
 
 @dataclass(slots=True)
-class Find:
-    """Look for the coordinator: Found or NotFound."""
+class FindCoordinator:
+    """Look for the coordinator: CoordinatorFound or CoordinatorNotFound."""
 
 
 @dataclass(slots=True)
-class Forget:
+class ForgetCoordinator:
     """This node is not, or no longer, the coordinator."""
 
     node: int
 
 
 @dataclass(slots=True)
-class Ask:
-    """A request to the coordinator: Answered or Unanswered."""
+class SendRequest:
+    """Send a request to the coordinator: ResponseReceived or RequestFailed."""
 
     ticket: int
     node: int
@@ -77,28 +77,28 @@ class Ask:
 
 
 @dataclass(slots=True)
-class Drop:
-    """Nobody waits for that answer any more."""
+class CancelRequest:
+    """Cancel the request, or the metadata refresh, of that ticket."""
 
     ticket: int
 
 
 @dataclass(slots=True)
-class Want:
-    """Keep informed of these topics; None: of all."""
+class FollowTopics:
+    """Keep the metadata of these topics up to date; None: of all."""
 
     topics: frozenset[str] | None
 
 
 @dataclass(slots=True)
-class Learn:
-    """Read metadata now: Learned."""
+class RefreshMetadata:
+    """Read metadata now: MetadataRefreshed."""
 
     ticket: int
 
 
 @dataclass(slots=True)
-class Run:
+class RunHook:
     """Run a hook: HookDone."""
 
     ticket: int
@@ -107,7 +107,7 @@ class Run:
 
 @dataclass(slots=True)
 class Arm:
-    """Set (or move) the timer of that key: Rang at that time."""
+    """Set (or move) the timer of that key: TimerExpired at that time."""
 
     key: str
     at_ms: int
@@ -120,11 +120,11 @@ class Disarm:
 
 @dataclass(slots=True)
 class Wake:
-    """`poll` has something to do."""
+    """Wake the consumer: `poll` has something to do."""
 
 
 @dataclass(slots=True)
-class Fail:
+class RaiseInPoll:
     """`poll` is to raise this, the one that waits or the next one."""
 
     error: BaseException
@@ -139,4 +139,17 @@ class Note:
     fields: dict[str, object] = field(default_factory=dict)
 
 
-Effect = Find | Forget | Ask | Drop | Want | Learn | Run | Arm | Disarm | Wake | Fail | Note
+Effect = (
+    FindCoordinator
+    | ForgetCoordinator
+    | SendRequest
+    | CancelRequest
+    | FollowTopics
+    | RefreshMetadata
+    | RunHook
+    | Arm
+    | Disarm
+    | Wake
+    | RaiseInPoll
+    | Note
+)

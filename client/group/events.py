@@ -1,4 +1,4 @@
-"""What comes into a membership. Times come beside the event, as `now_ms`."""
+"""The events of a member. Their time is the argument `now_ms` of `step`."""
 
 from __future__ import annotations
 
@@ -18,60 +18,60 @@ class Subscribed:
 
 
 @dataclass(slots=True)
-class Known:
-    """What is known of the cluster has changed."""
+class MetadataChanged:
+    """The metadata of the cluster changed."""
 
     metadata: Metadata
 
 
 @dataclass(slots=True)
-class Learned:
-    """A `Learn` is done, well or not: this is what is known now."""
+class MetadataRefreshed:
+    """A `RefreshMetadata` ended, with success or not: the metadata that are known now."""
 
     ticket: int
     metadata: Metadata
 
 
 @dataclass(slots=True)
-class Polled:
-    """`poll` begins: the user lives, and hooks may run."""
+class PollBegan:
+    """`poll` begins: hooks may run."""
 
 
 @dataclass(slots=True)
 class PollEnded:
-    """`poll` is over, whatever ended it: no further hook may begin."""
+    """`poll` ended: no further hook may begin."""
 
 
 @dataclass(slots=True)
-class Returning:
-    """The user has control: max.poll.interval.ms counts from here."""
+class PollReturned:
+    """The user has control again: max.poll.interval.ms counts from here."""
 
 
 @dataclass(slots=True)
-class Found:
-    """The coordinator."""
+class CoordinatorFound:
+    """The search for the coordinator ended: it is this node."""
 
     node: int
 
 
 @dataclass(slots=True)
-class NotFound:
-    """No coordinator; `error.retriable` (or a BrokerError's code) says whether looking again may help."""
+class CoordinatorNotFound:
+    """No coordinator was found; `error.retriable` (or a BrokerError's code) tells whether a retry may help."""
 
     error: KafkaError
 
 
 @dataclass(slots=True)
-class Answered:
-    """The answer to an `Ask`: a JoinGroup-, SyncGroup-, Heartbeat- or LeaveGroupResponse."""
+class ResponseReceived:
+    """The response to a `SendRequest`: a JoinGroup-, SyncGroup-, Heartbeat- or LeaveGroupResponse."""
 
     ticket: int
     response: Any
 
 
 @dataclass(slots=True)
-class Unanswered:
-    """An `Ask` that got no answer: the connection broke, time ran out, or the broker knows no such version."""
+class RequestFailed:
+    """A `SendRequest` without a response: connection lost, timeout, cancelled, or a version that the broker lacks."""
 
     ticket: int
     error: KafkaError
@@ -79,21 +79,21 @@ class Unanswered:
 
 @dataclass(slots=True)
 class HookDone:
-    """A `Run` has ended; `error` is what the user's callback raised."""
+    """A `RunHook` ended; `error` is what the user's callback raised."""
 
     ticket: int
     error: BaseException | None = None
 
 
 @dataclass(slots=True)
-class Rang:
-    """An armed timer went off."""
+class TimerExpired:
+    """The time of an armed timer has come."""
 
     key: str
 
 
 @dataclass(slots=True)
-class Stale:
+class CommitRefused:
     """A commit was refused with this code; `generation` is the one that it carried, None: the current one."""
 
     code: int
@@ -115,25 +115,25 @@ class Close:
 
 
 @dataclass(slots=True)
-class Hurry:
-    """The time to close is over: no further hooks; said again, no more waiting for LeaveGroup's answer either."""
+class CloseTimedOut:
+    """The time to close has passed: no further hooks. The second time: do not wait for LeaveGroup's response either."""
 
 
 Event = (
     Subscribed
-    | Known
-    | Learned
-    | Polled
+    | MetadataChanged
+    | MetadataRefreshed
+    | PollBegan
     | PollEnded
-    | Returning
-    | Found
-    | NotFound
-    | Answered
-    | Unanswered
+    | PollReturned
+    | CoordinatorFound
+    | CoordinatorNotFound
+    | ResponseReceived
+    | RequestFailed
     | HookDone
-    | Rang
-    | Stale
+    | TimerExpired
+    | CommitRefused
     | Rejoin
     | Close
-    | Hurry
+    | CloseTimedOut
 )

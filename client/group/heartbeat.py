@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from rota.client.errors import BrokerError, FencedInstance, KafkaError
 from rota.client.group import notes
-from rota.client.group.effects import Forget
+from rota.client.group.effects import ForgetCoordinator
 from rota.client.group.refusals import fenced, refused
 from rota.client.group.state import MEMBER_STATES, Member
 from rota.client.group.states import MemberState
@@ -29,19 +29,19 @@ def arm(m: Member) -> None:
     m.arm_session()
 
 
-def beat(m: Member) -> None:
+def send_heartbeat(m: Member) -> None:
     """One heartbeat, unless one is on its way or the coordinator knows that we live."""
     if m.generation < 0 or m.coordinator is None or m.state is S.JOINING:
         return
     m.arm("heartbeat", m.config.heartbeat_interval_ms)
-    if m.beat is None and m.exchange is None:
+    if m.heartbeat_ticket is None and m.rebalance_ticket is None:
         request = HeartbeatRequest(
             group_id=m.config.group_id or "",
             generation_id=m.generation,
             member_id=m.member_id,
             group_instance_id=m.config.group_instance_id,
         )
-        m.beat = m.ask(request, min(m.config.request_timeout_ms, m.config.session_timeout_ms))
+        m.heartbeat_ticket = m.ask(request, min(m.config.request_timeout_ms, m.config.session_timeout_ms))
 
 
 def answered(m: Member, error_code: int) -> None:
@@ -91,37 +91,37 @@ def coordinator_lost(m: Member, cause: str) -> None:
     if m.coordinator is None:
         return
     m.note("info", notes.COORDINATOR_LOST, node=m.coordinator, cause=cause)
-    m.out.append(Forget(m.coordinator))
+    m.out.append(ForgetCoordinator(m.coordinator))
     m.coordinator = None
-    m.drop_beat()
+    m.cancel_heartbeat()
     m.disarm("heartbeat")
     if m.state is S.STABLE:
         m.move(S.REDISCOVERING)
-    elif m.state is S.SYNCING and m.exchange is None:
+    elif m.state is S.SYNCING and m.rebalance_ticket is None:
         m.elected, m.reason = None, "rebalance failed due to DisconnectException"
         m.move(S.DISCOVERING)
-    if m.attempts > 0 and not m.pausing:
-        m.pause()
+    if m.attempts > 0 and not m.is_backing_off:
+        m.back_off()
     else:
         m.attempts += 1
 
 
-def found(m: Member, node: int) -> None:
-    m.finding = False
+def coordinator_found(m: Member, node: int) -> None:
+    m.is_finding = False
     m.coordinator = node
     m.note("debug", notes.DISCOVERED, node=node)  # the cluster says it too, once for all who ask
     if m.state not in (S.DISCOVERING, S.JOINING, S.SYNCING):
-        beat(m)
+        send_heartbeat(m)
 
 
-def not_found(m: Member, error: KafkaError) -> None:
-    m.finding = False
+def coordinator_not_found(m: Member, error: KafkaError) -> None:
+    m.is_finding = False
     m.note("warning", notes.NOT_DISCOVERED, cause=str(error))
     passing = error.is_retriable if isinstance(error, BrokerError) else error.retriable
     if not passing and m.state not in (S.LEAVING, S.DOWN):
         m.give_up(_explained(m, error), "rebalance failed due to FindCoordinator")
     else:
-        m.pause()
+        m.back_off()
 
 
 def _explained(m: Member, error: KafkaError) -> KafkaError:
@@ -140,7 +140,7 @@ def session_expired(m: Member) -> None:
         m.out_of_group(NO_SESSION, keep_id=True)
 
 
-def stale(m: Member, code: int, generation: int | None) -> None:
+def commit_refused(m: Member, code: int, generation: int | None) -> None:
     """A commit was refused. One of an earlier generation says nothing about this one."""
     if m.generation < 0 or generation not in (None, m.generation):
         return

@@ -30,18 +30,18 @@ def begin(m: Member) -> None:
     must_join = m.state in (S.DOWN, S.REVOKING) or (m.state in (S.STABLE, S.REDISCOVERING) and m.rejoin)
     if m.subscription is None or not must_join:
         return
-    hook = _to_give_up(m)
+    hook = _next_hook(m)
     if hook is None:
         m.move(S.DISCOVERING if m.coordinator is None else S.JOINING)
     elif m.polling:
         if m.state is not S.REVOKING:
             m.move(S.REVOKING)
         m.committed = True
-        _tell(m, hook)
+        _log_hook(m, hook)
         m.run(hook)
 
 
-def _to_give_up(m: Member) -> Hook | None:
+def _next_hook(m: Member) -> Hook | None:
     if not m.owned:
         return None
     if m.generation < 0:
@@ -53,7 +53,7 @@ def _to_give_up(m: Member) -> Hook | None:
     return Revoke(tuple(sorted(revoked))) if revoked else None
 
 
-def _tell(m: Member, hook: Hook) -> None:
+def _log_hook(m: Member, hook: Hook) -> None:
     if isinstance(hook, Lose):
         m.note("info", notes.LOSING, partitions=[str(one) for one in hook.partitions])
     elif isinstance(hook, Revoke):
@@ -63,22 +63,23 @@ def _tell(m: Member, hook: Hook) -> None:
 def proceed(m: Member) -> None:
     """The next step towards an answered JoinGroup."""
     if m.coordinator is None:
-        if m.state is S.JOINING and m.exchange is None:
+        if m.state is S.JOINING and m.rebalance_ticket is None:
             m.move(S.DISCOVERING)
-        m.find()
+        m.find_coordinator()
         return
     if m.state is S.DISCOVERING:
         m.move(S.JOINING)
-    if m.exchange is not None or m.pausing or m.learning is not None:
+    if m.rebalance_ticket is not None or m.is_backing_off or m.refresh_ticket is not None:
         return
-    if not isinstance(m.subscription, frozenset) and not m.learned:
-        m.learn()  # a pattern is matched against fresh metadata: one rebalance instead of several for a new topic
+    if not isinstance(m.subscription, frozenset) and not m.is_metadata_fresh:
+        # a pattern is matched against fresh metadata: one rebalance instead of several for a new topic
+        m.refresh_metadata()
     else:
         _send(m)
 
 
 def _send(m: Member) -> None:
-    m.joined_topics, m.learned, m.rejoin = m.topics, False, None
+    m.joined_topics, m.is_metadata_fresh, m.rejoin = m.topics, False, None
     try:
         protocols = _protocols(m)
     except Exception as error:  # noqa: BLE001  # whatever an assignor of the user's raises, or what the wire cannot say
@@ -86,7 +87,7 @@ def _send(m: Member) -> None:
         failed.__cause__ = error
         m.give_up(failed, "rebalance failed due to AssignmentFailed")
         return
-    m.drop_beat()
+    m.cancel_heartbeat()
     m.disarm("heartbeat", "session")
     m.note("info", notes.JOINING, reason=m.reason)
     rebalance_ms = m.config.max_poll_interval_ms
@@ -100,7 +101,7 @@ def _send(m: Member) -> None:
         protocols=protocols,
         reason=truncated(m.reason),
     )
-    m.exchange = m.ask(request, min(max(m.config.request_timeout_ms, rebalance_ms + LAPSE_MS), MS_MAX))
+    m.rebalance_ticket = m.ask(request, min(max(m.config.request_timeout_ms, rebalance_ms + LAPSE_MS), MS_MAX))
 
 
 def _protocols(m: Member) -> tuple[JoinGroupRequestProtocol, ...]:
@@ -145,7 +146,7 @@ def _joined(m: Member, answer: JoinGroupResponse) -> None:
     if leads:
         leader_assignment.elected(m, answer)
     else:
-        m.want()
+        m.follow_topics()
         leader_assignment.send(m, ())
 
 
@@ -189,8 +190,8 @@ def _again(m: Member, *, at_once: bool = False) -> None:
     m.arm_session()
     if at_once:
         m.attempts += 1
-    elif not m.pausing:
-        m.pause()
+    elif not m.is_backing_off:
+        m.back_off()
 
 
 def unanswered(m: Member, error: KafkaError) -> None:

@@ -38,19 +38,19 @@ def elected(m: Member, answer: JoinGroupResponse) -> None:
         m.give_up(failed, REASON)
         return
     m.group_topics = m.topics.union(*(member.topics for member in members.values()))
-    m.want(m.group_topics)
+    m.follow_topics(m.group_topics)
     if any(m.metadata.partitions(topic) is None for topic in m.group_topics):
         m.elected = answer
-        m.learn()
+        m.refresh_metadata()
     else:
         _assign(m, answer, members)
 
 
-def learned(m: Member) -> None:
+def metadata_refreshed(m: Member) -> None:
     """Metadata was read: go on with what it says."""
     answer, m.elected = m.elected, None
-    if answer is not None and m.state is MemberState.SYNCING and m.exchange is None:
-        m.learned = False
+    if answer is not None and m.state is MemberState.SYNCING and m.rebalance_ticket is None:
+        m.is_metadata_fresh = False
         _assign(m, answer, _members(answer))
 
 
@@ -147,7 +147,7 @@ def _encoded(assignment: GroupAssignment, members: Iterable[str]) -> tuple[SyncG
 
 def send(m: Member, assignments: tuple[SyncGroupRequestAssignment, ...]) -> None:
     """SyncGroup. The coordinator keeps who waits for its answer, so that no heartbeat goes meanwhile."""
-    m.drop_beat()
+    m.cancel_heartbeat()
     m.disarm("session")
     request = SyncGroupRequest(
         group_id=m.config.group_id or "",
@@ -158,4 +158,4 @@ def send(m: Member, assignments: tuple[SyncGroupRequestAssignment, ...]) -> None
         protocol_name=m.assignor_name,
         assignments=assignments,
     )
-    m.exchange = m.ask(request, m.config.request_timeout_ms)
+    m.rebalance_ticket = m.ask(request, m.config.request_timeout_ms)

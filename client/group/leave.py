@@ -50,7 +50,7 @@ def close(m: Member, reason: str) -> None:
     if m.closing is not None:
         return
     m.closing = Closing(reason, m.state in (S.DISCOVERING, S.JOINING, S.SYNCING))
-    m.drop_exchange()
+    m.cancel_rebalance_request()
     m.disarm("poll", "hook", "retry")
     m.move(S.LEAVING)
 
@@ -77,7 +77,7 @@ def proceed(m: Member) -> None:
         closing.asked = True
         if _may_leave(m):
             closing.ticket = _send(m, closing.reason)
-            m.drop_beat()
+            m.cancel_heartbeat()
             m.disarm("heartbeat", "session")
             return
     if closing.asked and closing.ticket is None:

@@ -21,23 +21,23 @@ from rota.client.errors import KafkaError
 from rota.client.group import assigning, heartbeat, join, leave, metadata_watch, sync
 from rota.client.group.effects import Effect, Wake
 from rota.client.group.events import (
-    Answered,
     Close,
+    CloseTimedOut,
+    CommitRefused,
+    CoordinatorFound,
+    CoordinatorNotFound,
     Event,
-    Found,
     HookDone,
-    Hurry,
-    Known,
-    Learned,
-    NotFound,
-    Polled,
+    MetadataChanged,
+    MetadataRefreshed,
+    PollBegan,
     PollEnded,
-    Rang,
+    PollReturned,
     Rejoin,
-    Returning,
-    Stale,
+    RequestFailed,
+    ResponseReceived,
     Subscribed,
-    Unanswered,
+    TimerExpired,
 )
 from rota.client.group.state import ENDED, MEMBER_STATES, NO_GENERATION, Member
 from rota.client.group.states import MemberState
@@ -59,30 +59,30 @@ def step(m: Member, event: Event, now_ms: int) -> list[Effect]:
 
 def _decide(m: Member, event: Event) -> None:
     match event:
-        case Answered():
+        case ResponseReceived():
             _answered(m, event.ticket, event.response)
-        case Unanswered():
+        case RequestFailed():
             _unanswered(m, event.ticket, event.error)
-        case Rang():
-            _rang(m, event.key)
-        case Polled() | PollEnded() | Returning():
+        case TimerExpired():
+            _timer_expired(m, event.key)
+        case PollBegan() | PollEnded() | PollReturned():
             _poll(m, event)
         case HookDone():
             _hook_done(m, event)
-        case Subscribed() | Known() | Learned():
-            metadata_watch.told(m, event)
-        case Found():
-            heartbeat.found(m, event.node)
-        case NotFound():
-            heartbeat.not_found(m, event.error)
-        case Stale():
-            heartbeat.stale(m, event.code, event.generation)
+        case Subscribed() | MetadataChanged() | MetadataRefreshed():
+            metadata_watch.topics_changed(m, event)
+        case CoordinatorFound():
+            heartbeat.coordinator_found(m, event.node)
+        case CoordinatorNotFound():
+            heartbeat.coordinator_not_found(m, event.error)
+        case CommitRefused():
+            heartbeat.commit_refused(m, event.code, event.generation)
         case Rejoin():
             if m.state in MEMBER_STATES and m.rejoin is None:
                 m.ask_to_rejoin(event.reason)
         case Close():
             leave.close(m, event.reason)
-        case Hurry():
+        case CloseTimedOut():
             leave.hurry(m)
         case _:
             assert_never(event)
@@ -100,12 +100,12 @@ def _advance(m: Member) -> None:
     if m.state in (S.DISCOVERING, S.JOINING):
         join.proceed(m)
     if m.generation != NO_GENERATION:
-        m.find()
+        m.find_coordinator()
 
 
-def _poll(m: Member, event: Polled | PollEnded | Returning) -> None:
+def _poll(m: Member, event: PollBegan | PollEnded | PollReturned) -> None:
     match event:
-        case Polled():
+        case PollBegan():
             m.disarm("poll")
             if m.fenced is not None:
                 m.fail(m.fenced)
@@ -113,23 +113,23 @@ def _poll(m: Member, event: Polled | PollEnded | Returning) -> None:
                 m.polling = True
         case PollEnded():
             m.polling = False
-        case Returning():
+        case PollReturned():
             m.polling = False
             if m.state not in ENDED:
                 m.arm("poll", m.config.max_poll_interval_ms)
 
 
-def _rang(m: Member, key: str) -> None:
+def _timer_expired(m: Member, key: str) -> None:
     m.armed.discard(key)
     match key:
         case "heartbeat":
-            heartbeat.beat(m)
+            heartbeat.send_heartbeat(m)
         case "session":
             heartbeat.session_expired(m)
         case "poll" | "hook":
             leave.poll_expired(m)
         case "retry":
-            m.pausing = False
+            m.is_backing_off = False
 
 
 def _hook_done(m: Member, event: HookDone) -> None:
@@ -145,11 +145,11 @@ def _hook_done(m: Member, event: HookDone) -> None:
 
 def _answered(m: Member, ticket: int, response: Any) -> None:
     """Each answer goes to the branch that asked; an answer that nobody waits for changes nothing (M3)."""
-    if ticket == m.beat:
-        m.beat = None
+    if ticket == m.heartbeat_ticket:
+        m.heartbeat_ticket = None
         heartbeat.answered(m, response.error_code)
-    elif ticket == m.exchange:
-        m.exchange = None
+    elif ticket == m.rebalance_ticket:
+        m.rebalance_ticket = None
         if m.state is MemberState.JOINING:
             join.answered(m, response)
         else:
@@ -159,11 +159,11 @@ def _answered(m: Member, ticket: int, response: Any) -> None:
 
 
 def _unanswered(m: Member, ticket: int, error: KafkaError) -> None:
-    if ticket == m.beat:
-        m.beat = None
+    if ticket == m.heartbeat_ticket:
+        m.heartbeat_ticket = None
         heartbeat.unanswered(m, error)
-    elif ticket == m.exchange:
-        m.exchange = None
+    elif ticket == m.rebalance_ticket:
+        m.rebalance_ticket = None
         join.unanswered(m, error)
     else:
         leave.unanswered(m, ticket, error)

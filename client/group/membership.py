@@ -1,9 +1,10 @@
-"""The shell of a membership: performs what the pure machine (machine.py) decides, on a Cluster.
+"""The membership of a consumer: performs the effects of the pure machine (machine.py) on a Cluster.
 
 Laws
-    Partitions are given up and taken over only inside `poll` and `close`, never while the user works on records.
-    Heartbeats run by themselves; nothing that the user awaits holds them up.
+    Partitions are revoked and assigned only inside `poll` and `close`, never while the user works on records.
+    Heartbeats are sent in the background; nothing that the user awaits delays them.
     A `poll` that is cancelled loses nothing; a `close` that is cancelled leaves no task and no timer behind.
+    A task that is cancelled, also before its first step, is a request that failed: the machine tries again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol, assert_never
 
 from rota.client.config import ConsumerConfig
-from rota.client.errors import IllegalUse, KafkaError
+from rota.client.errors import IllegalUse, KafkaError, Unreachable
 from rota.client.group import effects as out
 from rota.client.group import events
 from rota.client.group.assignors.base import Assignor
@@ -29,6 +30,7 @@ from rota.client.network.cluster import Cluster
 from rota.client.types import GroupMetadata, TopicPartition
 
 Partitions = tuple[TopicPartition, ...]
+ClusterEffect = out.FindCoordinator | out.ForgetCoordinator | out.FollowTopics | out.RefreshMetadata
 
 LEAVE_GRACE_MS = 500  # for LeaveGroup alone, when the time to close is over
 JITTER = 0.2  # of a wait
@@ -104,8 +106,8 @@ class Membership:
         """Takes effect with the next `poll`. A pattern follows topics as they come and go; it has to match the whole
         name."""
         if self._unlisten is None:
-            self._unlisten = self._cluster.on_change(lambda metadata: self._step(events.Known(metadata)))
-            self._step(events.Known(self._cluster.metadata))
+            self._unlisten = self._cluster.on_change(lambda metadata: self._step(events.MetadataChanged(metadata)))
+            self._step(events.MetadataChanged(self._cluster.metadata))
         self._step(events.Subscribed(topics))
 
     async def poll(self) -> None:
@@ -127,7 +129,7 @@ class Membership:
             raise IllegalUse(f"this member of group {self._group} is closed")
         self._context = contextvars.copy_context()
         if self._failure is None:
-            self._step(events.Polled())
+            self._step(events.PollBegan())
         try:
             while self._failure is None and self._member.due:
                 self._progress.clear()
@@ -144,12 +146,12 @@ class Membership:
 
     def returning(self) -> None:
         """The user gets records now, or nothing, or an exception: max.poll.interval.ms counts from here."""
-        self._step(events.Returning())
+        self._step(events.PollReturned())
 
     def commit_refused(self, code: int, generation: int | None = None) -> None:
         """A commit was refused with this code (22, 25, 27, 82): the machine draws its conclusions. `generation` is the
         one that the commit carried: what is said of an earlier one than the current does not matter any more."""
-        self._step(events.Stale(code, generation))
+        self._step(events.CommitRefused(code, generation))
 
     def rejoin(self, reason: str) -> None:
         """Have the group assign anew, with the next `poll`. Without a membership there is nothing to do."""
@@ -170,9 +172,9 @@ class Membership:
         try:
             self._step(events.Close(reason))
             if not await self._closed_within(timeout_ms):
-                self._hurry()
+                self._out_of_time()
                 if not await self._closed_within(LEAVE_GRACE_MS):
-                    self._hurry()
+                    self._out_of_time()
         finally:
             await self._abandon()
         raised, self._raised = self._raised, None
@@ -201,10 +203,10 @@ class Membership:
             return False
         return True
 
-    def _hurry(self) -> None:
+    def _out_of_time(self) -> None:
         if self._hook_task is not None:
             self._hook_task.cancel()
-        self._step(events.Hurry())
+        self._step(events.CloseTimedOut())
 
     async def _abandon(self) -> None:
         """Whatever happens: no timer stays, and no task but of a callback that refuses to be cancelled."""
@@ -257,41 +259,45 @@ class Membership:
 
     def _perform(self, effect: out.Effect) -> None:
         match effect:
-            case out.Ask():
-                self._spawn(self._ask(effect), effect.ticket)
+            case out.SendRequest():
+                cancelled = events.RequestFailed(
+                    effect.ticket, Unreachable("the request to the coordinator was cancelled")
+                )
+                self._spawn(self._ask(effect), effect.ticket, cancelled=cancelled)
             case out.Arm(key, at_ms):
                 self._arm(key, at_ms)
             case out.Disarm(key):
                 self._timers.pop(key).cancel()
-            case out.Run():
+            case out.RunHook():
                 self._begin(effect)
             case out.Note(level, event, fields):
                 getattr(_log, level)(event, **fields)
-            case out.Fail(error):
+            case out.RaiseInPoll(error):
                 self._failure = self._failure or error
                 self._wake()
             case out.Wake():
                 self._wake()
-            case out.Drop(ticket):
+            case out.CancelRequest(ticket):
                 if (task := self._tasks.get(ticket)) is not None:
                     task.cancel()
-            case out.Find() | out.Forget() | out.Want() | out.Learn():
-                self._look(effect)
+            case out.FindCoordinator() | out.ForgetCoordinator() | out.FollowTopics() | out.RefreshMetadata():
+                self._perform_on_cluster(effect)
             case _:
                 assert_never(effect)
 
-    def _look(self, effect: out.Find | out.Forget | out.Want | out.Learn) -> None:
-        """What is asked of the cluster, rather than of the coordinator."""
+    def _perform_on_cluster(self, effect: ClusterEffect) -> None:
         match effect:
-            case out.Find():
+            case out.FindCoordinator():
                 self._unnumbered -= 1
-                self._spawn(self._find(), self._unnumbered)
-            case out.Forget(node):
+                error = Unreachable("the search for the coordinator was cancelled")
+                self._spawn(self._find(), self._unnumbered, cancelled=events.CoordinatorNotFound(error))
+            case out.ForgetCoordinator(node):
                 self._cluster.coordinator_moved(self._group, node)
-            case out.Want(topics):
+            case out.FollowTopics(topics):
                 self._cluster.set_topics(topics)
-            case out.Learn(ticket):
-                self._spawn(self._learn(ticket), ticket)
+            case out.RefreshMetadata(ticket):
+                refreshed = events.MetadataRefreshed(ticket, self._cluster.metadata)
+                self._spawn(self._refresh(ticket), ticket, cancelled=refreshed)
 
     def _arm(self, key: str, at_ms: int) -> None:
         old = self._timers.pop(key, None)
@@ -301,46 +307,58 @@ class Membership:
         at = (at_ms + 1) / 1000  # a whole number of ms, rounded down, must not be reached before its time
         if key == "retry":  # those who lost one coordinator do not all come back to it at once
             at += (at - loop.time()) * random.uniform(-JITTER, JITTER)
-        self._timers[key] = loop.call_at(at, self._rang, key)
+        self._timers[key] = loop.call_at(at, self._timer_expired, key)
 
-    def _rang(self, key: str) -> None:
+    def _timer_expired(self, key: str) -> None:
         del self._timers[key]
-        self._step(events.Rang(key))
+        self._step(events.TimerExpired(key))
 
     def _spawn(
-        self, work: Coroutine[Any, Any, None], ticket: int, context: contextvars.Context | None = None
+        self,
+        work: Coroutine[Any, Any, None],
+        ticket: int,
+        context: contextvars.Context | None = None,
+        *,
+        cancelled: events.Event | None = None,
     ) -> asyncio.Task[None]:
+        """Begin a task. `cancelled`: the event when the task is cancelled, also before its first step."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.pop(ticket, None)
+            if task.cancelled() and cancelled is not None:
+                self._step(cancelled)
+
         task = asyncio.get_running_loop().create_task(work, context=context, name=f"rota-group-{self._group}")
         self._tasks[ticket] = task
-        task.add_done_callback(lambda _: self._tasks.pop(ticket, None))
+        task.add_done_callback(ended)
         return task
 
     # ---- what takes time
 
-    async def _ask(self, asked: out.Ask) -> None:
+    async def _ask(self, asked: out.SendRequest) -> None:
         try:
             response = await self._cluster.ask(asked.node, asked.request, timeout_ms=asked.timeout_ms, lane=asked.lane)
         except Exception as error:  # noqa: BLE001  # whatever it is, who waits in `poll` is told
-            self._step(events.Unanswered(asked.ticket, _told(error)))
+            self._step(events.RequestFailed(asked.ticket, _as_kafka_error(error)))
         else:
-            self._step(events.Answered(asked.ticket, response))
+            self._step(events.ResponseReceived(asked.ticket, response))
 
     async def _find(self) -> None:
         try:
             node = await self._cluster.coordinator(self._group)
         except Exception as error:  # noqa: BLE001  # as above
-            self._step(events.NotFound(_told(error)))
+            self._step(events.CoordinatorNotFound(_as_kafka_error(error)))
         else:
-            self._step(events.Found(node))
+            self._step(events.CoordinatorFound(node))
 
-    async def _learn(self, ticket: int) -> None:
+    async def _refresh(self, ticket: int) -> None:
         try:
             metadata = await self._cluster.refresh()
         except KafkaError:
             metadata = self._cluster.metadata
-        self._step(events.Learned(ticket, metadata))
+        self._step(events.MetadataRefreshed(ticket, metadata))
 
-    def _begin(self, run: out.Run) -> None:
+    def _begin(self, run: out.RunHook) -> None:
         def ended(task: asyncio.Task[None]) -> None:
             if task.cancelled():  # before it had begun
                 self._hook_task = None
@@ -350,7 +368,7 @@ class Membership:
         self._hook_task = self._spawn(self._run(run), run.ticket, self._context)
         self._hook_task.add_done_callback(ended)
 
-    async def _run(self, run: out.Run) -> None:
+    async def _run(self, run: out.RunHook) -> None:
         error: BaseException | None = None
         try:
             await self._call(run.hook)
@@ -383,10 +401,10 @@ class Membership:
                 assert_never(hook)
 
 
-def _told(error: Exception) -> KafkaError:
-    """An error that is none of ours, or a mistake of ours, for who waits in `poll`."""
+def _as_kafka_error(error: Exception) -> KafkaError:
+    """Any exception as a KafkaError, for the caller of `poll`."""
     if isinstance(error, KafkaError):
         return error
-    told = KafkaError(f"the coordinator could not be asked: {error!r}")
-    told.__cause__ = error
-    return told
+    wrapped = KafkaError(f"the coordinator could not be asked: {error!r}")
+    wrapped.__cause__ = error
+    return wrapped

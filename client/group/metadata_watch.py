@@ -8,29 +8,29 @@ Laws
 from __future__ import annotations
 
 from rota.client.group import leader_assignment
-from rota.client.group.events import Known, Learned, Subscribed
+from rota.client.group.events import MetadataChanged, MetadataRefreshed, Subscribed
 from rota.client.group.state import MEMBER_STATES, Member
 from rota.client.group.subscription import difference, snapshot
 
 
-def told(m: Member, event: Subscribed | Known | Learned) -> None:
-    """The user chose, or the cluster changed."""
+def topics_changed(m: Member, event: Subscribed | MetadataChanged | MetadataRefreshed) -> None:
+    """A new subscription, or new metadata."""
     match event:
         case Subscribed():
-            m.subscription, m.granted, m.learned = event.topics, frozenset(), False
-            m.want()
-        case Known():
+            m.subscription, m.granted, m.is_metadata_fresh = event.topics, frozenset(), False
+            m.follow_topics()
+        case MetadataChanged():
             m.metadata, m.granted = event.metadata, frozenset()
-        case Learned():
+        case MetadataRefreshed():
             m.metadata = event.metadata
-            if event.ticket == m.learning:
-                m.learning, m.learned, m.granted = None, True, frozenset()
-                leader_assignment.learned(m)
-    look(m)
+            if event.ticket == m.refresh_ticket:
+                m.refresh_ticket, m.is_metadata_fresh, m.granted = None, True, frozenset()
+                leader_assignment.metadata_refreshed(m)
+    rejoin_if_changed(m)
 
 
-def look(m: Member) -> None:
-    """Join again when what the last JoinGroup told, or what the leader assigned by, is no longer so."""
+def rejoin_if_changed(m: Member) -> None:
+    """Join again when the topics of the last JoinGroup, or the partitions that the leader assigned, have changed."""
     if m.rejoin is not None or m.state not in MEMBER_STATES or m.subscription is None:
         return
     if m.watched is not None:

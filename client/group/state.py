@@ -16,7 +16,20 @@ from rota.client.errors import KafkaError
 from rota.client.group import notes
 from rota.client.group.assignors.base import Assignor, RebalanceProtocol
 from rota.client.group.assignors.strategies import rebalance_protocol
-from rota.client.group.effects import Arm, Ask, Disarm, Drop, Effect, Fail, Find, Hook, Learn, Note, Run, Want
+from rota.client.group.effects import (
+    Arm,
+    CancelRequest,
+    Disarm,
+    Effect,
+    FindCoordinator,
+    FollowTopics,
+    Hook,
+    Note,
+    RaiseInPoll,
+    RefreshMetadata,
+    RunHook,
+    SendRequest,
+)
 from rota.client.group.states import TRANSITIONS, MemberState
 from rota.client.group.subscription import Snapshot, Topics, topics_of
 from rota.client.network.metadata import Metadata
@@ -81,16 +94,16 @@ class Member:
     reason: str = ""  # of the next JoinGroup
     committed: bool = False  # before_rejoin has run for this rejoin
     coordinator: int | None = None
-    finding: bool = False  # the coordinator
-    exchange: int | None = None  # ticket of a JoinGroup or SyncGroup
-    beat: int | None = None  # ticket of a Heartbeat
-    learning: int | None = None  # ticket of a metadata refresh
-    learned: bool = False  # a pattern was matched against fresh metadata for the next JoinGroup
+    is_finding: bool = False  # the coordinator
+    rebalance_ticket: int | None = None  # ticket of a JoinGroup or SyncGroup
+    heartbeat_ticket: int | None = None  # ticket of a Heartbeat
+    refresh_ticket: int | None = None  # ticket of a metadata refresh
+    is_metadata_fresh: bool = False  # a pattern was matched against fresh metadata for the next JoinGroup
     elected: JoinGroupResponse | None = None  # we lead and wait for metadata
     pending: Assigned | None = None  # to be taken over by the next poll
     hook: tuple[int, Hook] | None = None
     after_hook: KafkaError | None = None  # to be raised when the hook that runs is done
-    pausing: bool = False  # the retry timer is armed: neither find nor join before
+    is_backing_off: bool = False  # the retry timer is armed: neither find nor join before
     attempts: int = 0  # since the last success
     fenced: KafkaError | None = None
     closing: Closing | None = None
@@ -153,13 +166,13 @@ class Member:
 
     def ask(self, request: Any, timeout_ms: int, *, lane: str = LANE) -> int:
         assert self.coordinator is not None
-        self.out.append(Ask(ticket := self.ticket(), self.coordinator, request, timeout_ms, lane))
+        self.out.append(SendRequest(ticket := self.ticket(), self.coordinator, request, timeout_ms, lane))
         return ticket
 
     def run(self, hook: Hook) -> None:
         assert self.hook is None
         self.hook = (self.ticket(), hook)
-        self.out.append(Run(*self.hook))
+        self.out.append(RunHook(*self.hook))
         if self.closing is None:
             self.arm("hook", self.config.max_poll_interval_ms)  # a callback is the user's time, too
 
@@ -178,43 +191,43 @@ class Member:
                 self.armed.discard(key)
                 self.out.append(Disarm(key))
 
-    def drop_exchange(self) -> None:
-        if self.exchange is not None:
-            self.out.append(Drop(self.exchange))
-        self.exchange = self.elected = None
+    def cancel_rebalance_request(self) -> None:
+        if self.rebalance_ticket is not None:
+            self.out.append(CancelRequest(self.rebalance_ticket))
+        self.rebalance_ticket = self.elected = None
 
-    def drop_beat(self) -> None:
-        if self.beat is not None:
-            self.out.append(Drop(self.beat))
-        self.beat = None
+    def cancel_heartbeat(self) -> None:
+        if self.heartbeat_ticket is not None:
+            self.out.append(CancelRequest(self.heartbeat_ticket))
+        self.heartbeat_ticket = None
 
-    def pause(self) -> None:
+    def back_off(self) -> None:
         """Neither find nor join for a while, growing with each failure in a row."""
         grown = self.config.retry_backoff_ms * 2 ** min(self.attempts, 20)
         self.attempts += 1
-        self.pausing = True
+        self.is_backing_off = True
         self.arm("retry", min(grown, self.config.retry_backoff_max_ms))
 
-    def find(self) -> None:
-        if self.coordinator is None and not self.finding and not self.pausing:
-            self.finding = True
-            self.out.append(Find())
+    def find_coordinator(self) -> None:
+        if self.coordinator is None and not self.is_finding and not self.is_backing_off:
+            self.is_finding = True
+            self.out.append(FindCoordinator())
 
-    def learn(self) -> None:
-        self.learning = self.ticket()
-        self.out.append(Learn(self.learning))
+    def refresh_metadata(self) -> None:
+        self.refresh_ticket = self.ticket()
+        self.out.append(RefreshMetadata(self.refresh_ticket))
 
-    def want(self, others: Iterable[str] = ()) -> None:
+    def follow_topics(self, others: Iterable[str] = ()) -> None:
         """Keep informed of our topics, and at the leader of the others' too."""
         wanted = self.subscription | frozenset(others) if isinstance(self.subscription, frozenset) else None
         if wanted != self.followed:
             self.followed = wanted
-            self.out.append(Want(wanted))
+            self.out.append(FollowTopics(wanted))
 
     def fail(self, error: BaseException) -> None:
         """`poll` raises it; nothing else begins before the next one."""
         self.polling = False
-        self.out.append(Fail(error))
+        self.out.append(RaiseInPoll(error))
 
     def ask_to_rejoin(self, reason: str, why: str = "") -> None:
         """With the next poll; `reason` is for the coordinator, `why` for our log."""
@@ -224,8 +237,8 @@ class Member:
     def out_of_group(self, reason: str, *, keep_id: bool) -> None:
         """No longer part of a generation. What is still held is lost with the next poll, which joins again."""
         self.note("info", notes.RESETTING, reason=reason, member_id_kept=keep_id)
-        self.drop_exchange()
-        self.drop_beat()
+        self.cancel_rebalance_request()
+        self.cancel_heartbeat()
         self.disarm("heartbeat", "session")
         self.generation, self.assignor_name, self.pending, self.watched = NO_GENERATION, "", None, None
         self.committed = False
@@ -243,8 +256,8 @@ class Member:
 
     def end(self) -> None:
         """Nothing is under way any more."""
-        self.drop_exchange()
-        self.drop_beat()
+        self.cancel_rebalance_request()
+        self.cancel_heartbeat()
         self.disarm(*TIMERS)
         self.move(S.CLOSED)
 

@@ -49,4 +49,4 @@ def _synced(m: Member, assignment: Assignment) -> None:
     m.pending = Assigned(frozenset(flat(assignment.assigned_partitions)), assignment.user_data)
     m.move(MemberState.ASSIGNING)
     heartbeat.arm(m)
-    metadata_watch.look(m)
+    metadata_watch.rejoin_if_changed(m)

@@ -53,11 +53,11 @@ class World:
         )
         self.machine = new_member(config, [CooperativeStickyAssignor() if cooperative else RangeAssignor()])
         self.now_ms = 0
-        self.asks: dict[int, out.Ask] = {}
+        self.asks: dict[int, out.SendRequest] = {}
         self.timers: dict[str, int] = {}
-        self.finding = 0
+        self.is_finding = 0
         self.learning: list[int] = []
-        self.hook: out.Run | None = None
+        self.hook: out.RunHook | None = None
         self.held: set[TopicPartition] = set()
         self.in_poll = False
         self.failures: list[BaseException] = []
@@ -74,27 +74,27 @@ class World:
 
     def take(self, effect: out.Effect) -> None:
         match effect:
-            case out.Ask():
+            case out.SendRequest():
                 self.asked(effect)
-            case out.Drop(ticket):
+            case out.CancelRequest(ticket):
                 del self.asks[ticket]
-            case out.Find():
-                self.finding += 1
-            case out.Learn(ticket):
+            case out.FindCoordinator():
+                self.is_finding += 1
+            case out.RefreshMetadata(ticket):
                 self.learning.append(ticket)
             case out.Arm(key, at_ms):
                 assert at_ms >= self.now_ms
                 self.timers[key] = at_ms
             case out.Disarm(key):
                 del self.timers[key]
-            case out.Run():
+            case out.RunHook():
                 self.run(effect)
-            case out.Fail(error):
+            case out.RaiseInPoll(error):
                 self.failures.append(error)
-            case out.Forget() | out.Want() | out.Wake() | out.Note():
+            case out.ForgetCoordinator() | out.FollowTopics() | out.Wake() | out.Note():
                 pass
 
-    def asked(self, ask: out.Ask) -> None:
+    def asked(self, ask: out.SendRequest) -> None:
         """M3: what is asked names what is true now."""
         self.asks[ask.ticket] = ask
         assert ask.node == self.machine.coordinator
@@ -109,7 +109,7 @@ class World:
                 assert not self.machine.is_static
                 self.left += 1
 
-    def run(self, run: out.Run) -> None:
+    def run(self, run: out.RunHook) -> None:
         """M1 and M2."""
         assert self.hook is None
         assert self.in_poll or self.machine.closing is not None
@@ -131,7 +131,7 @@ class World:
         kinds = [type(ask.request) for ask in self.asks.values()]
         assert kinds.count(HeartbeatRequest) <= 1
         assert kinds.count(JoinGroupRequest) + kinds.count(SyncGroupRequest) <= 1
-        assert self.finding <= 1
+        assert self.is_finding <= 1
         assert machine.owned == self.held
         if machine.state in (S.STABLE, S.ASSIGNING, S.REDISCOVERING):
             assert machine.generation >= 0
@@ -140,7 +140,7 @@ class World:
         if machine.state is S.STABLE:
             assert machine.coordinator is not None
         if machine.coordinator is None and machine.generation >= 0 and machine.state not in (S.LEAVING, S.CLOSED):
-            assert self.finding or "retry" in self.timers
+            assert self.is_finding or "retry" in self.timers
         if machine.state is S.CLOSED:
             assert not self.timers
             assert not self.asks or {type(ask.request) for ask in self.asks.values()} == {LeaveGroupRequest}
@@ -149,7 +149,7 @@ class World:
 
     def poll(self) -> None:
         self.in_poll = True
-        self.step(events.Polled())
+        self.step(events.PollBegan())
         self.look()
 
     def look(self) -> bool:
@@ -157,35 +157,35 @@ class World:
         if self.in_poll and (self.failures or not self.machine.due):
             failed, self.failures = bool(self.failures), []
             if failed:
-                self.step(events.Returning())
+                self.step(events.PollReturned())
             self.in_poll = False
             self.step(events.PollEnded())
         return not self.in_poll
 
     def cancel(self) -> None:
         self.in_poll = False
-        self.step(events.Returning())
+        self.step(events.PollReturned())
         self.step(events.PollEnded())
 
     # ---- answers
 
     def answer(self, ticket: int, response: Any) -> None:
         del self.asks[ticket]
-        self.step(events.Answered(ticket, response))
+        self.step(events.ResponseReceived(ticket, response))
         self.look()
 
     def lose(self, ticket: int, error: KafkaError | None = None) -> None:
         del self.asks[ticket]
-        self.step(events.Unanswered(ticket, error or Unreachable("gone")))
+        self.step(events.RequestFailed(ticket, error or Unreachable("gone")))
         self.look()
 
     def found(self, error: KafkaError | None = None) -> None:
-        self.finding -= 1
-        self.step(events.Found(1) if error is None else events.NotFound(error))
+        self.is_finding -= 1
+        self.step(events.CoordinatorFound(1) if error is None else events.CoordinatorNotFound(error))
         self.look()
 
     def learned(self) -> None:
-        self.step(events.Learned(self.learning.pop(0), self.metadata))
+        self.step(events.MetadataRefreshed(self.learning.pop(0), self.metadata))
         self.look()
 
     def hook_done(self, error: BaseException | None = None) -> None:
@@ -200,12 +200,12 @@ class World:
         """The next timer goes off."""
         key = min(self.timers, key=lambda key: self.timers[key])
         self.now_ms = max(self.now_ms, self.timers.pop(key))
-        self.step(events.Rang(key))
+        self.step(events.TimerExpired(key))
         self.look()
 
     # ---- a coordinator
 
-    def good(self, ask: out.Ask, *, leads: bool = True, given: Iterable[TopicPartition] = ()) -> Any:
+    def good(self, ask: out.SendRequest, *, leads: bool = True, given: Iterable[TopicPartition] = ()) -> Any:
         """An answer without error. `given`: what another leader gives us."""
         match ask.request:
             case JoinGroupRequest():
@@ -220,7 +220,7 @@ class World:
             case _:
                 return LeaveGroupResponse()
 
-    def chosen(self, ask: out.Ask) -> str:
+    def chosen(self, ask: out.SendRequest) -> str:
         return str(ask.request.protocol_name)
 
     def _joined(self, request: JoinGroupRequest, leads: bool) -> JoinGroupResponse:
@@ -245,7 +245,7 @@ class World:
         for _ in range(SETTLED_IN):
             if self.hook is not None:
                 self.hook_done()
-            elif self.finding:
+            elif self.is_finding:
                 self.found()
             elif self.learning:
                 self.learned()
@@ -254,7 +254,7 @@ class World:
                 self.answer(ticket, self.good(ask, leads=True))
             elif "retry" in self.timers:
                 self.now_ms = max(self.now_ms, self.timers.pop("retry"))
-                self.step(events.Rang("retry"))
+                self.step(events.TimerExpired("retry"))
                 self.look()
             else:
                 return

@@ -175,7 +175,7 @@ class Node:
         self.working = 0  # the turn of the user's work that is under way
         self.cut_until_ms = 0  # nothing goes there or back before
         self.heard_ms = 0  # when the coordinator was last heard
-        self.step(events.Known(world.metadata))
+        self.step(events.MetadataChanged(world.metadata))
         self.step(events.Subscribed(topics))
         self.poll()
 
@@ -190,11 +190,11 @@ class Node:
     def poll(self) -> None:
         if not self.polling:
             self.polling = True
-            self.step(events.Polled())
+            self.step(events.PollBegan())
 
     def _work(self) -> None:
         """The user has control, for a while."""
-        self.step(events.Returning())
+        self.step(events.PollReturned())
         self.working += 1
         turn, rng = self.working, self.world.rng
         slow = self.world.trouble and rng.random() < 0.02
@@ -208,58 +208,60 @@ class Node:
     def _perform(self, effect: out.Effect) -> None:
         rng, later = self.world.rng, self.time.after
         match effect:
-            case out.Ask():
+            case out.SendRequest():
                 self._ask(effect)
-            case out.Drop(ticket):
+            case out.CancelRequest(ticket):
                 self.dropped.add(ticket)
-            case out.Find():
-                later(rng.randrange(LATENCY_MS), lambda: self.step(events.Found(1)))
-            case out.Learn(ticket):
-                later(rng.randrange(LATENCY_MS), lambda: self.step(events.Learned(ticket, self.world.metadata)))
+            case out.FindCoordinator():
+                later(rng.randrange(LATENCY_MS), lambda: self.step(events.CoordinatorFound(1)))
+            case out.RefreshMetadata(ticket):
+                later(
+                    rng.randrange(LATENCY_MS), lambda: self.step(events.MetadataRefreshed(ticket, self.world.metadata))
+                )
             case out.Arm(key, at_ms):
                 self.timers[key] = at_ms
                 later(at_ms - self.time.now_ms, lambda: self._ring(key, at_ms))
             case out.Disarm(key):
                 del self.timers[key]
-            case out.Run(ticket):
+            case out.RunHook(ticket):
                 later(rng.randrange(CALLBACK_MS), lambda: self.step(events.HookDone(ticket)))
-            case out.Fail(error):
+            case out.RaiseInPoll(error):
                 raise AssertionError(f"{self.name} failed") from error
 
     def _ring(self, key: str, at_ms: int) -> None:
         if self.timers.get(key) == at_ms:
             del self.timers[key]
-            self.step(events.Rang(key))
+            self.step(events.TimerExpired(key))
 
     @property
     def is_cut(self) -> bool:
         return self.time.now_ms < self.cut_until_ms
 
-    def _ask(self, ask: out.Ask) -> None:
+    def _ask(self, ask: out.SendRequest) -> None:
         """There and back; lost on the way now and then, which the member hears of or not before its timeout."""
         rng, later, answered = self.world.rng, self.time.after, [False]
 
         def arrive(event: events.Event) -> None:
             if not answered[0] and ask.ticket not in self.dropped:
                 answered[0] = True
-                self.heard_ms = self.time.now_ms if isinstance(event, events.Answered) else self.heard_ms
+                self.heard_ms = self.time.now_ms if isinstance(event, events.ResponseReceived) else self.heard_ms
                 self.step(event)
 
         def reply(response: Any) -> None:
             if self.is_cut:
                 return
             if not lost_back:
-                later(rng.randrange(LATENCY_MS), lambda: arrive(events.Answered(ask.ticket, response)))
+                later(rng.randrange(LATENCY_MS), lambda: arrive(events.ResponseReceived(ask.ticket, response)))
             else:
-                later(LATENCY_MS, lambda: arrive(events.Unanswered(ask.ticket, Unreachable("lost"))))
+                later(LATENCY_MS, lambda: arrive(events.RequestFailed(ask.ticket, Unreachable("lost"))))
 
         lost_there, lost_back = (self.world.trouble and rng.random() < 0.03 for _ in range(2))
         there = rng.randrange(LATENCY_MS)
         if lost_there:
-            later(there, lambda: arrive(events.Unanswered(ask.ticket, Unreachable("lost"))))
+            later(there, lambda: arrive(events.RequestFailed(ask.ticket, Unreachable("lost"))))
         elif not self.is_cut:
             later(there, lambda: self.world.coordinator.ask(ask.request, self.name, reply))
-        later(ask.timeout_ms, lambda: arrive(events.Unanswered(ask.ticket, Unreachable("late"))))
+        later(ask.timeout_ms, lambda: arrive(events.RequestFailed(ask.ticket, Unreachable("late"))))
 
 
 class Members:
@@ -292,7 +294,7 @@ class Members:
         counts[self.rng.choice(sorted(counts))] += 1
         self.metadata = metadata(counts)
         for node in self.nodes:
-            self.time.after(self.rng.randrange(100), lambda node=node: node.step(events.Known(self.metadata)))
+            self.time.after(self.rng.randrange(100), lambda node=node: node.step(events.MetadataChanged(self.metadata)))
 
     def cut(self) -> None:
         """One of them is alone for a while, without knowing."""

@@ -42,7 +42,7 @@ class Memberships(RuleBasedStateMachine):
     def begin(self, cooperative: bool, static: bool, topics: frozenset[str] | re.Pattern[str]) -> None:
         self.world = World(cooperative=cooperative, static=static)
         self.fenced = False
-        self.world.step(events.Known(self.world.metadata))
+        self.world.step(events.MetadataChanged(self.world.metadata))
         self.world.step(events.Subscribed(topics))
 
     # ---- the user
@@ -60,7 +60,7 @@ class Memberships(RuleBasedStateMachine):
     @precondition(lambda self: not self.world.in_poll)
     @rule()
     def gets_records(self) -> None:
-        self.world.step(events.Returning())
+        self.world.step(events.PollReturned())
 
     @rule(topics=SUBSCRIPTIONS)
     def subscribes(self, topics: frozenset[str] | re.Pattern[str]) -> None:
@@ -75,7 +75,7 @@ class Memberships(RuleBasedStateMachine):
     @precondition(lambda self: self.world.machine.generation >= 0)
     @rule(code=st.sampled_from([22, 25, 27, 82]), lag=st.integers(0, 1))
     def a_commit_was_refused(self, code: int, lag: int) -> None:
-        self.world.step(events.Stale(code, self.world.machine.generation - lag))
+        self.world.step(events.CommitRefused(code, self.world.machine.generation - lag))
         self.world.look()
 
     @rule()
@@ -88,7 +88,7 @@ class Memberships(RuleBasedStateMachine):
     @rule(counts=TOPICS)
     def topics_change(self, counts: dict[str, int]) -> None:
         self.world.metadata = metadata(counts)
-        self.world.step(events.Known(self.world.metadata))
+        self.world.step(events.MetadataChanged(self.world.metadata))
         self.world.look()
 
     @precondition(lambda self: self.world.learning)
@@ -96,7 +96,7 @@ class Memberships(RuleBasedStateMachine):
     def metadata_comes(self) -> None:
         self.world.learned()
 
-    @precondition(lambda self: self.world.finding)
+    @precondition(lambda self: self.world.is_finding)
     @rule(error=st.one_of(st.none(), st.none(), NOT_FOUND))
     def discovery_ends(self, error: KafkaError | None) -> None:
         self.world.found(error)
@@ -158,7 +158,7 @@ class Memberships(RuleBasedStateMachine):
     @precondition(lambda self: self.world.machine.closing is not None)
     @rule()
     def time_to_close_is_over(self) -> None:
-        self.world.step(events.Hurry())
+        self.world.step(events.CloseTimedOut())
 
     def teardown(self) -> None:
         """Once answers are good every poll ends, in a membership or in a failure; and closing closes."""
@@ -167,13 +167,13 @@ class Memberships(RuleBasedStateMachine):
         world = self.world
         if world.machine.closing is None:
             self._ends_well()
-            world.step(events.Returning())
+            world.step(events.PollReturned())
             world.step(events.Close("the consumer is being closed"))
         world.settle()
         assert world.machine.state is MemberState.CLOSED
         assert not world.timers
         assert not world.held or world.machine.closing.hurried
-        assert step(world.machine, events.Polled(), world.now_ms) == []
+        assert step(world.machine, events.PollBegan(), world.now_ms) == []
 
     def _ends_well(self) -> None:
         world = self.world

@@ -224,3 +224,16 @@ def test_settings_are_checked() -> None:
         PartitionReader.from_properties({"bootstrap.server": "h:1"})
     with pytest.raises(IllegalUse, match="read_committed"):
         PartitionReader(ClientConfig(bootstrap_servers="h:1"), isolation_level="committed")
+
+
+async def test_a_high_watermark_that_goes_back_delays_a_read_and_ends_none() -> None:
+    """The new leader of a partition may know of a lower high watermark than the old one for a while."""
+    feed = Feed(1)
+    feed.write(0, batch(0, 5), batch(5, 5))
+    behind = PartitionData(partition_index=0, high_watermark=2, last_stable_offset=2, log_start_offset=0)
+    async with reader(feed) as ours:
+        feed.instead[0] = [behind, behind]
+        assert [record.offset async for record in ours.read(P0, 5, stop=LATEST)] == list(range(5, 10))
+        feed.instead[0] = [behind]
+        late = await ours.fetch(P0, 5)
+        assert (late.records, late.next_offset, late.high_watermark) == ([], 5, 2)

@@ -118,3 +118,20 @@ async def test_a_lag_is_not_negative_while_a_new_leader_knows_of_less() -> None:
         consumer.assign(P0)
         assert [await first(consumer) for _ in range(2)] == [0, 1]
         assert consumer.lag(P0) == 0
+
+
+async def test_a_high_watermark_that_goes_back_moves_no_position_and_loses_no_record() -> None:
+    """The new leader of a partition may know of a lower high watermark than the old one for a while."""
+    keeper = Bookkeeper(1)
+    keeper.write(0, batch(0, 5))
+    behind = PartitionData(partition_index=0, high_watermark=2, last_stable_offset=2, log_start_offset=0)
+    async with consuming(keeper, auto_offset_reset="none", group_id=None) as consumer:
+        consumer.assign(P0)
+        consumer.seek(P0, 0)
+        assert [await first(consumer) for _ in range(5)] == list(range(5))
+        keeper.instead[0] = [behind]
+        assert await consumer.getmany(timeout_ms=100) == {}
+        assert await consumer.position(P0) == 5
+        assert consumer.lag(P0) == 0
+        keeper.write(0, batch(5, 5))
+        assert [await first(consumer) for _ in range(5)] == list(range(5, 10))

@@ -92,12 +92,12 @@ class Script:
         self.now_ms = 0
         self.out: list[Shown] = []
         self.notes: list[out.Note] = []
-        self.asked: dict[str, out.Ask] = {}
-        self.ran: out.Run | None = None
+        self.asked: dict[str, out.SendRequest] = {}
+        self.ran: out.RunHook | None = None
         self.hook_ends_ms: int | None = None  # kept apart, as notes are
         self.learning = 0
         self.failure: BaseException | None = None
-        self.does(events.Known(metadata(**(counts or {"t": 2}))))
+        self.does(events.MetadataChanged(metadata(**(counts or {"t": 2}))))
         self.does(events.Subscribed(re.compile(pattern) if pattern else frozenset(topics or ("t",))))
         self.notes.clear()
 
@@ -161,14 +161,14 @@ class Script:
     def _event(self, event: events.Event | Reply | Broken | Done | Read) -> events.Event:
         match event:
             case Reply(kind, response):
-                return events.Answered(self.asked[kind].ticket, response)
+                return events.ResponseReceived(self.asked[kind].ticket, response)
             case Broken(kind, error):
-                return events.Unanswered(self.asked[kind].ticket, error)
+                return events.RequestFailed(self.asked[kind].ticket, error)
             case Done(error):
                 assert self.ran is not None
                 return events.HookDone(self.ran.ticket, error)
             case Read(known):
-                return events.Learned(self.learning, known)
+                return events.MetadataRefreshed(self.learning, known)
         return event
 
     def _take(self, effect: out.Effect) -> Shown | None:
@@ -176,13 +176,13 @@ class Script:
             case out.Note():
                 self.notes.append(effect)
                 return None
-            case out.Ask(request=request):
+            case out.SendRequest(request=request):
                 self.asked[KINDS[type(request)]] = effect
-            case out.Run():
+            case out.RunHook():
                 self.ran = effect
-            case out.Learn(ticket):
+            case out.RefreshMetadata(ticket):
                 self.learning = ticket
-            case out.Fail(error):
+            case out.RaiseInPoll(error):
                 self.failure = error
             case out.Arm("hook", at_ms):
                 self.hook_ends_ms = at_ms
@@ -190,7 +190,7 @@ class Script:
             case out.Disarm("hook"):
                 self.hook_ends_ms = None
                 return None
-            case out.Drop(ticket):
+            case out.CancelRequest(ticket):
                 return ("drop", next(kind for kind, ask in self.asked.items() if ask.ticket == ticket))
         return shown(effect)
 
@@ -201,35 +201,35 @@ class Script:
 def shown(effect: out.Effect) -> Shown:
     """An effect as tests name it."""
     match effect:
-        case out.Ask(request=JoinGroupRequest() as request):
+        case out.SendRequest(request=JoinGroupRequest() as request):
             return ("join", request.member_id, request.reason)
-        case out.Ask(request=SyncGroupRequest() as request):
+        case out.SendRequest(request=SyncGroupRequest() as request):
             return ("sync", request.generation_id, tuple(one.member_id for one in request.assignments))
-        case out.Ask(request=HeartbeatRequest() as request):
+        case out.SendRequest(request=HeartbeatRequest() as request):
             return ("beat", request.generation_id)
-        case out.Ask(request=LeaveGroupRequest() as request):
+        case out.SendRequest(request=LeaveGroupRequest() as request):
             return ("leave", request.members[0].member_id, request.members[0].reason)
-        case out.Run(hook=out.Revoke(partitions)):
+        case out.RunHook(hook=out.Revoke(partitions)):
             return ("revoke", *map(str, partitions))
-        case out.Run(hook=out.Lose(partitions)):
+        case out.RunHook(hook=out.Lose(partitions)):
             return ("lose", *map(str, partitions))
-        case out.Run(hook=out.Assign(owned, added)):
+        case out.RunHook(hook=out.Assign(owned, added)):
             return ("assign", tuple(map(str, owned)), tuple(map(str, added)))
-        case out.Run(hook=hook):
+        case out.RunHook(hook=hook):
             return ("before_rejoin",) if isinstance(hook, out.BeforeRejoin) else ("before_leaving",)
         case out.Arm(key, at_ms):
             return ("arm", key, at_ms)
         case out.Disarm(key):
             return ("disarm", key)
-        case out.Forget(node):
+        case out.ForgetCoordinator(node):
             return ("forget", node)
-        case out.Want(topics):
+        case out.FollowTopics(topics):
             return ("want", None if topics is None else tuple(sorted(topics)))
-        case out.Fail(error):
+        case out.RaiseInPoll(error):
             return ("fail", type(error).__name__)
         case out.Note(event=event):
             return ("note", event)
-    return (type(effect).__name__.lower(),)
+    return (re.sub(r"(?<!^)(?=[A-Z])", " ", type(effect).__name__).lower(),)
 
 
 def metadata(**counts: int) -> Metadata:
@@ -243,19 +243,24 @@ def metadata(**counts: int) -> Metadata:
 
 # ---- events
 
-POLL, ENDED, RETURNING, FOUND = events.Polled(), events.PollEnded(), events.Returning(), events.Found(NODE)
+POLL, ENDED, RETURNING, FOUND = (
+    events.PollBegan(),
+    events.PollEnded(),
+    events.PollReturned(),
+    events.CoordinatorFound(NODE),
+)
 
 
-def rings(key: str) -> events.Rang:
-    return events.Rang(key)
+def rings(key: str) -> events.TimerExpired:
+    return events.TimerExpired(key)
 
 
 def subscribes(*topics: str) -> events.Subscribed:
     return events.Subscribed(frozenset(topics))
 
 
-def knows(**counts: int) -> events.Known:
-    return events.Known(metadata(**counts))
+def knows(**counts: int) -> events.MetadataChanged:
+    return events.MetadataChanged(metadata(**counts))
 
 
 def reads(**counts: int) -> Read:

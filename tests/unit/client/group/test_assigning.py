@@ -84,7 +84,7 @@ def test_topics_that_are_not_subscribed_to_any_more_are_not_taken_over() -> None
 def test_the_leader_may_know_a_topic_that_matches_before_we_do() -> None:
     script = Script(pattern="t.*", counts={"t": 1}).does(POLL, FOUND, reads(t=1), joined(1))
     _ = script >> synced("t-0", "tt-0")
-    script.includes(("learn",), ("assign", ("t-0", "tt-0"), ("t-0", "tt-0")))
+    script.includes(("refresh metadata",), ("assign", ("t-0", "tt-0"), ("t-0", "tt-0")))
     script.does(Done(), reads(t=1, tt=1))
     assert script.m.rejoin is None
     script.is_in(S.STABLE, 1)

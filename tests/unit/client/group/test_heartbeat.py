@@ -26,7 +26,7 @@ from tests.unit.client.group.script import (
 
 from rota.client.errors import BrokerError, TimedOut, Unsupported
 from rota.client.group import notes
-from rota.client.group.events import NotFound, Stale
+from rota.client.group.events import CommitRefused, CoordinatorNotFound
 from rota.client.group.states import MemberState
 from rota.protocol.errors import ErrorCode
 
@@ -124,7 +124,7 @@ def test_a_broker_that_knows_no_heartbeats_is_told() -> None:
 @pytest.mark.parametrize("how", [breaks("beat"), breaks("beat", TimedOut("late")), beaten(E.NOT_COORDINATOR)])
 def test_a_member_without_its_coordinator_reads_on_and_looks_for_it(how: object) -> None:
     script = stable().does(rings("heartbeat"))
-    assert script >> how << ("forget", 1) << disarm("heartbeat") << ("find",)
+    assert script >> how << ("forget", 1) << disarm("heartbeat") << ("find coordinator",)
     script.is_in(S.REDISCOVERING, 1)
     assert not script.m.due
     assert script >> FOUND << arm("heartbeat", BEAT_MS) << ("beat", 1)
@@ -136,13 +136,13 @@ def test_a_member_without_its_coordinator_reads_on_and_looks_for_it(how: object)
 def test_a_coordinator_that_is_found_but_not_there_is_looked_for_more_slowly() -> None:
     script = stable().does(rings("heartbeat"), breaks("beat"), FOUND)
     assert script >> breaks("beat") << ("forget", 1) << disarm("heartbeat") << arm("retry", 2 * BACKOFF_MS)
-    assert script >> rings("retry") << ("find",)
-    assert script >> NotFound(TimedOut("late")) << arm("retry", 4 * BACKOFF_MS)
+    assert script >> rings("retry") << ("find coordinator",)
+    assert script >> CoordinatorNotFound(TimedOut("late")) << arm("retry", 4 * BACKOFF_MS)
 
 
 def test_a_heartbeat_that_was_answered_makes_the_next_loss_the_first_one() -> None:
     script = stable().does(rings("heartbeat"), breaks("beat"), FOUND, beaten(), rings("heartbeat"))
-    assert script >> breaks("beat") << ("forget", 1) << disarm("heartbeat") << ("find",)
+    assert script >> breaks("beat") << ("forget", 1) << disarm("heartbeat") << ("find coordinator",)
 
 
 def test_a_rebalance_that_is_heard_of_after_rediscovery_is_joined() -> None:
@@ -153,7 +153,7 @@ def test_a_rebalance_that_is_heard_of_after_rediscovery_is_joined() -> None:
 
 def test_a_group_that_may_not_be_read_any_more_is_told() -> None:
     script = stable().does(rings("heartbeat"), breaks("beat"))
-    _ = script >> NotFound(BrokerError(30, "looking"))
+    _ = script >> CoordinatorNotFound(BrokerError(30, "looking"))
     script.includes(("fail", "BrokerError")).is_in(S.DOWN, -1)
 
 
@@ -189,31 +189,31 @@ def test_a_session_that_runs_out_while_a_callback_runs_has_its_partitions_lost_a
 @pytest.mark.parametrize("code", [E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID])
 def test_a_commit_that_was_refused_ends_the_membership(code: ErrorCode) -> None:
     script = stable()
-    _ = script >> Stale(code, 1)
+    _ = script >> CommitRefused(code, 1)
     script.includes(("wake",)).is_in(S.DOWN, -1)
     assert script.m.reason == f"encountered {code.name} from OFFSET_COMMIT response"
 
 
 def test_a_commit_of_an_earlier_generation_says_nothing_about_this_one() -> None:
-    assert stable() >> Stale(E.ILLEGAL_GENERATION, 0)
-    assert joining() >> Stale(E.UNKNOWN_MEMBER_ID)
+    assert stable() >> CommitRefused(E.ILLEGAL_GENERATION, 0)
+    assert joining() >> CommitRefused(E.UNKNOWN_MEMBER_ID)
 
 
 def test_a_commit_into_a_rebalance_has_the_next_poll_join() -> None:
     script = stable()
-    assert script >> Stale(E.REBALANCE_IN_PROGRESS) << ("wake",)
+    assert script >> CommitRefused(E.REBALANCE_IN_PROGRESS) << ("wake",)
     assert script.m.rejoin == "offset commit failed since group is already rebalancing"
-    assert syncing() >> Stale(E.REBALANCE_IN_PROGRESS)
+    assert syncing() >> CommitRefused(E.REBALANCE_IN_PROGRESS)
 
 
 def test_a_commit_that_was_fenced_is_for_good() -> None:
     script = stable(group_instance_id="i")
-    _ = script >> Stale(E.FENCED_INSTANCE_ID)
+    _ = script >> CommitRefused(E.FENCED_INSTANCE_ID)
     script.includes(("fail", "FencedInstance"))
 
 
 def test_another_code_of_a_commit_says_nothing() -> None:
-    assert stable() >> Stale(E.OFFSET_METADATA_TOO_LARGE)
+    assert stable() >> CommitRefused(E.OFFSET_METADATA_TOO_LARGE)
 
 
 def test_heartbeats_begin_with_the_generation() -> None:

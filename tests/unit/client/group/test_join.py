@@ -29,7 +29,7 @@ from tests.unit.client.group.script import (
 
 from rota.client.errors import AssignmentFailed, BrokerError, FencedInstance, KafkaError, TimedOut, Unsupported
 from rota.client.group import notes
-from rota.client.group.events import NotFound
+from rota.client.group.events import CoordinatorNotFound
 from rota.client.group.join import LAPSE_MS
 from rota.client.group.refusals import java_name
 from rota.client.group.states import MemberState
@@ -46,7 +46,7 @@ GIVEN_ID = "need to re-join with the given member-id: a"
 
 def test_a_new_member_finds_its_coordinator_and_joins_with_the_id_that_it_is_given() -> None:
     script = Script()
-    assert script >> POLL << ("find",)
+    assert script >> POLL << ("find coordinator",)
     script.is_in(S.DISCOVERING, -1)
     assert (
         script
@@ -99,7 +99,7 @@ def test_a_join_may_take_as_long_as_a_rebalance() -> None:
 
 def test_a_pattern_is_matched_against_fresh_metadata_first() -> None:
     script = Script(pattern="[tu]").does(POLL)
-    assert script >> FOUND << ("learn",) >> reads(t=1, u=1, v=1) << ("join", "", "")
+    assert script >> FOUND << ("refresh metadata",) >> reads(t=1, u=1, v=1) << ("join", "", "")
     assert decode_subscription(script.request("join").protocols[0].metadata).topics == ("t", "u")
 
 
@@ -160,18 +160,18 @@ def test_discovery_is_tried_again_after_a_while_that_grows() -> None:
     script = Script().does(POLL)
     assert (
         script
-        >> NotFound(TimedOut("late"))
+        >> CoordinatorNotFound(TimedOut("late"))
         << arm("retry", BACKOFF_MS)
         >> rings("retry")
-        << ("find",)
-        >> NotFound(TimedOut("late"))
+        << ("find coordinator",)
+        >> CoordinatorNotFound(TimedOut("late"))
         << arm("retry", 2 * BACKOFF_MS)
     )
 
 
 def test_a_group_that_may_not_be_read_is_told() -> None:
     script = Script().does(POLL)
-    assert script >> NotFound(BrokerError(30, "looking")) << ("fail", "BrokerError")
+    assert script >> CoordinatorNotFound(BrokerError(30, "looking")) << ("fail", "BrokerError")
     assert "READ" in str(script.failure)
     script.is_in(S.DOWN, -1)
 
@@ -226,7 +226,14 @@ def test_a_cooperative_member_that_is_not_known_loses_what_it_holds_with_the_nex
 def test_another_coordinator_is_looked_for(code: ErrorCode) -> None:
     script = joining()
     script.m.attempts = 0
-    assert script >> join_refused(code) << ("forget", 1) << arm("retry", 2 * BACKOFF_MS) >> rings("retry") << ("find",)
+    assert (
+        script
+        >> join_refused(code)
+        << ("forget", 1)
+        << arm("retry", 2 * BACKOFF_MS)
+        >> rings("retry")
+        << ("find coordinator",)
+    )
     script.is_in(S.DISCOVERING, -1)
 
 

@@ -56,8 +56,8 @@ def test_the_leader_assigns_and_everybody_is_named() -> None:
 def test_a_topic_of_others_is_looked_up_first() -> None:
     script = joining()
     _ = script >> joined(1, leader="a", others={"b": U})
-    script.includes(("want", ("t", "u")), ("learn",))
-    assert script.m.exchange is None
+    script.includes(("want", ("t", "u")), ("refresh metadata",))
+    assert script.m.rebalance_ticket is None
     _ = script >> rings("heartbeat")  # nothing holds heartbeats up meanwhile
     script.includes(("beat", 1))
     _ = script >> reads(t=2, u=1)

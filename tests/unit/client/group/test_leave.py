@@ -24,7 +24,7 @@ from tests.unit.client.group.script import (
 )
 
 from rota.client.group import notes
-from rota.client.group.events import Close, Hurry
+from rota.client.group.events import Close, CloseTimedOut
 from rota.client.group.states import MemberState
 from rota.protocol.errors import ErrorCode
 
@@ -193,24 +193,24 @@ def test_a_second_close_changes_nothing() -> None:
 
 def test_out_of_time_no_further_callback_runs() -> None:
     script = stable().does(CLOSE)
-    assert script >> Hurry()
+    assert script >> CloseTimedOut()
     _ = script >> Done()
     script.includes(("leave", "a", "the consumer is being closed")).is_in(S.LEAVING, 1)
-    _ = script >> Hurry()
+    _ = script >> CloseTimedOut()
     script.is_in(S.CLOSED, 1)
 
 
 def test_out_of_time_a_leave_that_is_on_its_way_has_a_moment_left() -> None:
     script = stable().does(CLOSE, Done(), Done())
-    assert script >> Hurry()
+    assert script >> CloseTimedOut()
     script.is_in(S.LEAVING, 1).does(left()).is_in(S.CLOSED, 1)
 
 
 def test_after_the_end_nothing_happens() -> None:
     script = stable().does(CLOSE, Done(), Done(), left())
-    for event in (POLL, RETURNING, rings("heartbeat"), CLOSE, Hurry()):
+    for event in (POLL, RETURNING, rings("heartbeat"), CLOSE, CloseTimedOut()):
         assert script >> event
 
 
 def test_out_of_time_means_nothing_to_who_does_not_close() -> None:
-    assert stable() >> Hurry()
+    assert stable() >> CloseTimedOut()

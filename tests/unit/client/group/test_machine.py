@@ -102,7 +102,7 @@ def test_a_join_is_not_sent_twice() -> None:
 def test_waiting_grows_to_its_limit_and_is_forgotten_after_a_success() -> None:
     script = Script(retry_backoff_max_ms=300).does(POLL)
     for expected in (100, 200, 300, 300):
-        assert script >> events.NotFound(TimedOut("late")) << arm("retry", expected)
+        assert script >> events.CoordinatorNotFound(TimedOut("late")) << arm("retry", expected)
         script.does(rings("retry"))
     script.does(FOUND, joined(1))
     assert script.m.attempts == 0
@@ -133,7 +133,7 @@ def test_a_rebalance_that_the_user_wants_is_joined_by_the_next_poll() -> None:
 
 
 def test_each_answer_finds_its_branch() -> None:
-    assert joining().m.exchange is not None
+    assert joining().m.rebalance_ticket is not None
     assert syncing().does(synced("t-0")).m.state is S.ASSIGNING
     assert stable().does(rings("heartbeat"), beaten(E.ILLEGAL_GENERATION)).m.state is S.DOWN
 
@@ -159,6 +159,6 @@ def test_an_answer_to_a_leave_for_want_of_polls_changes_nothing() -> None:
 
 def test_an_unknown_ticket_is_nobodys() -> None:
     script = Script(session_timeout_ms=CONFIG["session_timeout_ms"])
-    assert not step(script.m, events.Answered(99, None), 0)
-    assert not step(script.m, events.Unanswered(99, KafkaError("gone")), 0)
+    assert not step(script.m, events.ResponseReceived(99, None), 0)
+    assert not step(script.m, events.RequestFailed(99, KafkaError("gone")), 0)
     script.is_in(S.DOWN, -1)

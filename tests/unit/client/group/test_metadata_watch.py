@@ -54,7 +54,7 @@ def test_another_subscription_is_joined_with_by_the_next_poll() -> None:
 
 def test_metadata_that_nobody_asked_for_is_taken_note_of() -> None:
     script = stable()
-    assert script >> events.Learned(99, script.m.metadata)
+    assert script >> events.MetadataRefreshed(99, script.m.metadata)
 
 
 def test_partitions_that_are_added_have_the_leader_join_again() -> None:

@@ -1,0 +1,296 @@
+"""Whatever is cancelled when: each public awaitable and each internal task, before its first step and at each await.
+
+Afterwards the same call works, every record is delivered once and in order, and `close` leaves no task behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
+from types import coroutine
+from typing import Any
+
+import pytest
+from tests.unit.client.consumer.bookkeeper import GROUP, Bookkeeper
+from tests.unit.client.consumer.kit import P0, QUICK, TOPIC, batch
+from tests.unit.client.network.scripted import eventually
+
+from rota.client.config import ClientConfig, ConsumerConfig
+from rota.client.consumer.consumer import Consumer
+from rota.client.consumer.reader import PartitionReader
+from rota.client.offsets.list_offsets import EARLIEST
+from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+TEN_S = 10
+BEFORE_THE_FIRST_STEP = -1
+RECORDS = 60
+Call = Callable[[Consumer], Coroutine[Any, Any, Any]]
+
+
+class Group(Bookkeeper):
+    """A coordinator too: every JoinGroup makes a generation of one member, which leads."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.generation = 0
+        for broker in self.brokers:
+            broker.on(JoinGroupRequest, self._join)
+            broker.on(SyncGroupRequest, lambda request: SyncGroupResponse(assignment=request.assignments[0].assignment))
+            broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
+            broker.on(LeaveGroupRequest, lambda _: LeaveGroupResponse())
+        self.write(0, *(batch(base, 10) for base in range(0, RECORDS, 10)))
+
+    def _join(self, request: JoinGroupRequest) -> JoinGroupResponse:
+        self.generation += 1
+        member = JoinGroupResponseMember(member_id="teller-1", metadata=request.protocols[0].metadata)
+        return JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type="consumer",
+            protocol_name=request.protocols[0].name,
+            leader="teller-1",
+            member_id="teller-1",
+            members=(member,),
+        )
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[Group]:
+    group = Group()
+    for broker in group.brokers:
+        await broker.listen()
+    try:
+        yield group
+    finally:
+        for broker in group.brokers:
+            await broker.stop()
+
+
+def made(group: Group, **settings: Any) -> Consumer:
+    given = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 20, "enable_auto_commit": False}
+    config = {"bootstrap_servers": group.brokers[0].address, "group_id": GROUP, "max_poll_records": 7}
+    return Consumer(ConsumerConfig(**config | given | QUICK | settings))
+
+
+def ours() -> set[asyncio.Task[Any]]:
+    """The client's tasks: not the test's, not the brokers'."""
+    current = asyncio.current_task()
+    return {
+        task for task in asyncio.all_tasks() if task is not current and "_serve" not in task.get_coro().__qualname__
+    }
+
+
+@coroutine
+def cancelled_at(work: Coroutine[Any, Any, Any], suspension: int, reached: list[int]) -> Any:
+    """Run the coroutine in the current task, which is cancelled when the coroutine suspends for the nth time."""
+    go_on: Callable[[], Any] = partial(work.send, None)
+    for number in count():
+        try:
+            waits_for = go_on()
+        except StopIteration as end:
+            return end.value
+        if number == suspension:
+            reached.append(number)
+            asyncio.current_task().cancel()  # type: ignore[union-attr]
+        try:
+            value = yield waits_for
+        except BaseException as error:  # noqa: BLE001  # whatever it is, it is the coroutine's
+            go_on = partial(work.throw, error)
+        else:
+            go_on = partial(work.send, value)
+
+
+async def cancel(work: Coroutine[Any, Any, Any], suspension: int) -> tuple[bool, Any]:
+    """Whether the work suspended so often, and was cancelled there; its result if it had one all the same."""
+    reached: list[int] = []
+    if suspension == BEFORE_THE_FIRST_STEP:
+        task = asyncio.ensure_future(work)
+        task.cancel()
+        reached.append(suspension)
+    else:
+        task = asyncio.ensure_future(_awaited(cancelled_at(work, suspension, reached)))
+    done, _ = await asyncio.wait({task}, timeout=TEN_S)
+    assert done, f"does not end when it is cancelled at await {suspension}"
+    return bool(reached), None if task.cancelled() else task.result()
+
+
+async def _awaited(work: Awaitable[Any]) -> Any:
+    return await work
+
+
+async def each_suspension(work: Callable[[], Coroutine[Any, Any, Any]]) -> AsyncIterator[Any]:
+    """Cancel the work before its first step, then at its first await, at its second, … until it has no more. Yields
+    the result of each try, None where there was none."""
+    for suspension in count(BEFORE_THE_FIRST_STEP):
+        reached, result = await cancel(work(), suspension)
+        yield result
+        if not reached:
+            return
+
+
+async def rest_of(consumer: Consumer, first: int) -> list[int]:
+    """All records from there on."""
+    async with asyncio.timeout(TEN_S):
+        return [(await consumer.getone()).offset for _ in range(first, RECORDS)]
+
+
+async def _commit_soon(consumer: Consumer) -> None:
+    await consumer.commit_soon({P0: 3})
+
+
+CALLS: dict[str, Call] = {
+    "commit": lambda consumer: consumer.commit({P0: 3}),
+    "commit_soon": _commit_soon,
+    "committed": lambda consumer: consumer.committed(),
+    "position": lambda consumer: consumer.position(P0),
+    "seek_to_time": lambda consumer: consumer.seek_to_time(0),
+    "offsets_for_times": lambda consumer: consumer.offsets_for_times({P0: 0}),
+    "beginning_offsets": lambda consumer: consumer.beginning_offsets(P0),
+    "end_offsets": lambda consumer: consumer.end_offsets(P0),
+    "partitions_for": lambda consumer: consumer.partitions_for(TOPIC),
+    "topics": lambda consumer: consumer.topics(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_call_that_was_cancelled_works_when_it_is_made_again(name: str) -> None:
+    async with serving() as group, made(group) as consumer:
+        consumer.assign(P0)
+        async for _ in each_suspension(lambda: CALLS[name](consumer)):
+            pass
+        await asyncio.wait_for(CALLS[name](consumer), TEN_S)
+        consumer.seek(P0, 0)
+        assert await rest_of(consumer, 0) == list(range(RECORDS))
+        await asyncio.wait_for(consumer.commit(), TEN_S)
+        assert group.committed == {0: RECORDS}
+
+
+@pytest.mark.parametrize("subscribes", [False, True])
+@pytest.mark.parametrize("name", ["getone", "getmany", "async for"])
+async def test_a_poll_that_is_cancelled_loses_and_doubles_no_record(name: str, subscribes: bool) -> None:
+    async with serving() as group, made(group) as consumer:
+        consumer.subscribe([TOPIC]) if subscribes else consumer.assign(P0)
+        seen: list[int] = []
+
+        async def poll() -> list[int]:
+            if name == "getmany":
+                batches = await consumer.getmany(1, timeout_ms=10_000)
+                return [record.offset for records in batches.values() for record in records]
+            return [(await (consumer.getone() if name == "getone" else anext(consumer))).offset]
+
+        async for offsets in each_suspension(poll):
+            seen += offsets or []
+        assert seen + await rest_of(consumer, len(seen)) == list(range(RECORDS))
+
+
+async def test_a_consumer_whose_start_was_cancelled_can_be_closed() -> None:
+    async with serving() as group:
+        before = ours()
+        consumers: list[Consumer] = []
+
+        def start() -> Coroutine[Any, Any, None]:
+            consumers.append(made(group))
+            return consumers[-1].start()
+
+        async for _ in each_suspension(start):
+            await asyncio.wait_for(consumers[-1].close(), TEN_S)
+            await eventually(lambda: ours() == before)
+
+
+@pytest.mark.parametrize("name", ["close", "unsubscribe"])
+async def test_a_consumer_whose_end_was_cancelled_leaves_nothing_behind(name: str) -> None:
+    async with serving() as group:
+        before = ours()
+        for suspension in count(BEFORE_THE_FIRST_STEP):
+            consumer = made(group, enable_auto_commit=True)
+            await consumer.start()
+            consumer.subscribe([TOPIC])
+            await asyncio.wait_for(consumer.getone(), TEN_S)
+            reached, _ = await cancel(getattr(consumer, name)(), suspension)
+            await asyncio.wait_for(consumer.close(), TEN_S)
+            assert consumer.state == "CLOSED"
+            await eventually(lambda: ours() == before)
+            if not reached:
+                break
+
+
+TASKS = [
+    "Fetcher._fetch",
+    "OffsetResolver._find",
+    "CommitQueue._do",
+    "Membership._ask",
+    "Membership._find",
+    "Membership._learn",
+]
+
+
+@pytest.mark.parametrize("qualname", TASKS)
+async def test_an_internal_task_that_is_cancelled_delays_and_loses_nothing(qualname: str) -> None:
+    for nth in range(3):
+        for suspension in count(BEFORE_THE_FIRST_STEP):
+            if not await _reads_all_with_a_task_cancelled(qualname, nth, suspension):
+                break
+
+
+async def _reads_all_with_a_task_cancelled(qualname: str, nth: int, suspension: int) -> bool:
+    """Whether the nth task of that name came to the suspension, where it was cancelled."""
+    loop, reached, numbers = asyncio.get_running_loop(), list[int](), count()
+
+    def factory(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
+        is_it = getattr(work, "__qualname__", "") == qualname and next(numbers) == nth
+        if is_it and suspension != BEFORE_THE_FIRST_STEP:
+            work = _awaited(cancelled_at(work, suspension, reached))
+        task = asyncio.Task(work, loop=loop, **more)
+        if is_it and suspension == BEFORE_THE_FIRST_STEP:
+            reached.append(suspension)
+            task.cancel()
+        return task
+
+    async with serving() as group:
+        before = ours()
+        loop.set_task_factory(factory)  # type: ignore[arg-type]
+        try:
+            async with made(group, enable_auto_commit=True, auto_commit_interval_ms=0) as consumer:
+                consumer.subscribe([TOPIC])
+                assert await rest_of(consumer, 0) == list(range(RECORDS))
+                with contextlib.suppress(asyncio.CancelledError):
+                    await consumer.commit_soon({P0: 2})
+                consumer.seek_to_beginning()
+                assert await rest_of(consumer, 0) == list(range(RECORDS))
+                await asyncio.wait_for(consumer.commit(), TEN_S)
+        finally:
+            loop.set_task_factory(None)
+        await eventually(lambda: ours() == before)
+        assert group.committed == {0: RECORDS}
+    return bool(reached)
+
+
+@pytest.mark.parametrize("name", ["partitions", "leader", "offset_at", "fetch", "fetch_raw", "read"])
+async def test_a_partition_reader_answers_the_same_after_a_cancelled_call(name: str) -> None:
+    async with serving() as group:
+        before = ours()
+        config = ClientConfig(bootstrap_servers=group.brokers[0].address)
+        async with PartitionReader(config) as reader:
+            calls: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
+                "partitions": lambda: reader.partitions(TOPIC),
+                "leader": lambda: reader.leader(P0),
+                "offset_at": lambda: reader.offset_at(P0, EARLIEST),
+                "fetch": lambda: reader.fetch(P0, 5),
+                "fetch_raw": lambda: reader.fetch_raw(P0, 5),
+                "read": lambda: _read(reader),
+            }
+            results = [result async for result in each_suspension(calls[name])]
+            again = await asyncio.wait_for(calls[name](), TEN_S)
+            assert again is not None
+            assert all(result in (None, again) for result in results)
+        await eventually(lambda: ours() == before)
+
+
+async def _read(reader: PartitionReader) -> list[int]:
+    return [record.offset async for record in reader.read(P0, 0, stop=RECORDS)]
