@@ -29,7 +29,7 @@ class Committer(Protocol):
 
 
 class RebalanceHooks:
-    """`rota.client.group.membership.Hooks`. `listener` has the subscription's callbacks; `changed()` is called when
+    """`rota.client.group.hooks.Hooks`. `listener` has the subscription's callbacks; `changed()` is called when
     there may be something to fetch, or a position to look up."""
 
     def __init__(

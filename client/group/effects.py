@@ -50,6 +50,7 @@ class BeforeLeaving:
 
 Hook = BeforeRejoin | Revoke | Lose | Assign | BeforeLeaving
 
+
 # ---- effects
 
 

@@ -14,43 +14,27 @@ import contextvars
 import random
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Protocol, assert_never
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, assert_never
 
 from rota.client.config import ConsumerConfig
 from rota.client.errors import IllegalUse, KafkaError, Unreachable
 from rota.client.group import effects as out
 from rota.client.group import events
 from rota.client.group.assignors.base import Assignor
+from rota.client.group.hooks import BeforeLeaving, Hooks, call_hook
 from rota.client.group.machine import step
 from rota.client.group.state import new_member
 from rota.client.group.states import MemberState
 from rota.client.log import logger
 from rota.client.network.cluster import Cluster
-from rota.client.types import GroupMetadata, TopicPartition
+from rota.client.types import GroupMetadata
 
-Partitions = tuple[TopicPartition, ...]
 ClusterEffect = out.FindCoordinator | out.ForgetCoordinator | out.FollowTopics | out.RefreshMetadata
 
 LEAVE_GRACE_MS = 500  # for LeaveGroup alone, when the time to close is over
 JITTER = 0.2  # of a wait
 _log = logger("rota.client.group")
-
-
-class Hooks(Protocol):
-    """What the consumer does when its partitions change. All run inside `Membership.poll` or `Membership.close`."""
-
-    async def before_rejoin(self) -> None:
-        """Before JoinGroup, before anything is revoked: the place for the automatic commit. Must not raise."""
-
-    async def revoked(self, partitions: Partitions) -> None:
-        """These are still ours and about to be given up (on_revoked)."""
-
-    async def lost(self, partitions: Partitions) -> None:
-        """These are no longer ours: fenced, thrown out, or poll timeout (on_lost)."""
-
-    async def assigned(self, owned: Partitions, added: Partitions) -> None:
-        """What we own now, and which of it is new (on_assigned; called with an empty `added` too)."""
 
 
 class Membership:
@@ -81,7 +65,7 @@ class Membership:
         self._hook_task: asyncio.Task[None] | None = None
         self._hook: out.Hook | None = None  # that `_hook_task` runs
         self._context: contextvars.Context | None = None
-        self._before_leaving: Callable[[], Awaitable[None]] | None = None
+        self._before_leaving: BeforeLeaving | None = None
         self._unlisten: Callable[[], None] | None = None
 
     # ---- what the consumer sees
@@ -157,7 +141,7 @@ class Membership:
         """Have the group assign anew, with the next `poll`. Without a membership there is nothing to do."""
         self._step(events.Rejoin(reason))
 
-    async def close(self, reason: str, *, before_leaving: Callable[[], Awaitable[None]], timeout_ms: int) -> None:
+    async def close(self, reason: str, *, before_leaving: BeforeLeaving, timeout_ms: int) -> None:
         """Finish what is under way, run `before_leaving` (the last commit), revoke, send LeaveGroup with the reason.
 
         A static member (group_instance_id) does not leave (KIP-345). Never raises for a broker's sake; what user
@@ -371,7 +355,7 @@ class Membership:
     async def _run(self, run: out.RunHook) -> None:
         error: BaseException | None = None
         try:
-            await self._call(run.hook)
+            await call_hook(self._hooks, run.hook, self._before_leaving)
         except (KeyboardInterrupt, SystemExit):
             raise
         except asyncio.CancelledError:
@@ -383,22 +367,6 @@ class Membership:
         if self._member.closing is not None:
             self._raised, error = self._raised or error, None
         self._step(events.HookDone(run.ticket, error))
-
-    async def _call(self, hook: out.Hook) -> None:
-        match hook:
-            case out.BeforeRejoin():
-                await self._hooks.before_rejoin()
-            case out.Revoke(partitions):
-                await self._hooks.revoked(partitions)
-            case out.Lose(partitions):
-                await self._hooks.lost(partitions)
-            case out.Assign(owned, added):
-                await self._hooks.assigned(owned, added)
-            case out.BeforeLeaving():
-                if self._before_leaving is not None:
-                    await self._before_leaving()
-            case _:
-                assert_never(hook)
 
 
 def _as_kafka_error(error: Exception) -> KafkaError:

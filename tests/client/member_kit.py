@@ -11,7 +11,8 @@ from tests.interop.kit import PATIENCE_S
 
 from rota.client.config import ConsumerConfig
 from rota.client.group.assignors.strategies import resolve
-from rota.client.group.membership import Membership, Partitions
+from rota.client.group.effects import Partitions
+from rota.client.group.membership import Membership
 from rota.client.network.cluster import Cluster
 from rota.client.types import TopicPartition
 

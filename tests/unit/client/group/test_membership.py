@@ -14,7 +14,8 @@ from tests.unit.client.network.scripted import CLOSE, Scripted, eventually
 from rota.client.config import ConsumerConfig
 from rota.client.errors import BrokerError, FencedInstance, IllegalUse, KafkaError
 from rota.client.group.assignors.strategies import resolve
-from rota.client.group.membership import Membership, Partitions
+from rota.client.group.effects import Partitions
+from rota.client.group.membership import Membership
 from rota.client.network.cluster import Cluster
 from rota.client.types import TopicPartition
 from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse

@@ -1,0 +1,45 @@
+"""The hooks of a membership: what a consumer does when its partitions change."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, assert_never
+
+from rota.client.group import effects as out
+from rota.client.group.effects import Partitions
+
+BeforeLeaving = Callable[[], Awaitable[None]]  # the last commit
+
+
+class Hooks(Protocol):
+    """What the consumer does for each hook. All run inside `Membership.poll` or `Membership.close`."""
+
+    async def before_rejoin(self) -> None:
+        """Before JoinGroup and before anything is revoked: do the automatic commit. Must not raise."""
+
+    async def revoked(self, partitions: Partitions) -> None:
+        """These are still ours and about to be given up (on_revoked)."""
+
+    async def lost(self, partitions: Partitions) -> None:
+        """These are no longer ours: fenced, thrown out, or poll timeout (on_lost)."""
+
+    async def assigned(self, owned: Partitions, added: Partitions) -> None:
+        """What we own now, and which of it is new (on_assigned; called with an empty `added` too)."""
+
+
+async def call_hook(hooks: Hooks, hook: out.Hook, before_leaving: BeforeLeaving | None) -> None:
+    """Await what the consumer does for this hook. Raises what it raises."""
+    match hook:
+        case out.BeforeRejoin():
+            await hooks.before_rejoin()
+        case out.Revoke(partitions):
+            await hooks.revoked(partitions)
+        case out.Lose(partitions):
+            await hooks.lost(partitions)
+        case out.Assign(owned, added):
+            await hooks.assigned(owned, added)
+        case out.BeforeLeaving():
+            if before_leaving is not None:
+                await before_leaving()
+        case _:
+            assert_never(hook)
