@@ -232,7 +232,7 @@ TASKS = [
 
 @pytest.mark.parametrize("qualname", TASKS)
 async def test_an_internal_task_that_is_cancelled_delays_and_loses_nothing(qualname: str) -> None:
-    for nth in range(3):
+    for nth in range(2):
         for suspension in count(BEFORE_THE_FIRST_STEP):
             if not await _reads_all_with_a_task_cancelled(qualname, nth, suspension):
                 break
