@@ -1,4 +1,4 @@
-"""Which batches of an answer belong to transactions that were aborted (KIP-98). Pure.
+"""Which batches of a FetchResponse belong to aborted transactions (KIP-98). Pure.
 
 Laws
     A transactional batch is hidden when its producer has an aborted transaction that began at or before it and whose
@@ -19,7 +19,7 @@ _MARKER: Final = Struct(">hh")  # version, type: the key of a control record
 
 
 class Aborted:
-    """Batches are asked about in the order of their offsets."""
+    """Call `is_aborted` and `marked` with the batches in the order of their offsets."""
 
     __slots__ = ("_producers", "_to_come")
 
@@ -28,7 +28,7 @@ class Aborted:
         self._producers: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Whether nobody may see the records of this batch."""
+        """Whether the batch belongs to an aborted transaction: read_committed skips its records."""
         self._begin(header.last_offset)
         return header.is_transactional and header.producer_id in self._producers
 

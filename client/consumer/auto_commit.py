@@ -1,9 +1,8 @@
-"""When the client commits by itself. Pure: what to commit is delivered.py's, doing it is commits.py's.
+"""When an automatic commit is due. Pure: delivered_records.py has the offsets, commit_queue.py commits them.
 
 Laws
-    An automatic commit begins only when asked from a poll-like call, before a rejoin or at the end; never by a timer.
-    One is under way at most. After a failure that may pass, the next one comes after a backoff rather than a whole
-    interval.
+    An automatic commit begins only in a poll-like call, before a rejoin or at the end; never by a timer.
+    At most one is under way. After a retriable failure the next one comes after a backoff, not a whole interval.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which topics there are, asked for without following them, and without creating any.
+"""The topics of the cluster. A look-up creates no topic and follows none.
 
 Laws
-    A topic that is not there has no partitions; it is not an error.
+    A topic that does not exist has no partitions; it is not an error.
 """
 
 from __future__ import annotations

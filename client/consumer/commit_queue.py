@@ -1,9 +1,10 @@
-"""Commits of one consumer, in the order in which they were asked for.
+"""The commits of one consumer, in the order of the calls.
 
 Laws
-    One commit is under way at a time; a later one never lands before an earlier one, retries included.
-    A commit speaks for the membership at the moment of the call: queued over a rebalance it is refused.
-    Automatic commits hold up nobody, are logged when they fail, and never raise.
+    One commit is under way at a time; a later one is never done before an earlier one, retries included.
+    A commit has the membership of the moment of the call: one that was queued during a rebalance is refused.
+    A commit that is cancelled, also before its first step, delays no later one.
+    Automatic commits delay nobody, are logged when they fail, and never raise.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class _Entry:
 
 
 class CommitQueue:
-    """`refused(group, code)` is told when the broker's answer ends or shakes the membership, `ended()` when an
-    automatic commit is over."""
+    """`refused(group, code)` is called when the broker's answer ends the membership or tells of a rebalance, `ended()`
+    when an automatic commit has ended."""
 
     def __init__(
         self,

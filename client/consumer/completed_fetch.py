@@ -92,7 +92,7 @@ class CompletedFetch:
         data = self._data
         return data.obj if isinstance(data, memoryview) else data  # type: ignore[return-value]
 
-    def own(self) -> None:
+    def copy_rest(self) -> None:
         """Keep only what is left, not the whole frame that it came in."""
         if self._position or isinstance(self._data, memoryview):
             self._data = bytes(self._data[self._position : self._size])
@@ -102,10 +102,10 @@ class CompletedFetch:
         """Up to so many records; fewer only when no more are left. Raises CorruptRecords, as long as it is not done."""
         if records_max <= 0:
             return []
-        taken = self._some(records_max)
+        taken = self._take_from_batch(records_max)
         while len(taken) < records_max:
             try:
-                more = self._some(records_max - len(taken))
+                more = self._take_from_batch(records_max - len(taken))
             except CorruptRecords:
                 if taken:
                     return taken
@@ -115,7 +115,7 @@ class CompletedFetch:
             taken += more
         return taken
 
-    def _some(self, records_max: int) -> list[ConsumerRecord]:
+    def _take_from_batch(self, records_max: int) -> list[ConsumerRecord]:
         """Records of one batch; empty when none are left."""
         while self._header is None:
             if self._position >= self._size:
@@ -128,10 +128,10 @@ class CompletedFetch:
             self.next_offset = records[end - 1].offset + 1
             self.leader_epoch = self._header.leader_epoch
             return records[at:end]
-        self._passed(self._header)
+        self._finish_batch(self._header)
         return records[at:] if at else records
 
-    def _passed(self, header: BatchHeader) -> None:
+    def _finish_batch(self, header: BatchHeader) -> None:
         """The batch is done with."""
         self._header, self._records, self._at = None, [], 0
         self.next_offset, self.leader_epoch = header.next_offset, header.leader_epoch
@@ -156,9 +156,9 @@ class CompletedFetch:
         if header.is_control:
             if self._aborted is not None:
                 self._aborted.marked(header, raw)
-            self._passed(header)
+            self._finish_batch(header)
         elif self._aborted is not None and self._aborted.is_aborted(header):
-            self._passed(header)
+            self._finish_batch(header)
         else:
             self._decode(header, raw)
 
@@ -184,7 +184,7 @@ class CompletedFetch:
         if self._records:
             self._header = header
         else:
-            self._passed(header)
+            self._finish_batch(header)
 
     def _corrupt(self, why: str) -> CorruptRecords:
         at = self.next_offset

@@ -31,7 +31,7 @@ from rota.client.checks import several
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.catalog import catalog
 from rota.client.consumer.commit_queue import now_ms
-from rota.client.consumer.delivered_records import Batch, Committable, DeliveredRecords, these
+from rota.client.consumer.delivered_records import Batch, Committable, DeliveredRecords, as_partitions
 from rota.client.consumer.fetcher import Fetcher
 from rota.client.consumer.listener import Callback, Listener
 from rota.client.consumer.offset_committer import OffsetCommitter, Offsets
@@ -198,7 +198,7 @@ class Consumer:
         self._check_open()
         if self._topics is not None:
             raise IllegalUse("topics are subscribed to: `await consumer.unsubscribe()` before assign()")
-        chosen = these(partitions)
+        chosen = as_partitions(partitions)
         if self._is_started:
             self._committer.commit_replaced()
         self._delivered.forget(self._positions.assigned - set(chosen))
@@ -410,7 +410,7 @@ class Consumer:
 
     async def _offsets_at(self, time: int, partitions: Several, timeout_ms: int | None) -> dict[TopicPartition, int]:
         self._check_started()
-        times, level = dict.fromkeys(these(partitions), time), self._config.isolation_level
+        times, level = dict.fromkeys(as_partitions(partitions), time), self._config.isolation_level
         found = await list_offsets(self._cluster, times, isolation_level=level, timeout_ms=timeout_ms)
         return {partition: at.offset for partition, at in found.items() if at is not None}
 

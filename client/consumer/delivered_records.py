@@ -1,13 +1,13 @@
-"""What the user was delivered, and what waits to be delivered one by one. Pure.
+"""The records that the user was given, and those that wait to be given one by one. Pure.
 
-`async for` and `getone` take a whole poll's records at once and hand them out one at a time; the positions have moved
-behind all of them by then. This is the difference between what was taken and what the user has seen.
+`async for` and `getone` take the records of a whole poll at once and deliver them one at a time; the positions are
+then after all of them. This class knows the difference between the records taken and those delivered.
 
 Laws
     C1: `done` never passes a record that was not delivered; `before_last` never passes one that was delivered in the
     last call, or not at all.
-    Whoever has seen a partition's records to the end finds its position in both.
-    What was put back is taken again from the same offset.
+    When all records of a partition were delivered, both have its position.
+    Records that were put back are taken again from the same offset.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class DeliveredRecords:
         self._starts: Committable = {}  # where the records of the last call begin, when it gave many
 
     def begin(self) -> None:
-        """A call begins: the user is done with what the last one gave."""
+        """A call begins: the user is done with the records of the last one."""
         self.in_hand = None
         self._starts = {}
 
     def put(self, taken: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
-        """These wait to be delivered one by one."""
+        """Add records that wait to be delivered one by one."""
         self.left[:0] = [record for records in reversed(list(taken.values())) for record in reversed(records)]
 
     def one(self) -> ConsumerRecord:
-        """The next record goes to the user."""
+        """Deliver the next record."""
         record = self.in_hand = self.left.pop()
         return record
 
     def many(self, records_max: int) -> Batch:
-        """What waits goes to the user at once, up to so many."""
+        """Deliver up to so many of the waiting records."""
         batch: Batch = {}
         for _ in range(min(records_max, len(self.left))):
             record = self.left.pop()
@@ -55,7 +55,7 @@ class DeliveredRecords:
         return self.all_of(batch)
 
     def all_of(self, batch: Batch) -> Batch:
-        """A whole batch goes to the user."""
+        """Deliver a whole batch."""
         self._starts = {partition: _at(records[0]) for partition, records in batch.items()}
         return batch
 
@@ -71,19 +71,18 @@ class DeliveredRecords:
         return self._with(self._waiting() | last)
 
     def next_offset(self, partition: TopicPartition) -> int | None:
-        """Where the user stands while records of the partition wait; None: at the position."""
+        """The offset of the next waiting record of the partition; None: no record waits."""
         return next((one.offset for one in reversed(self.left) if _of(one) == partition), None)
 
     def put_back(self, partitions: Collection[TopicPartition]) -> None:
-        """Records of these that wait will be taken again: the positions go back before them."""
+        """Move the positions back to the waiting records of these partitions, which are taken again."""
         for partition, at in self._waiting().items():
             if partition in partitions and partition in self._positions.assigned:
                 self._positions.seek(partition, at.offset, at.leader_epoch)
         self._without(partitions)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """These are not ours any more, or stand somewhere else by the user's will: nothing of them waits or was handed
-        out."""
+        """These partitions were revoked or moved by the user: drop their waiting records and their commits."""
         self._without(partitions)
         self._starts = {one: at for one, at in self._starts.items() if one not in partitions}
         if self.in_hand is not None and _of(self.in_hand) in partitions:
@@ -103,7 +102,7 @@ class DeliveredRecords:
         return consumed | {partition: at for partition, at in earlier.items() if partition in consumed}
 
 
-def these(partitions: TopicPartition | Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+def as_partitions(partitions: TopicPartition | Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
     """One partition or several, as the user gave them."""
     given = (partitions,) if isinstance(partitions, TopicPartition) else partitions
     return tuple(TopicPartition(*one) for one in several("partitions", given, "TopicPartition"))

@@ -1,10 +1,10 @@
-"""What has come from brokers and was not taken yet: answers and failures, in the order in which they came. Pure.
+"""The fetched records that the user has not taken yet, and failures, in the order in which they came. Pure.
 
 Laws
-    A partition waits with two answers at most: the one that is being taken and the next.
-    A failure is raised once, in its position_epoch, and never before records that came earlier were given.
-    What a seek, a reset or a rebalance made stale is thrown away.
-    A paused partition keeps what it has, and nothing of what came in the same frame.
+    A partition has two fetches at most: the one that is being taken and the next.
+    A failure is raised once, in its turn, never before the records that came earlier.
+    Fetches for an earlier position epoch are thrown away.
+    A paused partition keeps its own bytes, not the frame that they came in.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rota.client.errors import CorruptRecords
 from rota.client.types import ConsumerRecord, TopicPartition
 
 
-class Failed:
-    """What a fetch met, for the user."""
+class FetchFailure:
+    """A failed fetch, to be raised by `take`."""
 
     __slots__ = ("error", "position_epoch")
 
@@ -27,8 +27,8 @@ class Failed:
         self.error, self.position_epoch = error, position_epoch
 
 
-class Place(NamedTuple):
-    """Where to go on fetching, and the epoch of the record before it."""
+class FetchOffset(NamedTuple):
+    """The offset of the next fetch, and the leader epoch of the record before it."""
 
     offset: int
     last_epoch: int
@@ -39,11 +39,11 @@ class FetchBuffer:
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions
-        self._waiting: dict[TopicPartition, list[CompletedFetch | Failed]] = {}
+        self._waiting: dict[TopicPartition, list[CompletedFetch | FetchFailure]] = {}
 
     @property
     def held_bytes(self) -> int:
-        """The memory behind all that waits."""
+        """The memory that the waiting fetches keep."""
         held = [one.held for many in self._waiting.values() for one in many if isinstance(one, CompletedFetch)]
         return sum(len(one) for one in {id(one): one for one in held}.values())
 
@@ -51,10 +51,10 @@ class FetchBuffer:
         self._waiting.setdefault(buffered.partition, []).append(buffered)
 
     def fail(self, partition: TopicPartition, error: Exception, position_epoch: int) -> None:
-        self._waiting.setdefault(partition, []).append(Failed(error, position_epoch))
+        self._waiting.setdefault(partition, []).append(FetchFailure(error, position_epoch))
 
-    def stays(self, partition: TopicPartition) -> bool:
-        """What waits is to be taken before the partition is fetched again; False when nothing waits."""
+    def keep_for_user(self, partition: TopicPartition) -> bool:
+        """Fetch the partition again only when the user has taken what waits. False when nothing waits."""
         many = self._waiting.get(partition)
         if many is None:
             return False
@@ -62,22 +62,22 @@ class FetchBuffer:
             many[-1].end = None
         return True
 
-    def ahead(self, partition: TopicPartition, position: Position) -> Place | None:
-        """Where to fetch: at the position, or behind the one answer that waits; None when it is not to be fetched."""
+    def next_fetch(self, partition: TopicPartition, position: Position) -> FetchOffset | None:
+        """The next fetch: at the position, or after the one fetch that waits; None: no fetch now."""
         many = self._waiting.get(partition)
         if many is None:
-            return None if position.offset is None else Place(position.offset, position.leader_epoch)
+            return None if position.offset is None else FetchOffset(position.offset, position.leader_epoch)
         last = many[-1]
         if len(many) > 1 or not isinstance(last, CompletedFetch) or last.end is None:
             return None
-        return Place(*last.end)
+        return FetchOffset(*last.end)
 
     def has_any(self) -> bool:
         """Whether `take` has something to give or to raise."""
         return next(self._ready(), None) is not None
 
     def full_nodes(self) -> set[int]:
-        """The brokers of whom two answers are waiting; what is paused does not count."""
+        """The brokers with two responses waiting; those of paused partitions do not count."""
         fetches = [fetch for _, waiting in self._ready() for fetch in waiting if isinstance(fetch, CompletedFetch)]
         nodes = [node for node, _ in {(fetch.node, fetch.answer) for fetch in fetches}]
         return {node for node in nodes if nodes.count(node) > 1}
@@ -85,8 +85,8 @@ class FetchBuffer:
     def clear(self) -> None:
         self._waiting.clear()
 
-    def tidy(self) -> None:
-        """Throw away what is stale; let go of frames of which only paused partitions are left."""
+    def discard_stale(self) -> None:
+        """Throw away fetches of earlier position epochs; free frames that only paused partitions keep."""
         for partition, many in list(self._waiting.items()):
             position = self._positions.find(partition)
             if position is None or position.position_epoch != many[0].position_epoch:
@@ -94,7 +94,7 @@ class FetchBuffer:
             elif position.paused:
                 for one in many:
                     if isinstance(one, CompletedFetch):
-                        one.own()
+                        one.copy_rest()
 
     def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Records up to `records_max`, in the order in which they came; their positions are moved. Raises a failure."""
@@ -103,7 +103,7 @@ class FetchBuffer:
             if records_max <= 0:
                 break
             one = many[0]
-            if isinstance(one, Failed):
+            if isinstance(one, FetchFailure):
                 if taken:
                     break
                 del self._waiting[partition]
@@ -130,11 +130,11 @@ class FetchBuffer:
                 position.leader_epoch = one.leader_epoch
         if one.is_done:
             rest = self._waiting.pop(partition)[1:]
-            if rest:  # in its position_epoch, behind the others
+            if rest:  # in its turn, behind the others
                 self._waiting[partition] = rest
         return records
 
-    def _ready(self) -> Iterator[tuple[TopicPartition, list[CompletedFetch | Failed]]]:
+    def _ready(self) -> Iterator[tuple[TopicPartition, list[CompletedFetch | FetchFailure]]]:
         for partition, many in self._waiting.items():
             position = self._positions.find(partition)
             if position is not None and position.position_epoch == many[0].position_epoch and not position.paused:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
+from rota.protocol.messages import fetch as wire
 from rota.protocol.wire import UUID_ZERO
 
 NO_SESSION: Final = 0
@@ -28,7 +28,7 @@ SESSION_ERRORS: Final = (
 )
 
 
-class Want(NamedTuple):
+class FetchPartition(NamedTuple):
     """What is wanted of one partition. `leader_epoch` is that of its leader now, `last_epoch` that of the record before
     the offset; both -1 when not known. `position_epoch` is the position's, and not for the broker."""
 
@@ -40,13 +40,13 @@ class Want(NamedTuple):
     position_epoch: int = 0
 
 
-class Asking(NamedTuple):
+class SessionRequest(NamedTuple):
     """The session's part of a FetchRequest."""
 
     session_id: int
     epoch: int
-    topics: tuple[FetchTopic, ...]
-    forgotten: tuple[ForgottenTopic, ...]
+    topics: tuple[wire.FetchTopic, ...]
+    forgotten: tuple[wire.ForgottenTopic, ...]
 
 
 class FetchSession:
@@ -58,21 +58,21 @@ class FetchSession:
         self._session_id = NO_SESSION
         self._epoch = FULL
         self._by_id = False
-        self._known: dict[TopicPartition, Want] = {}
+        self._known: dict[TopicPartition, FetchPartition] = {}
 
-    def ask(self, wants: Mapping[TopicPartition, Want], *, by_id: bool) -> Asking:
+    def ask(self, to_fetch: Mapping[TopicPartition, FetchPartition], *, by_id: bool) -> SessionRequest:
         """What to ask, so that the session is about `wants` and nothing else. `by_id`: every topic has an id."""
         if by_id != self._by_id:
             self._by_id, self._epoch = by_id, FULL
         known = self._known if self._epoch != FULL else {}
-        news = {one: want for one, want in wants.items() if not _same(known.get(one), want)}
+        news = {one: requested for one, requested in to_fetch.items() if not _same(known.get(one), requested)}
         gone = {
-            one: want
-            for one, want in known.items()
-            if one not in wants or (by_id and want.topic_id != wants[one].topic_id)
+            one: requested
+            for one, requested in known.items()
+            if one not in to_fetch or (by_id and requested.topic_id != to_fetch[one].topic_id)
         }
-        self._known = dict(wants)
-        return Asking(self._session_id, self._epoch, _topics(news), _forgotten(gone))
+        self._known = dict(to_fetch)
+        return SessionRequest(self._session_id, self._epoch, _topics(news), _forgotten(gone))
 
     def answered(self, error_code: int, session_id: int) -> bool:
         """Whether the answer's partitions count. False: `error_code` speaks of the whole request."""
@@ -94,26 +94,28 @@ class FetchSession:
         self._epoch = FULL
 
 
-def _same(known: Want | None, want: Want) -> bool:
-    return known is not None and known[:-1] == want[:-1]
+def _same(known: FetchPartition | None, requested: FetchPartition) -> bool:
+    return known is not None and known[:-1] == requested[:-1]
 
 
-def _topics(wants: Mapping[TopicPartition, Want]) -> tuple[FetchTopic, ...]:
-    topics: dict[tuple[str, bytes], list[FetchPartition]] = {}
-    for (topic, partition), want in wants.items():
-        asked = FetchPartition(
+def _topics(to_fetch: Mapping[TopicPartition, FetchPartition]) -> tuple[wire.FetchTopic, ...]:
+    topics: dict[tuple[str, bytes], list[wire.FetchPartition]] = {}
+    for (topic, partition), requested in to_fetch.items():
+        asked = wire.FetchPartition(
             partition=partition,
-            current_leader_epoch=want.leader_epoch,
-            fetch_offset=want.offset,
-            last_fetched_epoch=want.last_epoch,
-            partition_max_bytes=want.bytes_max,
+            current_leader_epoch=requested.leader_epoch,
+            fetch_offset=requested.offset,
+            last_fetched_epoch=requested.last_epoch,
+            partition_max_bytes=requested.bytes_max,
         )
-        topics.setdefault((topic, want.topic_id), []).append(asked)
-    return tuple(FetchTopic(topic=name, topic_id=id_, partitions=tuple(of)) for (name, id_), of in topics.items())
+        topics.setdefault((topic, requested.topic_id), []).append(asked)
+    return tuple(wire.FetchTopic(topic=name, topic_id=id_, partitions=tuple(of)) for (name, id_), of in topics.items())
 
 
-def _forgotten(wants: Mapping[TopicPartition, Want]) -> tuple[ForgottenTopic, ...]:
+def _forgotten(to_fetch: Mapping[TopicPartition, FetchPartition]) -> tuple[wire.ForgottenTopic, ...]:
     topics: dict[tuple[str, bytes], list[int]] = {}
-    for (topic, partition), want in wants.items():
-        topics.setdefault((topic, want.topic_id), []).append(partition)
-    return tuple(ForgottenTopic(topic=name, topic_id=id_, partitions=tuple(of)) for (name, id_), of in topics.items())
+    for (topic, partition), requested in to_fetch.items():
+        topics.setdefault((topic, requested.topic_id), []).append(partition)
+    return tuple(
+        wire.ForgottenTopic(topic=name, topic_id=id_, partitions=tuple(of)) for (name, id_), of in topics.items()
+    )

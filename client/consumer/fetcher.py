@@ -1,10 +1,11 @@
-"""Fetches from all leaders of the assigned partitions, ahead of the user; a shell around fetch_session.py.
+"""Fetches from all leaders of the assigned partitions, ahead of the user. The requests are made by fetch_session.py.
 
 Laws
-    What is buffered is bounded: of each broker the answer that is being taken, and the next one, which is fetched
-    meanwhile. Nothing is fetched for a paused partition; what it has waits by itself.
+    The buffer is bounded: of each broker the response that is being taken, and the next one, which is fetched
+    meanwhile. A paused partition is not fetched; it keeps its own bytes.
     A record that was taken is never given again, and none is left out, whatever is cancelled when.
-    What fails is tried again with growing waits; only what does not pass by itself is told to the user.
+    A failed fetch is tried again with growing waits; the user gets only errors that a retry does not help against.
+    A fetch that is cancelled is one that failed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from functools import partial
 from typing import Final
 
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.fetch_buffer import FetchBuffer, Place
+from rota.client.consumer.fetch_buffer import FetchBuffer, FetchOffset
 from rota.client.consumer.fetch_response import PartitionResults
-from rota.client.consumer.fetch_session import SESSION_ERRORS, Asking, FetchSession, Want
+from rota.client.consumer.fetch_session import SESSION_ERRORS, FetchPartition, FetchSession, SessionRequest
 from rota.client.consumer.pauses import Pauses
 from rota.client.consumer.positions import Positions
 from rota.client.consumer.sources import Source, Sources
@@ -36,7 +37,7 @@ LANE: Final = "fetch"
 ISOLATION: Final = {"read_uncommitted": 0, "read_committed": 1}
 _log = logger("rota.client.fetcher")
 
-Wants = dict[TopicPartition, Want]
+FetchPartitions = dict[TopicPartition, FetchPartition]
 
 
 class Fetcher:
@@ -53,24 +54,24 @@ class Fetcher:
         self._fetches: dict[int, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._news = asyncio.Event()
-        self._woken = False
+        self._wakeup = asyncio.Event()
+        self._is_woken = False
         self._answers = 0
         self._unlisten: Callable[[], None] | None = None
 
     @property
     def held_bytes(self) -> int:
-        """The memory behind what has come and was not taken."""
+        """The memory of the records that the user has not taken."""
         return self._buffer.held_bytes
 
     def start(self) -> None:
         """Tasks begin; positions may still be empty."""
         self._loop = asyncio.get_running_loop()
         self._unlisten = self._cluster.on_change(self._changed)
-        self._look()
+        self._send_fetches()
 
     async def close(self) -> None:
-        """Fetches end; what has come is thrown away."""
+        """End the fetches and throw the buffer away."""
         self._loop = None
         if self._unlisten is not None:
             self._unlisten()
@@ -82,10 +83,10 @@ class Fetcher:
         if tasks:
             await asyncio.wait(tasks)
         self._buffer.clear()
-        self._news.set()
+        self._wakeup.set()
 
     def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """What is there, up to `records_max` records, and the positions moved behind it. Never waits.
+        """Up to `records_max` records of those that have come; moves the positions. Never waits.
 
         Raises what the fetches met for an assigned partition, once: OffsetOutOfRange and NoOffset
         (auto_offset_reset=none), CorruptRecords, LogTruncated, BrokerError. A reset by policy is not an error: it marks
@@ -94,57 +95,57 @@ class Fetcher:
         try:
             return self._buffer.take(records_max)
         finally:
-            self._look()
+            self._send_fetches()
 
     async def wait(self) -> None:
         """Until `take` has something to give or to raise, `wake` was called, or positions are missing."""
-        while not self._woken and not self._buffer.has_any():
+        while not self._is_woken and not self._buffer.has_any():
             if self._positions.without_offset():
                 await asyncio.sleep(0)  # who looks for them in a loop lets others run
                 break
-            self._news.clear()
-            await self._news.wait()
-        self._woken = False
+            self._wakeup.clear()
+            await self._wakeup.wait()
+        self._is_woken = False
 
     def wake(self) -> None:
         """Ends `wait`; positions, pauses or assignments have changed: look again what to fetch."""
-        self._woken = True
-        self._news.set()
-        self._look()
+        self._is_woken = True
+        self._wakeup.set()
+        self._send_fetches()
 
     # what to fetch
 
     def _changed(self, metadata: Metadata) -> None:
-        """A topic that was deleted and created again has another history: what we know of epochs is of the old one."""
+        """A topic that was deleted and created again has another history: known leader epochs are of the old one."""
         for partition in self._positions.assigned:
             before, now = self._topic_ids.get(partition.topic), metadata.topic_id(partition.topic)
             if before is not None and now is not None and before not in (now, UUID_ZERO):
                 self._positions.of(partition).leader_epoch = -1
-        self._look()
+        self._send_fetches()
 
-    def _look(self) -> None:
-        """Ask every broker that leads something to fetch and is not being asked."""
+    def _send_fetches(self) -> None:
+        """Send a fetch to every broker that leads a partition to fetch and has no fetch under way."""
         if self._loop is None:
             return
-        self._buffer.tidy()
+        self._buffer.discard_stale()
         now_ms = self._now_ms()
-        for node, (wants, wait_ms) in self._plan(now_ms).items():
-            if wants:
-                self._fetches[node] = fetch = self._loop.create_task(self._fetch(node, wants, wait_ms))
+        for node, (to_fetch, wait_ms) in self._plan(now_ms).items():
+            if to_fetch:
+                self._fetches[node] = fetch = self._loop.create_task(self._fetch(node, to_fetch, wait_ms))
                 fetch.add_done_callback(partial(self._fetch_ended, node))
-        self._look_again(now_ms)
+        self._set_timer(now_ms)
 
-    def _plan(self, now_ms: int) -> dict[int, tuple[Wants, int]]:
-        """What to ask of whom, and for how long the broker may wait: no longer than a partition of its own is left
-        alone, which is asked about with the next fetch."""
+    def _plan(self, now_ms: int) -> dict[int, tuple[FetchPartitions, int]]:
+        """For each broker the partitions to fetch, and how long it may wait: no longer than the pause of one of its
+        partitions, which is in the next fetch."""
         metadata = self._cluster.metadata
         busy = self._fetches.keys() | self._buffer.full_nodes()
         if metadata.brokers and busy.issuperset(metadata.brokers):
             return {}
-        plan: dict[int, tuple[Wants, int]] = {}
+        plan: dict[int, tuple[FetchPartitions, int]] = {}
         lost = False
         for partition, position in self._positions.fetchable():
-            place = self._buffer.ahead(partition, position)
+            place = self._buffer.next_fetch(partition, position)
             if place is None:
                 continue
             source, pause_ms = self._sources.of(partition, metadata, now_ms), self._pauses.left_ms(partition, now_ms)
@@ -153,22 +154,24 @@ class Fetcher:
                 if not pause_ms:
                     self._pauses.failed(partition, now_ms)
                 continue
-            if source.node in busy or self._pauses.holds(source.node, now_ms):
+            if source.node in busy or self._pauses.is_paused(source.node, now_ms):
                 continue
-            wants, wait_ms = plan.get(source.node) or ({}, self._config.fetch_max_wait_ms)
+            to_fetch, wait_ms = plan.get(source.node) or ({}, self._config.fetch_max_wait_ms)
             if pause_ms:
                 wait_ms = min(wait_ms, pause_ms)
             else:
-                wants[partition] = self._want(partition, place, source, position.position_epoch)
-            plan[source.node] = wants, wait_ms
+                to_fetch[partition] = self._fetch_partition(partition, place, source, position.position_epoch)
+            plan[source.node] = to_fetch, wait_ms
         if lost:
             self._cluster.request_refresh()
         return plan
 
-    def _want(self, partition: TopicPartition, place: Place, source: Source, position_epoch: int) -> Want:
+    def _fetch_partition(
+        self, partition: TopicPartition, place: FetchOffset, source: Source, position_epoch: int
+    ) -> FetchPartition:
         topic_id = self._cluster.metadata.topic_id(partition.topic) or UUID_ZERO
         self._topic_ids[partition.topic] = topic_id
-        return Want(
+        return FetchPartition(
             place.offset,
             self._config.max_partition_fetch_bytes,
             source.leader_epoch,
@@ -177,15 +180,15 @@ class Fetcher:
             position_epoch,
         )
 
-    def _look_again(self, now_ms: int) -> None:
-        """When the next pause is over, of those that the plan of this moment saw: none may end in between."""
+    def _set_timer(self, now_ms: int) -> None:
+        """Plan again when the first pause ends."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         until = self._pauses.next_end(now_ms)
         if until is not None and self._loop is not None:
             # a whole number of ms, rounded down, must not be reached before its time
-            self._timer = self._loop.call_at((until + 1) / 1000, self._look)
+            self._timer = self._loop.call_at((until + 1) / 1000, self._send_fetches)
 
     def _now_ms(self) -> int:
         assert self._loop is not None, "started"
@@ -193,37 +196,37 @@ class Fetcher:
 
     # one fetch
 
-    async def _fetch(self, node: int, wants: Wants, wait_ms: int) -> None:
+    async def _fetch(self, node: int, to_fetch: FetchPartitions, wait_ms: int) -> None:
         session = self._sessions.setdefault(node, FetchSession())
-        by_id = all(want.topic_id != UUID_ZERO for want in wants.values())
+        by_id = all(requested.topic_id != UUID_ZERO for requested in to_fetch.values())
         try:
             answer = await self._cluster.ask(
                 node,
-                self._request(session.ask(wants, by_id=by_id), wait_ms),
+                self._request(session.ask(to_fetch, by_id=by_id), wait_ms),
                 timeout_ms=self._config.request_timeout_ms + self._config.fetch_max_wait_ms,
                 version_max=None if by_id else NAMES_UNTIL,
                 lane=LANE,
             )
-            self._answered(node, session, wants, answer)
+            self._answered(node, session, to_fetch, answer)
         except (Unreachable, TimedOut) as why:
             _log.info("a fetch failed", broker=node, why=str(why))
             session.failed()
             self._pauses.failed(node, self._now_ms())
-            self._sources_failed(wants)
+            self._forget_replicas(to_fetch)
             self._cluster.request_refresh()
         except Exception as why:  # noqa: BLE001 - nobody awaits this task: the user hears of it from `take`
             session.failed()
-            self._failed(wants, why)
+            self._failed(to_fetch, why)
 
     def _fetch_ended(self, node: int, fetch: asyncio.Task[None]) -> None:
         """However it ended, also cancelled before its first step: the next fetch of this broker may begin."""
         del self._fetches[node]
         if fetch.cancelled() and node in self._sessions:
             self._sessions[node].failed()
-        self._news.set()
-        self._look()
+        self._wakeup.set()
+        self._send_fetches()
 
-    def _request(self, asking: Asking, wait_ms: int) -> FetchRequest:
+    def _request(self, asking: SessionRequest, wait_ms: int) -> FetchRequest:
         config = self._config
         return FetchRequest(
             max_wait_ms=wait_ms,
@@ -237,50 +240,50 @@ class Fetcher:
             rack_id=config.client_rack,
         )
 
-    def _answered(self, node: int, session: FetchSession, wants: Wants, answer: FetchResponse) -> None:
+    def _answered(self, node: int, session: FetchSession, to_fetch: FetchPartitions, answer: FetchResponse) -> None:
         now_ms = self._now_ms()
         if not session.answered(answer.error_code, answer.session_id):
-            self._refused(node, wants, answer.error_code)
+            self._refused(node, to_fetch, answer.error_code)
             return
-        self._pauses.worked(node)
+        self._pauses.succeeded(node)
         if answer.throttle_time_ms > 0:
             self._pauses.pause(node, now_ms, answer.throttle_time_ms)
         if answer.node_endpoints:
             self._cluster.add_brokers(answer.node_endpoints)
         self._answers += 1
-        names = {want.topic_id: partition.topic for partition, want in wants.items()}
+        names = {requested.topic_id: partition.topic for partition, requested in to_fetch.items()}
         for topic in answer.responses:
             name = topic.topic or names.get(topic.topic_id, "")
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
-                want = wants.get(partition)
-                if want is not None:
-                    self._results.apply(node, partition, want, data, self._answers, now_ms)
+                requested = to_fetch.get(partition)
+                if requested is not None:
+                    self._results.apply(node, partition, requested, data, self._answers, now_ms)
 
-    def _refused(self, node: int, wants: Wants, code: int) -> None:
-        """The answer as a whole is an error."""
+    def _refused(self, node: int, to_fetch: FetchPartitions, code: int) -> None:
+        """The whole response is an error."""
         _log.info("a fetch was refused", broker=node, error=ErrorCode.of(code).name)
         if code in SESSION_ERRORS:
             return
         if error_action(FetchRequest.KEY, code) is ErrorAction.FATAL:
-            self._failed(wants, BrokerError(code, "fetching", broker=str(node)))
+            self._failed(to_fetch, BrokerError(code, "fetching", broker=str(node)))
             return
         self._pauses.failed(node, self._now_ms())
         self._cluster.request_refresh()
 
-    def _sources_failed(self, wants: Wants) -> None:
-        for partition in wants:
-            self._sources.give_up(partition)
+    def _forget_replicas(self, to_fetch: FetchPartitions) -> None:
+        for partition in to_fetch:
+            self._sources.forget_replica(partition)
 
-    def _failed(self, wants: Wants, why: Exception) -> None:
-        """What does not pass by itself: the user is told."""
+    def _failed(self, to_fetch: FetchPartitions, why: Exception) -> None:
+        """An error that a retry does not help against: `take` raises it."""
         if not isinstance(why, KafkaError):
             _log.error("an answer could not be taken in", exc_info=why)
-        for partition, want in wants.items():
+        for partition, requested in to_fetch.items():
             position = self._positions.find(partition)
             if (
                 position is not None
-                and position.position_epoch == want.position_epoch
-                and not self._buffer.stays(partition)
+                and position.position_epoch == requested.position_epoch
+                and not self._buffer.keep_for_user(partition)
             ):
-                self._buffer.fail(partition, why, want.position_epoch)
+                self._buffer.fail(partition, why, requested.position_epoch)

@@ -1,7 +1,7 @@
 """The user's callbacks around a rebalance.
 
 Laws
-    Callbacks run one after the other, awaited: what is revoked is told before anything is assigned.
+    Callbacks run one after the other, awaited: `on_revoked` ends before `on_assigned` begins.
     `on_lost` is `on_revoked` when none was given, as with Java's listeners.
     What a callback raises reaches the caller of the poll, unchanged; the partitions move all the same.
 """

@@ -28,7 +28,8 @@ _log = logger("rota.client.consumer")
 
 
 class OffsetResolver:
-    """`begin()` whenever positions may be missing; `found` is called with each progress and at the end."""
+    """`begin()` whenever positions may be missing. `group()`: whose committed offsets count, None: nobody's.
+    `on_progress()` is called when a position was found and at the end."""
 
     def __init__(
         self,
@@ -36,23 +37,23 @@ class OffsetResolver:
         config: ConsumerConfig,
         positions: Positions,
         group: Callable[[], GroupMetadata | None],
-        found: Callable[[], None],
+        on_progress: Callable[[], None],
     ) -> None:
         self._cluster, self._config, self._positions = cluster, config, positions
-        self._group, self._told = group, found
-        self._news = asyncio.Event()
+        self._group, self._on_progress = group, on_progress
+        self._wakeup = asyncio.Event()
         self._failure: BaseException | None = None
-        self._sought: PositionEpochs = {}  # what the task looks for
+        self._sought: PositionEpochs = {}  # the partitions that the task looks for
         self.task: asyncio.Task[None] | None = None
 
     def begin(self) -> bool:
-        """Look for missing positions, if there are any that nobody looks for yet. Whether any is missing."""
+        """Begin to look for missing positions that are not looked for yet. Returns whether any is missing."""
         missing = self._positions.without_offset()
         if not missing:
             return False
         position_epochs = {one: self._positions.of(one).position_epoch for one in missing}
         if self.task is not None and not position_epochs.items() <= self._sought.items():
-            self.task.cancel()  # what was asked for has changed
+            self.task.cancel()  # the missing partitions have changed
             self.task = None
         if self.task is None:
             self._sought = position_epochs
@@ -61,17 +62,17 @@ class OffsetResolver:
         return True
 
     async def until(self, partition: TopicPartition) -> int:
-        """The position of one partition, looked for if need be."""
+        """The position of one partition; waits until it is found."""
         while (offset := self._positions.of(partition).offset) is None:
             self.begin()
-            self._news.clear()
-            await self._news.wait()
+            self._wakeup.clear()
+            await self._wakeup.wait()
             if self._positions.of(partition).offset is None:
                 self.raise_failure()
         return offset
 
     def raise_failure(self) -> None:
-        """What the last search met, once."""
+        """Raise the failure of the last search, once."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -81,42 +82,48 @@ class OffsetResolver:
             self.task.cancel()
             await asyncio.wait({self.task})
 
-    def _found(self) -> None:
-        self._news.set()
-        self._told()
+    def _progress(self) -> None:
+        self._wakeup.set()
+        self._on_progress()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self.task is task:
             self.task = None
         failure = None if task.cancelled() else task.exception()
-        if failure is not None and _may_pass(failure):
+        if failure is not None and _is_retriable(failure):
             _log.warning("positions were not found yet", partitions=_listed(self._sought), error=str(failure))
         elif failure is not None:
             self._failure = failure
-        self._found()
+        self._progress()
 
     async def _find(self, position_epochs: PositionEpochs) -> None:
-        fresh = [one for one in position_epochs if (at := self._positions.find(one)) is not None and at.reset is None]
-        known = await self._committed(fresh, position_epochs)
+        never_read = [
+            one for one in position_epochs if (at := self._positions.find(one)) is not None and at.reset is None
+        ]
+        known = await self._committed(never_read, position_epochs)
         left = [one for one in position_epochs if one not in known]
         policy = self._config.auto_offset_reset
-        ways = {one: position.reset or policy for one in left if (position := self._positions.find(one)) is not None}
-        lost = sorted(one for one, way in ways.items() if way == "none")
-        await self._reset({one: way for one, way in ways.items() if way != "none"}, position_epochs)
-        if lost:
+        policies = {
+            one: position.reset or policy for one in left if (position := self._positions.find(one)) is not None
+        }
+        without_policy = sorted(one for one, policy in policies.items() if policy == "none")
+        await self._reset({one: policy for one, policy in policies.items() if policy != "none"}, position_epochs)
+        if without_policy:
             group = "" if self._config.group_id is None else f" of group {self._config.group_id}"
             raise NoOffset(
-                f"no committed offset{group} for {_listed(lost)} and auto_offset_reset is none: seek, commit "
+                f"no committed offset{group} for {_listed(without_policy)} and auto_offset_reset is none: seek, commit "
                 f"an offset, or choose earliest, latest or by_duration",
-                lost,
+                without_policy,
             )
 
-    async def _committed(self, fresh: list[TopicPartition], position_epochs: PositionEpochs) -> set[TopicPartition]:
-        """Start from what the group has committed. Which of them have something committed."""
+    async def _committed(
+        self, never_read: list[TopicPartition], position_epochs: PositionEpochs
+    ) -> set[TopicPartition]:
+        """Take the committed offsets of the group. Returns the partitions that have one."""
         group = self._group()
-        if group is None or not fresh:
+        if group is None or not never_read:
             return set()
-        known = {one: at for one, at in (await committed(self._cluster, group, fresh)).items() if at is not None}
+        known = {one: at for one, at in (await committed(self._cluster, group, never_read)).items() if at is not None}
         for one, at in known.items():
             if self._set(one, position_epochs, at.offset, at.leader_epoch):
                 _log.info(
@@ -127,10 +134,10 @@ class OffsetResolver:
                 )
         return set(known)
 
-    async def _reset(self, ways: dict[TopicPartition, str], position_epochs: PositionEpochs) -> None:
+    async def _reset(self, policies: dict[TopicPartition, str], position_epochs: PositionEpochs) -> None:
         ends: list[TopicPartition] = []
 
-        def told(one: TopicPartition, found: Found) -> None:
+        def on_found(one: TopicPartition, found: Found) -> None:
             if found is None:
                 ends.append(one)  # nothing so late: what comes next is later
             elif self._set(one, position_epochs, found.offset, found.leader_epoch):
@@ -139,11 +146,11 @@ class OffsetResolver:
                     group=self._config.group_id,
                     partition=str(one),
                     offset=found.offset,
-                    by=ways[one],
+                    by=policies[one],
                 )
 
-        look = partial(each_offset, self._cluster, on_found=told, isolation_level=self._config.isolation_level)
-        await look({one: time_of(way) for one, way in ways.items()})
+        look = partial(each_offset, self._cluster, on_found=on_found, isolation_level=self._config.isolation_level)
+        await look({one: time_of(policy) for one, policy in policies.items()})
         await look(dict.fromkeys(ends, LATEST))
 
     def _set(self, one: TopicPartition, position_epochs: PositionEpochs, offset: int, leader_epoch: int) -> bool:
@@ -151,25 +158,25 @@ class OffsetResolver:
         if position is None or position.position_epoch != position_epochs[one]:
             return False
         self._positions.seek(one, offset, leader_epoch)
-        self._found()
+        self._progress()
         return True
 
 
-def _may_pass(failure: BaseException) -> bool:
-    """Whether looking again, with the next poll, may find them. A topic that is not there is told."""
+def _is_retriable(failure: BaseException) -> bool:
+    """Whether the next poll may find them. A topic that does not exist is an error for the user."""
     if isinstance(failure, BrokerError):
         return failure.is_retriable and not isinstance(failure, UnknownTopic)
     return isinstance(failure, TimedOut | Unreachable)
 
 
-def time_of(way: str) -> int:
-    """What ListOffsets is asked for: `earliest`, `latest`, `by_duration:PT1H`."""
-    if way == "earliest":
+def time_of(policy: str) -> int:
+    """The time in a ListOffsets request for `earliest`, `latest`, `by_duration:PT1H`."""
+    if policy == "earliest":
         return EARLIEST
-    if way == "latest":
+    if policy == "latest":
         return LATEST
-    after_ms = reset_after_ms(way)
-    assert after_ms is not None, way
+    after_ms = reset_after_ms(policy)
+    assert after_ms is not None, policy
     return max(0, int(time.time() * 1000) - after_ms)
 
 

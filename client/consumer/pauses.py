@@ -1,7 +1,7 @@
-"""Whom to leave alone for a while: brokers and partitions that failed, or that asked for it.
+"""Retry backoff of brokers and partitions: nothing is fetched from them during a pause.
 
 Laws
-    The pause grows with each failure in a row, and is gone with the first success.
+    The pause grows with each failure in a row; a success ends the row.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ class Pauses:
         self._failures: dict[Hashable, int] = {}
         self._until: dict[Hashable, int] = {}
 
-    def holds(self, who: Hashable, now_ms: int) -> bool:
-        return self.left_ms(who, now_ms) > 0
+    def is_paused(self, key: Hashable, now_ms: int) -> bool:
+        return self.left_ms(key, now_ms) > 0
 
-    def left_ms(self, who: Hashable, now_ms: int) -> int:
-        """How long it lasts yet; 0 when it is over."""
-        return max(0, self._until.get(who, now_ms) - now_ms)
+    def left_ms(self, key: Hashable, now_ms: int) -> int:
+        """How much longer the pause lasts; 0 without one."""
+        return max(0, self._until.get(key, now_ms) - now_ms)
 
-    def failed(self, who: Hashable, now_ms: int) -> None:
-        self._failures[who] = failures = self._failures.get(who, 0) + 1
-        self.pause(who, now_ms, int(wait_ms(failures, self._first_ms, self._longest_ms, random.random())))
+    def failed(self, key: Hashable, now_ms: int) -> None:
+        self._failures[key] = failures = self._failures.get(key, 0) + 1
+        self.pause(key, now_ms, int(wait_ms(failures, self._first_ms, self._longest_ms, random.random())))
 
-    def pause(self, who: Hashable, now_ms: int, duration_ms: int) -> None:
-        self._until[who] = now_ms + max(duration_ms, 1)
+    def pause(self, key: Hashable, now_ms: int, duration_ms: int) -> None:
+        self._until[key] = now_ms + max(duration_ms, 1)
 
-    def worked(self, who: Hashable) -> None:
+    def succeeded(self, key: Hashable) -> None:
         if self._failures:
-            self._failures.pop(who, None)
+            self._failures.pop(key, None)
 
     def next_end(self, now_ms: int) -> int | None:
-        """When the first pause ends; those that are over are forgotten."""
+        """When the first pause ends, None without one."""
         if not self._until:
             return None
-        self._until = {who: until for who, until in self._until.items() if until > now_ms}
+        self._until = {key: until for key, until in self._until.items() if until > now_ms}
         return min(self._until.values(), default=None)

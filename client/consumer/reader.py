@@ -1,4 +1,4 @@
-"""The low-level consumer (R16): partitions, leaders, offsets and fetches by hand; no group, nothing in the background.
+"""The low-level consumer (R16): partitions, leaders, offsets and single fetches; no group, no background work.
 
     async with PartitionReader(ClientConfig(bootstrap_servers="127.0.0.1:9092")) as reader:
         start = await reader.offset_at(partition, EARLIEST)
@@ -6,9 +6,9 @@
             ...
 
 Laws
-    Nothing is remembered between calls but metadata: the same call gives the same records, as often as it is made.
-    A leader that moves is followed; what may pass by itself is tried again for default_api_timeout_ms.
-    Records begin at the offset that was asked for, or behind it where the log has a gap.
+    A reader keeps nothing between calls but metadata: the same call gives the same records each time.
+    A new leader is followed; retriable errors are retried for default_api_timeout_ms.
+    Records begin at the requested offset, or after it where the log has a gap.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ NAMES_UNTIL: Final = 12  # the last version that names topics by their names
 LANE: Final = "fetch"
 ISOLATION: Final = {"read_uncommitted": 0, "read_committed": 1}
 NO_SESSION_EPOCH: Final = -1
-ALL: Final = 1 << 62
+NO_LIMIT: Final = 1 << 62
 MAX_BYTES: Final = 1 << 20
-GONE: Final = (
+NO_SUCH_TOPIC: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -53,8 +53,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one fetch gave. `next_offset`: where the next one begins, behind the records and behind what holds none for
-    a consumer. Offsets are -1 when the broker did not tell. `leader` is the node that answered."""
+    """The result of one fetch. `next_offset`: where the next fetch begins, after the records and after batches without
+    records for a consumer. Offsets are -1 when the broker did not send them. `leader` is the node that answered."""
 
     records: list[ConsumerRecord]
     next_offset: int
@@ -111,28 +111,28 @@ class PartitionReader:
 
     @property
     def brokers(self) -> tuple[BrokerInfo, ...]:
-        """The brokers that live, as far as is known."""
+        """The brokers in the current metadata."""
         return tuple(self._cluster.metadata.brokers.values())
 
     async def partitions(self, topic: str) -> list[PartitionInfo]:
         """The topic's partitions in order, with leaders and replicas. Raises UnknownTopic, TimedOut."""
-        self._follow(topic)
+        self._follow_topic(topic)
 
-        def look(known: Metadata) -> list[PartitionInfo] | None:
-            found = known.topics.get(topic)
-            return [found.partitions[one] for one in sorted(found.partitions)] if found and found.partitions else None
+        def partitions(metadata: Metadata) -> list[PartitionInfo] | None:
+            info = metadata.topics.get(topic)
+            return [info.partitions[number] for number in sorted(info.partitions)] or None if info else None
 
-        return await self._found(look, topic, f"looking for the partitions of {topic}")
+        return await self._wait_for(partitions, topic, f"looking for the partitions of {topic}")
 
     async def leader(self, partition: TopicPartition) -> BrokerInfo:
-        """Who leads it now. Raises UnknownTopic, TimedOut."""
-        self._follow(partition.topic)
+        """The leader of the partition. Raises UnknownTopic, TimedOut."""
+        self._follow_topic(partition.topic)
 
-        def look(known: Metadata) -> BrokerInfo | None:
-            leader = known.leader(partition)
-            return None if leader is None else known.brokers[leader]
+        def broker(metadata: Metadata) -> BrokerInfo | None:
+            leader = metadata.leader(partition)
+            return None if leader is None else metadata.brokers[leader]
 
-        return await self._found(look, partition.topic, f"looking for the leader of {partition}")
+        return await self._wait_for(broker, partition.topic, f"looking for the leader of {partition}")
 
     def topic_id(self, topic: str) -> bytes | None:
         """The id of a topic that this reader has asked about; None when the broker has no topic ids."""
@@ -141,11 +141,11 @@ class PartitionReader:
     async def offset_at(self, partition: TopicPartition, time: int) -> int:
         """The offset at EARLIEST, at LATEST, or of the first record at or after a time in milliseconds; the end of the
         log when there is none. Raises UnknownTopic, TimedOut, BrokerError."""
-        for wanted in (time, LATEST):
-            found = await list_offsets(self._cluster, {partition: wanted}, isolation_level=self._isolation)
-            place = found.get(partition)
-            if place is not None:
-                return place.offset
+        for at in (time, LATEST):
+            offsets = await list_offsets(self._cluster, {partition: at}, isolation_level=self._isolation)
+            offset = offsets.get(partition)
+            if offset is not None:
+                return offset.offset
         raise TimedOut(f"{partition} has no end")  # no broker says so
 
     # records
@@ -162,15 +162,15 @@ class PartitionReader:
         """The records from `offset` on, about `max_bytes` of them but at least a batch; none when none came within
         `max_wait_ms`. Raises OffsetOutOfRange, UnknownTopic, CorruptRecords, BrokerError, TimedOut."""
         node, data = await self._data(partition, offset, max_bytes, max_wait_ms, min_bytes)
-        read = CompletedFetch(
+        fetch = CompletedFetch(
             partition,
             offset,
             data.records or b"",
             aborted=(data.aborted_transactions or ()) if ISOLATION[self._isolation] else None,
             check_crcs=self._check_crcs,
         )
-        records = read.take(ALL)
-        return Fetched(records, read.next_offset, *_marks(data), node, read.leader_epoch)
+        records = fetch.take(NO_LIMIT)
+        return Fetched(records, fetch.next_offset, *_offsets_of(data), node, fetch.leader_epoch)
 
     async def fetch_raw(
         self,
@@ -181,7 +181,7 @@ class PartitionReader:
         max_wait_ms: int = 500,
         min_bytes: int = 1,
     ) -> FetchedRaw:
-        """As `fetch`, undecoded: for who decodes batches in other ways. Checksums are not checked."""
+        """As `fetch`, undecoded. Checksums are not checked."""
         node, data = await self._data(partition, offset, max_bytes, max_wait_ms, min_bytes)
         records = memoryview(data.records or b"")
         size, end = outline(records, offset)
@@ -189,7 +189,7 @@ class PartitionReader:
             raise CorruptRecords(f"{partition} at offset {offset}: no whole batch was answered", partition, offset)
         next_offset, epoch = end if end is not None else (offset, -1)
         aborted = tuple(data.aborted_transactions or ())
-        return FetchedRaw(records[:size], next_offset, *_marks(data), node, epoch, aborted)
+        return FetchedRaw(records[:size], next_offset, *_offsets_of(data), node, epoch, aborted)
 
     async def read(
         self, partition: TopicPartition, start: int, stop: int | None = None
@@ -200,40 +200,40 @@ class PartitionReader:
         if stop is not None and stop < 0:
             stop = await self.offset_at(partition, stop)
         while stop is None or offset < stop:
-            found = await self.fetch(partition, offset)
-            for record in found.records:
+            fetched = await self.fetch(partition, offset)
+            for record in fetched.records:
                 if stop is not None and record.offset >= stop:
                     return
                 yield record
-            offset = found.next_offset
+            offset = fetched.next_offset
 
     # asking
 
-    def _follow(self, topic: str) -> None:
+    def _follow_topic(self, topic: str) -> None:
         if topic not in self._topics:
             self._topics.add(topic)
             self._cluster.set_topics(self._topics)
 
-    async def _found(self, look: Callable[[Metadata], T | None], topic: str, what: str) -> T:
+    async def _wait_for(self, look: Callable[[Metadata], T | None], topic: str, what: str) -> T:
         try:
             return await self._cluster.until(look, what=what)
         except TimedOut as late:
             known = self._cluster.metadata.topics.get(topic)
-            if known is not None and known.error in GONE:
+            if known is not None and known.error in NO_SUCH_TOPIC:
                 raise UnknownTopic(known.error, what, topic=topic) from late
             raise
 
     async def _data(
         self, partition: TopicPartition, offset: int, max_bytes: int, max_wait_ms: int, min_bytes: int
     ) -> tuple[int, PartitionData]:
-        """The node that answered, and its answer without an error."""
+        """The node that answered, and its response without an error."""
         await self.leader(partition)
         by_id = self._cluster.metadata.topic_id(partition.topic) is not None
-        asked = -1
+        node_asked = -1
 
         def request(node: int) -> FetchRequest:
-            nonlocal asked
-            asked = node
+            nonlocal node_asked
+            node_asked = node
             return self._request(partition, offset, max_bytes, max_wait_ms, min_bytes)
 
         answer = await self._cluster.ask_until(
@@ -246,15 +246,15 @@ class PartitionReader:
         )
         code = next((code for code in _codes(answer) if code), 0)
         if code:
-            raise await self._refused(partition, offset, code, asked)
-        return asked, answer.responses[0].partitions[0]
+            raise await self._error_for(partition, offset, code, node_asked)
+        return node_asked, answer.responses[0].partitions[0]
 
     def _request(
         self, partition: TopicPartition, offset: int, max_bytes: int, max_wait_ms: int, min_bytes: int
     ) -> FetchRequest:
         metadata = self._cluster.metadata
         info = metadata.info(partition)
-        wanted = FetchPartition(
+        requested = FetchPartition(
             partition=partition.partition,
             current_leader_epoch=-1 if info is None else info.leader_epoch,
             fetch_offset=offset,
@@ -267,17 +267,17 @@ class PartitionReader:
             max_bytes=max_bytes,
             isolation_level=ISOLATION[self._isolation],
             session_epoch=NO_SESSION_EPOCH,
-            topics=(FetchTopic(topic=partition.topic, topic_id=topic_id, partitions=(wanted,)),),
+            topics=(FetchTopic(topic=partition.topic, topic_id=topic_id, partitions=(requested,)),),
             rack_id="",  # with a rack the leader may send elsewhere instead of answering
         )
 
-    async def _refused(self, partition: TopicPartition, offset: int, code: int, node: int) -> Exception:
+    async def _error_for(self, partition: TopicPartition, offset: int, code: int, node: int) -> Exception:
         what = f"fetching at offset {offset}"
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             start, end = await self.offset_at(partition, EARLIEST), await self.offset_at(partition, LATEST)
-            told = f"offset {offset} of {partition} is not in its log, which begins at {start} and ends at {end}"
-            return OffsetOutOfRange(told, {partition: offset})
-        kind = UnknownTopic if code in GONE else BrokerError
+            message = f"offset {offset} of {partition} is not in its log, which begins at {start} and ends at {end}"
+            return OffsetOutOfRange(message, {partition: offset})
+        kind = UnknownTopic if code in NO_SUCH_TOPIC else BrokerError
         return kind(code, what, topic=partition.topic, partition=partition.partition, broker=str(node))
 
 
@@ -285,5 +285,5 @@ def _codes(answer: FetchResponse) -> list[int]:
     return [answer.error_code, *(data.error_code for topic in answer.responses for data in topic.partitions)]
 
 
-def _marks(data: PartitionData) -> tuple[int, int, int]:
+def _offsets_of(data: PartitionData) -> tuple[int, int, int]:
     return data.high_watermark, data.last_stable_offset, data.log_start_offset

@@ -1,8 +1,8 @@
-"""Whom to fetch a partition from: its leader, or a replica near by that the leader named (KIP-392). Pure.
+"""The broker to fetch a partition from: its leader, or a closer replica that the leader named (KIP-392). Pure.
 
 Laws
-    A leader that a broker named (KIP-951) counts as long as the metadata do not know of a newer epoch.
-    A replica near by counts until its time is over or it refuses; then the leader is asked again.
+    A leader that a broker named (KIP-951) counts until the metadata have a newer epoch.
+    A closer replica counts until its time is over or it refuses; then the leader is asked again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Source(NamedTuple):
 
 
 class Sources:
-    """`replica_ms`: for how long a replica near by is asked before the leader is asked again."""
+    """`replica_ms`: how long a closer replica is used before the leader is asked again."""
 
     def __init__(self, replica_ms: int) -> None:
         self._replica_ms = replica_ms
@@ -30,7 +30,7 @@ class Sources:
         self._near: dict[TopicPartition, tuple[int, int]] = {}  # replica, until when
 
     def of(self, partition: TopicPartition, metadata: Metadata, now_ms: int) -> Source | None:
-        """None when nobody that is known leads."""
+        """The broker to fetch from; None when no leader is known."""
         info = metadata.info(partition)
         leader, epoch = (info.leader, info.leader_epoch) if info is not None else (-1, -1)
         named = self._named.get(partition)
@@ -46,15 +46,15 @@ class Sources:
             del self._near[partition]
         return Source(leader, epoch) if leader in metadata.brokers else None
 
-    def leads(self, partition: TopicPartition, node: int, epoch: int) -> None:
-        """A broker that does not lead said who does."""
+    def set_leader(self, partition: TopicPartition, node: int, epoch: int) -> None:
+        """A broker that is not the leader named the leader."""
         if node >= 0 and epoch >= 0:
             self._named[partition] = (node, epoch)
 
-    def prefers(self, partition: TopicPartition, node: int, now_ms: int) -> None:
-        """The leader said that this replica is nearer."""
+    def set_preferred_replica(self, partition: TopicPartition, node: int, now_ms: int) -> None:
+        """The leader named a closer replica."""
         self._near[partition] = (node, now_ms + self._replica_ms)
 
-    def give_up(self, partition: TopicPartition) -> bool:
-        """Ask the leader from now on; whether it was a replica near by that was asked."""
+    def forget_replica(self, partition: TopicPartition) -> bool:
+        """Ask the leader from now on. Returns whether a replica was used until now."""
         return self._near.pop(partition, None) is not None

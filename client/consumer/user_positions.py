@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.delivered_records import DeliveredRecords, these
+from rota.client.consumer.delivered_records import DeliveredRecords, as_partitions
 from rota.client.consumer.offset_resolver import OffsetResolver
 from rota.client.consumer.positions import Positions
 from rota.client.errors import TimedOut
@@ -37,7 +37,7 @@ class UserPositions:
 
     def chosen(self, partitions: Several | None) -> tuple[TopicPartition, ...]:
         """The partitions that a call is about."""
-        return tuple(self._positions.assigned) if partitions is None else these(partitions)
+        return tuple(self._positions.assigned) if partitions is None else as_partitions(partitions)
 
     async def position(self, partition: TopicPartition, timeout_ms: int | None) -> int:
         """Raises as `Consumer.position`."""

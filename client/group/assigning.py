@@ -1,7 +1,7 @@
-"""Taking an assignment over, in `poll`: what is gone is revoked, what is new is assigned.
+"""Take an assignment over, in `poll`: revoke the partitions that are missing, assign the new ones.
 
 Laws
-    What is kept is neither revoked nor assigned anew (KIP-429).
+    A partition that is kept is neither revoked nor assigned again (KIP-429).
     An assignment of topics that are not subscribed to any more is not taken over; the member joins again.
 """
 
@@ -19,7 +19,7 @@ S = MemberState
 
 
 def proceed(m: Member) -> None:
-    """The next hook of taking over, or the end of it. Only from poll, with no hook running."""
+    """Begin the next hook, or end the assignment. Only in a poll, with no hook running."""
     pending = m.pending
     assert pending is not None
     subscription = m.subscription
@@ -52,7 +52,7 @@ def _take_over(m: Member, pending: Assigned) -> None:
 
 
 def _grant(m: Member, pending: Assigned) -> None:
-    """The leader may know topics that match our pattern before we do: they are ours to read."""
+    """The leader may know topics that match our pattern before we do: they count as subscribed."""
     new = frozenset(one.topic for one in pending.partitions) - m.topics
     if new and m.joined_topics is not None:
         m.granted |= new
@@ -73,7 +73,7 @@ def _tell_assignor(m: Member, pending: Assigned) -> AssignmentFailed | None:
 
 
 def done(m: Member, hook: Hook) -> None:
-    """A hook has ended, well or not: partitions are given up and taken over all the same."""
+    """A hook ended, with success or not: the partitions are revoked or assigned all the same."""
     match hook:
         case Revoke(partitions) | Lose(partitions):
             m.owned -= frozenset(partitions)

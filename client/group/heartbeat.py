@@ -1,4 +1,4 @@
-"""Heartbeats, and what they reveal: rebalances, members thrown out, sessions that ran out, coordinators that are gone.
+"""Heartbeats, and what their responses tell: rebalances, lost memberships, expired sessions, lost coordinators.
 
 Laws
     A heartbeat goes every heartbeat_interval_ms, whatever the user's code does; none while a JoinGroup or SyncGroup
@@ -24,13 +24,13 @@ NO_SESSION = "session timed out without receiving a heartbeat response"
 
 
 def arm(m: Member) -> None:
-    """The membership begins, or goes on, now."""
+    """Start the heartbeat timer and the session timer anew."""
     m.arm("heartbeat", m.config.heartbeat_interval_ms)
     m.arm_session()
 
 
 def send_heartbeat(m: Member) -> None:
-    """One heartbeat, unless one is on its way or the coordinator knows that we live."""
+    """Send a heartbeat, unless a Heartbeat, JoinGroup or SyncGroup is under way."""
     if m.generation < 0 or m.coordinator is None or m.state is S.JOINING:
         return
     m.arm("heartbeat", m.config.heartbeat_interval_ms)
@@ -87,7 +87,7 @@ def unanswered(m: Member, error: KafkaError) -> None:
 
 
 def coordinator_lost(m: Member, cause: str) -> None:
-    """Look for it anew; `advance` does."""
+    """The coordinator is unknown from now on; `step` looks for it."""
     if m.coordinator is None:
         return
     m.note("info", notes.COORDINATOR_LOST, node=m.coordinator, cause=cause)
@@ -132,7 +132,7 @@ def _explained(m: Member, error: KafkaError) -> KafkaError:
 
 
 def session_expired(m: Member) -> None:
-    """Nobody has told us for so long that we are a member: others may have our partitions by now."""
+    """No heartbeat was answered for session_timeout_ms: other members may have our partitions."""
     if m.generation >= 0:
         m.note("warning", notes.SESSION_EXPIRED, session_timeout_ms=m.config.session_timeout_ms)
         if m.coordinator is not None:
@@ -141,7 +141,7 @@ def session_expired(m: Member) -> None:
 
 
 def commit_refused(m: Member, code: int, generation: int | None) -> None:
-    """A commit was refused. One of an earlier generation says nothing about this one."""
+    """A commit was refused. A refusal in an earlier generation changes nothing."""
     if m.generation < 0 or generation not in (None, m.generation):
         return
     match E.of(code):
@@ -157,7 +157,7 @@ def commit_refused(m: Member, code: int, generation: int | None) -> None:
 
 
 def fence(m: Member, error: FencedInstance) -> None:
-    """For good: joining again would throw the other one out."""
+    """End the membership for good: joining again would fence the other instance."""
     m.note("error", notes.FENCED, instance=m.config.group_instance_id)
     m.fenced = error
     m.out_of_group("encountered FENCED_INSTANCE_ID", keep_id=False)

@@ -1,9 +1,9 @@
-"""Giving up what must be, finding the coordinator, JoinGroup.
+"""Revoke before a join, find the coordinator, send JoinGroup.
 
 Laws
-    EAGER gives up everything before it joins, COOPERATIVE only what is not subscribed to any more (KIP-429).
-    What was held in a generation that is over is lost, not revoked.
-    Once everything is given up, joining goes on without a poll, until there is an assignment to take over.
+    EAGER revokes everything before it joins, COOPERATIVE only what is not subscribed to any more (KIP-429).
+    Partitions of a generation that is over are lost, not revoked.
+    After the revocation the join goes on without a poll, until there is an assignment to take over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MS_MAX = (1 << 31) - 1
 
 
 def begin(m: Member) -> None:
-    """From DOWN, or from a generation that is to be renewed: give up what must be, then join."""
+    """From DOWN, or from a generation that ends: run the hooks of the revocation one by one, then join."""
     must_join = m.state in (S.DOWN, S.REVOKING) or (m.state in (S.STABLE, S.REDISCOVERING) and m.rejoin)
     if m.subscription is None or not must_join:
         return
@@ -61,7 +61,7 @@ def _log_hook(m: Member, hook: Hook) -> None:
 
 
 def proceed(m: Member) -> None:
-    """The next step towards an answered JoinGroup."""
+    """The next step of a join: find the coordinator, refresh metadata for a pattern, send JoinGroup."""
     if m.coordinator is None:
         if m.state is S.JOINING and m.rebalance_ticket is None:
             m.move(S.DISCOVERING)
@@ -151,7 +151,7 @@ def _joined(m: Member, answer: JoinGroupResponse) -> None:
 
 
 def failed(m: Member, code: ErrorCode, what: str) -> None:
-    """A JoinGroup or SyncGroup was refused: try again, from as far back as the code says."""
+    """JoinGroup or SyncGroup was refused: retry, rejoin, look for the coordinator or give up, by the code."""
     m.reason = f"rebalance failed due to {java_name(code)}"
     match code:
         case E.ILLEGAL_GENERATION | E.UNKNOWN_MEMBER_ID:

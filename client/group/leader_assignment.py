@@ -1,10 +1,10 @@
-"""What the leader of a generation does: knows all topics of the group, assigns, watches; and SyncGroup.
+"""The leader of a generation: read the metadata of all topics of the group, assign, send SyncGroup.
 
 Laws
-    The leader assigns by what is known of every topic that any member subscribes to; it reads metadata first when a
-    topic is not known, and leaves out one that is not there even then.
-    An assignment that gives a partition twice, or to nobody who is there, is refused before anybody hears of it.
-    A cooperative assignment gives nobody what somebody else still holds (KIP-429).
+    The leader assigns the partitions of every topic that any member subscribes to; it refreshes metadata first when a
+    topic is unknown, and leaves out a topic that is unknown even then.
+    An assignment that gives a partition twice, or to an unknown member, is refused before it is sent.
+    A cooperative assignment gives no member a partition that another member still owns (KIP-429).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequest
 from rota.protocol.wire import DecodeError
 
 REASON: Final = "rebalance failed due to AssignmentFailed"
-HANDS_OVER_LATER: Final = "cooperative-sticky"  # looks at the generations of what is held, which is more exact
+CHECKS_GENERATIONS: Final = "cooperative-sticky"  # looks at the generations of what is held, which is more exact
 
 
 def elected(m: Member, answer: JoinGroupResponse) -> None:
-    """Assign at once when every topic is known, otherwise after a look at the metadata."""
+    """Assign at once when every topic is known, otherwise after a metadata refresh."""
     try:
         members = _members(answer)
     except DecodeError as error:
@@ -47,7 +47,7 @@ def elected(m: Member, answer: JoinGroupResponse) -> None:
 
 
 def metadata_refreshed(m: Member) -> None:
-    """Metadata was read: go on with what it says."""
+    """The metadata are fresh: assign."""
     answer, m.elected = m.elected, None
     if answer is not None and m.state is MemberState.SYNCING and m.rebalance_ticket is None:
         m.is_metadata_fresh = False
@@ -80,7 +80,7 @@ def _assign(m: Member, answer: JoinGroupResponse, members: Mapping[str, MemberSu
 
 
 def _checked(m: Member, members: Mapping[str, MemberSubscription]) -> GroupAssignment:
-    """What the assignor says, if it can be right. Raises AssignmentFailed."""
+    """The assignor's assignment, checked. Raises AssignmentFailed."""
     assignor = m.assignors.get(m.assignor_name)
     if assignor is None:
         raise AssignmentFailed(f"group {m.config.group_id} chose the assignor {m.assignor_name!r}, which is not ours")
@@ -89,7 +89,7 @@ def _checked(m: Member, members: Mapping[str, MemberSubscription]) -> GroupAssig
     except Exception as error:  # whatever an assignor of the user's raises
         raise AssignmentFailed(f"assignor {m.assignor_name} of group {m.config.group_id} failed: {error!r}") from error
     wrong = _given_wrongly(assignment, members)
-    if not wrong and m.is_cooperative and m.assignor_name != HANDS_OVER_LATER:
+    if not wrong and m.is_cooperative and m.assignor_name != CHECKS_GENERATIONS:
         wrong = _given_too_early(assignment, members)
     if wrong:
         raise AssignmentFailed(f"assignor {m.assignor_name} of group {m.config.group_id} {wrong}")
@@ -107,9 +107,9 @@ def _partitions(m: Member) -> dict[str, tuple[PartitionInfo, ...]]:
 
 
 def _given_wrongly(assignment: GroupAssignment, members: Mapping[str, MemberSubscription]) -> str:
-    strangers = sorted(set(assignment.partitions) - set(members))
-    if strangers:
-        return f"gave partitions to {', '.join(strangers)}: not in the group"
+    unknown_members = sorted(set(assignment.partitions) - set(members))
+    if unknown_members:
+        return f"gave partitions to {', '.join(unknown_members)}: not in the group"
     seen: set[TopicPartition] = set()
     for partitions in assignment.partitions.values():
         twice = seen.intersection(partitions)
@@ -146,7 +146,7 @@ def _encoded(assignment: GroupAssignment, members: Iterable[str]) -> tuple[SyncG
 
 
 def send(m: Member, assignments: tuple[SyncGroupRequestAssignment, ...]) -> None:
-    """SyncGroup. The coordinator keeps who waits for its answer, so that no heartbeat goes meanwhile."""
+    """Send SyncGroup. No heartbeat is sent until its response: the coordinator keeps members that wait for it."""
     m.cancel_heartbeat()
     m.disarm("session")
     request = SyncGroupRequest(

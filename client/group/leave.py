@@ -1,9 +1,9 @@
-"""Leaving: because the user polls no more, or because the member closes.
+"""Leave the group: after the poll timeout, or because the member closes.
 
 Laws
-    A static member sends no LeaveGroup (KIP-345): its session goes on until it is back or the session runs out.
-    Closing runs the last commit, gives up what is held, and leaves, in that order; out of time it leaves without.
-    LeaveGroup goes beside the members' own connection: behind a JoinGroup that the coordinator holds it would wait.
+    A static member sends no LeaveGroup (KIP-345): its session goes on until it is back or the session expires.
+    Closing does the last commit, revokes, and leaves, in that order. When its time has passed it only leaves.
+    LeaveGroup has a connection of its own: on the group's connection it would wait for the answer to JoinGroup.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SIDE_LANE = ""
 
 
 def poll_expired(m: Member) -> None:
-    """The user, or a callback, took too long: leave, so that others get the partitions; the next poll joins again."""
+    """max.poll.interval.ms has passed: leave, so that others get the partitions; the next poll joins again."""
     if m.state in (S.DOWN, S.LEAVING, S.CLOSED):
         return
     m.note("warning", notes.POLL_EXPIRED, max_poll_interval_ms=m.config.max_poll_interval_ms)
@@ -56,7 +56,7 @@ def close(m: Member, reason: str) -> None:
 
 
 def hurry(m: Member) -> None:
-    """Time is up: no further hooks. Said again: LeaveGroup's answer is not waited for either."""
+    """The time to close has passed: no further hooks. The second time: do not wait for LeaveGroup's response either."""
     if m.closing is not None:
         if m.closing.hurried and m.closing.asked:
             m.closing.ticket = None
@@ -93,7 +93,7 @@ def _give_up(m: Member, closing: Closing) -> None:
 
 
 def answered(m: Member, ticket: int, response: Any) -> None:
-    """LeaveGroup's answer; any other one is not waited for."""
+    """LeaveGroup's response; a response of any other ticket changes nothing."""
     if m.closing is not None and ticket == m.closing.ticket:
         codes = [response.error_code, *(member.error_code for member in response.members)]
         wrong = [ErrorCode.of(code).name for code in codes if code]

@@ -95,7 +95,7 @@ class Membership:
         self._step(events.Subscribed(topics))
 
     async def poll(self) -> None:
-        """Note that the user lives (max.poll.interval.ms) and do what is due: discover, join, sync, revoke, assign.
+        """Stop the timer of max.poll.interval.ms and do what is due: discover, join, sync, revoke, assign.
 
         Returns at once when nothing is due. Otherwise waits until the member is part of a generation (the consumer
         puts a timeout around it). The work goes on in a task of its own: a cancelled `poll` loses nothing, the next one
@@ -129,12 +129,12 @@ class Membership:
         self._step(events.PollEnded())
 
     def returning(self) -> None:
-        """The user gets records now, or nothing, or an exception: max.poll.interval.ms counts from here."""
+        """The user gets control, with records, nothing or an exception: max.poll.interval.ms counts from here."""
         self._step(events.PollReturned())
 
     def commit_refused(self, code: int, generation: int | None = None) -> None:
-        """A commit was refused with this code (22, 25, 27, 82): the machine draws its conclusions. `generation` is the
-        one that the commit carried: what is said of an earlier one than the current does not matter any more."""
+        """A commit was refused with this code (22, 25, 27, 82). `generation` is the one of the commit; a refusal in an
+        earlier generation changes nothing."""
         self._step(events.CommitRefused(code, generation))
 
     def rejoin(self, reason: str) -> None:
@@ -193,7 +193,7 @@ class Membership:
         self._step(events.CloseTimedOut())
 
     async def _abandon(self) -> None:
-        """Whatever happens: no timer stays, and no task but of a callback that refuses to be cancelled."""
+        """Cancel all timers and tasks. Only the task of a callback that suppresses the cancellation may go on."""
         self._abandoned = True
         if self._unlisten is not None:
             self._unlisten()
@@ -219,7 +219,7 @@ class Membership:
     # ---- the machine
 
     def _step(self, event: events.Event) -> None:
-        """Events in their order, each one's effects before the next event."""
+        """Step the machine: events in their order, the effects of each before the next event."""
         if self._abandoned:
             return
         self._events.append(event)

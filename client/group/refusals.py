@@ -1,4 +1,4 @@
-"""Codes that end a membership, as exceptions that say what to do. Pure."""
+"""The exceptions for error codes that end a membership; they say what to do. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fenced(config: ConsumerConfig) -> FencedInstance:
 
 
 def refused(what: str, code: int, config: ConsumerConfig) -> KafkaError:
-    """`what` ("JoinGroup") was refused with a code that asking again does not change."""
+    """The error for a request (`what`: "JoinGroup") that was refused with a code that a retry does not change."""
     if code == ErrorCode.FENCED_INSTANCE_ID:
         return fenced(config)
     if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
@@ -49,10 +49,10 @@ def _remedy(code: int, config: ConsumerConfig) -> str:
 
 
 def java_name(code: ErrorCode) -> str:
-    """UNKNOWN_MEMBER_ID is UnknownMemberIdException: so members name it in their reasons to rejoin (KIP-800)."""
+    """The name of Java's exception, UnknownMemberIdException for UNKNOWN_MEMBER_ID: in rejoin reasons (KIP-800)."""
     return "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
 
 
 def truncated(reason: str) -> str:
-    """As it fits into JoinGroup and LeaveGroup."""
+    """The reason, cut to the length that JoinGroup and LeaveGroup may have."""
     return reason[:REASON_CHARS_MAX]

@@ -1,8 +1,8 @@
-"""What one member knows of its group and what it is doing, and the verbs that every branch uses. Pure.
+"""The state of one member of a group, and the operations that all branches use. Pure.
 
 Laws
     The state changes by `Member.move` alone, which asserts the table of states.py.
-    A verb appends its effects to `out`, in the order in which they are to be performed.
+    An operation appends its effects to `out`, in the order in which they are to be performed.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Member:
     def is_static(self) -> bool:
         return self.config.group_instance_id is not None
 
-    # ---- verbs of the branches
+    # ---- operations of the branches
 
     def move(self, state: MemberState) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state.name} -> {state.name}"
@@ -181,7 +181,7 @@ class Member:
         self.out.append(Arm(key, self.now_ms + in_ms))
 
     def arm_session(self) -> None:
-        """The coordinator keeps us for so long from now on, as far as we know."""
+        """Start the session timer anew: the coordinator has heard of us."""
         if self.generation != NO_GENERATION:
             self.arm("session", self.config.session_timeout_ms)
 
@@ -202,7 +202,7 @@ class Member:
         self.heartbeat_ticket = None
 
     def back_off(self) -> None:
-        """Neither find nor join for a while, growing with each failure in a row."""
+        """Neither find the coordinator nor join for a while, which grows with each failure in a row."""
         grown = self.config.retry_backoff_ms * 2 ** min(self.attempts, 20)
         self.attempts += 1
         self.is_backing_off = True
@@ -218,24 +218,24 @@ class Member:
         self.out.append(RefreshMetadata(self.refresh_ticket))
 
     def follow_topics(self, others: Iterable[str] = ()) -> None:
-        """Keep informed of our topics, and at the leader of the others' too."""
+        """Follow the metadata of our topics, and at the leader of the other members' topics too."""
         wanted = self.subscription | frozenset(others) if isinstance(self.subscription, frozenset) else None
         if wanted != self.followed:
             self.followed = wanted
             self.out.append(FollowTopics(wanted))
 
     def fail(self, error: BaseException) -> None:
-        """`poll` raises it; nothing else begins before the next one."""
+        """Have `poll` raise the error; nothing else begins before the next poll."""
         self.polling = False
         self.out.append(RaiseInPoll(error))
 
     def ask_to_rejoin(self, reason: str, why: str = "") -> None:
-        """With the next poll; `reason` is for the coordinator, `why` for our log."""
+        """Join again with the next poll. `reason` is sent to the coordinator, `why` is logged."""
         self.rejoin = self.reason = reason
         self.note("info", notes.REQUEST_JOINING, reason=why or reason)
 
     def out_of_group(self, reason: str, *, keep_id: bool) -> None:
-        """No longer part of a generation. What is still held is lost with the next poll, which joins again."""
+        """The membership is over. The owned partitions are lost with the next poll, which joins again."""
         self.note("info", notes.RESETTING, reason=reason, member_id_kept=keep_id)
         self.cancel_rebalance_request()
         self.cancel_heartbeat()
@@ -250,12 +250,12 @@ class Member:
             self.ask_to_rejoin(reason)
 
     def give_up(self, error: KafkaError, reason: str) -> None:
-        """Membership is impossible as things are: `poll` raises why, the one after it tries again."""
+        """A membership is impossible now: `poll` raises the error, the next one tries again."""
         self.out_of_group(reason, keep_id=True)
         self.fail(error)
 
     def end(self) -> None:
-        """Nothing is under way any more."""
+        """Close: cancel everything that is under way."""
         self.cancel_rebalance_request()
         self.cancel_heartbeat()
         self.disarm(*TIMERS)

@@ -1,8 +1,8 @@
-"""What a member wants to read, as names or as a pattern, and as JoinGroup says it. Pure.
+"""The subscription of a member, as names or as a pattern, and its bytes in JoinGroup. Pure.
 
 Laws
-    Names stay as they are, known or not; a pattern stands for the topics that are known now and have partitions.
-    Topics and owned partitions are told in order, in version 3, as Java's consumer does (KIP-429, KIP-792, KIP-881).
+    Names stay as they are, known or not; a pattern stands for the known topics that have partitions.
+    Topics and owned partitions are encoded in order, in version 3, as by Java's consumer (KIP-429, KIP-792, KIP-881).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def accepts(subscription: Topics, topic: str) -> bool:
 
 
 def grouped(partitions: Iterable[TopicPartition]) -> tuple[wire.TopicPartition, ...]:
-    """By topic, both in order."""
+    """The partitions by topic, both sorted."""
     return tuple(
         wire.TopicPartition(topic=topic, partitions=tuple(one.partition for one in of_topic))
         for topic, of_topic in groupby(sorted(partitions), key=lambda one: one.topic)
@@ -50,7 +50,7 @@ def flat(topics: Iterable[wire.TopicPartition]) -> tuple[TopicPartition, ...]:
 def encoded_subscription(
     topics: Iterable[str], user_data: bytes | None, owned: Iterable[TopicPartition], generation: int, rack: str
 ) -> bytes:
-    """A subscription as it goes into JoinGroup."""
+    """The bytes of a subscription in JoinGroup."""
     return wire.encode_subscription(
         wire.Subscription(
             topics=tuple(sorted(topics)),
@@ -63,7 +63,7 @@ def encoded_subscription(
 
 
 def decoded_subscription(metadata: bytes, instance: str | None) -> MemberSubscription:
-    """A subscription as the leader gets it, of whatever version. Raises DecodeError."""
+    """A subscription of any version, from the bytes that the leader gets. Raises DecodeError."""
     subscription = wire.decode_subscription(metadata)
     return MemberSubscription(
         topics=tuple(subscription.topics),
@@ -79,12 +79,12 @@ Snapshot = dict[str, tuple[int, ...] | None]
 
 
 def snapshot(topics: Iterable[str], metadata: Metadata) -> Snapshot:
-    """What the leader watches: the partitions of each topic, None where nothing is known of it."""
+    """The partitions of each topic, None for an unknown one."""
     return {topic: metadata.partitions(topic) for topic in topics}
 
 
 def difference(before: Snapshot, now: Snapshot) -> str:
-    """What has changed, for the log."""
+    """The changed topics, for the log."""
 
     def count(seen: Snapshot, topic: str) -> str:
         partitions = seen[topic]

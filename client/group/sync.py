@@ -1,4 +1,4 @@
-"""SyncGroup's answer: an assignment to take over, or back to joining.
+"""SyncGroup's response: an assignment to take over, or a reason to join again.
 
 Law
     An assignment that cannot be read, or comes from another assignor than the generation's, is never taken over.
@@ -36,7 +36,7 @@ def answered(m: Member, answer: SyncGroupResponse) -> None:
 
 
 def _code(m: Member, answer: SyncGroupResponse) -> ErrorCode:
-    """The answer's own code, or that of an answer which is about another protocol than ours."""
+    """The code of the response; INCONSISTENT_GROUP_PROTOCOL when it is about another protocol than ours."""
     code = E.of(answer.error_code)
     strange_type = answer.protocol_type not in (None, "", PROTOCOL_TYPE)
     strange_name = answer.protocol_name not in (None, "", m.assignor_name)

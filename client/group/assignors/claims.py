@@ -1,8 +1,8 @@
-"""Who had which partition, from what all members say of themselves. Pure.
+"""The owner of each partition, from the claims of all members. Pure.
 
 Laws
-    The newest generation is believed. Two members that claim a partition in the same newest generation both lose it.
-    Claims to partitions that are not there (any more) count for nothing.
+    The claim of the newest generation counts. Two claims of one partition in that generation both count for nothing.
+    Claims to partitions that do not exist (any more) count for nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sticky, when all members subscribe to the same topics: everybody keeps what fits into a fair share. Pure.
+"""Sticky, when all members subscribe to the same topics: each keeps what fits into an equal share. Pure.
 
 Laws
     The numbers of partitions of any two members differ by one at most.

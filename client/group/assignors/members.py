@@ -1,8 +1,8 @@
-"""In which order range and round-robin serve the members. Pure.
+"""The order of the members in range and round-robin. Pure.
 
 Laws
     Static members (KIP-345) come first, by their instance id: they keep their places when they restart.
-    The others follow by their member id. The order of the mapping plays no part.
+    The others follow by their member id. The order of the mapping has no effect.
 """
 
 from __future__ import annotations

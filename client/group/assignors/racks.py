@@ -1,8 +1,8 @@
-"""Who is near which partition: reading from a replica in one's own rack is cheaper (KIP-881, KIP-392). Pure.
+"""The members that have a replica of a partition in their rack, where reading is cheaper (KIP-881, KIP-392). Pure.
 
 Laws
     Racks count only where they tell partitions apart: members name some of them, and not every partition has them all.
-    A member without a rack is at home everywhere.
+    A member without a rack matches every partition.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Sticky, when members subscribe to different topics: moving partitions one by one until no move evens out more. Pure.
 
 Laws
-    In the end no partition lies with a member that has two more than another one that could have it.
-    A partition moves only from a member to one that has at least two fewer, so that it comes to an end.
-    When two members would swap partitions of one topic, both keep what they had.
+    No partition belongs to a member that has two more than another member that could have it.
+    A partition moves only to a member that has at least two fewer, so the moves come to an end.
+    When two members would swap partitions of one topic, both keep theirs.
 
-Partitions that few can have come first, as in Java's sticky assignors, whose general algorithm this is.
+Partitions that few members can have come first, as in the general algorithm of Java's sticky assignors.
 """
 
 from __future__ import annotations

@@ -12,6 +12,9 @@ from tests.unit.client.consumer.kit import QUICK, TOPIC, TOPIC_ID, Feed
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.consumer import Consumer
 from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from rota.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -31,6 +34,7 @@ from rota.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 GROUP = "tellers"
 
@@ -94,6 +98,31 @@ class Bookkeeper(Feed):
             for one in topic.partitions
         )
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=TOPIC, partitions=several),))
+
+
+class Group(Bookkeeper):
+    """A coordinator too: every JoinGroup makes a generation of one member, which leads."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.generation = 0
+        for broker in self.brokers:
+            broker.on(JoinGroupRequest, self._join)
+            broker.on(SyncGroupRequest, lambda request: SyncGroupResponse(assignment=request.assignments[0].assignment))
+            broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
+            broker.on(LeaveGroupRequest, lambda _: LeaveGroupResponse())
+
+    def _join(self, request: JoinGroupRequest) -> JoinGroupResponse:
+        self.generation += 1
+        member = JoinGroupResponseMember(member_id="teller-1", metadata=request.protocols[0].metadata)
+        return JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type="consumer",
+            protocol_name=request.protocols[0].name,
+            leader="teller-1",
+            member_id="teller-1",
+            members=(member,),
+        )
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from types import coroutine
 from typing import Any
 
 import pytest
-from tests.unit.client.consumer.bookkeeper import GROUP, Bookkeeper
+from tests.unit.client.consumer.bookkeeper import GROUP, Group
 from tests.unit.client.consumer.kit import P0, QUICK, TOPIC, batch
 from tests.unit.client.network.scripted import eventually
 
@@ -23,10 +23,6 @@ from rota.client.config import ClientConfig, ConsumerConfig
 from rota.client.consumer.consumer import Consumer
 from rota.client.consumer.reader import PartitionReader
 from rota.client.offsets.list_offsets import EARLIEST
-from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
-from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 TEN_S = 10
 BEFORE_THE_FIRST_STEP = -1
@@ -34,35 +30,10 @@ RECORDS = 60
 Call = Callable[[Consumer], Coroutine[Any, Any, Any]]
 
 
-class Group(Bookkeeper):
-    """A coordinator too: every JoinGroup makes a generation of one member, which leads."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.generation = 0
-        for broker in self.brokers:
-            broker.on(JoinGroupRequest, self._join)
-            broker.on(SyncGroupRequest, lambda request: SyncGroupResponse(assignment=request.assignments[0].assignment))
-            broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
-            broker.on(LeaveGroupRequest, lambda _: LeaveGroupResponse())
-        self.write(0, *(batch(base, 10) for base in range(0, RECORDS, 10)))
-
-    def _join(self, request: JoinGroupRequest) -> JoinGroupResponse:
-        self.generation += 1
-        member = JoinGroupResponseMember(member_id="teller-1", metadata=request.protocols[0].metadata)
-        return JoinGroupResponse(
-            generation_id=self.generation,
-            protocol_type="consumer",
-            protocol_name=request.protocols[0].name,
-            leader="teller-1",
-            member_id="teller-1",
-            members=(member,),
-        )
-
-
 @asynccontextmanager
 async def serving() -> AsyncIterator[Group]:
     group = Group()
+    group.write(0, *(batch(base, 10) for base in range(0, RECORDS, 10)))
     for broker in group.brokers:
         await broker.listen()
     try:

@@ -154,9 +154,9 @@ def test_what_is_left_is_kept_without_the_frame() -> None:
     buffered = CompletedFetch(P1, 0, framed(*batches, batch(100, 5)[:-1]))
     assert offsets(buffered, 15) == list(range(15))
     whole = len(buffered.held)
-    buffered.own()
+    buffered.copy_rest()
     assert len(buffered.held) < whole * 0.85
-    buffered.own()
+    buffered.copy_rest()
     assert offsets(buffered) == list(range(15, 100))
     assert buffered.is_done
 
@@ -200,7 +200,7 @@ def test_however_it_is_taken_it_is_what_lies_in_the_log(kinds: list[tuple[int, s
         before = buffered.next_offset
         some = offsets(buffered, data.draw(st.integers(1, 7)))
         if data.draw(st.booleans()):
-            buffered.own()
+            buffered.copy_rest()
         taken += some
         assert buffered.next_offset >= max([before, *(one + 1 for one in some)])
     assert taken == [one for one in expected if one >= start]

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.soak import examples
 
 from rota.client.consumer.auto_commit import AutoCommit
-from rota.client.consumer.delivered_records import DeliveredRecords, these
+from rota.client.consumer.delivered_records import DeliveredRecords, as_partitions
 from rota.client.consumer.positions import Positions
 from rota.client.types import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
@@ -196,4 +196,4 @@ def test_a_commit_carries_the_leader_epoch_of_the_record_that_waits(delivered: D
 
 @pytest.mark.parametrize("given", [FIRST, [FIRST], (FIRST,), [("orders", 0)], iter([FIRST])])
 def test_one_partition_or_several(given: object) -> None:
-    assert these(given) == (FIRST,)  # type: ignore[arg-type]
+    assert as_partitions(given) == (FIRST,)  # type: ignore[arg-type]

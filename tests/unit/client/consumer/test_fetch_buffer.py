@@ -6,7 +6,7 @@ import pytest
 from tests.unit.client.consumer.kit import P0, P1, P2, batch
 
 from rota.client.consumer.completed_fetch import CompletedFetch
-from rota.client.consumer.fetch_buffer import FetchBuffer, Place
+from rota.client.consumer.fetch_buffer import FetchBuffer, FetchOffset
 from rota.client.consumer.positions import Positions
 from rota.client.errors import CorruptRecords, KafkaError
 from rota.client.types import ConsumerRecord, TopicPartition
@@ -24,7 +24,7 @@ class Waiting:
         self.frame = b""
 
     def put(self, partition: TopicPartition, *batches: bytes, node: int = 1, answer: int = 1) -> None:
-        place = self.buffer.ahead(partition, self.positions.of(partition))
+        place = self.buffer.next_fetch(partition, self.positions.of(partition))
         assert place is not None
         raw = b"".join(batches)
         self.frame = b"head" + raw + bytes(10_000)
@@ -79,13 +79,13 @@ def test_the_next_answer_takes_its_turn_behind_the_others(waiting: Waiting) -> N
 
 def test_a_partition_is_fetched_behind_the_one_answer_that_waits(waiting: Waiting) -> None:
     position = waiting.positions.of(P0)
-    assert waiting.buffer.ahead(P0, position) == Place(0, -1)
+    assert waiting.buffer.next_fetch(P0, position) == FetchOffset(0, -1)
     waiting.put(P0, batch(0, 2, epoch=3))
-    assert waiting.buffer.ahead(P0, position) == Place(2, 3)
+    assert waiting.buffer.next_fetch(P0, position) == FetchOffset(2, 3)
     waiting.put(P0, batch(2, 2, epoch=3), answer=2)
-    assert waiting.buffer.ahead(P0, position) is None, "two answers are enough"
+    assert waiting.buffer.next_fetch(P0, position) is None, "two answers are enough"
     waiting.take(2)
-    assert waiting.buffer.ahead(P0, position) == Place(4, 3)
+    assert waiting.buffer.next_fetch(P0, position) == FetchOffset(4, 3)
 
 
 def test_a_broker_is_full_with_two_answers(waiting: Waiting) -> None:
@@ -115,7 +115,7 @@ def test_a_paused_partition_lets_go_of_the_frame(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 3))
     assert waiting.buffer.held_bytes == len(waiting.frame)
     waiting.positions.pause([P0])
-    waiting.buffer.tidy()
+    waiting.buffer.discard_stale()
     assert waiting.buffer.held_bytes == len(batch(0, 3))
     waiting.positions.resume([P0])
     assert waiting.take() == {P0: [0, 1, 2]}
@@ -144,22 +144,22 @@ def test_what_is_stale_is_neither_given_nor_kept(waiting: Waiting, change: str) 
         waiting.positions.seek(P0, 0)
     assert waiting.take() == {}
     assert not waiting.buffer.has_any()
-    waiting.buffer.tidy()
+    waiting.buffer.discard_stale()
     assert waiting.buffer.held_bytes == 0
     if change != "drop":
-        assert not waiting.buffer.stays(P0)
+        assert not waiting.buffer.keep_for_user(P0)
 
 
 def test_a_failure_is_told_once_and_in_its_next_epoch(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2))
     waiting.buffer.fail(P1, KafkaError("no"), waiting.positions.of(P1).position_epoch)
     waiting.put(P2, batch(0, 2))
-    assert waiting.buffer.ahead(P1, waiting.positions.of(P1)) is None, "it waits to be told"
+    assert waiting.buffer.next_fetch(P1, waiting.positions.of(P1)) is None, "it waits to be told"
     assert waiting.take() == {P0: [0, 1]}
     with pytest.raises(KafkaError, match="no"):
         waiting.take()
     assert waiting.take() == {P2: [0, 1]}
-    assert waiting.buffer.ahead(P1, waiting.positions.of(P1)) == Place(0, -1)
+    assert waiting.buffer.next_fetch(P1, waiting.positions.of(P1)) == FetchOffset(0, -1)
 
 
 def test_a_failure_of_the_past_is_not_told(waiting: Waiting) -> None:
@@ -184,16 +184,16 @@ def test_what_came_behind_corrupt_records_goes_with_them(waiting: Waiting) -> No
     with pytest.raises(CorruptRecords):
         waiting.take()
     assert waiting.take() == {}
-    assert waiting.buffer.ahead(P0, waiting.positions.of(P0)) == Place(0, -1)
+    assert waiting.buffer.next_fetch(P0, waiting.positions.of(P0)) == FetchOffset(0, -1)
 
 
 def test_what_waits_is_taken_before_a_refusal_counts(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2))
-    assert waiting.buffer.stays(P0)
-    assert waiting.buffer.ahead(P0, waiting.positions.of(P0)) is None
+    assert waiting.buffer.keep_for_user(P0)
+    assert waiting.buffer.next_fetch(P0, waiting.positions.of(P0)) is None
     assert waiting.take() == {P0: [0, 1]}
-    assert not waiting.buffer.stays(P0)
-    assert waiting.buffer.ahead(P0, waiting.positions.of(P0)) == Place(2, 0)
+    assert not waiting.buffer.keep_for_user(P0)
+    assert waiting.buffer.next_fetch(P0, waiting.positions.of(P0)) == FetchOffset(2, 0)
 
 
 def test_nothing_stays_after_clear(waiting: Waiting) -> None:

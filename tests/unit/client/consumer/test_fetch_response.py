@@ -8,9 +8,9 @@ import pytest
 from tests.unit.client.consumer.kit import P0, batch
 
 from rota.client.config import ConsumerConfig
-from rota.client.consumer.fetch_buffer import FetchBuffer, Place
+from rota.client.consumer.fetch_buffer import FetchBuffer, FetchOffset
 from rota.client.consumer.fetch_response import PartitionResults
-from rota.client.consumer.fetch_session import Want
+from rota.client.consumer.fetch_session import FetchPartition
 from rota.client.consumer.pauses import Pauses
 from rota.client.consumer.positions import Positions
 from rota.client.consumer.sources import Sources
@@ -34,10 +34,10 @@ class Case:
         self.pauses = Pauses(100, 1000)
         cluster = Cluster(config)
         self.judging = PartitionResults(config, self.positions, self.arrived, self.sources, self.pauses, cluster)
-        self.want = Want(10, 1000, position_epoch=self.position.position_epoch)
+        self.requested = FetchPartition(10, 1000, position_epoch=self.position.position_epoch)
 
     def told(self, **data: Any) -> None:
-        self.judging.apply(1, P0, self.want, PartitionData(partition_index=0, **data), 1, 0)
+        self.judging.apply(1, P0, self.requested, PartitionData(partition_index=0, **data), 1, 0)
 
     def refused(self, code: ErrorCode) -> None:
         self.told(error_code=int(code))
@@ -49,7 +49,7 @@ class Case:
 
     @property
     def waits(self) -> bool:
-        return self.pauses.holds(P0, 0)
+        return self.pauses.is_paused(P0, 0)
 
 
 def test_records_wait_to_be_taken() -> None:
@@ -106,14 +106,14 @@ def test_out_of_range_is_told_without_a_policy() -> None:
 def test_an_epoch_that_the_leader_does_not_know_is_not_out_of_range_yet() -> None:
     case = Case("latest", epoch=7)
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
-    assert case.arrived.ahead(P0, case.position) == Place(10, -1), "asked again without the epoch"
+    assert case.arrived.next_fetch(P0, case.position) == FetchOffset(10, -1), "asked again without the epoch"
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
     assert case.position.reset == "latest"
 
 
 def test_a_replica_that_is_behind_is_not_out_of_range() -> None:
     case = Case("latest")
-    case.sources.prefers(P0, 3, 0)
+    case.sources.set_preferred_replica(P0, 3, 0)
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
     assert case.position.offset == 10
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -162,7 +162,7 @@ def test_records_that_the_broker_finds_corrupt_are_told() -> None:
 def test_a_refusal_ahead_of_what_waits_is_asked_about_again() -> None:
     case = Case("latest")
     case.told(records=batch(10, 2))
-    case.want = case.want._replace(offset=12)
+    case.requested = case.requested._replace(offset=12)
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
     assert case.position.offset == 10
     assert [one.offset for one in case.arrived.take(10)[P0]] == [10, 11]
@@ -197,7 +197,7 @@ def test_a_truncated_log_is_told_without_a_policy() -> None:
 def test_a_replica_near_by_is_remembered() -> None:
     case = Case()
     case.told(preferred_read_replica=3)
-    assert case.sources.give_up(P0)
+    assert case.sources.forget_replica(P0)
 
 
 def test_read_committed_hides_without_a_list_too() -> None:

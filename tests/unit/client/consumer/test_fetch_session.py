@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.client.consumer.kit import P0, P1, TOPIC, TOPIC_ID
 
-from rota.client.consumer.fetch_session import EPOCH_MAX, Asking, FetchSession, Want
+from rota.client.consumer.fetch_session import EPOCH_MAX, FetchPartition, FetchSession, SessionRequest
 from rota.client.types import TopicPartition
 from rota.coordinator.replica.fetch_sessions import FetchPartition as ServerFetchPartition
-from rota.coordinator.replica.fetch_sessions import FetchSessions, SessionRequest
+from rota.coordinator.replica.fetch_sessions import FetchSessions
+from rota.coordinator.replica.fetch_sessions import SessionRequest as ServerSessionRequest
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import PartitionData
 from rota.protocol.wire import UUID_ZERO
@@ -17,11 +18,11 @@ from rota.protocol.wire import UUID_ZERO
 OTHER_ID = bytes(range(1, 17))
 
 
-def want(offset: int = 0, **more: object) -> Want:
-    return Want(offset, 1000, **{"topic_id": TOPIC_ID} | more)  # type: ignore[arg-type]
+def requested(offset: int = 0, **more: object) -> FetchPartition:
+    return FetchPartition(offset, 1000, **{"topic_id": TOPIC_ID} | more)  # type: ignore[arg-type]
 
 
-def told(asking: Asking) -> tuple[int, int, dict[int, int], list[int]]:
+def told(asking: SessionRequest) -> tuple[int, int, dict[int, int], list[int]]:
     """(session, epoch, offsets by partition, forgotten partitions)"""
     wanted = {one.partition: one.fetch_offset for topic in asking.topics for one in topic.partitions}
     return asking.session_id, asking.epoch, wanted, [one for topic in asking.forgotten for one in topic.partitions]
@@ -29,71 +30,71 @@ def told(asking: Asking) -> tuple[int, int, dict[int, int], list[int]]:
 
 def begun() -> FetchSession:
     session = FetchSession()
-    session.ask({P0: want(), P1: want(5)}, by_id=True)
+    session.ask({P0: requested(), P1: requested(5)}, by_id=True)
     assert session.answered(0, 77)
     return session
 
 
 def test_the_first_request_is_full_and_begins_a_session() -> None:
-    assert told(FetchSession().ask({P0: want(), P1: want(5)}, by_id=True)) == (0, 0, {0: 0, 1: 5}, [])
+    assert told(FetchSession().ask({P0: requested(), P1: requested(5)}, by_id=True)) == (0, 0, {0: 0, 1: 5}, [])
 
 
 def test_later_requests_say_what_changed() -> None:
     session = begun()
-    assert told(session.ask({P0: want(), P1: want(6)}, by_id=True)) == (77, 1, {1: 6}, [])
+    assert told(session.ask({P0: requested(), P1: requested(6)}, by_id=True)) == (77, 1, {1: 6}, [])
     assert session.answered(0, 77)
-    assert told(session.ask({P1: want(6)}, by_id=True)) == (77, 2, {}, [0])
+    assert told(session.ask({P1: requested(6)}, by_id=True)) == (77, 2, {}, [0])
     assert session.answered(0, 77)
-    assert told(session.ask({P0: want(3), P1: want(6)}, by_id=True)) == (77, 3, {0: 3}, [])
+    assert told(session.ask({P0: requested(3), P1: requested(6)}, by_id=True)) == (77, 3, {0: 3}, [])
 
 
 def test_a_new_turn_at_the_same_offset_is_no_news_for_the_broker() -> None:
     session = begun()
-    assert told(session.ask({P0: want(position_epoch=9), P1: want(5)}, by_id=True))[2] == {}
+    assert told(session.ask({P0: requested(position_epoch=9), P1: requested(5)}, by_id=True))[2] == {}
     assert session.answered(0, 77)
-    assert told(session.ask({P0: want(leader_epoch=4), P1: want(5)}, by_id=True))[2] == {0: 0}
+    assert told(session.ask({P0: requested(leader_epoch=4), P1: requested(5)}, by_id=True))[2] == {0: 0}
 
 
 def test_a_broker_without_room_is_asked_in_full() -> None:
     session = FetchSession()
     for _ in range(2):
-        assert told(session.ask({P0: want()}, by_id=True)) == (0, 0, {0: 0}, [])
+        assert told(session.ask({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
         assert session.answered(0, 0)
 
 
 def test_a_session_that_is_forgotten_begins_anew() -> None:
     session = begun()
-    session.ask({P0: want()}, by_id=True)
+    session.ask({P0: requested()}, by_id=True)
     assert not session.answered(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
-    assert told(session.ask({P0: want()}, by_id=True)) == (0, 0, {0: 0}, [])
+    assert told(session.ask({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
 
 
 def test_a_session_at_another_epoch_is_closed_by_the_one_that_follows() -> None:
     session = begun()
-    session.ask({P0: want()}, by_id=True)
+    session.ask({P0: requested()}, by_id=True)
     assert not session.answered(ErrorCode.INVALID_FETCH_SESSION_EPOCH, 77)
-    assert told(session.ask({P0: want()}, by_id=True)) == (77, 0, {0: 0}, [])
+    assert told(session.ask({P0: requested()}, by_id=True)) == (77, 0, {0: 0}, [])
     assert session.answered(0, 78)
-    assert told(session.ask({P0: want()}, by_id=True)) == (78, 1, {}, [])
+    assert told(session.ask({P0: requested()}, by_id=True)) == (78, 1, {}, [])
 
 
 def test_an_answer_that_was_lost_leaves_nothing_to_build_on() -> None:
     session = begun()
-    session.ask({P0: want(1)}, by_id=True)
+    session.ask({P0: requested(1)}, by_id=True)
     session.failed()
-    assert told(session.ask({P0: want(1), P1: want(5)}, by_id=True)) == (77, 0, {0: 1, 1: 5}, [])
+    assert told(session.ask({P0: requested(1), P1: requested(5)}, by_id=True)) == (77, 0, {0: 1, 1: 5}, [])
 
 
 def test_names_instead_of_ids_are_another_session() -> None:
     session = begun()
-    asking = session.ask({P0: want(topic_id=UUID_ZERO)}, by_id=False)
+    asking = session.ask({P0: requested(topic_id=UUID_ZERO)}, by_id=False)
     assert told(asking) == (77, 0, {0: 0}, [])
     assert asking.topics[0].topic == TOPIC
 
 
 def test_a_topic_of_the_same_name_is_another_topic() -> None:
     session = begun()
-    asking = session.ask({P0: want(topic_id=OTHER_ID), P1: want(5, topic_id=OTHER_ID)}, by_id=True)
+    asking = session.ask({P0: requested(topic_id=OTHER_ID), P1: requested(5, topic_id=OTHER_ID)}, by_id=True)
     assert [topic.topic_id for topic in asking.topics] == [OTHER_ID]
     assert [topic.topic_id for topic in asking.forgotten] == [TOPIC_ID]
     assert told(asking)[2:] == ({0: 0, 1: 5}, [0, 1])
@@ -102,14 +103,14 @@ def test_a_topic_of_the_same_name_is_another_topic() -> None:
 def test_the_epoch_goes_round_without_zero() -> None:
     session = begun()
     session._epoch = EPOCH_MAX
-    session.ask({P0: want()}, by_id=True)
+    session.ask({P0: requested()}, by_id=True)
     assert session.answered(0, 77)
-    assert told(session.ask({P0: want()}, by_id=True))[1] == 1
+    assert told(session.ask({P0: requested()}, by_id=True))[1] == 1
 
 
 WANTS = st.dictionaries(
     st.integers(0, 4).map(lambda number: TopicPartition(TOPIC, number)),
-    st.builds(want, st.integers(0, 3), topic_id=st.sampled_from([TOPIC_ID, OTHER_ID])),
+    st.builds(requested, st.integers(0, 3), topic_id=st.sampled_from([TOPIC_ID, OTHER_ID])),
     min_size=1,
 )
 STEPS = st.lists(st.tuples(WANTS, st.sampled_from(["answered", "lost", "never came", "forgotten"])), max_size=20)
@@ -117,11 +118,13 @@ STEPS = st.lists(st.tuples(WANTS, st.sampled_from(["answered", "lost", "never ca
 
 @settings(deadline=None)
 @given(STEPS)
-def test_the_broker_knows_what_was_wanted_and_nothing_else(steps: list[tuple[dict[TopicPartition, Want], str]]) -> None:
+def test_the_broker_knows_what_was_wanted_and_nothing_else(
+    steps: list[tuple[dict[TopicPartition, FetchPartition], str]],
+) -> None:
     """Whatever is lost on the way: a request that is answered was about exactly what it was to be about."""
     session, broker = FetchSession(), FetchSessions()
-    for wants, fate in steps:
-        asking = session.ask(wants, by_id=True)
+    for to_fetch, fate in steps:
+        asking = session.ask(to_fetch, by_id=True)
         if fate == "never came":
             session.failed()
             continue
@@ -132,7 +135,7 @@ def test_the_broker_knows_what_was_wanted_and_nothing_else(steps: list[tuple[dic
         answers = [(key, PartitionData(partition_index=key[1], high_watermark=9)) for key in known]
         chosen = context.select(answers, 0)
         if not chosen.error:
-            assert known == {(each.topic_id, one.partition): each.offset for one, each in wants.items()}
+            assert known == {(each.topic_id, one.partition): each.offset for one, each in to_fetch.items()}
         if fate == "lost":
             session.failed()
         else:
@@ -140,9 +143,9 @@ def test_the_broker_knows_what_was_wanted_and_nothing_else(steps: list[tuple[dic
             assert not chosen.error or fate == "forgotten"
 
 
-def asked(asking: Asking) -> SessionRequest:
+def asked(asking: SessionRequest) -> ServerSessionRequest:
     """As the broker reads the request."""
-    return SessionRequest(
+    return ServerSessionRequest(
         wants={
             (topic.topic_id, one.partition): ServerFetchPartition(one.fetch_offset, one.partition_max_bytes)
             for topic in asking.topics

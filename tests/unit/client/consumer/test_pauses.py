@@ -7,7 +7,7 @@ from rota.client.consumer.pauses import Pauses
 
 def test_nobody_is_left_alone_without_a_reason() -> None:
     pauses = Pauses(100, 1000)
-    assert not pauses.holds(1, 0)
+    assert not pauses.is_paused(1, 0)
     assert pauses.next_end(0) is None
 
 
@@ -18,8 +18,8 @@ def test_a_pause_grows_with_each_failure_up_to_the_longest() -> None:
         pauses.failed("p", 0)
         end = pauses.next_end(0)
         assert end is not None
-        assert pauses.holds("p", end - 1)
-        assert not pauses.holds("p", end)
+        assert pauses.is_paused("p", end - 1)
+        assert not pauses.is_paused("p", end)
         ends.append(end)
     for end, expected in zip(ends, [100, 200, 400, 800, 1000, 1000], strict=True):
         assert 0.8 * expected - 1 <= end <= 1.2 * expected
@@ -29,8 +29,8 @@ def test_a_success_begins_anew() -> None:
     pauses = Pauses(100, 1000)
     for _ in range(5):
         pauses.failed("p", 0)
-    pauses.worked("p")
-    pauses.worked("never failed")
+    pauses.succeeded("p")
+    pauses.succeeded("never failed")
     pauses.failed("p", 5000)
     assert (pauses.next_end(5000) or 0) <= 5120
 
@@ -49,5 +49,5 @@ def test_the_first_end_is_told_and_what_is_over_is_forgotten() -> None:
 def test_no_wait_at_all_is_still_a_pause() -> None:
     pauses = Pauses(0, 0)
     pauses.failed(1, 10)
-    assert pauses.holds(1, 10)
-    assert not pauses.holds(1, 11)
+    assert pauses.is_paused(1, 10)
+    assert not pauses.is_paused(1, 11)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.unit.client.consumer.bookkeeper import Bookkeeper, consuming
-from tests.unit.client.consumer.kit import P0, batch
+from tests.unit.client.consumer.bookkeeper import Bookkeeper, Group, consuming
+from tests.unit.client.consumer.kit import P0, TOPIC, batch
 from tests.unit.client.network.scripted import eventually
 
 from rota.client.consumer.consumer import Consumer
@@ -104,3 +104,42 @@ async def test_a_call_that_begins_while_the_consumer_closes_ends_with_its_time()
         assert consumer.state != "CLOSED"
         keeper.open.set()
         await closing
+
+
+async def test_close_is_not_held_up_by_a_callback_that_a_call_waits_for() -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def hangs(_: object) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with consuming(Group()) as consumer:
+        consumer.subscribe([TOPIC], on_assigned=hangs)
+        waiting = asyncio.create_task(consumer.getmany(timeout_ms=60_000))
+        await asyncio.wait_for(began.wait(), TEN_S)
+        await asyncio.wait_for(consumer.close(timeout_ms=50), TEN_S)
+        assert ended.is_set()
+        assert await asyncio.wait_for(waiting, TEN_S) == {}
+
+
+async def test_the_time_of_a_call_passes_while_its_callback_runs_and_the_call_ends_with_it() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def works(_: object) -> None:
+        began.set()
+        await go_on.wait()
+
+    async with consuming(Group()) as consumer:
+        consumer.subscribe([TOPIC], on_assigned=works)
+        waiting = asyncio.create_task(consumer.getmany(timeout_ms=1))
+        while not began.is_set():
+            if waiting.done():
+                waiting = asyncio.create_task(consumer.getmany(timeout_ms=1))
+            await asyncio.sleep(0)
+        done, _ = await asyncio.wait({waiting}, timeout=0.05)
+        assert not done
+        go_on.set()
+        assert await asyncio.wait_for(waiting, TEN_S) == {}

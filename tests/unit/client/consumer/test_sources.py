@@ -29,7 +29,7 @@ def test_nobody_is_asked_when_nobody_leads() -> None:
 
 def test_a_leader_that_was_named_counts_until_the_metadata_know_better() -> None:
     sources = Sources(1000)
-    sources.leads(P0, 2, 5)
+    sources.set_leader(P0, 2, 5)
     assert sources.of(P0, known(1, 4), 0) == Source(2, 5)
     assert sources.of(P0, known(3, 6), 0) == Source(3, 6)
     assert sources.of(P0, known(1, 4), 0) == Source(1, 4), "what was named is forgotten"
@@ -37,24 +37,24 @@ def test_a_leader_that_was_named_counts_until_the_metadata_know_better() -> None
 
 def test_a_named_leader_that_nobody_knows_is_not_asked() -> None:
     sources = Sources(1000)
-    sources.leads(P0, 9, 5)
+    sources.set_leader(P0, 9, 5)
     assert sources.of(P0, known(1, 4), 0) == Source(1, 4)
-    sources.leads(P0, -1, -1)
+    sources.set_leader(P0, -1, -1)
     assert sources.of(P0, known(1, 4), 0) == Source(1, 4)
 
 
 def test_a_replica_near_by_is_asked_for_a_while() -> None:
     sources = Sources(1000)
-    sources.prefers(P0, 3, 50)
+    sources.set_preferred_replica(P0, 3, 50)
     assert sources.of(P0, known(1, 4), 1049) == Source(3, 4, is_leader=False)
     assert sources.of(P0, known(1, 4), 1050) == Source(1, 4)
-    assert not sources.give_up(P0)
+    assert not sources.forget_replica(P0)
 
 
 def test_a_replica_that_refuses_or_goes_is_given_up() -> None:
     sources = Sources(1000)
-    sources.prefers(P0, 3, 0)
-    assert sources.give_up(P0)
+    sources.set_preferred_replica(P0, 3, 0)
+    assert sources.forget_replica(P0)
     assert sources.of(P0, known(1, 4), 0) == Source(1, 4)
-    sources.prefers(P0, 3, 0)
+    sources.set_preferred_replica(P0, 3, 0)
     assert sources.of(P0, known(1, 4, brokers=(1, 2)), 0) == Source(1, 4)
