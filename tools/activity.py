@@ -1,9 +1,9 @@
-"""What docs/GROUP_ACTIVITY.md shows: groups at work on a broker for some seconds, the job over them, and the plot.
+"""Makes the plot of docs/GROUP_ACTIVITY.md: two groups read a topic for 44 seconds, the job runs over what they did.
 
     python -m tools.activity docs/group_activity.svg
 
-`billing` has one slow consumer; a second and a third one help, until one goes away again. `audit` keeps up, is away
-for a while, and comes back.
+`billing` starts with one slow consumer; a second and a third join, and the third leaves. `audit` keeps up, stops for
+ten seconds, and starts again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rota.spark_connector.pipelines import group_activity, page
 TOPIC = "orders"
 WINDOW = "2 seconds"
 RECORDS_PER_SECOND = 200
-TURN_S = 0.1
-# group, records it reads in a second, from and until which second
+STEP_S = 0.1
+# group, records read in a second, second of the start, second of the end
 MEMBERS = (
     ("billing", 90, 0.0, 44.0),
     ("billing", 90, 12.0, 44.0),
@@ -34,16 +34,16 @@ SECONDS = 44.0
 
 
 async def write(bootstrap: str) -> None:
-    """Orders at a steady pace."""
+    """Send RECORDS_PER_SECOND records a second."""
     async with Producer(ProducerConfig(bootstrap_servers=bootstrap)) as producer:
-        for turn in range(int(SECONDS / TURN_S)):
-            for number in range(int(RECORDS_PER_SECOND * TURN_S)):
-                await producer.send(TOPIC, b"order", f"{turn}-{number}".encode())
-            await asyncio.sleep(TURN_S)
+        for step in range(int(SECONDS / STEP_S)):
+            for number in range(int(RECORDS_PER_SECOND * STEP_S)):
+                await producer.send(TOPIC, b"order", f"{step}-{number}".encode())
+            await asyncio.sleep(STEP_S)
 
 
 async def consume(bootstrap: str, group: str, per_second: int, start: float, stop: float) -> None:
-    """One member, for its time."""
+    """Run one member from `start` to `stop` (seconds)."""
     await asyncio.sleep(start)
     config = ConsumerConfig(
         bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", auto_commit_interval_ms=400
@@ -53,25 +53,25 @@ async def consume(bootstrap: str, group: str, per_second: int, start: float, sto
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(stop - start):
                 while True:
-                    await consumer.getmany(max_records=int(per_second * TURN_S), timeout_ms=100)
-                    await asyncio.sleep(TURN_S)
+                    await consumer.getmany(max_records=int(per_second * STEP_S), timeout_ms=100)
+                    await asyncio.sleep(STEP_S)
 
 
-async def work(bootstrap: str) -> None:
-    """Everybody together."""
+async def run_groups(bootstrap: str) -> None:
+    """Run the producer and all members."""
     async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
         await admin.create_topics([NewTopic(TOPIC, 6)])
-    async with asyncio.TaskGroup() as all_:
-        all_.create_task(write(bootstrap))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(write(bootstrap))
         for member in MEMBERS:
-            all_.create_task(consume(bootstrap, *member))
+            tasks.create_task(consume(bootstrap, *member))
 
 
 def main() -> None:
-    """The plot, into the file that is named."""
+    """Write the plot to the file of the first argument."""
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "group_activity.svg")
     with running_broker() as bootstrap, tempfile.TemporaryDirectory() as folder:
-        asyncio.run(work(bootstrap))
+        asyncio.run(run_groups(bootstrap))
         output = f"{folder}/activity"
         group_activity.main(["--bootstrap-servers", bootstrap, "--output", output, "--window", WINDOW])
         target.write_text(page.render(output, title="Two groups on six partitions"), encoding="utf-8")

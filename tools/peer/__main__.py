@@ -1,4 +1,4 @@
-"""The command line of the peer; see `tools/peer/__init__.py`."""
+"""The command line; see `tools/peer/__init__.py`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def main(arguments: list[str]) -> int:
             case _:
                 print(tools.peer.__doc__, file=sys.stderr)
                 return 2
-    except Missing as why:
-        print(f"peer: {why}", file=sys.stderr)
+    except Missing as failure:
+        print(f"peer: {failure}", file=sys.stderr)
         return 1
     return 0
 
 
 def run(command: list[str]) -> int:
-    """The command's exit code; a peer runs beside it."""
+    """Run the command while a Kafka broker runs; returns the command's exit code."""
     address = start()
     try:
         return subprocess.run(command, env={**os.environ, "ROTA_PEER": address}, check=False).returncode

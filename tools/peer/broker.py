@@ -1,4 +1,4 @@
-"""One Kafka broker in KRaft mode: its settings, its start, its end."""
+"""One Kafka broker in KRaft mode: settings, start, stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START_S = 60.0
 STOP_S = 20.0
 HEAP = "1G"
 
-# the same as what the interop tests give to Rota: groups form at once, sessions may be short
+# the settings that the interop tests give to Rota: no initial rebalance delay, short sessions
 SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "0",
@@ -41,12 +41,12 @@ def free_port() -> int:
 
 
 def start(port: int | None = None) -> str:
-    """Start on empty data; HOST:PORT once it accepts connections. Raises Missing or TimeoutError."""
+    """Start with empty data; returns HOST:PORT when it accepts connections. Raises Missing or TimeoutError."""
     if pid() is not None:
-        raise Missing("a peer runs already: python -m tools.peer stop")
+        raise Missing("a Kafka broker is running already: python -m tools.peer stop")
     fetch()
     port = port or free_port()
-    config = _settle(port)
+    config = _write_config(port)
     with (home() / "format.log").open("wb") as log:
         formatted = java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config))
         subprocess.run(formatted, check=True, stdout=log, stderr=log)
@@ -54,12 +54,12 @@ def start(port: int | None = None) -> str:
         command = java("kafka.Kafka", str(config), heap=os.environ.get("ROTA_PEER_HEAP", HEAP), quiet="warn")
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     _pid_file().write_text(str(process.pid))
-    _await(port, process)
+    _wait_until_it_listens(port, process)
     return f"127.0.0.1:{port}"
 
 
 def stop() -> None:
-    """End the broker that `start` started, and wait until it is gone."""
+    """Stop the broker that `start` started and wait for its end; SIGKILL after STOP_S."""
     running = pid()
     if running is not None:
         os.kill(running, signal.SIGTERM)
@@ -72,7 +72,7 @@ def stop() -> None:
 
 
 def pid() -> int | None:
-    """The process of the running peer."""
+    """The process id of the running broker; None when none runs."""
     try:
         number = int(_pid_file().read_text())
         command = Path(f"/proc/{number}/cmdline").read_bytes()
@@ -85,24 +85,24 @@ def _pid_file() -> Path:
     return home() / "broker.pid"
 
 
-def _settle(port: int) -> Path:
-    """A fresh data folder and the settings file."""
+def _write_config(port: int) -> Path:
+    """Make an empty data folder; returns the path of the settings file."""
     data = home() / "data"
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir(parents=True)
     control = free_port()
-    here = {
+    own = {
         "controller.quorum.voters": f"0@127.0.0.1:{control}",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": str(data),
     }
     config = home() / "server.properties"
-    config.write_text("".join(f"{name}={value}\n" for name, value in {**SETTINGS, **here}.items()))
+    config.write_text("".join(f"{name}={value}\n" for name, value in {**SETTINGS, **own}.items()))
     return config
 
 
-def _await(port: int, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if process.poll() is not None:

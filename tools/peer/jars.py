@@ -1,4 +1,4 @@
-"""Kafka's jars: where they are, and how they come there."""
+"""Kafka's jars: the folder that has them, and their download."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ MAIN_JAR = "kafka-clients-*.jar"
 
 
 class Missing(Exception):
-    """Java, Maven or the jars are not there; says what to do."""
+    """Java, Maven or the jars are missing; the message says what to do."""
 
 
 def home() -> Path:
-    """The folder of everything that belongs to the peer. ROTA_PEER_HOME names another one."""
+    """The folder for Kafka's jars, data and logs: ROTA_PEER_HOME, or .peer."""
     return Path(os.environ.get("ROTA_PEER_HOME") or ROOT / ".peer")
 
 
 def lib() -> Path | None:
-    """The folder of the jars, if they have been fetched."""
+    """The folder of the jars; None when they have not been downloaded."""
     folder = home() / "lib"
     return folder if any(folder.glob(MAIN_JAR)) else None
 
@@ -35,9 +35,9 @@ def program(name: str) -> str:
 
 
 def fetch() -> Path:
-    """Copy the jars with Maven unless they are there. The folder appears whole or not at all."""
-    if (there := lib()) is not None:
-        return there
+    """Download the jars with Maven unless they are there; returns their folder, which is complete."""
+    if (existing := lib()) is not None:
+        return existing
     part = home() / "lib.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -46,14 +46,14 @@ def fetch() -> Path:
     part.rename(home() / "lib")
     found = lib()
     if found is None:
-        raise Missing("Maven copied no Kafka")
+        raise Missing("Maven did not copy Kafka's jars")
     return found
 
 
 def java(*arguments: str, heap: str = "512m", quiet: str = "error") -> list[str]:
-    """The command line of a Java program with Kafka's jars. Raises Missing."""
+    """The command line of a Java class from Kafka's jars. `quiet` is the lowest level logged. Raises Missing."""
     folder = lib()
     if folder is None:
-        raise Missing("Kafka's jars are not there: python -m tools.peer fetch")
+        raise Missing("Kafka's jars are missing: python -m tools.peer fetch")
     log = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={quiet}"
     return [program("java"), f"-Xmx{heap}", log, "-cp", f"{folder}/*", *arguments]

@@ -1,6 +1,6 @@
-"""The jars of Spark's own Kafka connector, for the tests and the benchmark that set it beside ours.
+"""The jars of Spark's own Kafka connector, for the tests and the benchmark that compare it with `rota.spark_connector`.
 
-`python -m tools.spark_jars` fetches them with Maven and prints their folder.
+`python -m tools.spark_jars` downloads them with Maven and prints their folder.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Final
 from tools.peer.jars import home, program
 
 POM: Final = Path(__file__).with_name("pom.xml")
-JARS: Final = 4  # the connector, its tokens, Kafka's clients, a pool; Spark has the rest
+JARS: Final = 4  # the connector, its token provider, Kafka's clients, commons-pool; Spark has the other dependencies
 
 
 def folder() -> Path:
-    """Where they are, or will be."""
+    """The folder of the jars, whether it exists or not."""
     return home() / "spark"
 
 
 def jars() -> list[Path]:
-    """All of them, or none."""
+    """All jars; an empty list when one is missing."""
     found = sorted(folder().glob("*.jar"))
     return found if len(found) == JARS else []
 
 
 def fetch() -> list[Path]:
-    """Copy them with Maven unless they are there; the folder appears whole. Raises Missing, CalledProcessError."""
-    if there := jars():
-        return there
+    """Download the jars with Maven unless they are there; returns them. Raises Missing, CalledProcessError."""
+    if existing := jars():
+        return existing
     part = home() / "spark.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`python -m tools.spark_jars`: fetch the jars, print where they are."""
+"""`python -m tools.spark_jars`: download the jars and print their folder."""
 
 from tools.spark_jars import fetch
 
