@@ -113,13 +113,13 @@ class Group:
         self.again = 0
 
     async def read(self, random: Random, count: int) -> None:
-        """One member, until it has read so much that is new; it commits now and then, and leaves."""
+        """One member: reads `count` new records, commits now and then, and leaves after a commit has succeeded."""
         first: dict[TopicPartition, int] = {}
         new = 0
         async with consumer_of(self.daemon, enable_auto_commit=False) as consumer:
             consumer.subscribe(["t"])
             async with asyncio.timeout(PATIENCE_S):
-                while new < count:
+                while new < count or not self.committed:
                     for partition, records in (await consumer.getmany(50, 200)).items():
                         for record in records:
                             expected = first.get(partition)
@@ -129,7 +129,7 @@ class Group:
                             first[partition] = record.offset + 1
                             new += (partition, record.offset) not in self.values
                             self.values[partition, record.offset] = record.value
-                    if random.random() < 0.3:
+                    if new >= count or random.random() < 0.3:
                         await self._commit(consumer, dict(first))
 
     async def _commit(self, consumer: Consumer, read: dict[TopicPartition, int]) -> None:

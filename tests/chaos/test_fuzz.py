@@ -155,8 +155,9 @@ def left_behind(broker: Broker) -> dict[str, int]:
         "watches": sum(len(partition._watches) for partition in broker.partitions.all()),
         "fetches that wait": sum(key[0] == "fetch" for key in broker.timers._heap._armed if isinstance(key, tuple)),
         "shards that are down": sum(shard.state.value != "Ready" for shard in broker.groups.shards),
-        "flights": sum(len(shard._flights) for shard in broker.groups.shards),
-        "durability": len(broker.durability._untold) + len(broker.durability._waiting),
+        "waits for the high watermark": sum(partition.state.has_waits for partition in broker.partitions.all()),
+        "writes in flight": sum(len(shard._in_flight) for shard in broker.groups.shards),
+        "partitions to flush": len(broker.durability._unflushed),
     }
 
 
