@@ -173,11 +173,11 @@ class Writer:
         if len(node.known) == 1 and self._single_tag(*node.known, owner):
             return
         conditions, pairs = [], []
-        for one in sorted(node.known):
-            value = _field(owner, one.name)
-            writer = self._source.bind("t", _value_writer(one.subcon))
-            conditions.append(_is_written(one, value, self._source))
-            pairs.append(f"({one.tag}, {writer}({value})) if {conditions[-1]} else None")
+        for tagged in sorted(node.known):
+            value = _field(owner, tagged.name)
+            writer = self._source.bind("t", _value_writer(tagged.subcon))
+            conditions.append(_is_written(tagged, value, self._source))
+            pairs.append(f"({tagged.tag}, {writer}({value})) if {conditions[-1]} else None")
         self._piece(f"tag_section(({', '.join(pairs)},)) if {' or '.join(conditions)} else b'\\x00'")
 
     def _single_tag(self, one: Tagged, owner: str) -> bool:
@@ -201,7 +201,7 @@ def _names(node: Shape) -> list[str]:
     """The fields of one version, tagged fields last."""
     names: list[str] = []
     for part in node.subcon.subcons:
-        names += [one.name for one in part.subcon.known] if isinstance(part.subcon, Tags) else [part.name]
+        names += [tagged.name for tagged in part.subcon.known] if isinstance(part.subcon, Tags) else [part.name]
     return names
 
 

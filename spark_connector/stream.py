@@ -205,7 +205,7 @@ class RotaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _ranges(self, begin: Offsets, end: Offsets) -> list[OffsetRange]:
         """The ranges from `begin` to `end`. A new partition, and one whose offset goes back, is read from the start of
         its log."""
-        back = [] if self._is_first_batch else [one for one, offset in end.items() if offset < begin.get(one, offset)]
+        back = () if self._is_first_batch else [key for key, offset in end.items() if offset < begin.get(key, offset)]
         from_start = (*_missing_in(begin, end), *back)
         if from_start:
             begin = {**begin, **self._client.earliest(self._client.existing(from_start))}

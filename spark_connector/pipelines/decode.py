@@ -83,24 +83,24 @@ def _group(of: records.GroupMetadataKey, raw: bytes | None) -> Event:
     if raw is None:
         return {"kind": GROUP_GONE, "group": of.group}
     value = records.decode_value(records.GroupMetadataValue, raw)
-    speaks = value.protocol_type == PROTOCOL_TYPE
+    is_consumer = value.protocol_type == PROTOCOL_TYPE
     return {
         "kind": GROUP,
         "group": of.group,
         "generation": value.generation,
         "protocol": value.protocol,
-        "members": [_member(one, speaks=speaks) for one in value.members],
+        "members": [_member(member, is_consumer=is_consumer) for member in value.members],
     }
 
 
-def _member(one: records.MemberMetadata, *, speaks: bool) -> Mapping[str, Any]:
+def _member(member: records.MemberMetadata, *, is_consumer: bool) -> Mapping[str, Any]:
     return {
-        "member_id": one.member_id,
-        "instance_id": one.group_instance_id,
-        "client_id": one.client_id,
-        "client_host": one.client_host,
-        "topics": _topics(one.subscription) if speaks else None,
-        "partitions": _partitions(one.assignment) if speaks else None,
+        "member_id": member.member_id,
+        "instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "topics": _topics(member.subscription) if is_consumer else None,
+        "partitions": _partitions(member.assignment) if is_consumer else None,
     }
 
 
@@ -114,7 +114,7 @@ def _topics(raw: bytes) -> list[str] | None:
 def _partitions(raw: bytes) -> int | None:
     """The number of assigned partitions; 0 before the leader has sent an assignment."""
     try:
-        return sum(len(one.partitions) for one in decode_assignment(raw).assigned_partitions) if raw else 0
+        return sum(len(topic.partitions) for topic in decode_assignment(raw).assigned_partitions) if raw else 0
     except DecodeError:
         return None
 

@@ -22,35 +22,39 @@ TIMES_AT_ONCE_MAX: Final = 8
 _log = logger("rota.spark")
 
 
-def end_offsets(client: Mapping[str, str], wanted: Iterable[LogAtTime]) -> dict[LogAtTime, int]:
+def end_offsets(client: Mapping[str, str], logs: Iterable[LogAtTime]) -> dict[LogAtTime, int]:
     """`client` has settings by Kafka's names. Logs without an end offset are left out. Raises Unreachable."""
     by_time: dict[int, list[TopicPartition]] = {}
-    for at_ms, partition in wanted:
+    for at_ms, partition in logs:
         by_time.setdefault(at_ms, []).append(partition)
-    return asyncio.run(_ask(client, by_time)) if by_time else {}
+    return asyncio.run(_end_offsets(client, by_time)) if by_time else {}
 
 
-async def _ask(client: Mapping[str, str], by_time: Mapping[int, list[TopicPartition]]) -> dict[LogAtTime, int]:
+async def _end_offsets(client: Mapping[str, str], by_time: Mapping[int, list[TopicPartition]]) -> dict[LogAtTime, int]:
     now_ms = time.time() * 1000
     room = asyncio.Semaphore(TIMES_AT_ONCE_MAX)
     async with Admin.from_properties(client) as admin:
-        ends = await _listed(admin, {one: LATEST for partitions in by_time.values() for one in partitions})
+        ends = await _list_offsets(
+            admin, {partition: LATEST for partitions in by_time.values() for partition in partitions}
+        )
 
         async def at(at_ms: int, partitions: list[TopicPartition]) -> dict[LogAtTime, int]:
-            there = [one for one in partitions if one in ends]
+            existing = [partition for partition in partitions if partition in ends]
             async with room:
-                found = await _listed(admin, dict.fromkeys(there, at_ms)) if at_ms <= now_ms and there else {}
-            return {(at_ms, one): found.get(one, ends[one]) for one in there}
+                found = (
+                    await _list_offsets(admin, dict.fromkeys(existing, at_ms)) if at_ms <= now_ms and existing else {}
+                )
+            return {(at_ms, partition): found.get(partition, ends[partition]) for partition in existing}
 
-        answers = await asyncio.gather(*(at(*one) for one in by_time.items()))
-    return {at: offset for answer in answers for at, offset in answer.items()}
+        results = await asyncio.gather(*(at(*item) for item in by_time.items()))
+    return {at: offset for result in results for at, offset in result.items()}
 
 
-async def _listed(admin: Admin, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+async def _list_offsets(admin: Admin, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     try:
         found: Mapping[TopicPartition, OffsetAndTimestamp | None] = await admin.list_offsets(times)
     except AdminFailed as failed:
         found = failed.done
         if failed.codes != {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
             _log.warning("The end offsets of some logs are unknown, and so is the lag", error=str(failed))
-    return {one: at.offset for one, at in found.items() if at is not None}
+    return {partition: at.offset for partition, at in found.items() if at is not None}

@@ -110,7 +110,7 @@ def write_batch(batch: DataFrame, number: int, *, job: Job) -> None:
         events.unpersist()
     new = tables.collect_positions(_written(batch, job, "commits", number), "last_offset")
     rows = positions_by_window(new, _previous(batch, job, number))
-    ends = end_offsets(job.client, {one.log_at_time for one in rows})
+    ends = end_offsets(job.client, {position.log_at_time for position in rows})
     _write(tables.lags(batch.sparkSession, with_lags(rows, ends)), job, "lag", number)
     _log.info("Wrote the activity of groups", batch=number, output=job.output)
 
@@ -156,10 +156,10 @@ def parse_arguments(arguments: Sequence[str]) -> Job:
     )
     given = vars(parser.parse_args(arguments))
     options = given.pop("option")
-    for one in options:
-        if "=" not in one:
-            parser.error(f"--option {one}: it must be NAME=VALUE, as in maxOffsetsPerTrigger=100000")
-    return Job(**given, options=dict(one.split("=", 1) for one in options))
+    for option in options:
+        if "=" not in option:
+            parser.error(f"--option {option}: it must be NAME=VALUE, as in maxOffsetsPerTrigger=100000")
+    return Job(**given, options=dict(option.split("=", 1) for option in options))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -53,7 +53,7 @@ def rebalances(rows: Rows) -> dict[str, Points]:
     newest: dict[str, int] = {}
     for (group, middle), generations in sorted(seen.items()):
         known = newest.get(group, -1)
-        counts[group, middle] = sum(1 for one in generations if one > known)
+        counts[group, middle] = sum(1 for generation in generations if generation > known)
         newest[group] = max([known, *generations])
     return _series(counts)
 
@@ -67,10 +67,10 @@ def _series(values: Mapping[tuple[str, float], float | None]) -> dict[str, Point
 
 def render(output: str, *, groups: Iterable[str] = (), title: str = "Consumer groups") -> str:
     """The SVG of a job's tables, of `groups` or of all groups."""
-    wanted = set(groups)
+    selected = set(groups)
     behind, generations = table(output, "lag"), table(output, "rebalances")
     windows = [(row["window_end"] - row["window_start"]).total_seconds() for row in behind or generations]
-    kept = [[row for row in rows if not wanted or row["group"] in wanted] for rows in (behind, generations)]
+    kept = [[row for row in rows if not selected or row["group"] in selected] for rows in (behind, generations)]
     return svg(lags(kept[0]), rebalances(kept[1]), window_s=windows[0] if windows else 1.0, title=title)
 
 
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--groups", default="", help="groups, separated by commas (all)")
     parser.add_argument("--title", default="Consumer groups")
     given = parser.parse_args(arguments)
-    groups = [one for one in given.groups.split(",") if one]
+    groups = [group for group in given.groups.split(",") if group]
     given.svg.write_text(render(given.output, groups=groups, title=given.title), encoding="utf-8")
 
 

@@ -44,8 +44,8 @@ def svg(lag: Series, rebalances: Series, *, window_s: float, title: str = "Consu
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         _text(LEFT, 18, title, size=14, bold=True),
         *_legend(colours, left_out),
-        *_lag_panel({one: lag.get(one, []) for one in groups}, axis, colours),
-        *_bar_panel({one: rebalances.get(one, []) for one in groups}, axis, colours, window_s),
+        *_lag_panel({group: lag.get(group, []) for group in groups}, axis, colours),
+        *_bar_panel({group: rebalances.get(group, []) for group in groups}, axis, colours, window_s),
         *_times(axis),
         "</svg>",
     ]
@@ -141,14 +141,14 @@ def _times(axis: Axis) -> Iterator[str]:
     for part in range(TICKS):
         at = axis.first + (axis.last - axis.first) * part / (TICKS - 1)
         anchor = "start" if part == 0 else "end" if part == TICKS - 1 else "middle"
-        told = datetime.fromtimestamp(at, UTC).strftime(shape)
-        yield _text(axis.x(at), HEIGHT - BOTTOM + 18, told, anchor=anchor, colour="#555555")
+        label = datetime.fromtimestamp(at, UTC).strftime(shape)
+        yield _text(axis.x(at), HEIGHT - BOTTOM + 18, label, anchor=anchor, colour="#555555")
 
 
 def _legend(colours: Mapping[str, str], left_out: int) -> Iterator[str]:
     x = float(WIDTH - RIGHT)
-    told = [*colours.items()] + ([(f"and {left_out} more", "none")] if left_out else [])
-    for name, colour in reversed(told):
+    entries = [*colours.items()] + ([(f"and {left_out} more", "none")] if left_out else [])
+    for name, colour in reversed(entries):
         yield _text(x, 18, name, anchor="end")
         x -= 7.0 * len(name) + 14
         yield f'<rect x="{x:.1f}" y="9" width="10" height="10" fill="{colour}"/>'

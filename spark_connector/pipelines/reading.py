@@ -37,7 +37,7 @@ def read(spark: SparkSession, output: str, table: str) -> DataFrame:
 
 def _commits(rows: DataFrame) -> DataFrame:
     return rows.groupBy(*WINDOW, *PARTITION).agg(
-        *(F.sum(one).alias(one) for one in ("commits", "forgotten")),
+        *(F.sum(name).alias(name) for name in ("commits", "forgotten")),
         F.min_by("first_offset", "source_offset").alias("first_offset"),
         F.max_by("last_offset", "source_offset").alias("last_offset"),
     )
@@ -45,7 +45,7 @@ def _commits(rows: DataFrame) -> DataFrame:
 
 def _rebalances(rows: DataFrame) -> DataFrame:
     """With the column `rebalances`: the number of generations in the window."""
-    last = [F.max_by(one, "source_offset").alias(one) for one in ("generation", "protocol", "members")]
+    last = [F.max_by(name, "source_offset").alias(name) for name in ("generation", "protocol", "members")]
     merged = rows.groupBy(*WINDOW, "group").agg(
         F.array_sort(F.array_distinct(F.flatten(F.collect_list("generations")))).alias("generations"),
         *last,

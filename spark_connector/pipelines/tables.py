@@ -79,7 +79,7 @@ def rebalances(events: DataFrame) -> DataFrame:
         .groupBy(*WINDOW, "group")
         .agg(
             F.array_sort(F.collect_set(counted)).alias("generations"),
-            *(F.max_by(one, "source_offset").alias(one) for one in ("generation", "protocol")),
+            *(F.max_by(name, "source_offset").alias(name) for name in ("generation", "protocol")),
             F.max_by(size, "source_offset").alias("members"),
             F.max(size).alias("members_max"),
             F.max("source_offset").alias("source_offset"),
@@ -108,11 +108,11 @@ def collect_positions(rows: DataFrame, offset: str) -> list[GroupPosition]:
 
 def lags(spark: SparkSession, rows: Iterable[Lag]) -> DataFrame:
     """The table lag."""
-    flat = [(*one.position.window, *one.position[1:], one.end_offset, one.lag) for one in rows]
+    flat = [(*row.position.window, *row.position[1:], row.end_offset, row.lag) for row in rows]
     made = spark.createDataFrame(flat, LAG)
     times = [F.timestamp_millis(F.col(ms)).alias(name) for ms, name in zip(_MS, WINDOW, strict=True)]
     return made.select(*times, *LAG.names[2:])
 
 
 def _millis() -> list[Column]:
-    return [F.unix_millis(F.col(one)) for one in WINDOW]
+    return [F.unix_millis(F.col(name)) for name in WINDOW]
