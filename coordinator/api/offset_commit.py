@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetToCommit
+from rota.coordinator.group.events import Commit, InstanceId, MemberId, OffsetRecord, OffsetValue
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -40,9 +40,9 @@ def offset_commit(
     """Answer when the offsets are durable."""
     refused: Refused = {}
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
-    offsets = _offsets(node, call, request, refused)
+    records = _records(node, call, request, refused)
     answer = partial(_answer, request, refused)
-    if not offsets and refused and TOO_LARGE not in refused.values():
+    if not records and refused and TOO_LARGE not in refused.values():
         return answer(NONE)
     shard = node.groups.ready(group_id)
     if isinstance(shard, ErrorCode):
@@ -58,7 +58,7 @@ def offset_commit(
         member_id=MemberId(request.member_id),
         instance_id=None if instance_id is None else InstanceId(instance_id),
         generation=generation,
-        offsets=offsets,
+        records=records,
     )
     return shard.submit(group, event, _code_only).map(answer)
 
@@ -67,13 +67,13 @@ def _code_only(code: ErrorCode) -> ErrorCode:
     return code
 
 
-def _offsets(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> list[OffsetToCommit]:
+def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> list[OffsetRecord]:
     """Return what may be committed; the rest goes to `refused`."""
-    version = call.version
+    wall_ms, group_id, version = node.wall_ms(), request.group_id, call.version
     retention_ms = request.retention_time_ms if version <= 4 else -1
-    expire_ms = min(node.wall_ms() + retention_ms, INT64_MAX) if retention_ms >= 0 else None
+    expire_ms = min(wall_ms + retention_ms, INT64_MAX) if retention_ms >= 0 else None
     metadata_bytes_max = node.config.offset_metadata_max_bytes
-    offsets: list[OffsetToCommit] = []
+    records: list[OffsetRecord] = []
     for place, asked in enumerate(request.topics):
         topic = node.topics.by_id(asked.topic_id) if version >= 10 else node.topics.get(asked.name)
         name, topic_id, count = ("", b"", 0) if topic is None else (topic.name, topic.topic_id, len(topic.partitions))
@@ -85,8 +85,9 @@ def _offsets(node: Node, call: Call, request: OffsetCommitRequest, refused: Refu
                 refused[place, index] = TOO_LARGE
             else:
                 offset, epoch = one.committed_offset, one.committed_leader_epoch
-                offsets.append(OffsetToCommit(name, index, offset, epoch, metadata, topic_id, expire_ms))
-    return offsets
+                value = OffsetValue(offset, epoch, metadata, wall_ms, expire_ms, topic_id)
+                records.append(OffsetRecord(group_id, name, index, value))
+    return records
 
 
 def _unknown(version: int, topic: Topic | None) -> ErrorCode:

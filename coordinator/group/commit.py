@@ -8,7 +8,7 @@ Laws
 
 from __future__ import annotations
 
-from rota.coordinator.group.effects import OffsetsDropped, OffsetValue, Step
+from rota.coordinator.group.effects import AppendAll, Effect, OffsetsDropped, Reply, Step
 from rota.coordinator.group.events import Commit, DropOffsets
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
@@ -19,22 +19,20 @@ _NONE = ErrorCode.NONE
 _EMPTY, _COMPLETING = GroupState.EMPTY, GroupState.COMPLETING
 
 
-def commit(group: ClassicGroup, event: Commit, step: Step) -> None:
-    """Decide on an OffsetCommit; a member's session begins anew."""
+def commit(group: ClassicGroup, event: Commit, now_ms: int, wall_ms: int) -> list[Effect]:
+    """Decide on an OffsetCommit; a member's session begins anew. Effects without a Step: this path is hot."""
     error = _check(group, event)
     if error is not _NONE:
+        step = Step(now_ms, wall_ms)
         group.note_fencing(error, event.member_id, event.instance_id, "offset-commit", step)
         step.refuse(event.token, error)
-        return
+        return step.effects
     member = group.members.by_id.get(event.member_id)
     if member is not None:
-        member.alive(step.now_ms)
-    for offset in event.offsets:
-        value = OffsetValue(
-            offset.offset, offset.leader_epoch, offset.metadata, step.wall_ms, offset.expire_ms, offset.topic_id
-        )
-        group.record_offset(offset.topic, offset.partition, value, step)
-    step.reply(event.token, _NONE)
+        member.alive(now_ms)
+    for record in event.records:
+        group.replay(record)
+    return [AppendAll(event.records), Reply(event.token, _NONE)]
 
 
 def _check(group: ClassicGroup, event: Commit) -> ErrorCode:

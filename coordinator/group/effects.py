@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId, Token
-from rota.coordinator.runtime.contract import Append, Arm, Disarm, Effect, Note, Reply
+from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId, OffsetRecord, OffsetValue, Token
+from rota.coordinator.runtime.contract import Append, AppendAll, Arm, Disarm, Effect, Note, Reply
 from rota.protocol.errors import ErrorCode
 
 __all__ = [
     "Append",
+    "AppendAll",
     "Arm",
     "Body",
     "Disarm",
@@ -66,29 +67,9 @@ class GroupValue:
 
 
 @dataclass(slots=True)
-class OffsetValue:
-    """A committed offset. Written as OffsetCommitValue v4, or v1 when `expire_ms` is given."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_ms: int
-    expire_ms: int | None = None
-    topic_id: bytes | None = None
-
-
-@dataclass(slots=True)
 class GroupRecord:
     group_id: str
     value: GroupValue | None
-
-
-@dataclass(slots=True)
-class OffsetRecord:
-    group_id: str
-    topic: str
-    partition: int
-    value: OffsetValue | None
 
 
 Record = GroupRecord | OffsetRecord

@@ -26,7 +26,8 @@ __all__ = [
     "Leave",
     "Leaver",
     "MemberId",
-    "OffsetToCommit",
+    "OffsetRecord",
+    "OffsetValue",
     "Proto",
     "Request",
     "Sync",
@@ -98,14 +99,23 @@ class Leave:
 
 
 @dataclass(slots=True)
-class OffsetToCommit:
-    topic: str
-    partition: int
+class OffsetValue:
+    """A committed offset. Written as OffsetCommitValue v4, or v1 when `expire_ms` is given."""
+
     offset: int
     leader_epoch: int
     metadata: str
-    topic_id: bytes | None = None  # 16 bytes
-    expire_ms: int | None = None  # absolute; only when the client gave a retention time
+    commit_ms: int
+    expire_ms: int | None = None
+    topic_id: bytes | None = None
+
+
+@dataclass(slots=True)
+class OffsetRecord:
+    group_id: str
+    topic: str
+    partition: int
+    value: OffsetValue | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,7 +126,7 @@ class Commit:
     member_id: MemberId
     instance_id: InstanceId | None
     generation: int
-    offsets: Sequence[OffsetToCommit]
+    records: Sequence[OffsetRecord]  # with values; their time is that of the request
 
 
 @dataclass(slots=True)

@@ -53,7 +53,10 @@ class Group(ClassicGroup):
         if type(event) is Heartbeat:
             code = heartbeat.heartbeat(self, event.member_id, event.instance_id, event.generation, now_ms)
             return [Reply(event.token, code, False)]
-        step = Step(now_ms, now_ms if wall_ms is None else wall_ms)
+        wall_ms = now_ms if wall_ms is None else wall_ms
+        if type(event) is Commit:
+            return commit.commit(self, event, now_ms, wall_ms)
+        step = Step(now_ms, wall_ms)
         self._decide(event, step)
         return step.effects
 
@@ -63,8 +66,6 @@ class Group(ClassicGroup):
 
     def _decide(self, event: Event, step: Step) -> None:
         match event:
-            case Commit():
-                commit.commit(self, event, step)
             case Join():
                 join.join(self, event, step)
             case Sync():
@@ -81,7 +82,7 @@ class Group(ClassicGroup):
                 expiry.expire(self, event, step)
             case TopicsDeleted():
                 expiry.topics_deleted(self, event, step)
-            case Heartbeat():  # answered in step
+            case Heartbeat() | Commit():  # answered in step
                 raise AssertionError
             case _:
                 assert_never(event)

@@ -105,10 +105,6 @@ class ClassicGroup:
         self.had_offsets &= value is not None
         self._record(GroupRecord(self.group_id, value), step)
 
-    def record_offset(self, topic: str, partition: int, value: OffsetValue, step: Step) -> None:
-        """Decide on an offset: remember it and append it."""
-        self._record(OffsetRecord(self.group_id, topic, partition, value), step)
-
     def drop_offset(self, topic: str, partition: int, step: Step) -> None:
         """Decide that an offset goes: forget it and append its tombstone."""
         self.had_offsets |= (topic, partition) in self.offsets
@@ -196,10 +192,9 @@ class ClassicGroup:
     @property
     def is_vacant(self) -> bool:
         """Return True when there is nothing to remember: the runtime may drop the object."""
-        if self.state is GroupState.DEAD:
-            return True
-        is_known = self.hard is not None or self.offsets or self.had_offsets or self.members.pending
-        return self.state is GroupState.EMPTY and not is_known
+        if self.hard is not None or self.offsets or self.had_offsets or self.members.pending:
+            return self.state is GroupState.DEAD
+        return self.state is GroupState.EMPTY or self.state is GroupState.DEAD
 
     @property
     def leader_or_none(self) -> MemberId:

@@ -11,7 +11,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NewType, Protocol, TypeVar
 
@@ -48,6 +48,13 @@ class Append:
 
 
 @dataclass(slots=True)
+class AppendAll:
+    """Write these records, in their order; there may be none."""
+
+    records: Sequence[Any]
+
+
+@dataclass(slots=True)
 class Reply:
     """Answer a request. `when_durable=False` is for refusals, which promise nothing that a crash could take back."""
 
@@ -79,7 +86,7 @@ class Note:
     fields: dict[str, object] = field(default_factory=dict)
 
 
-Effect = Append | Reply | Arm | Disarm | Note
+Effect = Append | AppendAll | Reply | Arm | Disarm | Note
 
 # ---- machines
 

@@ -2,6 +2,7 @@
 
 Laws
     O1  A reply computed from a record leaves when that record is committed, and not before (decide, record, replay).
+    CO6 A write that is not committed by its deadline is answered COORDINATOR_NOT_AVAILABLE; what is read from it waits.
     G4  Every request is answered exactly once, whatever happens to the shard.
     Records of one loop tick go to the log as one write; the replies that wait for that write leave together.
     When an append fails, or a step raises, the shard is abandoned and its log is replayed: there is no undo code.
@@ -10,7 +11,7 @@ Laws
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import partial
 from itertools import count
@@ -19,6 +20,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, assert_never
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.runtime.contract import (
     Append,
+    AppendAll,
     Arm,
     Disarm,
     Effect,
@@ -153,30 +155,39 @@ class Shard(Generic[M]):
         """Perform the effects of one step. Replies leave last: answering may bring the connection's next request."""
         replies: list[PendingReply] = []
         for effect in effects:
-            match effect:
-                case Append():
-                    self._append(effect.record)
-                case Reply():
-                    delayed_reply, refusal = self._requests.pop(effect.token)
-                    waits_for = self._in_flight[-1] if effect.when_durable and self._in_flight else replies
-                    waits_for.append((delayed_reply, effect.body, refusal))
-                case Arm():
-                    key = effect.key
-                    self._shell.set_timer(self._timer(machine, key), effect.at_ms, partial(self._fire, machine, key))
-                case Disarm():
-                    self._shell.cancel_timer(self._timer(machine, effect.key))
-                case Note():
-                    self._shell.emit_event(machine.machine_id, effect)
-                case _:
-                    assert_never(effect)
+            if type(effect) is Reply:  # by identity: the reply of a commit comes this way
+                delayed_reply, refusal = self._requests.pop(effect.token)
+                waits_for = self._in_flight[-1] if effect.when_durable and self._in_flight else replies
+                waits_for.append((delayed_reply, effect.body, refusal))
+            elif type(effect) is AppendAll:
+                self._append(effect.records)
+            else:
+                self._perform(machine, effect)
         self._keep_or_drop(machine)
-        answer(replies)
+        if replies:
+            answer(replies)
 
-    def _append(self, record: Any) -> None:
-        if not self._records:
+    def _perform(self, machine: M, effect: Effect) -> None:
+        match effect:
+            case Append():
+                self._append((effect.record,))
+            case Arm():
+                key = effect.key
+                self._shell.set_timer(self._timer(machine, key), effect.at_ms, partial(self._fire, machine, key))
+            case Disarm():
+                self._shell.cancel_timer(self._timer(machine, effect.key))
+            case Note():
+                self._shell.emit_event(machine.machine_id, effect)
+            case AppendAll() | Reply():
+                raise AssertionError("performed already")
+            case _:
+                assert_never(effect)
+
+    def _append(self, records: Sequence[Any]) -> None:
+        if not self._records and records:
             self._in_flight.append([])
             self._shell.schedule_flush(self)
-        self._records.append(record)
+        self._records += records
 
     def _timer(self, machine: M, key: str) -> TimerKey:
         return (self._hosting.name, machine.machine_id, key)
@@ -186,11 +197,12 @@ class Shard(Generic[M]):
             self.step(machine, TimerFired(key))
 
     def _keep_or_drop(self, machine: M) -> None:
-        machine_id = machine.machine_id
-        if not machine.is_vacant:
-            self.machines.setdefault(machine_id, machine)
-        elif self.machines.get(machine_id) is machine:
-            del self.machines[machine_id]
+        is_hosted = self.machines.get(machine.machine_id) is machine
+        if machine.is_vacant:
+            if is_hosted:
+                del self.machines[machine.machine_id]
+        elif not is_hosted:
+            self.machines.setdefault(machine.machine_id, machine)
 
     # ---- writes
 

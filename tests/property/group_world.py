@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from rota.coordinator.group.effects import (
     Append,
+    AppendAll,
     Arm,
     Body,
     Disarm,
@@ -118,6 +119,8 @@ class World:
                 case Append(record):
                     self.check_growth(record)
                     self.log.append(record)
+                case AppendAll(records):
+                    self.log += records
                 case Reply(token, body, when_durable):
                     assert token in self.waiting, "answered twice, or never asked"
                     self.waiting.remove(token)

@@ -20,7 +20,8 @@ from rota.coordinator.group.events import (
     Leave,
     Leaver,
     MemberId,
-    OffsetToCommit,
+    OffsetRecord,
+    OffsetValue,
     Proto,
     Sync,
     TopicsDeleted,
@@ -183,7 +184,7 @@ class Groups(RuleBasedStateMachine):
             member_id=member_id,
             instance_id=instance_id,
             generation=generation,
-            offsets=(OffsetToCommit(topic, 0, self.committed, -1, ""),),
+            records=(OffsetRecord("g", topic, 0, OffsetValue(self.committed, -1, "", self.world.now_ms)),),
         )
         body = self.world.ask(event)
         self.refused_changes_nothing(before, body)

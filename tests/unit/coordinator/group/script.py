@@ -5,8 +5,11 @@ Lines of the timeline are kept apart, in `notes`, so that only the tests which a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rota.coordinator.group.effects import (
     Append,
+    AppendAll,
     Arm,
     Body,
     Disarm,
@@ -32,7 +35,6 @@ from rota.coordinator.group.events import (
     Leave,
     Leaver,
     MemberId,
-    OffsetToCommit,
     Proto,
     Sync,
     TimerFired,
@@ -63,7 +65,7 @@ class Script:
 
     def __rshift__(self, event: Event) -> Script:
         self._nothing_left()
-        self._take(self.group.step(event, self.now_ms))
+        self._take(self.group.step(self._at_this_time(event), self.now_ms))
         return self
 
     def __lshift__(self, effect: Effect) -> Script:
@@ -117,13 +119,26 @@ class Script:
         self.out.clear()
         return found
 
+    def _at_this_time(self, event: Event) -> Event:
+        """What is committed has the time of the conversation."""
+        if not isinstance(event, Commit):
+            return event
+        values = [(record, record.value) for record in event.records]
+        records = [replace(record, value=replace(value, commit_ms=self.now_ms)) for record, value in values if value]
+        return replace(event, records=records)
+
     def _take(self, effects: list[Effect]) -> None:
         self.notes += [effect for effect in effects if isinstance(effect, Note)]
-        self.out = [effect for effect in effects if not isinstance(effect, Note)]
+        self.out = [one for effect in effects if not isinstance(effect, Note) for one in one_by_one(effect)]
         self.log += [effect.record for effect in self.out if isinstance(effect, Append)]
 
     def _nothing_left(self) -> None:
         assert not self.out, f"unexpected: {self.out}"
+
+
+def one_by_one(effect: Effect) -> list[Effect]:
+    """Records that are appended together, as if they were appended each for itself."""
+    return [Append(record) for record in effect.records] if isinstance(effect, AppendAll) else [effect]
 
 
 # ---- events
@@ -208,7 +223,7 @@ def commit(
         member_id=MemberId(member),
         instance_id=None if instance is None else InstanceId(instance),
         generation=generation,
-        offsets=(OffsetToCommit(topic, 0, offset, -1, ""),),
+        records=(OffsetRecord(GROUP, topic, 0, OffsetValue(offset, -1, "", -1)),),
     )
 
 

@@ -25,13 +25,12 @@ from tests.unit.coordinator.group.script import (
 )
 
 from rota.coordinator.group import notes
-from rota.coordinator.group.effects import OffsetsDropped, OffsetValue
+from rota.coordinator.group.effects import OffsetRecord, OffsetsDropped, OffsetValue
 from rota.coordinator.group.events import (
     Commit,
     DropOffsets,
     ExpireOffsets,
     MemberId,
-    OffsetToCommit,
     Proto,
     Token,
 )
@@ -53,7 +52,10 @@ def test_all_that_a_client_says_of_an_offset_is_kept() -> None:
         member_id=MemberId("a"),
         instance_id=None,
         generation=1,
-        offsets=(OffsetToCommit("t", 3, 9, 2, "note", b"i" * 16, 1_000), OffsetToCommit("u", 0, 0, -1, "")),
+        records=(
+            OffsetRecord("g", "t", 3, OffsetValue(9, 2, "note", 4, 1_000, b"i" * 16)),
+            OffsetRecord("g", "u", 0, OffsetValue(0, -1, "", 4)),
+        ),
     )
     assert script.does(event)
     assert script.group.offsets == {

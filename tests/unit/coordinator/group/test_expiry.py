@@ -28,7 +28,8 @@ from rota.coordinator.group.events import (
     DeleteGroup,
     ExpireOffsets,
     MemberId,
-    OffsetToCommit,
+    OffsetRecord,
+    OffsetValue,
     Proto,
     Token,
 )
@@ -90,7 +91,10 @@ def test_a_retention_that_the_client_gave_counts_alone() -> None:
         member_id=MemberId(""),
         instance_id=None,
         generation=-1,
-        offsets=(OffsetToCommit("t", 0, 1, -1, "", None, 500), OffsetToCommit("u", 0, 1, -1, "", None, 2 * WEEK_MS)),
+        records=(
+            OffsetRecord("g", "t", 0, OffsetValue(1, -1, "", 0, 500)),
+            OffsetRecord("g", "u", 0, OffsetValue(1, -1, "", 0, 2 * WEEK_MS)),
+        ),
     )
     script = Script().does(event).after(499)
     assert script >> LOOK

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rota.coordinator.group.effects import Joined, Left, Synced
-from rota.coordinator.group.events import Commit, Join, Leave, Leaver, MemberId, OffsetToCommit, Proto, Sync
+from rota.coordinator.group.events import Commit, Join, Leave, Leaver, MemberId, OffsetRecord, OffsetValue, Proto, Sync
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator, GroupShard
 from rota.coordinator.log.contract import LogConfig
@@ -143,7 +143,7 @@ class World:
             member_id=MemberId(member_id),
             instance_id=None,
             generation=generation,
-            offsets=(OffsetToCommit(topic, 0, offset, -1, "", topic_id),),
+            records=(OffsetRecord(group_id, topic, 0, OffsetValue(offset, -1, "", self.now_ms, None, topic_id)),),
         )
         group = self.coordinator.group(shard, group_id)
         return shard.submit(group, event, lambda code: code)

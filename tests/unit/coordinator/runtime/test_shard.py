@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.litter import no_litter
+from tests.unit.coordinator.runtime.toy import ToyWorld
 
 from rota.coordinator.group.machine import Group
+from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS
 from rota.coordinator.runtime.shard import ShardState
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import headers
@@ -151,3 +153,40 @@ def test_requests_leave_no_litter(world: Any) -> None:
             world.turn()
             assert commit.answered
         del commit, joined
+
+
+def test_a_write_that_is_not_committed_in_time_is_answered_and_what_is_read_from_it_waits_on() -> None:
+    """CO6. As in Kafka the record may be committed later, so the state that it made stays and the shard with it."""
+    toy = ToyWorld().lead()
+    toy.ask_for_flushes()
+    first, second = toy.put("a", 1, 7), toy.put("a", 2, 8)
+    toy.settle()
+    _deadline(toy)
+    assert [first.value, second.value] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    read: Any = toy.shard("a").when_committed("seven", lambda code: code.name)
+    third = toy.put("a", 3, 9)
+    toy.settle()
+    assert not read.answered
+    toy.flush()
+    assert (read.value, third.value) == ("seven", ErrorCode.NONE)
+    assert toy.shard("a").machines["a"].loads == 0
+    assert toy.numbers() == {"a": {1: 7, 2: 8, 3: 9}}
+
+
+def test_a_read_that_waits_too_long_is_answered_too() -> None:
+    toy = ToyWorld().lead()
+    toy.ask_for_flushes()
+    toy.put("a", 1, 7)
+    toy.settle()
+    _deadline(toy)
+    read: Any = toy.shard("a").when_committed("seven", lambda code: code.name)
+    _deadline(toy)
+    assert read.value == "COORDINATOR_NOT_AVAILABLE"
+    toy.flush()
+    assert toy.shard("a").when_committed("seven", lambda code: code.name) == "seven"
+
+
+def _deadline(toy: ToyWorld) -> None:
+    toy.now_ms += COMMIT_TIMEOUT_MS
+    for call in toy.deadlines.due(toy.now_ms):
+        call()

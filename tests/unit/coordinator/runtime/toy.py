@@ -132,8 +132,10 @@ class ToyWorld:
 
     def __init__(self, partitions: list[Partition] | None = None, shards: int = 1) -> None:
         config = LogConfig(compact=True, delete=False, segment_bytes=SEGMENT_BYTES)
+        self.deadlines = TimerHeap()  # of waits for commits
         self.partitions = partitions or [
-            Partition("numbers", bytes(16), index, 0, MemoryLog(config)) for index in range(shards)
+            Partition("numbers", bytes(16), index, 0, MemoryLog(config), timers=self.deadlines)
+            for index in range(shards)
         ]
         self.now_ms = 1_000_000
         self.tick_queue: list[Callable[[], None]] = []
