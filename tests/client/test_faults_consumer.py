@@ -17,7 +17,7 @@ from tests.client.filled import EACH, PARTITIONS
 
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.consumer import Consumer
-from rota.client.errors import BrokerError, CommitFailed, FencedInstance, KafkaError, RebalanceInProgress
+from rota.client.errors import BrokerError, CommitFailed, FencedInstance, IllegalUse, KafkaError, RebalanceInProgress
 from rota.client.types import ConsumerRecord, TopicPartition
 
 FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 1, 2, 8, 9, 10
@@ -273,7 +273,7 @@ async def test_calls_that_are_cancelled_lose_nothing(proxy: FaultProxy, full: st
 
 
 async def test_nothing_is_handed_out_while_a_callback_takes_its_time(proxy: FaultProxy, full: str, group: str) -> None:
-    """A call that ends before the callback does leaves it running; the next one waits for it."""
+    """A call ends only after the callback that runs inside it, whatever its time."""
     revoking, may_go = asyncio.Event(), asyncio.Event()
 
     async def on_revoked(_: tuple[TopicPartition, ...]) -> None:
@@ -284,13 +284,19 @@ async def test_nothing_is_handed_out_while_a_callback_takes_its_time(proxy: Faul
         its.consumer.subscribe([full], on_revoked=on_revoked)
         await its.until(2, at_once=1)
         its.consumer.enforce_rebalance()
-        async with asyncio.timeout(20):
+
+        async def polls() -> None:
             while not revoking.is_set():
                 await its.poll(1)
-        for _ in range(5):
-            assert await its.consumer.getmany(1, 20) == {}
-            assert await its.consumer.getmany(1) == {}
+
+        polling = asyncio.create_task(polls())
+        await asyncio.wait_for(revoking.wait(), 20)
+        done, _ = await asyncio.wait({polling}, timeout=0.1)
+        assert not done
+        with pytest.raises(IllegalUse, match="polled already"):
+            await its.consumer.getmany(1)
         may_go.set()
+        await polling
         await its.until()
 
 
