@@ -9,88 +9,104 @@ Left out: fetching from followers, tiered storage. Followers (replica id 0 and u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.metadata import eager
 from rota.coordinator.replica.delayed_fetch import DelayedFetch
-from rota.coordinator.replica.fetch_plan import FetchPlan, PartitionResponse, Reading, refused
-from rota.coordinator.replica.fetch_sessions import FetchContext, FetchPartition, SessionRequest
+from rota.coordinator.replica.fetch_plan import FetchPlan, FetchResult, PartitionResponse, refused
+from rota.coordinator.replica.fetch_sessions import FetchContext, SessionRequest
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import (
     FetchableTopicResponse,
+    FetchPartition,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from rota.protocol.messages.fetch import FetchPartition as RequestedPartition
 
 TOPIC_IDS_SINCE: Final = 13
 STORAGE_ERROR_SINCE: Final = 6
 READ_COMMITTED: Final = 1
 CONSUMER_MAX: Final = -1  # replica ids from 0 on are brokers
+LOADS_MAX: Final = 3  # after so many loads the loop waits for the disk: what was loaded does not stay in memory
 
 
 def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | DelayedReply[FetchResponse]:
-    """Records from each partition's offset on; parked until `min_bytes` are there or `max_wait_ms` is over."""
+    """Records from each partition's offset on; delayed until `min_bytes` are there or `max_wait_ms` is over."""
     now_ms = node.now_ms()
-    context = node.fetch_sessions.open(_asked(call.version, request), now_ms)
+    context = node.fetch_sessions.open(_session_request(call.version, request), now_ms)
     if context.error is not ErrorCode.NONE:
         return _response(node, context, ())
     bytes_max = min(request.max_bytes, node.config.fetch_max_bytes)
+    old_client = call.version < STORAGE_ERROR_SINCE
     plan = FetchPlan(
         PartitionLookup(node.topics, node.partitions),
-        context.wants(),
+        context.requested(),
         bytes_max,
-        committed=request.isolation_level == READ_COMMITTED,
-        old=call.version < STORAGE_ERROR_SINCE,
-        knows=context.knows,
+        read_committed=request.isolation_level == READ_COMMITTED,
+        offline_error=ErrorCode.NOT_LEADER_OR_FOLLOWER if old_client else ErrorCode.KAFKA_STORAGE_ERROR,
+        is_unchanged=context.is_unchanged,
     )
     if _replica_id(request) > CONSUMER_MAX:
         return _response(node, context, _to_follower(plan))
-    reading = plan.read()
-    bytes_missing = min(request.min_bytes, bytes_max) - reading.size_bytes
-    if _leaves_now(request, plan, reading, bytes_missing):
-        return _response(node, context, reading.answers)
+    result = plan.read(wait=False)
+    if result.loads:
+        return eager.start(_load_and_respond(node, context, plan, result))
+    bytes_missing = min(request.min_bytes, bytes_max) - result.size_bytes
+    if bytes_missing <= 0 or request.max_wait_ms <= 0 or result.must_answer or not plan.partitions:
+        return _response(node, context, result.responses)
     return DelayedFetch(
         node.timers,
         now_ms + request.max_wait_ms,
         bytes_missing,
-        plan.watches(reading),
-        lambda: _response(node, context, plan.read().answers),
+        plan.watches(result),
+        lambda: _response(node, context, plan.read().responses),
     ).delayed_reply
 
 
-def _leaves_now(request: FetchRequest, plan: FetchPlan, reading: Reading, bytes_missing: int) -> bool:
-    return bytes_missing <= 0 or request.max_wait_ms <= 0 or reading.urgent or not plan.wants
+async def _load_and_respond(node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult) -> FetchResponse:
+    """Bring cold data into memory in a thread, then answer with what there is: such a fetch has records to give."""
+    loop = asyncio.get_running_loop()
+    for _ in range(LOADS_MAX):
+        await loop.run_in_executor(None, _load, result.loads)
+        result = plan.read(wait=False)
+        if not result.loads:
+            return _response(node, context, result.responses)
+    return _response(node, context, plan.read().responses)
 
 
-def _asked(version: int, request: FetchRequest) -> SessionRequest:
+def _load(loads: Sequence[Callable[[], None]]) -> None:
+    for load in loads:
+        with suppress(OSError):  # the read that follows meets it again, and takes the partition offline
+            load()
+
+
+def _session_request(version: int, request: FetchRequest) -> SessionRequest:
     by_id = version >= TOPIC_IDS_SINCE
-    wants: dict[Key, FetchPartition] = {}
-    for topic in request.topics:
-        name: str | bytes = topic.topic_id if by_id else topic.topic
-        for one in topic.partitions:
-            wants[name, one.partition] = _want(one)
+    partitions: dict[Key, FetchPartition] = {
+        (topic.topic_id if by_id else topic.topic, partition.partition): partition
+        for topic in request.topics
+        for partition in topic.partitions
+    }
     forgotten: list[Key] = [
         (topic.topic_id if by_id else topic.topic, index)
         for topic in request.forgotten_topics_data
         for index in topic.partitions
     ]
     return SessionRequest(
-        wants=wants,
+        partitions=partitions,
         forgotten=forgotten,
         session_id=request.session_id,
         epoch=request.session_epoch,
         by_id=by_id,
     )
-
-
-def _want(one: RequestedPartition) -> FetchPartition:
-    return FetchPartition(one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch, one.last_fetched_epoch)
 
 
 def _replica_id(request: FetchRequest) -> int:
@@ -100,21 +116,22 @@ def _replica_id(request: FetchRequest) -> int:
 def _to_follower(plan: FetchPlan) -> list[PartitionResponse]:
     """No partition has followers yet."""
     refusals: list[PartitionResponse] = [
-        (key, refused(key[1], ErrorCode.NOT_LEADER_OR_FOLLOWER, committed=False)) for key, _, _ in plan.wants
+        (key, refused(key[1], ErrorCode.NOT_LEADER_OR_FOLLOWER, read_committed=False)) for key, _, _ in plan.partitions
     ]
-    return refusals + plan.lost
+    return refusals + plan.missing
 
 
-def _response(node: Node, context: FetchContext, answers: Sequence[PartitionResponse]) -> FetchResponse:
-    chosen = context.select(answers, node.now_ms())
-    return FetchResponse(error_code=chosen.error, session_id=chosen.session_id, responses=_by_topic(chosen.answers))
+def _response(node: Node, context: FetchContext, responses: Sequence[PartitionResponse]) -> FetchResponse:
+    selected = context.select(responses, node.now_ms())
+    topics = _by_topic(selected.responses)
+    return FetchResponse(error_code=selected.error, session_id=selected.session_id, responses=topics)
 
 
-def _by_topic(answers: Sequence[PartitionResponse]) -> tuple[FetchableTopicResponse, ...]:
+def _by_topic(responses: Sequence[PartitionResponse]) -> tuple[FetchableTopicResponse, ...]:
     """Neighbours of one topic share an entry; the order stays that of reading."""
     return tuple(
-        _topic(name, tuple(answer for _, answer in group))
-        for name, group in groupby(answers, key=lambda told: told[0][0])
+        _topic(name, tuple(response for _, response in group))
+        for name, group in groupby(responses, key=lambda response: response[0][0])
     )
 
 

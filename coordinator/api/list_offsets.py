@@ -33,17 +33,18 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
+OFFSET_NOT_AVAILABLE_SINCE: Final = 5
+CONSUMER: Final = -1  # replica id
+READ_COMMITTED: Final = 1
 NO_TIMESTAMP: Final = -1
 NOTHING: Final = TimedOffset(-1, NO_TIMESTAMP)
 
 
-def _latest(partition: Partition) -> TimedOffset:
-    return TimedOffset(partition.high_watermark, NO_TIMESTAMP, partition.leader_epoch)
-
-
 def _earliest(partition: Partition) -> TimedOffset:
-    """The first leader epoch of the log is the current one as long as leadership never moves."""
-    return TimedOffset(partition.log_start_offset, NO_TIMESTAMP, partition.leader_epoch)
+    """With the epoch of the record there; that of the leader when the log is empty."""
+    start, log = partition.log_start_offset, partition.log
+    epoch = partition.leader_epoch if start == log.log_end_offset else log.epoch_at(start)
+    return TimedOffset(start, NO_TIMESTAMP, epoch)
 
 
 def _max_timestamp(partition: Partition) -> TimedOffset:
@@ -54,57 +55,89 @@ def _nothing(partition: Partition) -> TimedOffset:
     return NOTHING
 
 
+Find = Callable[[Partition], TimedOffset]
+
 # What each negative timestamp stands for, and the version that brought it.
-_SPECIAL: Final[dict[int, tuple[int, Callable[[Partition], TimedOffset]]]] = {
-    LATEST: (1, _latest),
+_SPECIAL: Final[dict[int, tuple[int, Find | None]]] = {
+    LATEST: (1, None),
     EARLIEST: (1, _earliest),
     MAX_TIMESTAMP: (7, _max_timestamp),
     EARLIEST_LOCAL: (8, _earliest),
     LATEST_TIERED: (9, _nothing),
     EARLIEST_PENDING_UPLOAD: (11, _nothing),
 }
+_UNBOUNDED: Final = frozenset({EARLIEST, EARLIEST_LOCAL})  # the start may be the end of what can be fetched
 
 
 def list_offsets(node: Node, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """For each partition the first offset at or after a time, or what a negative time stands for."""
-    partition_lookup = PartitionLookup(node.topics, node.partitions)
-    return ListOffsetsResponse(topics=tuple(_topic(partition_lookup, call.version, topic) for topic in request.topics))
+    search = _Search(node, call, request)
+    return ListOffsetsResponse(topics=tuple(search.topic(topic) for topic in request.topics))
 
 
-def _topic(partition_lookup: PartitionLookup, version: int, topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
-    times = Counter(one.partition_index for one in topic.partitions)
-    asked = {one.partition_index: one for one in topic.partitions}
-    answers = (
-        _refused(index, ErrorCode.INVALID_REQUEST)
-        if times[index] > 1
-        else _partition(partition_lookup, version, topic.name, one)
-        for index, one in asked.items()
-    )
-    return ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers))
+class _Search:
+    """One request: who asks bounds what is found."""
 
+    __slots__ = ("_partition_lookup", "_read_committed", "_replica_id", "_version")
 
-def _partition(
-    partition_lookup: PartitionLookup, version: int, name: str, one: ListOffsetsPartition
-) -> ListOffsetsPartitionResponse:
-    since, find = _SPECIAL.get(one.timestamp, (1, None))
-    if version < since or (find is None and one.timestamp < 0):
-        return _refused(one.partition_index, ErrorCode.UNSUPPORTED_VERSION)
-    partition = partition_lookup.find((name, one.partition_index))
-    if partition is None:
-        return _refused(one.partition_index, partition_lookup.missing((name, one.partition_index)))
-    try:
-        error = fence(partition, one.current_leader_epoch)
-        if error is not ErrorCode.NONE:
-            return _refused(one.partition_index, error)
-        found = find(partition) if find is not None else partition.log.offset_at(one.timestamp) or NOTHING
-    except StorageFailed:
-        return _refused(one.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
-    return ListOffsetsPartitionResponse(
-        partition_index=one.partition_index,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
-    )
+    def __init__(self, node: Node, call: Call, request: ListOffsetsRequest) -> None:
+        self._partition_lookup, self._version = PartitionLookup(node.topics, node.partitions), call.version
+        self._replica_id, self._read_committed = request.replica_id, request.isolation_level == READ_COMMITTED
+
+    def topic(self, topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
+        counts = Counter(partition.partition_index for partition in topic.partitions)
+        requested = {partition.partition_index: partition for partition in topic.partitions}
+        responses = (
+            _refused(index, ErrorCode.INVALID_REQUEST) if counts[index] > 1 else self._partition(topic.name, partition)
+            for index, partition in requested.items()
+        )
+        return ListOffsetsTopicResponse(name=topic.name, partitions=tuple(responses))
+
+    def _partition(self, name: str, request: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        index, timestamp = request.partition_index, request.timestamp
+        since, _ = _SPECIAL.get(timestamp, (1, None))
+        if self._version < since or (timestamp < 0 and timestamp not in _SPECIAL):
+            return _refused(index, ErrorCode.UNSUPPORTED_VERSION)
+        partition = self._partition_lookup.find((name, index))
+        if partition is None:
+            return _refused(index, self._partition_lookup.missing((name, index)))
+        try:
+            error = fence(partition, request.current_leader_epoch)
+            found = NOTHING if error is not ErrorCode.NONE else self._find(partition, timestamp)
+        except StorageFailed:
+            return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
+        if error is ErrorCode.NONE and found is not None:
+            return ListOffsetsPartitionResponse(
+                partition_index=index,
+                timestamp=found.timestamp,
+                offset=found.offset,
+                leader_epoch=found.leader_epoch,
+            )
+        return _refused(index, error or self._not_available())
+
+    def _find(self, partition: Partition, timestamp: int) -> TimedOffset | None:
+        """None for what lies behind the high watermark of a leader that has not caught up with its own epoch yet.
+
+        What lies behind the high watermark of any other leader is not there for consumers. Raises StorageFailed.
+        """
+        end = self._fetchable_end(partition)
+        is_lagging = self._replica_id == CONSUMER and partition.state.leader_epoch_start_offset > end
+        if timestamp == LATEST:
+            return None if is_lagging else TimedOffset(end, NO_TIMESTAMP, partition.leader_epoch)
+        _, find = _SPECIAL.get(timestamp, (1, None))
+        found = find(partition) if find is not None else partition.log.offset_at(timestamp) or NOTHING
+        if timestamp in _UNBOUNDED or found.offset < end:
+            return found
+        return None if is_lagging else NOTHING
+
+    def _fetchable_end(self, partition: Partition) -> int:
+        if self._replica_id != CONSUMER:
+            return partition.log.log_end_offset
+        return partition.last_stable_offset if self._read_committed else partition.high_watermark
+
+    def _not_available(self) -> ErrorCode:
+        is_known = self._version >= OFFSET_NOT_AVAILABLE_SINCE
+        return ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def _refused(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:

@@ -142,10 +142,13 @@ class Log(Protocol):
         Raises StorageFailed.
         """
 
-    def read(self, offset: int, bytes_max: int, *, until: int | None = None, wait: bool = True) -> bytes:
+    def read(
+        self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
+    ) -> bytes:
         """Batches from the one that holds `offset`, about `bytes_max` bytes; the last batch may be cut short.
 
-        The first batch comes whole even when it is larger than `bytes_max` (KIP-74). `until` (an offset at a batch
+        The first batch comes whole even when it is larger than `bytes_max` (KIP-74); with `first_whole=False` nothing
+        comes then, and nothing of it is read. `until` (an offset at a batch
         boundary, such as the high watermark) ends the read; default the log end. Empty at the end of the log.
         Raises OffsetOutOfRange, and NotCached when `wait` is false and the bytes are not in the page cache.
         """
@@ -155,6 +158,9 @@ class Log(Protocol):
 
     def max_timestamp(self) -> TimedOffset | None:
         """The record with the largest timestamp; None in an empty log."""
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of the record at `offset`; -1 when unknown."""
 
     def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the largest epoch <= leader_epoch, for truncation; (-1, -1) when unknown."""

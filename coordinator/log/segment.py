@@ -183,11 +183,16 @@ class Segment:
                 return position
         return self.size_bytes
 
-    def read(self, position: int, bytes_max: int, end: int, *, wait: bool = True) -> bytes:
-        """From a batch's position up to `end`, about `bytes_max` bytes, but the first batch whole.
+    def read(self, position: int, bytes_max: int, end: int, *, first_whole: bool = True, wait: bool = True) -> bytes:
+        """From a batch's position up to `end`, about `bytes_max` bytes.
 
-        Raises NotCached when `wait` is false and the bytes are not in the page cache.
+        A first batch that is larger comes whole, or not at all when `first_whole` is false. Raises NotCached
+        when `wait` is false and the bytes are not in the page cache.
         """
+        if not first_whole and bytes_max < end - position:
+            header = read_header(self.store.read(position, BATCH_HEADER_BYTES, wait=wait))
+            if header.size_bytes > bytes_max:
+                return b""
         data = self.store.read(position, min(max(bytes_max, BATCH_HEADER_BYTES), end - position), wait=wait)
         if len(data) >= BATCH_HEADER_BYTES and bytes_max < end - position:
             size_bytes = read_header(data).size_bytes

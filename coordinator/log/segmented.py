@@ -24,7 +24,14 @@ from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.times import first_since, newest
-from rota.protocol.records.batch import LOG_APPEND_TIME_BIT, headers, read_header, stamp, stamp_append_time
+from rota.protocol.records.batch import (
+    BATCH_HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    headers,
+    read_header,
+    stamp,
+    stamp_append_time,
+)
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import write_pairs
 
@@ -127,14 +134,16 @@ class SegmentedLog:
             return self.append_trusted(data, leader_epoch=leader_epoch, now_ms=now_ms)
         return self._place(data, [(0, read_header(data))], leader_epoch, now_ms)
 
-    def read(self, offset: int, bytes_max: int, *, until: int | None = None, wait: bool = True) -> bytes:
+    def read(
+        self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
+    ) -> bytes:
         end = self._end if until is None else min(until, self._end)
         if not self._start <= offset <= self._end:
             raise OffsetOutOfRange(offset, self._start, self._end)
-        if offset >= end:
+        if offset >= end or (not first_whole and bytes_max < BATCH_HEADER_BYTES):
             return b""
         try:
-            return self._read(offset, bytes_max, end, wait)
+            return self._read(offset, bytes_max, end, first_whole, wait)
         except CorruptBatch as error:
             raise StorageFailed(f"the log is damaged near offset {offset}: {error}") from error
 
@@ -149,6 +158,9 @@ class SegmentedLog:
             return newest(self._segments)
         except CorruptBatch as error:
             raise StorageFailed(f"the log is damaged: {error}") from error
+
+    def epoch_at(self, offset: int) -> int:
+        return self.epochs.at(offset)
 
     def epoch_end(self, leader_epoch: int) -> tuple[int, int]:
         return self.epochs.end(leader_epoch, self._end)
@@ -293,14 +305,14 @@ class SegmentedLog:
             self._storage.save_epochs(self.epochs)
         return Appended(first, end - 1, append_time_ms)
 
-    def _read(self, offset: int, bytes_max: int, end: int, wait: bool) -> bytes:
+    def _read(self, offset: int, bytes_max: int, end: int, first_whole: bool, wait: bool) -> bytes:
         at = bisect_right(self._bases, offset) - 1
         while at < len(self._segments):
             segment = self._segments[at]
             position = segment.position_of(offset, wait=wait)
             limit = segment.size_bytes if end >= segment.next_offset else segment.position_of(end, wait=wait)
             if position < limit:
-                return segment.read(position, bytes_max, limit, wait=wait)
+                return segment.read(position, bytes_max, limit, first_whole=first_whole, wait=wait)
             at += 1
         return b""
 

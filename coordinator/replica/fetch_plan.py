@@ -1,9 +1,10 @@
 """What one fetch reads, and in which order: the limits of KIP-74, the fences of KIP-320.
 
 Laws
-    F8  Partitions are read in the order of the request until the answer is full.
+    F8  Partitions are read in the order of the request until the answer is full; nothing is read that does not fit.
     F9  The first batch of the first partition that has any comes whole, however large; no other exceeds the limits.
     F10 A consumer with another leader epoch than ours, or with records that we never had, gets no records.
+    F11 A read that would wait for the disk is not made on the loop: `read(wait=False)` says what to load first.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from rota.coordinator.log.contract import OffsetOutOfRange, StorageFailed
-from rota.coordinator.replica.fetch_sessions import FetchPartition
+from rota.coordinator.log.contract import NotCached, OffsetOutOfRange, StorageFailed
 from rota.coordinator.replica.leader_epochs import NO_EPOCH, epoch_end, fence
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
+from rota.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 
 if TYPE_CHECKING:
     from rota.coordinator.replica.partition import Partition
@@ -26,139 +26,142 @@ UNKNOWN: Final = -1
 NO_RECORDS: Final = b""
 
 PartitionResponse = tuple[Key, PartitionData]
-Knows = Callable[[Key, int, int], bool]  # (partition, its high watermark, its log start): was all of that told before?
+IsUnchanged = Callable[[Key, int, int], bool]  # (partition, high watermark, log start): was that answered before?
 
 
 @dataclass(slots=True)
-class Reading:
-    """What one pass over the plan found. `urgent`: something that the consumer must hear at once."""
+class FetchResult:
+    """What one pass over the plan found. `must_answer`: an error or a truncation, for which no fetch waits.
 
-    answers: list[PartitionResponse] = field(default_factory=list)
+    `loads` are to be run in a thread before the next pass; while there are any, `responses` leaves partitions out.
+    """
+
+    responses: list[PartitionResponse] = field(default_factory=list)
     size_bytes: int = 0
-    urgent: bool = False
+    must_answer: bool = False
+    loads: list[Callable[[], None]] = field(default_factory=list)
 
 
 class FetchPlan:
-    """The partitions of one fetch. Those that are nowhere (`lost`) are answered with the others, and wake nobody."""
+    """The partitions of one fetch. Those that are not on this broker are `missing`, and answered with the others."""
 
-    __slots__ = ("_bytes_max", "_committed", "_knows", "_old", "_partition_lookup", "lost", "wants")
+    __slots__ = (
+        "_bytes_max",
+        "_is_unchanged",
+        "_offline_error",
+        "_partition_lookup",
+        "_read_committed",
+        "missing",
+        "partitions",
+    )
 
     def __init__(
         self,
         partition_lookup: PartitionLookup,
-        wants: Iterable[tuple[Key, FetchPartition]],
+        requested: Iterable[tuple[Key, FetchPartition]],
         bytes_max: int,
         *,
-        committed: bool,
-        old: bool,
-        knows: Knows | None = None,
+        read_committed: bool = False,
+        offline_error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR,
+        is_unchanged: IsUnchanged | None = None,
     ) -> None:
-        """`committed`: only what transactions left standing. `old`: a client that does not know all error codes.
-
-        `knows` spares the answers that would say nothing new; without it there is one for each partition.
-        """
-        self._partition_lookup, self._bytes_max, self._committed, self._old = (
-            partition_lookup,
-            max(bytes_max, 0),
-            committed,
-            old,
-        )
-        self._knows = knows
-        self.wants: list[tuple[Key, FetchPartition, Partition]] = []
-        self.lost: list[PartitionResponse] = []
-        for key, want in wants:
+        """`is_unchanged` leaves out responses that would say nothing new; without it there is one per partition."""
+        self._partition_lookup, self._bytes_max = partition_lookup, max(bytes_max, 0)
+        self._read_committed, self._offline_error, self._is_unchanged = read_committed, offline_error, is_unchanged
+        self.partitions: list[tuple[Key, FetchPartition, Partition]] = []
+        self.missing: list[PartitionResponse] = []
+        for key, request in requested:
             partition = partition_lookup.find(key)
             if partition is not None:
-                self.wants.append((key, want, partition))
+                self.partitions.append((key, request, partition))
             else:
-                self.lost.append((key, refused(key[1], partition_lookup.missing(key), committed=True)))
+                self.missing.append((key, refused(key[1], partition_lookup.missing(key), read_committed=True)))
 
-    def read(self) -> Reading:
-        """Read what there is now."""
-        reading, left, whole = Reading(), self._bytes_max, True
-        for key, want, partition in self.wants:
-            answer = self._answer(key, want, partition, left, whole)
-            if answer is None:
+    def read(self, *, wait: bool = True) -> FetchResult:
+        """Read what there is now. With `wait=False` only what is in memory."""
+        result, left, is_first = FetchResult(), self._bytes_max, True
+        for key, request, partition in self.partitions:
+            bytes_max = min(max(request.partition_max_bytes, 0), left)
+            try:
+                response = self._respond(key, request, partition, bytes_max, is_first, wait)
+            except NotCached as cold:
+                result.loads.append(cold.load)
+                is_first, left = False, left - bytes_max  # as if it had filled its limit
                 continue
-            size = len(answer.records or NO_RECORDS)
+            if response is None:
+                continue
+            size = len(response.records or NO_RECORDS)
             if size:
-                whole, left = False, max(left - size, 0)
-                reading.size_bytes += size
-            if answer.error_code or answer.diverging_epoch is not None:
-                reading.urgent = True
-            reading.answers.append((key, answer))
-        reading.answers += self.lost
-        return reading
+                is_first, left = False, max(left - size, 0)
+                result.size_bytes += size
+            if response.error_code or response.diverging_epoch is not None:
+                result.must_answer = True
+            result.responses.append((key, response))
+        result.responses += self.missing
+        return result
 
-    def watches(self, reading: Reading) -> Iterator[tuple[Partition, int, int]]:
+    def watches(self, result: FetchResult) -> Iterator[tuple[Partition, int, int]]:
         """(partition, bytes ready, bytes it may give at most) for a fetch that waits."""
-        ready = {key: len(answer.records or NO_RECORDS) for key, answer in reading.answers}
-        for key, want, partition in self.wants:
-            yield partition, ready.get(key, 0), want.bytes_max
+        ready = {key: len(response.records or NO_RECORDS) for key, response in result.responses}
+        for key, request, partition in self.partitions:
+            yield partition, ready.get(key, 0), request.partition_max_bytes
 
-    def _answer(
-        self, key: Key, want: FetchPartition, partition: Partition, left: int, whole: bool
+    def _respond(
+        self, key: Key, request: FetchPartition, partition: Partition, bytes_max: int, is_first: bool, wait: bool
     ) -> PartitionData | None:
-        """None when there is nothing new to say."""
+        """None when there is nothing new to say. Raises NotCached."""
         try:
             log = partition.log
-            if want.leader_epoch != NO_EPOCH:
-                error = fence(partition, want.leader_epoch)
+            if request.current_leader_epoch != NO_EPOCH:
+                error = fence(partition, request.current_leader_epoch)
                 if error is not ErrorCode.NONE:
-                    return refused(key[1], error, committed=self._committed)
+                    return refused(key[1], error, read_committed=self._read_committed)
             end, start = partition.high_watermark, log.log_start_offset
-            diverging = None if want.last_fetched_epoch == NO_EPOCH else _diverging(partition, want, start)
+            diverging = None if request.last_fetched_epoch == NO_EPOCH else _diverging(partition, request, start)
             records = NO_RECORDS
             if diverging is None:
-                if want.offset != end:
-                    records = _read(partition, want, left, whole)
-                elif self._knows is not None and self._knows(key, end, start):
+                if request.fetch_offset != end:
+                    records = partition.read(request.fetch_offset, bytes_max, first_whole=is_first, wait=wait)
+                elif self._is_unchanged is not None and self._is_unchanged(key, end, start):
                     return None
         except OffsetOutOfRange:
-            return refused(key[1], ErrorCode.OFFSET_OUT_OF_RANGE, committed=self._committed)
+            return refused(key[1], ErrorCode.OFFSET_OUT_OF_RANGE, read_committed=self._read_committed)
         except StorageFailed:
-            return refused(key[1], self._trouble(key, partition), committed=self._committed)
+            return refused(key[1], self._unavailable(key, partition), read_committed=self._read_committed)
         return PartitionData(
             partition_index=key[1],
             high_watermark=end,
-            last_stable_offset=end,  # without transactions every record is stable, and none was ever aborted
+            last_stable_offset=partition.state.last_stable_offset,
             log_start_offset=start,
             diverging_epoch=diverging,
-            aborted_transactions=() if self._committed else None,
+            aborted_transactions=() if self._read_committed else None,  # without transactions none was ever aborted
             records=records,
         )
 
-    def _trouble(self, key: Key, partition: Partition) -> ErrorCode:
-        """What is wrong with a partition that is offline, or that went while the fetch waited."""
+    def _unavailable(self, key: Key, partition: Partition) -> ErrorCode:
+        """The error of a partition that is offline, or that was removed while the fetch waited."""
         if self._partition_lookup.find(key) is not partition:
             return self._partition_lookup.missing(key) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if self._old else ErrorCode.KAFKA_STORAGE_ERROR
+        return self._offline_error
 
 
-def refused(index: int, error: ErrorCode, *, committed: bool) -> PartitionData:
+def refused(index: int, error: ErrorCode, *, read_committed: bool) -> PartitionData:
     return PartitionData(
         partition_index=index,
         error_code=error,
         high_watermark=UNKNOWN,
         last_stable_offset=UNKNOWN,
         log_start_offset=UNKNOWN,
-        aborted_transactions=() if committed else None,
+        aborted_transactions=() if read_committed else None,
         records=NO_RECORDS,
     )
 
 
-def _read(partition: Partition, want: FetchPartition, left: int, whole: bool) -> bytes:
-    """Raises OffsetOutOfRange, StorageFailed."""
-    bytes_max = min(max(want.bytes_max, 0), left)
-    records = partition.read(want.offset, bytes_max)
-    return records if whole or len(records) <= bytes_max else NO_RECORDS
-
-
-def _diverging(partition: Partition, want: FetchPartition, start: int) -> EpochEndOffset | None:
-    """Where the consumer's history parts from ours (KIP-595). Raises OffsetOutOfRange, StorageFailed."""
-    epoch, end = epoch_end(partition, want.last_fetched_epoch)
-    if UNKNOWN in (epoch, end) or want.offset < start:
-        raise OffsetOutOfRange(want.offset, start, partition.high_watermark)
-    if epoch < want.last_fetched_epoch or end < want.offset:
+def _diverging(partition: Partition, request: FetchPartition, start: int) -> EpochEndOffset | None:
+    """Where the consumer's log parts from ours (KIP-595). Raises OffsetOutOfRange, StorageFailed."""
+    epoch, end = epoch_end(partition, request.last_fetched_epoch)
+    if UNKNOWN in (epoch, end) or request.fetch_offset < start:
+        raise OffsetOutOfRange(request.fetch_offset, start, partition.high_watermark)
+    if epoch < request.last_fetched_epoch or end < request.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end)
     return None

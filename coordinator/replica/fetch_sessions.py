@@ -1,10 +1,10 @@
 """Fetch sessions (KIP-227): a consumer names its partitions once, later requests and answers say only what changed.
 
 Laws
-    F1  An incremental answer leaves a partition out only when the consumer has already been told all there is to tell.
+    F1  An incremental response leaves a partition out only when the consumer has had all that it would say.
     F2  A session's epoch grows by one with every request; a request of another epoch changes nothing.
-    F3  A session that gave records for a partition asks that partition last the next time, so that none starves.
-    F4  Sessions are a bounded cache: whoever finds no room is served in full, without a session.
+    F3  A partition that gave records is read last in the session's next fetch, so that none starves.
+    F4  Sessions are a bounded cache: a consumer for which there is no room is served in full, without a session.
 """
 
 from __future__ import annotations
@@ -12,80 +12,56 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from rota.coordinator.replica.partition_lookup import Key
 from rota.protocol.errors import ErrorCode
 
+if TYPE_CHECKING:  # a broker that starts does not load the messages of an API before its first request
+    from rota.protocol.messages.fetch import FetchPartition, PartitionData
+
 NO_SESSION: Final = 0
-FULL_EPOCH: Final = 0  # "forget what you know, and begin a session"
-FINAL_EPOCH: Final = -1  # "forget what you know, and begin none"
+FULL_EPOCH: Final = 0  # end the session, and begin a new one
+FINAL_EPOCH: Final = -1  # end the session, and begin none
 EPOCH_MAX: Final = 0x7FFF_FFFF
 SESSION_ID_MAX: Final = 0x7FFF_FFFF
 SESSIONS_MAX: Final = 1000  # max.incremental.fetch.session.cache.slots
 SESSION_PARTITIONS_MAX: Final = 100_000
 CACHED_PARTITIONS_MAX: Final = 1_000_000  # of all sessions together: some 300 MB
 IDLE_EVICTION_MS: Final = 120_000  # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS
-NEVER_TOLD: Final = -1
-
-
-@dataclass(slots=True)
-class FetchPartition:
-    """What a fetch wants of one partition. Epochs are -1 when the consumer does not know them."""
-
-    offset: int
-    bytes_max: int
-    leader_epoch: int = -1
-    last_fetched_epoch: int = -1
+NEVER_ANSWERED: Final = -1
 
 
 @dataclass(slots=True, kw_only=True)
 class SessionRequest:
-    """The session part of a request. `wants` keeps the order of the request, which is the order of reading."""
+    """The session part of a request. `partitions` keeps the order of the request, which is the order of reading."""
 
-    wants: dict[Key, FetchPartition]
+    partitions: dict[Key, FetchPartition]
     forgotten: Sequence[Key] = ()
     session_id: int = NO_SESSION
     epoch: int = FINAL_EPOCH
     by_id: bool = False
 
 
-class Answer(Protocol):
-    """What a session looks at in the answer for one partition; the wire's own message has these fields."""
-
-    @property
-    def error_code(self) -> int: ...
-    @property
-    def high_watermark(self) -> int: ...
-    @property
-    def log_start_offset(self) -> int: ...
-    @property
-    def preferred_read_replica(self) -> int: ...
-    @property
-    def diverging_epoch(self) -> object | None: ...
-    @property
-    def records(self) -> bytes | memoryview | None: ...
-
-
-A = TypeVar("A", bound=Answer)
+PartitionResponses = Sequence[tuple[Key, "PartitionData"]]
 
 
 @dataclass(slots=True)
-class Selected(Generic[A]):
+class Selected:
     """What goes out of all that was read."""
 
     error: ErrorCode
     session_id: int
-    answers: Sequence[tuple[Key, A]]
+    responses: PartitionResponses
 
 
 @dataclass(slots=True)
 class _Cached:
-    """A partition of a session: what is wanted, and what was last told (-1: tell it again)."""
+    """A partition of a session: its last request, and what was last answered."""
 
-    want: FetchPartition
-    high_watermark: int = NEVER_TOLD
-    log_start_offset: int = NEVER_TOLD
+    request: FetchPartition
+    high_watermark: int = NEVER_ANSWERED
+    log_start_offset: int = NEVER_ANSWERED
 
 
 @dataclass(slots=True)
@@ -97,85 +73,86 @@ class FetchSession:
     epoch: int = 1
     partitions: dict[Key, _Cached] = field(default_factory=dict)
 
-    def update(self, asked: SessionRequest) -> None:
-        for key, want in asked.wants.items():
+    def update(self, request: SessionRequest) -> None:
+        for key, partition in request.partitions.items():
             cached = self.partitions.get(key)
             if cached is None:
-                self.partitions[key] = _Cached(want)
+                self.partitions[key] = _Cached(partition)
             else:
-                cached.want = want
-        for key in asked.forgotten:
+                cached.request = partition
+        for key in request.forgotten:
             self.partitions.pop(key, None)
 
-    def tells(self, key: Key, answer: Answer) -> bool:
-        """Note what this answer says; False when it says nothing new."""
+    def record(self, key: Key, response: PartitionData) -> bool:
+        """Remember what this response says; False when it says nothing new."""
         cached = self.partitions[key]
-        news = answer.diverging_epoch is not None or answer.preferred_read_replica != -1
-        if answer.high_watermark != cached.high_watermark:
-            cached.high_watermark, news = answer.high_watermark, True
-        if answer.log_start_offset != cached.log_start_offset:
-            cached.log_start_offset, news = answer.log_start_offset, True
-        if answer.error_code:
-            cached.high_watermark, news = NEVER_TOLD, True
-        if answer.records:
+        is_new = response.diverging_epoch is not None or response.preferred_read_replica != -1
+        if response.high_watermark != cached.high_watermark:
+            cached.high_watermark, is_new = response.high_watermark, True
+        if response.log_start_offset != cached.log_start_offset:
+            cached.log_start_offset, is_new = response.log_start_offset, True
+        if response.error_code:
+            cached.high_watermark, is_new = NEVER_ANSWERED, True
+        if response.records:
             self.partitions[key] = self.partitions.pop(key)
-            news = True
-        return news
+            is_new = True
+        return is_new
 
 
 class Refused:
     """The session is not there, or not at that epoch: nothing is read."""
 
     __slots__ = ("error",)
-    knows: Final = None
+    is_unchanged: Final = None
 
     def __init__(self, error: ErrorCode) -> None:
         self.error = error
 
-    def wants(self) -> Iterable[tuple[Key, FetchPartition]]:
+    def requested(self) -> Iterable[tuple[Key, FetchPartition]]:
         return ()
 
-    def select(self, answers: Sequence[tuple[Key, A]], now_ms: int) -> Selected[A]:
+    def select(self, responses: PartitionResponses, now_ms: int) -> Selected:
         return Selected(self.error, NO_SESSION, ())
 
 
 class Sessionless:
-    """All is asked, all is answered."""
+    """Every partition is read and answered."""
 
-    __slots__ = ("_wants",)
+    __slots__ = ("_partitions",)
     error: Final = ErrorCode.NONE
-    knows: Final = None
+    is_unchanged: Final = None
 
-    def __init__(self, wants: dict[Key, FetchPartition]) -> None:
-        self._wants = wants
+    def __init__(self, partitions: dict[Key, FetchPartition]) -> None:
+        self._partitions = partitions
 
-    def wants(self) -> Iterable[tuple[Key, FetchPartition]]:
-        return self._wants.items()
+    def requested(self) -> Iterable[tuple[Key, FetchPartition]]:
+        return self._partitions.items()
 
-    def select(self, answers: Sequence[tuple[Key, A]], now_ms: int) -> Selected[A]:
-        return Selected(ErrorCode.NONE, NO_SESSION, answers)
+    def select(self, responses: PartitionResponses, now_ms: int) -> Selected:
+        return Selected(ErrorCode.NONE, NO_SESSION, responses)
 
 
 class Full:
-    """All is asked and answered, and remembered as a new session when there is room."""
+    """Every partition is read and answered, and remembered as a new session when there is room."""
 
-    __slots__ = ("_asked", "_sessions")
+    __slots__ = ("_request", "_sessions")
     error: Final = ErrorCode.NONE
-    knows: Final = None
+    is_unchanged: Final = None
 
-    def __init__(self, sessions: FetchSessions, asked: SessionRequest) -> None:
-        self._sessions, self._asked = sessions, asked
+    def __init__(self, sessions: FetchSessions, request: SessionRequest) -> None:
+        self._sessions, self._request = sessions, request
 
-    def wants(self) -> Iterable[tuple[Key, FetchPartition]]:
-        return self._asked.wants.items()
+    def requested(self) -> Iterable[tuple[Key, FetchPartition]]:
+        return self._request.partitions.items()
 
-    def select(self, answers: Sequence[tuple[Key, A]], now_ms: int) -> Selected[A]:
-        told = {key: _Cached(self._asked.wants[key], one.high_watermark, one.log_start_offset) for key, one in answers}
-        return Selected(ErrorCode.NONE, self._sessions.begin(told, self._asked.by_id, now_ms), answers)
+    def select(self, responses: PartitionResponses, now_ms: int) -> Selected:
+        partitions = self._request.partitions
+        cached = {key: _Cached(partitions[key], one.high_watermark, one.log_start_offset) for key, one in responses}
+        return Selected(ErrorCode.NONE, self._sessions.begin(cached, self._request.by_id, now_ms), responses)
 
 
 class Incremental:
-    """What the session knows is asked; what it has not told yet is answered."""
+    """The session's partitions are read; those with something new are answered."""
 
     __slots__ = ("_epoch", "_session")
     error: Final = ErrorCode.NONE
@@ -183,11 +160,11 @@ class Incremental:
     def __init__(self, session: FetchSession) -> None:
         self._session, self._epoch = session, session.epoch
 
-    def wants(self) -> Iterable[tuple[Key, FetchPartition]]:
-        return [(key, cached.want) for key, cached in self._session.partitions.items()]
+    def requested(self) -> Iterable[tuple[Key, FetchPartition]]:
+        return [(key, cached.request) for key, cached in self._session.partitions.items()]
 
-    def knows(self, key: Key, high_watermark: int, log_start_offset: int) -> bool:
-        """Whether that was told before, so that an answer without records would say nothing new."""
+    def is_unchanged(self, key: Key, high_watermark: int, log_start_offset: int) -> bool:
+        """Whether that was answered before, so that a response without records would say nothing new."""
         cached = self._session.partitions.get(key)
         return (
             cached is not None
@@ -195,12 +172,12 @@ class Incremental:
             and cached.log_start_offset == log_start_offset
         )
 
-    def select(self, answers: Sequence[tuple[Key, A]], now_ms: int) -> Selected[A]:
+    def select(self, responses: PartitionResponses, now_ms: int) -> Selected:
         session = self._session
         if session.epoch != self._epoch:  # used on another connection while this request waited
             return Selected(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.session_id, ())
-        told = [(key, answer) for key, answer in answers if session.tells(key, answer)]
-        return Selected(ErrorCode.NONE, session.session_id, told)
+        new = [(key, response) for key, response in responses if session.record(key, response)]
+        return Selected(ErrorCode.NONE, session.session_id, new)
 
 
 FetchContext = Refused | Sessionless | Full | Incremental
@@ -227,19 +204,19 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, asked: SessionRequest, now_ms: int) -> FetchContext:
-        """How to treat a request. Errors (FETCH_SESSION_ID_NOT_FOUND and its kin) are in the context."""
-        if asked.epoch in (FULL_EPOCH, FINAL_EPOCH):
-            self._end(asked.session_id)
-            return Sessionless(asked.wants) if asked.epoch == FINAL_EPOCH else Full(self, asked)
-        session = self._sessions.get(asked.session_id)
+    def open(self, request: SessionRequest, now_ms: int) -> FetchContext:
+        """How to treat a request. Errors such as FETCH_SESSION_ID_NOT_FOUND are in the context."""
+        if request.epoch in (FULL_EPOCH, FINAL_EPOCH):
+            self._end(request.session_id)
+            return Sessionless(request.partitions) if request.epoch == FINAL_EPOCH else Full(self, request)
+        session = self._sessions.get(request.session_id)
         if session is None:
             return Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.epoch != asked.epoch:
+        if session.epoch != request.epoch:
             return Refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if session.by_id != asked.by_id:
+        if session.by_id != request.by_id:
             return Refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        return self._go_on(session, asked, now_ms)
+        return self._continue(session, request, now_ms)
 
     def begin(self, partitions: dict[Key, _Cached], by_id: bool, now_ms: int) -> int:
         """The id of a new session; NO_SESSION when there is no room for it."""
@@ -257,11 +234,11 @@ class FetchSessions:
         if session is not None:
             self.cached_partitions -= len(session.partitions)
 
-    def _go_on(self, session: FetchSession, asked: SessionRequest, now_ms: int) -> FetchContext:
+    def _continue(self, session: FetchSession, request: SessionRequest, now_ms: int) -> FetchContext:
         self._end(session.session_id)
-        session.update(asked)
+        session.update(request)
         if not session.partitions:
-            return Sessionless(asked.wants)
+            return Sessionless(request.partitions)
         size = len(session.partitions)
         if size > SESSION_PARTITIONS_MAX or self.cached_partitions + size > self._partitions_max:
             return Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)  # the consumer comes back in full
@@ -272,8 +249,8 @@ class FetchSessions:
         return Incremental(session)
 
     def _has_room(self, size_partitions: int) -> bool:
-        few = self.cached_partitions + size_partitions <= self._partitions_max
-        return few and len(self._sessions) < self._slots_max
+        fits = self.cached_partitions + size_partitions <= self._partitions_max
+        return fits and len(self._sessions) < self._slots_max
 
     def _make_room(self, size_partitions: int, now_ms: int) -> bool:
         """Evict, if need be, a session long unused, or an old one that is smaller than the new one."""
@@ -283,8 +260,8 @@ class FetchSessions:
         if oldest is None:
             return False
         if now_ms - oldest.used_ms <= IDLE_EVICTION_MS:
-            settled = [one for one in self._sessions.values() if now_ms - one.created_ms > IDLE_EVICTION_MS]
-            smallest = min(settled, key=lambda one: len(one.partitions), default=None)
+            established = [one for one in self._sessions.values() if now_ms - one.created_ms > IDLE_EVICTION_MS]
+            smallest = min(established, key=lambda one: len(one.partitions), default=None)
             if smallest is None or len(smallest.partitions) >= size_partitions:
                 return False
             oldest = smallest

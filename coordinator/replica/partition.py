@@ -156,10 +156,13 @@ class Partition:
         self._appended()
         return appended
 
-    def read(self, offset: int, bytes_max: int) -> bytes:
-        """Batches from the one holding `offset`, up to the high watermark. Raises OffsetOutOfRange, StorageFailed."""
+    def read(self, offset: int, bytes_max: int, *, first_whole: bool = True, wait: bool = True) -> bytes:
+        """Batches from the one holding `offset`, up to the high watermark; see `Log.read`.
+
+        Raises OffsetOutOfRange, StorageFailed, and NotCached when `wait` is false.
+        """
         try:
-            return self.log.read(offset, bytes_max, until=self.state.high_watermark)
+            return self.log.read(offset, bytes_max, until=self.state.high_watermark, first_whole=first_whole, wait=wait)
         except StorageFailed as error:
             self.fail(str(error))
             raise

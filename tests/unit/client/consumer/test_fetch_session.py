@@ -8,7 +8,6 @@ from tests.unit.client.consumer.kit import P0, P1, TOPIC, TOPIC_ID
 
 from rota.client.consumer.fetch_session import EPOCH_MAX, FetchPartition, FetchSession, SessionRequest
 from rota.client.types import TopicPartition
-from rota.coordinator.replica.fetch_sessions import FetchPartition as ServerFetchPartition
 from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replica.fetch_sessions import SessionRequest as ServerSessionRequest
 from rota.protocol.errors import ErrorCode
@@ -131,7 +130,7 @@ def test_the_broker_knows_what_was_wanted_and_nothing_else(
         if fate == "forgotten":
             broker = FetchSessions()
         context = broker.open(asked(asking), 0)
-        known = {key: each.offset for key, each in context.wants()}
+        known = {key: partition.fetch_offset for key, partition in context.requested()}
         answers = [(key, PartitionData(partition_index=key[1], high_watermark=9)) for key in known]
         chosen = context.select(answers, 0)
         if not chosen.error:
@@ -146,11 +145,7 @@ def test_the_broker_knows_what_was_wanted_and_nothing_else(
 def asked(asking: SessionRequest) -> ServerSessionRequest:
     """As the broker reads the request."""
     return ServerSessionRequest(
-        wants={
-            (topic.topic_id, one.partition): ServerFetchPartition(one.fetch_offset, one.partition_max_bytes)
-            for topic in asking.topics
-            for one in topic.partitions
-        },
+        partitions={(topic.topic_id, one.partition): one for topic in asking.topics for one in topic.partitions},
         forgotten=[(topic.topic_id, one) for topic in asking.forgotten for one in topic.partitions],
         session_id=asking.session_id,
         epoch=asking.epoch,

@@ -9,11 +9,14 @@ import pytest
 from tests.unit.coordinator.api.data_world import World, answered, batch, fetch_request
 from tests.unit.coordinator.replica.test_durability import Gate, turns
 
-from rota.coordinator.api.fetch import fetch
+from rota.coordinator.api.fetch import LOADS_MAX, fetch
+from rota.coordinator.log.contract import NotCached, StorageFailed
+from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata import eager
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, FetchResponse, PartitionData, ReplicaState
+from rota.protocol.records.batch import BATCH_HEADER_BYTES
 
 
 @pytest.fixture
@@ -244,6 +247,101 @@ class TestWaiting:
         self.ask(world).abandon()
         assert len(world.node.timers) == 0
         assert world.partition(index=2)._watches == {}
+
+
+class CountingLog(MemoryLog):
+    """Counts the bytes that are read."""
+
+    __slots__ = ()
+    read_bytes = 0
+
+    def read(
+        self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
+    ) -> bytes:
+        records = super().read(offset, bytes_max, until=until, first_whole=first_whole, wait=wait)
+        CountingLog.read_bytes += len(records)
+        return records
+
+
+@pytest.mark.parametrize("bytes_max", [30_000, 150_000])
+def test_nothing_is_read_that_does_not_fit(bytes_max: int) -> None:
+    """F8. 25 partitions, of which the first fills the answer, or the second does not fit any more."""
+    world = World(log=CountingLog)
+    world.topic(partitions=25)
+    for index in range(25):
+        world.append(bytes(100_000), index=index)
+    before = CountingLog.read_bytes
+    answers = get(world, *(("t", index, 0) for index in range(25)), max_bytes=bytes_max)
+    assert len(answers) == 25
+    assert [answer.high_watermark for answer in answers] == [1] * 25
+    assert CountingLog.read_bytes - before == sum(sizes(answers)) == len(whole(world))
+
+
+class ColdLog(MemoryLog):
+    """Its records are on the disk alone until `load` is called; what was loaded stays for `reads` reads."""
+
+    __slots__ = ()
+    loads, reads, stays = 0, 0, 1 << 30
+    fails = False
+
+    def read(
+        self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
+    ) -> bytes:
+        is_empty = not first_whole and bytes_max < BATCH_HEADER_BYTES
+        if not wait and not is_empty and ColdLog.reads <= 0:
+            raise NotCached(self.load)
+        if ColdLog.fails:
+            raise StorageFailed("the disk is gone")
+        ColdLog.reads -= 1
+        return super().read(offset, bytes_max, until=until, first_whole=first_whole, wait=wait)
+
+    def load(self) -> None:
+        ColdLog.loads, ColdLog.reads = ColdLog.loads + 1, ColdLog.stays
+        if ColdLog.fails:
+            raise OSError(5, "Input/output error")
+
+
+class TestColdReads:
+    @pytest.fixture
+    def world(self) -> World:
+        ColdLog.loads, ColdLog.reads, ColdLog.stays, ColdLog.fails = 0, 0, 1 << 30, False
+        world = World(log=ColdLog)
+        world.topic(partitions=3)
+        for index in range(3):
+            world.partition(index=index).append(batch(bytes(1000)), world.now_ms)
+        return world
+
+    async def response(self, world: World, **how: Any) -> list[PartitionData]:
+        reply = world.serve(fetch, fetch_request(("t", 0, 0), ("t", 1, 0), ("t", 2, 0), **how), 12)
+        assert isinstance(reply, DelayedReply)
+        assert reply.mutes
+        assert not reply.answered
+        async with asyncio.timeout(10):
+            while not reply.answered:
+                await asyncio.sleep(0.001)
+        return parts(reply.value)
+
+    async def test_what_is_on_the_disk_is_loaded_in_a_thread_first(self, world: World) -> None:
+        answers = await self.response(world)
+        assert ColdLog.loads == 3
+        assert sizes(answers) == [len(whole(world))] * 3
+
+    async def test_no_more_is_loaded_than_may_be_answered(self, world: World) -> None:
+        answers = await self.response(world, max_bytes=1000, partition_max_bytes=1000)
+        assert ColdLog.loads == 1
+        assert sizes(answers) == [len(whole(world)), 0, 0]
+
+    async def test_what_does_not_stay_in_memory_is_waited_for_in_the_end(self, world: World) -> None:
+        ColdLog.stays = 1
+        answers = await self.response(world)
+        assert ColdLog.loads == 3 + 2 * (LOADS_MAX - 1)
+        assert sizes(answers) == [len(whole(world))] * 3
+
+    async def test_a_disk_that_fails_takes_the_partitions_offline(self, world: World) -> None:
+        ColdLog.fails = True
+        answers = await self.response(world)
+        assert [answer.error_code for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
+        assert world.partition().offline is not None
 
 
 class TestFlushedMessages:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.unit.coordinator.api.data_world import World, batch
+from tests.unit.coordinator.replica.test_durability import Gate
 
 from rota.coordinator.api.list_offsets import list_offsets
 from rota.protocol.errors import ErrorCode
@@ -120,3 +121,50 @@ def test_after_records_were_deleted(world: World) -> None:
 def test_offline(world: World) -> None:
     world.partition().fail("the disk is gone")
     assert ask(world, -1) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)]
+
+
+@pytest.mark.parametrize("isolation", [0, 1])
+async def test_records_behind_the_high_watermark_are_not_there_yet(isolation: int) -> None:
+    """Two records are committed, a third, the newest, is not."""
+    flushing = World({"log.flush.interval.messages": "1"}, flush_executor=Gate())
+    flushing.topic()
+    partition = flushing.partition()
+    partition.append(batch(b"a", b"b", timestamp=1000, step_ms=10), flushing.now_ms)
+    partition.log.flush()
+    partition.flushed()
+    partition.append(batch(b"c", timestamp=3000), flushing.now_ms)
+    times = (-1, -3, 1000, 1010, 1011, 3000)
+    answers = [ask(flushing, time, isolation=isolation)[0] for time in times]
+    assert answers == [(0, -1, 2, 0), NOTHING, (0, 1000, 0, 0), (0, 1010, 1, 0), NOTHING, NOTHING]
+    partition.log.flush()
+    partition.flushed()
+    answers = [ask(flushing, time, isolation=isolation)[0] for time in times]
+    assert answers == [(0, -1, 3, 0), (0, 3000, 2, 0), (0, 1000, 0, 0), (0, 1010, 1, 0), *[(0, 3000, 2, 0)] * 2]
+
+
+def test_the_earliest_offset_has_the_epoch_of_its_record(world: World) -> None:
+    partition = world.partition()
+    partition.lead(3)
+    partition.append(batch(b"f"), world.now_ms)
+    assert ask(world, -2) == ask(world, -4) == [(0, -1, 0, 0)]
+    assert ask(world, -1) == [(0, -1, 6, 3)]
+    partition.log.delete_before(5)
+    assert ask(world, -2) == [(0, -1, 5, 3)]
+    partition.log.delete_before(6)
+    assert ask(world, -2) == [(0, -1, 6, 3)]
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)]
+)
+def test_a_leader_that_is_behind_its_own_epoch_knows_no_end(world: World, version: int, code: ErrorCode) -> None:
+    """Its high watermark is lower than what its predecessor may have told."""
+    state = world.partition().state
+    state.become_leader(1, (state.broker_id, 8), (state.broker_id, 8), world.now_ms)
+    state.high_watermark = 3
+    refused = (code, -1, -1, -1)
+    assert ask(world, -1, version=version) == [refused]
+    assert ask(world, 1000, version=version) == [(0, 1000, 0, 0)]
+    assert ask(world, -2, version=version) == [(0, -1, 0, 0)]
+    state.follower_fetched(8, 5, world.now_ms)
+    assert ask(world, -1, version=version) == [(0, -1, 5, 1)]

@@ -9,19 +9,22 @@ from rota.coordinator.replica.fetch_sessions import (
     FULL_EPOCH,
     IDLE_EVICTION_MS,
     SESSION_PARTITIONS_MAX,
-    FetchPartition,
     FetchSessions,
     Selected,
     SessionRequest,
 )
 from rota.coordinator.replica.partition_lookup import Key
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
+from rota.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 
 A, B, C = ("t", 0), ("t", 1), ("u", 0)
 
 
-def told(high_watermark: int = 10, *, records: bytes = b"", error: int = 0, start: int = 0) -> PartitionData:
+def requested(offset: int, bytes_max: int) -> FetchPartition:
+    return FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=bytes_max)
+
+
+def response(high_watermark: int = 10, *, records: bytes = b"", error: int = 0, start: int = 0) -> PartitionData:
     return PartitionData(
         partition_index=0,
         error_code=error,
@@ -40,36 +43,41 @@ class Consumer:
         self.session_id = self.epoch = 0
         self.now_ms = 0
 
-    def full(self, *keys: Key) -> Selected[PartitionData]:
-        selected = self.ask(dict.fromkeys(keys, FetchPartition(0, 100)), session_id=0, epoch=FULL_EPOCH)
+    def full(self, *keys: Key) -> Selected:
+        selected = self.ask(dict.fromkeys(keys, requested(0, 100)), session_id=0, epoch=FULL_EPOCH)
         self.session_id, self.epoch = selected.session_id, 1
         return selected
 
     def next(
-        self, wants: dict[Key, FetchPartition] | None = None, forgotten: tuple[Key, ...] = (), **answers: PartitionData
-    ) -> Selected[PartitionData]:
-        selected = self.ask(wants or {}, forgotten, self.session_id, self.epoch, answers=answers)
+        self,
+        partitions: dict[Key, FetchPartition] | None = None,
+        forgotten: tuple[Key, ...] = (),
+        **answers: PartitionData,
+    ) -> Selected:
+        selected = self.ask(partitions or {}, forgotten, self.session_id, self.epoch, answers=answers)
         self.epoch += 1
         return selected
 
     def ask(
         self,
-        wants: dict[Key, FetchPartition],
+        partitions: dict[Key, FetchPartition],
         forgotten: tuple[Key, ...] = (),
         session_id: int = 0,
         epoch: int = 0,
         by_id: bool = False,
         answers: dict[str, PartitionData] | None = None,
-    ) -> Selected[PartitionData]:
-        asked = SessionRequest(wants=wants, forgotten=forgotten, session_id=session_id, epoch=epoch, by_id=by_id)
-        context = self.sessions.open(asked, self.now_ms)
-        self.wanted = dict(context.wants())
-        said = [(key, (answers or {}).get(f"{key[0]!s}{key[1]}", told())) for key in self.wanted]
+    ) -> Selected:
+        request = SessionRequest(
+            partitions=partitions, forgotten=forgotten, session_id=session_id, epoch=epoch, by_id=by_id
+        )
+        context = self.sessions.open(request, self.now_ms)
+        self.wanted = dict(context.requested())
+        said = [(key, (answers or {}).get(f"{key[0]!s}{key[1]}", response())) for key in self.wanted]
         return context.select(said, self.now_ms)
 
 
-def keys(selected: Selected[PartitionData]) -> list[Key]:
-    return [key for key, _ in selected.answers]
+def keys(selected: Selected) -> list[Key]:
+    return [key for key, _ in selected.responses]
 
 
 def test_a_full_fetch_is_answered_in_full_and_begins_a_session() -> None:
@@ -82,11 +90,11 @@ def test_a_full_fetch_is_answered_in_full_and_begins_a_session() -> None:
 def test_a_final_epoch_ends_the_session_and_begins_none() -> None:
     consumer = Consumer()
     consumer.full(A)
-    selected = consumer.ask({A: FetchPartition(0, 100)}, session_id=consumer.session_id, epoch=FINAL_EPOCH)
+    selected = consumer.ask({A: requested(0, 100)}, session_id=consumer.session_id, epoch=FINAL_EPOCH)
     assert (selected.session_id, keys(selected), len(consumer.sessions)) == (0, [A], 0)
 
 
-def test_what_was_told_is_not_told_again() -> None:
+def test_what_was_answered_is_not_answered_again() -> None:
     consumer = Consumer()
     consumer.full(A, B)
     assert keys(consumer.next()) == []
@@ -95,27 +103,27 @@ def test_what_was_told_is_not_told_again() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [told(11), told(start=3), told(records=b"x"), told(error=ErrorCode.OFFSET_OUT_OF_RANGE)],
+    [response(11), response(start=3), response(records=b"x"), response(error=ErrorCode.OFFSET_OUT_OF_RANGE)],
     ids=["high watermark", "log start", "records", "error"],
 )
-def test_news_is_told(answer: PartitionData) -> None:
+def test_a_change_is_answered(answer: PartitionData) -> None:
     consumer = Consumer()
     consumer.full(A, B)
     assert keys(consumer.next(t1=answer)) == [B]
 
 
-def test_a_history_that_parts_is_told() -> None:
+def test_a_log_that_parts_is_answered() -> None:
     consumer = Consumer()
     consumer.full(A)
-    answer = told()
+    answer = response()
     answer.diverging_epoch = EpochEndOffset(epoch=0, end_offset=3)
     assert keys(consumer.next(t0=answer)) == [A]
 
 
-def test_an_error_is_told_until_it_is_gone_and_then_the_good_news() -> None:
+def test_an_error_is_answered_until_it_is_gone_and_then_its_end() -> None:
     consumer = Consumer()
     consumer.full(A)
-    error = told(-1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, start=0)
+    error = response(-1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, start=0)
     assert keys(consumer.next(t0=error)) == [A]
     assert keys(consumer.next(t0=error)) == [A]
     assert keys(consumer.next()) == [A]
@@ -125,7 +133,7 @@ def test_an_error_is_told_until_it_is_gone_and_then_the_good_news() -> None:
 def test_a_partition_that_gave_records_is_asked_last() -> None:
     consumer = Consumer()
     consumer.full(A, B)
-    consumer.next(t0=told(records=b"x"))
+    consumer.next(t0=response(records=b"x"))
     consumer.next()
     assert list(consumer.wanted) == [B, A]
 
@@ -133,8 +141,8 @@ def test_a_partition_that_gave_records_is_asked_last() -> None:
 def test_partitions_are_added_changed_and_forgotten() -> None:
     consumer = Consumer()
     consumer.full(A, B)
-    consumer.next({C: FetchPartition(5, 100), A: FetchPartition(9, 50)}, forgotten=(B,))
-    assert consumer.wanted == {A: FetchPartition(9, 50), C: FetchPartition(5, 100)}
+    consumer.next({C: requested(5, 100), A: requested(9, 50)}, forgotten=(B,))
+    assert consumer.wanted == {A: requested(9, 50), C: requested(5, 100)}
 
 
 def test_a_session_without_partitions_ends() -> None:
@@ -149,7 +157,7 @@ def test_a_wrong_epoch_changes_nothing() -> None:
     consumer = Consumer()
     consumer.full(A)
     for epoch in (2, 5):
-        selected = consumer.ask({B: FetchPartition(0, 1)}, session_id=consumer.session_id, epoch=epoch)
+        selected = consumer.ask({B: requested(0, 1)}, session_id=consumer.session_id, epoch=epoch)
         assert (selected.error, selected.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
     consumer.next()
     assert list(consumer.wanted) == [A]
@@ -166,11 +174,11 @@ def test_names_and_ids_do_not_mix() -> None:
 def test_a_session_used_elsewhere_meanwhile_answers_the_late_one_with_an_error() -> None:
     consumer = Consumer()
     consumer.full(A)
-    late = consumer.sessions.open(SessionRequest(wants={}, session_id=consumer.session_id, epoch=1), 0)
+    late = consumer.sessions.open(SessionRequest(partitions={}, session_id=consumer.session_id, epoch=1), 0)
     consumer.epoch = 2
     assert consumer.next().error is ErrorCode.NONE
-    selected = late.select([(A, told())], 0)
-    assert (selected.error, list(selected.answers)) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, [])
+    selected = late.select([(A, response())], 0)
+    assert (selected.error, list(selected.responses)) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, [])
 
 
 def test_epochs_wrap_to_one() -> None:
@@ -226,9 +234,7 @@ class TestACacheThatIsFull:
 def test_a_session_cannot_grow_without_end() -> None:
     consumer = Consumer()
     consumer.full(A)
-    many: dict[Key, FetchPartition] = {
-        ("t", index): FetchPartition(0, 1) for index in range(SESSION_PARTITIONS_MAX + 1)
-    }
+    many: dict[Key, FetchPartition] = {("t", index): requested(0, 1) for index in range(SESSION_PARTITIONS_MAX + 1)}
     assert consumer.next(many).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(consumer.sessions) == 0
     assert consumer.full(*many).session_id == 0
@@ -241,7 +247,7 @@ def test_all_sessions_together_are_bounded_and_the_old_ones_go() -> None:
         assert one.full(A, B, C).session_id
     late = Consumer(sessions)
     assert late.full(A).session_id == 0
-    assert hoarders[0].next({("u", 1): FetchPartition(0, 1)}).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert hoarders[0].next({("u", 1): requested(0, 1)}).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert late.full(A, B, C).session_id
     late.now_ms = IDLE_EVICTION_MS + 1
     assert hoarders[0].full(A).session_id == 0

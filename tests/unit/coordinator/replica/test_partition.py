@@ -34,7 +34,9 @@ class FullDisk(MemoryLog):
     def append_pairs(self, pairs: list[Pair], *, leader_epoch: int, now_ms: int) -> Appended:
         raise StorageFailed("no space left on device")
 
-    def read(self, offset: int, bytes_max: int, *, until: int | None = None) -> bytes:
+    def read(
+        self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
+    ) -> bytes:
         raise StorageFailed("no such device")
 
 
@@ -270,8 +272,9 @@ def test_an_answer_that_appends_keeps_the_order() -> None:
     one.append(batch(), NOW_MS)
     one.when_committed(1, NOW_MS + 1_000, first)
     one.when_committed(2, NOW_MS + 1_000, lambda error: got.append(2))
+    one.when_committed(3, NOW_MS + 1_000, lambda error: got.append(33))
     flush(one)
-    assert got == [1, 2, 3]
+    assert got == [1, 2, 33, 3]
 
 
 def test_a_mistake_in_one_answer_harms_no_other() -> None:
