@@ -17,12 +17,11 @@ from rota.coordinator.metadata.topic import INTERNAL
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.coordinator.replica.produce_validation import (
-    belongs_to_transaction,
     check_records,
     check_times,
-    max_timestamp,
-    recoded,
-    without_key,
+    is_transactional,
+    recompress,
+    records_without_key,
 )
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -35,6 +34,7 @@ from rota.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from rota.protocol.records.batch import read_max_timestamp
 
 TOPIC_IDS_SINCE: Final = 13
 ALL: Final = -1
@@ -119,7 +119,7 @@ class _Writing:
             check_times(records, config, wall_ms)
             if self._acks == ALL and not partition.state.has_min_isr:
                 return _refused(partition.index, ErrorCode.NOT_ENOUGH_REPLICAS)
-            appended = partition.append(recoded(records, config.codec, config.codec_level), wall_ms)
+            appended = partition.append(recompress(records, config.codec, config.codec_level), wall_ms)
             answer = _written(partition, appended, records)
             if self._acks:
                 self._await(partition, answer, appended.last_offset + 1)
@@ -149,7 +149,7 @@ class _Writing:
 
 def _transactional(request: ProduceRequest) -> ErrorCode:
     """Kafka's answers to records of a transaction: without its id, and with one that no coordinator knows."""
-    if not any(belongs_to_transaction(one.records) for one in _partitions(request)):
+    if not any(is_transactional(one.records) for one in _partitions(request)):
         return ErrorCode.NONE
     if request.transactional_id is None:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -164,7 +164,7 @@ def _written(partition: Partition, appended: Appended, records: bytes | memoryvi
     """A repeated batch counts as written; its time is that of its records, as in Kafka."""
     append_time_ms = appended.append_time_ms
     if appended.duplicate and append_time_ms == -1:
-        append_time_ms = max_timestamp(records)
+        append_time_ms = read_max_timestamp(records)
     return PartitionProduceResponse(
         index=partition.index,
         base_offset=appended.base_offset,
@@ -180,7 +180,7 @@ def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:
 def _explained(partition: Partition, records: bytes | memoryview, refusal: AppendRefused) -> AppendRefused:
     """What a compacted topic refuses is told record by record."""
     if refusal.code is ErrorCode.INVALID_RECORD and not refusal.records and partition.log.config.compact:
-        return without_key(records, f"{partition.topic}-{partition.index}") or refusal
+        return records_without_key(records, f"{partition.topic}-{partition.index}") or refusal
     return refusal
 
 

@@ -1,27 +1,28 @@
-"""What a broker asks of a producer's batch, and does to it, before any log sees it.
+"""The checks of a producer's batch before any log sees it, and the change of its codec (`compression.type`).
 
-A batch is looked at from outside. Its records are decoded where a topic refuses old timestamps, to name the records
-at fault, and not at all on the way of every other batch.
+A batch is judged by its header. Its records are decoded only where a topic refuses old timestamps, and to name the
+records at fault.
 """
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final
 
 from rota.coordinator.log.contract import AppendRefused, LogConfig
-from rota.protocol.crc import crc32c
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
     CODEC_BITS,
-    LOG_OVERHEAD,
     MAGIC,
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     Codec,
     check_batch,
+    read_attributes,
     read_header,
+    read_max_timestamp,
+    read_size_and_magic,
+    with_payload,
 )
 from rota.protocol.records.codecs import compress, decompress
 from rota.protocol.records.errors import CorruptBatch
@@ -30,40 +31,28 @@ from rota.protocol.records.record import Record, read_records
 RECORD_ERRORS_MAX: Final = 1000
 LONG_MAX: Final = (1 << 63) - 1
 ZSTD_SINCE: Final = 7
-_MAGIC_AT: Final = 16
-_PREFIX: Final = Struct(">qiib")  # base offset, length, leader epoch, magic
-_ATTRIBUTES: Final = Struct(">h")
-_ATTRIBUTES_AT: Final = 21
-_LENGTH: Final = Struct(">i")
-_LENGTH_AT: Final = 8
-_CRC: Final = Struct(">I")
-_CRC_AT: Final = 17
-_MAX_TIMESTAMP: Final = Struct(">q")
-_MAX_TIMESTAMP_AT: Final = 35
-
 Buffer = bytes | memoryview
 
 
 def check_records(records: Buffer, version: int) -> ErrorCode:
     """NONE when it is exactly one whole batch of magic 2, in a codec that this version may carry.
 
-    INVALID_RECORD for none, several or a cut one; CORRUPT_MESSAGE for a magic that never was.
+    INVALID_RECORD for no batch, several or a cut one; CORRUPT_MESSAGE for a magic that does not exist.
     """
     if len(records) < BATCH_HEADER_BYTES:
         return ErrorCode.INVALID_RECORD
-    _, length, _, magic = _PREFIX.unpack_from(records)
+    size_bytes, magic = read_size_and_magic(records)
     if not 0 <= magic <= MAGIC:
         return ErrorCode.CORRUPT_MESSAGE
-    if magic != MAGIC or length + LOG_OVERHEAD != len(records):
+    if magic != MAGIC or size_bytes != len(records):
         return ErrorCode.INVALID_RECORD
-    (attributes,) = _ATTRIBUTES.unpack_from(records, _ATTRIBUTES_AT)
-    if version < ZSTD_SINCE and attributes & CODEC_BITS == Codec.ZSTD:
+    if version < ZSTD_SINCE and read_attributes(records) & CODEC_BITS == Codec.ZSTD:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     return ErrorCode.NONE
 
 
-def recoded(records: Buffer, codec: Codec | None, level: int | None) -> Buffer:
-    """A checked batch in the codec that its topic keeps (`compression.type`); None leaves it as it came.
+def recompress(records: Buffer, codec: Codec | None, level: int | None) -> Buffer:
+    """Return a checked batch in the codec that its topic keeps; None leaves it as the producer sent it.
 
     Raises AppendRefused, CORRUPT_MESSAGE.
     """
@@ -77,56 +66,51 @@ def recoded(records: Buffer, codec: Codec | None, level: int | None) -> Buffer:
         payload = compress(codec, decompress(header.codec, records[BATCH_HEADER_BYTES:]), level)
     except CorruptBatch as error:
         raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
-    batch = bytearray(records[:BATCH_HEADER_BYTES]) + payload
-    _LENGTH.pack_into(batch, _LENGTH_AT, len(batch) - LOG_OVERHEAD)
-    _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, header.attributes & ~CODEC_BITS | codec)
-    with memoryview(batch) as view:
-        _CRC.pack_into(batch, _CRC_AT, crc32c(view[_ATTRIBUTES_AT:]))
-    return bytes(batch)
+    return with_payload(records, codec, payload)
 
 
-def without_key(records: Buffer, where: str) -> AppendRefused | None:
+def records_without_key(records: Buffer, where: str) -> AppendRefused | None:
     """The refusal of a batch for a compacted topic, with the records that have no key; None when all have one."""
     why = f"Compacted topic cannot accept message without key in topic partition {where}"
-    wrong = [(place, why) for place, record in enumerate(_decoded(records)) if record.key is None]
-    if not wrong:
+    faulty = [(index, why) for index, record in enumerate(_decoded(records)) if record.key is None]
+    if not faulty:
         return None
-    shown = ", ".join(f"RecordError(batchIndex={place}, message='{why}')" for place, _ in wrong[:3])
+    shown = ", ".join(f"RecordError(batchIndex={index}, message='{why}')" for index, _ in faulty[:3])
     message = (
-        f"One or more records have been rejected due to {len(wrong)} record errors in total, "
+        f"One or more records have been rejected due to {len(faulty)} record errors in total, "
         f"and only showing the first three errors at most: [{shown}]"
     )
-    return AppendRefused(ErrorCode.INVALID_RECORD, message, wrong[:RECORD_ERRORS_MAX])
+    return AppendRefused(ErrorCode.INVALID_RECORD, message, faulty[:RECORD_ERRORS_MAX])
 
 
-def belongs_to_transaction(records: Buffer | None) -> bool:
-    if records is None or len(records) < BATCH_HEADER_BYTES or records[_MAGIC_AT] != MAGIC:
+def is_transactional(records: Buffer | None) -> bool:
+    """Whether these are records of a transaction; False for what is no batch of magic 2."""
+    if records is None or len(records) < BATCH_HEADER_BYTES or read_size_and_magic(records)[1] != MAGIC:
         return False
-    (attributes,) = _ATTRIBUTES.unpack_from(records, _ATTRIBUTES_AT)
-    return bool(attributes & TRANSACTIONAL_BIT)
+    return bool(read_attributes(records) & TRANSACTIONAL_BIT)
 
 
 def check_times(records: Buffer, config: LogConfig, now_ms: int) -> None:
-    """Whether the records of a checked batch are of a time that the topic takes (KIP-937). Raises AppendRefused.
+    """Refuse a checked batch with records that are too old or too new for the topic (KIP-937). Raises AppendRefused.
 
-    What lies ahead is seen by the header alone; records are decoded where a topic refuses the past, or to name them.
+    The header alone shows records that are too new; records are decoded where a topic refuses old ones.
     """
     if config.log_append_time:
         return
-    if config.timestamp_before_max_ms is None and max_timestamp(records) <= now_ms + config.timestamp_after_max_ms:
+    if config.timestamp_before_max_ms is None and read_max_timestamp(records) <= now_ms + config.timestamp_after_max_ms:
         return
     before_ms = LONG_MAX if config.timestamp_before_max_ms is None else config.timestamp_before_max_ms
     earliest, latest = now_ms - before_ms, now_ms + config.timestamp_after_max_ms
-    wrong = [
-        (place, _out_of_range(record, place, earliest, latest))
-        for place, record in enumerate(_decoded(records))
+    faulty = [
+        (index, _out_of_range(record, index, earliest, latest))
+        for index, record in enumerate(_decoded(records))
         if record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest
     ]
-    if wrong:
+    if faulty:
         raise AppendRefused(
             ErrorCode.INVALID_TIMESTAMP,
             "One or more records have been rejected due to invalid timestamp",
-            wrong[:RECORD_ERRORS_MAX],
+            faulty[:RECORD_ERRORS_MAX],
         )
 
 
@@ -137,14 +121,8 @@ def _decoded(records: Buffer) -> list[Record]:
         raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
-def _out_of_range(record: Record, place: int, earliest: int, latest: int) -> str:
+def _out_of_range(record: Record, index: int, earliest: int, latest: int) -> str:
     return (
-        f"Timestamp {record.timestamp} of message with offset {place} is out of range. "
+        f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
         f"The timestamp should be within [{earliest}, {latest}]"
     )
-
-
-def max_timestamp(records: Buffer) -> int:
-    """The largest timestamp of a checked batch, by its header."""
-    stamp: int = _MAX_TIMESTAMP.unpack_from(records, _MAX_TIMESTAMP_AT)[0]
-    return stamp

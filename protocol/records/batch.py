@@ -38,8 +38,10 @@ _HEADER: Final = Struct(">qiibIhiqqqhii")
 _PEEK: Final = Struct(">qiib")
 _OFFSET: Final = Struct(">q")
 _EPOCH: Final = Struct(">i")
+_LENGTH: Final = Struct(">i")
 _CRC: Final = Struct(">I")
 _ATTRIBUTES: Final = Struct(">h")
+_LENGTH_AT: Final = 8
 _EPOCH_AT: Final = 12
 _CRC_AT: Final = 17
 _ATTRIBUTES_AT: Final = 21
@@ -136,6 +138,34 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     if header.size_bytes < BATCH_HEADER_BYTES:
         raise CorruptBatch(f"batch at {position}: size {header.size_bytes} is less than its header")
     return header
+
+
+def read_size_and_magic(buffer: Buffer) -> tuple[int, int]:
+    """(size in bytes, magic) of a batch of any message format. The buffer holds BATCH_HEADER_BYTES at least."""
+    _, length, _, magic = _PEEK.unpack_from(buffer)
+    return length + LOG_OVERHEAD, magic
+
+
+def read_attributes(batch: Buffer) -> int:
+    """The attributes of a whole batch of magic 2."""
+    attributes: int = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)[0]
+    return attributes
+
+
+def read_max_timestamp(batch: Buffer) -> int:
+    """The largest timestamp of a whole batch of magic 2, by its header."""
+    timestamp: int = _OFFSET.unpack_from(batch, _MAX_TIMESTAMP_AT)[0]
+    return timestamp
+
+
+def with_payload(batch: Buffer, codec: Codec, payload: bytes) -> bytes:
+    """The batch with its records in another codec: `payload` is what is behind the header."""
+    changed = bytearray(batch[:BATCH_HEADER_BYTES]) + payload
+    _LENGTH.pack_into(changed, _LENGTH_AT, len(changed) - LOG_OVERHEAD)
+    _ATTRIBUTES.pack_into(changed, _ATTRIBUTES_AT, read_attributes(batch) & ~CODEC_BITS | codec)
+    with memoryview(changed) as view:
+        _CRC.pack_into(changed, _CRC_AT, crc32c(view[_ATTRIBUTES_AT:]))
+    return bytes(changed)
 
 
 def headers(buffer: Buffer, *, cut: bool = False) -> Iterator[tuple[int, BatchHeader]]:

@@ -201,7 +201,7 @@ class TestTimestamps:
         assert (answer.error_code, answer.log_append_time_ms) == (0, NOW_MS)
 
 
-def test_a_record_without_key_is_not_for_a_compacted_topic() -> None:
+def test_a_record_records_without_key_is_not_for_a_compacted_topic() -> None:
     world = World()
     world.topic(cleanup_policy="compact")
     answer = send(world, batch(b"a", key=None))

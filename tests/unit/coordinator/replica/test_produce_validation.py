@@ -9,15 +9,14 @@ from tests.unit.coordinator.api.data_world import NOW_MS, batch
 from rota.coordinator.log.contract import AppendRefused, LogConfig
 from rota.coordinator.replica.produce_validation import (
     RECORD_ERRORS_MAX,
-    belongs_to_transaction,
     check_records,
     check_times,
-    max_timestamp,
-    recoded,
-    without_key,
+    is_transactional,
+    recompress,
+    records_without_key,
 )
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.batch import Codec, check_batch, read_header
+from rota.protocol.records.batch import Codec, check_batch, read_header, read_max_timestamp
 from rota.protocol.records.record import read_records
 
 GOOD = batch(b"a", b"b", timestamp=1000, step_ms=5)
@@ -60,7 +59,7 @@ def test_zstd_came_with_version_7() -> None:
 def test_a_batch_is_kept_in_the_codec_of_its_topic(came: Codec, kept: Codec) -> None:
     how: dict[str, Any] = {"producer_id": 7, "producer_epoch": 3, "base_sequence": 11}
     sent = batch(*[b"value" * 100] * 20, codec=came, step_ms=3, **how)
-    found = recoded(sent, kept, None)
+    found = recompress(sent, kept, None)
     header = read_header(found)
     assert (header.codec, header.size_bytes) == (kept, len(found))
     check_batch(found, 0, header)
@@ -71,17 +70,17 @@ def test_a_batch_is_kept_in_the_codec_of_its_topic(came: Codec, kept: Codec) -> 
 
 
 def test_a_topic_that_does_not_care_keeps_what_came() -> None:
-    assert recoded(CORRUPT, None, None) is CORRUPT
+    assert recompress(CORRUPT, None, None) is CORRUPT
 
 
-def test_a_broken_batch_is_not_recoded() -> None:
+def test_a_broken_batch_is_not_recompress() -> None:
     with pytest.raises(AppendRefused) as refused:
-        recoded(CORRUPT, Codec.ZSTD, None)
+        recompress(CORRUPT, Codec.ZSTD, None)
     assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_records_without_key_are_named() -> None:
-    refused = without_key(batch(b"a", b"b", key=None), "t-0")
+def test_records_records_without_key_are_named() -> None:
+    refused = records_without_key(batch(b"a", b"b", key=None), "t-0")
     assert refused is not None
     why = "Compacted topic cannot accept message without key in topic partition t-0"
     assert list(refused.records) == [(0, why), (1, why)]
@@ -89,18 +88,18 @@ def test_records_without_key_are_named() -> None:
         "One or more records have been rejected due to 2 record errors in total, and only showing the first three "
         f"errors at most: [RecordError(batchIndex=0, message='{why}'), RecordError(batchIndex=1, message='{why}')]"
     )
-    assert without_key(GOOD, "t-0") is None
+    assert records_without_key(GOOD, "t-0") is None
 
 
 def test_records_of_a_transaction_are_known_by_their_batch() -> None:
     in_one = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
-    assert belongs_to_transaction(in_one)
+    assert is_transactional(in_one)
     for other in (GOOD, None, b"", with_magic(1)):
-        assert not belongs_to_transaction(other)
+        assert not is_transactional(other)
 
 
 def test_the_largest_timestamp() -> None:
-    assert max_timestamp(GOOD) == 1005
+    assert read_max_timestamp(GOOD) == 1005
 
 
 def test_times_within_what_the_topic_takes() -> None:
