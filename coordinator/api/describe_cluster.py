@@ -18,18 +18,18 @@ BROKERS, CONTROLLERS = 1, 2
 
 
 def describe_cluster(node: Node, call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """The cluster's id, its controller, its brokers."""
+    """Return the cluster's id, its controller and its brokers."""
     if request.endpoint_type == CONTROLLERS:
         why = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
         return _refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, why)
     if request.endpoint_type != BROKERS:
         return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
-    wants_operations = request.include_cluster_authorized_operations
+    with_operations = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         cluster_id=node.topics.cluster_id,
         controller_id=node.config.node_id,
         brokers=(_this_broker(node, call),),
-        cluster_authorized_operations=authorized.CLUSTER if wants_operations else authorized.NOT_ASKED,
+        cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_ASKED,
     )
 
 

@@ -26,12 +26,12 @@ UNKNOWN: Final = -1
 
 
 def describe_log_dirs(node: Node, call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """The size of each asked partition that lives here; of all when none is named. Unknown ones are left out."""
+    """Return the size of each requested partition of this broker, or of all; others are left out."""
     directory = os.path.abspath(node.config.log_dirs[0])
     total_bytes, usable_bytes = _volume(directory)
     result = DescribeLogDirsResult(
         log_dir=directory,
-        topics=tuple(_topics(_asked(node, request))),
+        topics=tuple(_topics(_requested(node, request))),
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
     )
@@ -39,25 +39,25 @@ def describe_log_dirs(node: Node, call: Call, request: DescribeLogDirsRequest) -
 
 
 def _volume(directory: str) -> tuple[int, int]:
-    """(bytes in all, bytes that we may use) of the volume; UNKNOWN for both when there is none (memory)."""
+    """Return (total bytes, usable bytes) of the volume; UNKNOWN for both when everything is in memory."""
     try:
-        found = os.statvfs(directory)
+        volume = os.statvfs(directory)
     except OSError:
         return UNKNOWN, UNKNOWN
-    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+    return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
 
 
-def _asked(node: Node, request: DescribeLogDirsRequest) -> Iterable[Partition]:
+def _requested(node: Node, request: DescribeLogDirsRequest) -> Iterable[Partition]:
     if request.topics is None:
         return node.partitions.all()
-    asked = {(topic.topic, index): None for topic in request.topics for index in topic.partitions}
-    return [partition for key in asked if (partition := node.partitions.get(*key)) is not None]
+    keys = {(topic.topic, index): None for topic in request.topics for index in topic.partitions}
+    return [partition for key in keys if (partition := node.partitions.get(*key)) is not None]
 
 
 def _topics(partitions: Iterable[Partition]) -> Iterator[DescribeLogDirsTopic]:
-    ordered = sorted(partitions, key=lambda one: (one.topic, one.index))
-    for topic, those in groupby(ordered, key=lambda one: one.topic):
-        entries = tuple(_entry(one) for one in those if one.offline is None)
+    ordered = sorted(partitions, key=lambda partition: (partition.topic, partition.index))
+    for topic, group in groupby(ordered, key=lambda partition: partition.topic):
+        entries = tuple(_entry(partition) for partition in group if partition.offline is None)
         if entries:
             yield DescribeLogDirsTopic(name=topic, partitions=entries)
 

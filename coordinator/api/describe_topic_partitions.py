@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rota.coordinator.api import authorized
-from rota.coordinator.api.metadata import offline_replicas
+from rota.coordinator.api.metadata import availability
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata.topic import INTERNAL, PartitionState, Topic
 from rota.coordinator.metadata.topic_names import wrong_with
@@ -26,7 +26,7 @@ from rota.protocol.wire import UUID_ZERO
 
 @dataclass(slots=True)
 class Page:
-    """What fits in one answer. `left` counts the partitions that still do."""
+    """One response. `left` counts the partitions that still fit."""
 
     left: int
     topics: list[DescribeTopicPartitionsResponseTopic] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Page:
 def describe_topic_partitions(
     node: Node, call: Call, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """One page."""
+    """Return the page that begins at the request's cursor."""
     cursor, names = request.cursor, {topic.name for topic in request.topics}
     if cursor is not None and (cursor.partition_index < 0 or (names and cursor.topic_name not in names)):
         return _refused(names)
@@ -96,10 +96,9 @@ def _topic(node: Node, topic: Topic, states: tuple[PartitionState, ...]) -> Desc
 
 
 def _partition(node: Node, topic: Topic, state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
-    offline = offline_replicas(node, topic, state)
-    leader = -1 if state.leader in offline else state.leader
+    error, leader, offline = availability(node, topic, state)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=error,
         partition_index=state.index,
         leader_id=leader,
         leader_epoch=state.leader_epoch,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from rota.coordinator.api.metadata import offline_replicas
+from rota.coordinator.api.metadata import availability
 from rota.coordinator.api.node import Call, Node
 from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.elect_leaders import (
@@ -68,7 +68,8 @@ def _outcome(node: Node, election: int, name: str, index: int) -> tuple[ErrorCod
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
     if not 0 <= index < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}"
-    if not offline_replicas(node, topic, topic.partitions[index]):
+    _, _, offline = availability(node, topic, topic.partitions[index])
+    if not offline:
         return ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
     if election == PREFERRED:
         return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."

@@ -1,11 +1,11 @@
 """Metadata, key 3, versions 0-13.
 
-v1 no topics and all topics told apart, controller · v2 cluster id · v4 may forbid auto-creation · v5 offline replicas
+v1 null: all topics, empty: none; controller · v2 cluster id · v4 may forbid auto-creation · v5 offline replicas
 v7 leader epochs (KIP-320) · v8 authorized operations (KIP-430) · v9 flexible · v10 topic ids (KIP-516)
 v11 no cluster operations any more · v12 topics by id · v13 an error for the whole request
 
-A missing topic is created when the request and auto.create.topics.enable allow it. As in Kafka this answer still calls
-it unknown, and the client asks again: kafka-go asks so whether a topic it deleted is gone.
+A missing topic is created when the request and auto.create.topics.enable allow it. As in Kafka this response still has
+UNKNOWN_TOPIC_OR_PARTITION for it, and the client retries: kafka-go polls in this way until a deleted topic is gone.
 """
 
 from __future__ import annotations
@@ -34,41 +34,41 @@ TOPICS_CREATED_PER_REQUEST_MAX = 1_000
 
 
 def metadata(node: Node, call: Call, request: MetadataRequest) -> MetadataResponse | DelayedReply[MetadataResponse]:
-    """Who leads what. Parked only while a missing topic is being created."""
-    asked = request.topics
-    if asked is None or (call.version == 0 and not asked):
-        return _answer(node, call, request, [_topic(node, topic) for topic in node.topics])
-    if _is_malformed(call, asked):
-        return _refused(call, asked)
-    ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != UUID_ZERO)
+    """Brokers, and the leader of each partition. Delayed only while a missing topic is being created."""
+    requested = request.topics
+    if requested is None or (call.version == 0 and not requested):
+        return _response(node, call, request, [_topic(node, topic) for topic in node.topics])
+    if _is_malformed(call, requested):
+        return _refused(call, requested)
+    ids = dict.fromkeys(topic.topic_id for topic in requested if topic.topic_id != UUID_ZERO)
     if ids:
-        return _answer(node, call, request, [_by_id(node, topic_id) for topic_id in ids])
-    names = list(dict.fromkeys(topic.name for topic in asked if topic.name is not None))
+        return _response(node, call, request, [_by_id(node, topic_id) for topic_id in ids])
+    names = list(dict.fromkeys(topic.name for topic in requested if topic.name is not None))
     missing = _to_create(node, request, names)
     if missing:
         return eager.start(_created(node, call, request, names, missing))
-    return _answer(node, call, request, _by_names(node, names, {}))
+    return _response(node, call, request, _by_names(node, names, {}))
 
 
 def auto_create_counts(node: Node) -> tuple[int, int]:
-    """(partitions, replicas) of a topic that nobody asked for in so many words."""
+    """(partitions, replicas) of a topic that is created because a client uses it."""
     return node.config.num_partitions, node.config.default_replication_factor
 
 
-# ---- what was asked
+# ---- the request
 
 
-def _is_malformed(call: Call, asked: tuple[MetadataRequestTopic, ...]) -> bool:
-    """Ids are there from v10, but may be asked for only from v12 on."""
+def _is_malformed(call: Call, requested: tuple[MetadataRequestTopic, ...]) -> bool:
+    """v10 has topic ids, but a request may use them only from v12 on."""
     if call.version < 12:
-        return any(topic.topic_id != UUID_ZERO or topic.name is None for topic in asked)
-    return any(topic.topic_id == UUID_ZERO and topic.name is None for topic in asked)
+        return any(topic.topic_id != UUID_ZERO or topic.name is None for topic in requested)
+    return any(topic.topic_id == UUID_ZERO and topic.name is None for topic in requested)
 
 
-def _refused(call: Call, asked: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
+def _refused(call: Call, requested: tuple[MetadataRequestTopic, ...]) -> MetadataResponse:
     code = ErrorCode.INVALID_REQUEST
     return MetadataResponse(
-        topics=tuple(MetadataResponseTopic(error_code=code, name=t.name or "", topic_id=t.topic_id) for t in asked),
+        topics=tuple(MetadataResponseTopic(error_code=code, name=t.name or "", topic_id=t.topic_id) for t in requested),
         error_code=code if call.version >= 13 else ErrorCode.NONE,
     )
 
@@ -83,12 +83,12 @@ def _to_create(node: Node, request: MetadataRequest, names: list[str]) -> list[s
 async def _created(
     node: Node, call: Call, request: MetadataRequest, names: list[str], missing: list[str]
 ) -> MetadataResponse:
-    told = {name: await _create(node, name) for name in missing}
-    return _answer(node, call, request, _by_names(node, names, told))
+    outcomes = {name: await _create(node, name) for name in missing}
+    return _response(node, call, request, _by_names(node, names, outcomes))
 
 
 async def _create(node: Node, name: str) -> ErrorCode:
-    """What the answer says of it: unknown when it exists from now on, else why it does not."""
+    """Create a topic and return its error code: UNKNOWN_TOPIC_OR_PARTITION when it exists from now on."""
     if name == CONSUMER_OFFSETS:
         await node.groups.ensure_offsets_topic()
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -96,23 +96,23 @@ async def _create(node: Node, name: str) -> ErrorCode:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     partitions, replication = auto_create_counts(node)
     try:
-        made = await node.topics.create(name, partitions, replication)
+        created = await node.topics.create(name, partitions, replication)
     except StoreFailed:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # clients ask again
-    if isinstance(made, Refusal) and made.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-        return made.code
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # clients retry
+    if isinstance(created, Refusal) and created.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        return created.code
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-# ---- the answer
+# ---- the response
 
 
-def _by_names(node: Node, names: Iterable[str], told: dict[str, ErrorCode]) -> list[MetadataResponseTopic]:
-    found = []
+def _by_names(node: Node, names: Iterable[str], outcomes: dict[str, ErrorCode]) -> list[MetadataResponseTopic]:
+    topics = []
     for name in names:
-        topic = None if name in told else node.topics.get(name)
-        found.append(_missing(name, told.get(name)) if topic is None else _topic(node, topic))
-    return found
+        topic = None if name in outcomes else node.topics.get(name)
+        topics.append(_missing(name, outcomes.get(name)) if topic is None else _topic(node, topic))
+    return topics
 
 
 def _missing(name: str, code: ErrorCode | None) -> MetadataResponseTopic:
@@ -139,11 +139,9 @@ def _topic(node: Node, topic: Topic) -> MetadataResponseTopic:
 
 
 def _partition(node: Node, topic: Topic, state: PartitionState) -> MetadataResponsePartition:
-    """A partition whose log failed here is offline here: nobody can lead it."""
-    offline = offline_replicas(node, topic, state)
-    leader = -1 if state.leader in offline else state.leader
+    error, leader, offline = availability(node, topic, state)
     return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=error,
         partition_index=state.index,
         leader_id=leader,
         leader_epoch=state.leader_epoch,
@@ -153,24 +151,33 @@ def _partition(node: Node, topic: Topic, state: PartitionState) -> MetadataRespo
     )
 
 
-def offline_replicas(node: Node, topic: Topic, state: PartitionState) -> tuple[int, ...]:
-    """Replicas on brokers that are gone, and the one here when its log failed."""
-    here = node.partitions.get(topic.name, state.index)
-    failed = node.config.node_id if here is not None and here.offline is not None else None
-    return tuple(broker for broker in state.replicas if broker == failed or broker not in node.topics.brokers)
+def availability(node: Node, topic: Topic, state: PartitionState) -> tuple[ErrorCode, int, tuple[int, ...]]:
+    """(error, leader, offline replicas) of a partition; LEADER_NOT_AVAILABLE and -1 while no live broker leads it.
+
+    A replica is offline when its broker is not in the cluster or, on this broker, when its log failed.
+    """
+    local = node.partitions.get(topic.name, state.index)
+    failed = node.config.node_id if local is not None and local.offline is not None else None
+    brokers = node.topics.brokers
+    offline = tuple(broker for broker in state.replicas if broker == failed or broker not in brokers)
+    if state.leader < 0 or state.leader in offline:
+        return ErrorCode.LEADER_NOT_AVAILABLE, -1, offline
+    return ErrorCode.NONE, state.leader, offline
 
 
-def _answer(node: Node, call: Call, request: MetadataRequest, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+def _response(
+    node: Node, call: Call, request: MetadataRequest, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
     if request.include_topic_authorized_operations:
         for topic in topics:
             topic.topic_authorized_operations = authorized.TOPIC
-    wants_cluster = request.include_cluster_authorized_operations
+    with_operations = request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=(_this_broker(node, call),),
         cluster_id=node.topics.cluster_id,
         controller_id=node.config.node_id,
         topics=tuple(topics),
-        cluster_authorized_operations=authorized.CLUSTER if wants_cluster else authorized.NOT_ASKED,
+        cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_ASKED,
     )
 
 

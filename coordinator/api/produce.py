@@ -1,4 +1,4 @@
-"""Produce, key 0, versions 3-13 (0-2 are advertised for librdkafka's sake, and refused as Kafka 4 does).
+"""Produce, key 0, versions 3-13 (0-2 are advertised for librdkafka, and refused as in Kafka 4).
 
 v3 magic 2, transactional id · v5 log start offset · v7 zstd (KIP-110) · v8 refused records (KIP-467) · v9 flexible
 v10 current leader (KIP-951) · v13 topic ids (KIP-516)
@@ -48,20 +48,20 @@ _WITHOUT_START: Final = frozenset(
 
 
 def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse | DelayedReply[ProduceResponse] | None:
-    """Append each partition's batch. Parked until durable where flushes are asked for; None when acks is 0.
+    """Append each partition's batch. Delayed until it is committed (acks=all) or flushed (acks=1); None for acks=0.
 
-    Raises HangUp when something went wrong and the client expects no reply.
+    Raises HangUp when an append failed and the client expects no response.
     """
-    writing = _Writing(node, call, request)
-    response = ProduceResponse(responses=tuple(writing.topic(topic) for topic in request.topic_data))
+    operation = _Produce(node, call, request)
+    response = ProduceResponse(responses=tuple(operation.topic(topic) for topic in request.topic_data))
     if request.acks == 0:
         _hang_up_on_error(response)
         return None
-    return writing.reply(response)
+    return operation.reply(response)
 
 
-class _Writing:
-    """One request on its way into the logs. It counts the partitions whose records are not durable yet."""
+class _Produce:
+    """One request. It counts the partitions whose records are not committed yet."""
 
     __slots__ = (
         "_acks",
@@ -148,7 +148,7 @@ class _Writing:
 
 
 def _transactional(request: ProduceRequest) -> ErrorCode:
-    """Kafka's answers to records of a transaction: without its id, and with one that no coordinator knows."""
+    """Kafka's error for records of a transaction: without a transactional id, and with one that is unknown."""
     if not any(is_transactional(one.records) for one in _partitions(request)):
         return ErrorCode.NONE
     if request.transactional_id is None:
@@ -161,7 +161,7 @@ def _partitions(request: ProduceRequest) -> Iterator[PartitionProduceData]:
 
 
 def _written(partition: Partition, appended: Appended, records: bytes | memoryview) -> PartitionProduceResponse:
-    """A repeated batch counts as written; its time is that of its records, as in Kafka."""
+    """A duplicate batch counts as written; its append time is that of its records, as in Kafka."""
     append_time_ms = appended.append_time_ms
     if appended.duplicate and append_time_ms == -1:
         append_time_ms = read_max_timestamp(records)
@@ -178,7 +178,7 @@ def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:
 
 
 def _explained(partition: Partition, records: bytes | memoryview, refusal: AppendRefused) -> AppendRefused:
-    """What a compacted topic refuses is told record by record."""
+    """Add the records without a key when a compacted topic refuses a batch."""
     if refusal.code is ErrorCode.INVALID_RECORD and not refusal.records and partition.log.config.compact:
         return records_without_key(records, f"{partition.topic}-{partition.index}") or refusal
     return refusal

@@ -1,10 +1,10 @@
-"""A fetch that waits for records: told by its partitions, ended by its deadline, answered once.
+"""A fetch that waits until its partitions have enough bytes, or until its deadline (Kafka's DelayedFetch).
 
 Laws
-    G4  It is answered exactly once: when enough bytes are there, when a partition fails, or at its deadline.
-    F5  While it waits it reads nothing: an append only adds the bytes by which the log grew.
+    G4  It is answered exactly once: when enough bytes are committed, when a partition fails, or at its deadline.
+    F5  While it waits it reads nothing: a move of the high watermark adds the bytes by which the log grew.
     F6  Once answered or abandoned it leaves nothing behind: no watch, no timer.
-    F7  The answer is made in a turn of its own, so that appends of one turn share it, and a producer never pays for it.
+    F7  The response is made in a tick of its own, so that appends of one tick share it and no producer waits for it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ T = TypeVar("T")
 _TIMER: Final = "fetch"
 
 
-class _Watched:
-    """Counts what one partition of a waiting fetch could give now, at most `bytes_max`."""
+class _ByteCount:
+    """Counts the bytes that one partition of a waiting fetch could give now, at most `bytes_max`."""
 
-    __slots__ = ("_bytes_max", "_bytes_ready", "_log_bytes", "_partition", "_poll")
+    __slots__ = ("_bytes_max", "_bytes_ready", "_fetch", "_log_bytes", "_partition")
 
-    def __init__(self, poll: DelayedFetch[T], partition: Partition, bytes_ready: int, bytes_max: int) -> None:
-        self._poll, self._partition = poll, partition
+    def __init__(self, fetch: DelayedFetch[T], partition: Partition, bytes_ready: int, bytes_max: int) -> None:
+        self._fetch, self._partition = fetch, partition
         self._bytes_ready, self._bytes_max = bytes_ready, max(bytes_max, 1)
         self._log_bytes = partition.log.size_bytes
 
-    def woken(self) -> None:
+    def high_watermark_moved(self) -> None:
         if self._partition.offline is not None:
-            self._poll.settle()
+            self._fetch.complete_soon()
             return
         log_bytes = self._partition.log.size_bytes
         grown = log_bytes - self._log_bytes
@@ -43,13 +43,13 @@ class _Watched:
         # Retention between two appends makes the log shrink: count at least something, the deadline does the rest.
         ready = min(self._bytes_ready + max(grown, 1), self._bytes_max)
         gained, self._bytes_ready = ready - self._bytes_ready, ready
-        self._poll.gained(gained)
+        self._fetch.add_bytes(gained)
 
 
 class DelayedFetch(Generic[T]):
     """`watches` are (partition, bytes ready now, bytes it may give at most); `answer` makes the reply, once."""
 
-    __slots__ = ("_answer", "_bytes_missing", "_due", "_timers", "_watched", "delayed_reply")
+    __slots__ = ("_answer", "_bytes_missing", "_is_completing", "_timers", "_watches", "delayed_reply")
 
     def __init__(
         self,
@@ -61,37 +61,37 @@ class DelayedFetch(Generic[T]):
     ) -> None:
         self.delayed_reply: DelayedReply[T] = DelayedReply(mutes=True)
         self._timers, self._bytes_missing, self._answer = timers, bytes_missing, answer
-        self._due = False
-        self._watched: list[tuple[Partition, Watch]] | None = [
-            (partition, partition.watch(self._watcher(partition, bytes_ready, bytes_max)))
+        self._is_completing = False
+        self._watches: list[tuple[Partition, Watch]] | None = [
+            (partition, partition.watch(self._callback(partition, bytes_ready, bytes_max)))
             for partition, bytes_ready, bytes_max in watches
         ]
-        self.delayed_reply.on_abandon(self._leave)
-        timers.at((_TIMER, id(self)), deadline_ms, self._finish)
+        self.delayed_reply.on_abandon(self._release)
+        timers.at((_TIMER, id(self)), deadline_ms, self._complete)
 
-    def gained(self, some_bytes: int) -> None:
-        self._bytes_missing -= some_bytes
+    def add_bytes(self, count: int) -> None:
+        self._bytes_missing -= count
         if self._bytes_missing <= 0:
-            self.settle()
+            self.complete_soon()
 
-    def settle(self) -> None:
-        """Answer in the next turn, with whatever there is by then."""
-        if not self._due:
-            self._due = True
-            asyncio.get_running_loop().call_soon(self._finish)
+    def complete_soon(self) -> None:
+        """Answer in the next tick, with what is there by then."""
+        if not self._is_completing:
+            self._is_completing = True
+            asyncio.get_running_loop().call_soon(self._complete)
 
-    def _watcher(self, partition: Partition, bytes_ready: int, bytes_max: int) -> Callable[[], None]:
+    def _callback(self, partition: Partition, bytes_ready: int, bytes_max: int) -> Callable[[], None]:
         if self._bytes_missing <= 1:  # the default of every client: any record will do, and nothing is counted
-            return self.settle
-        return _Watched(self, partition, bytes_ready, bytes_max).woken
+            return self.complete_soon
+        return _ByteCount(self, partition, bytes_ready, bytes_max).high_watermark_moved
 
-    def _finish(self) -> None:
-        if self._watched is not None:
-            self._leave()
+    def _complete(self) -> None:
+        if self._watches is not None:
+            self._release()
             self.delayed_reply.answer(shaped_or_mistake(lambda _: self._answer(), None))
 
-    def _leave(self) -> None:
-        watched, self._watched = self._watched, None
+    def _release(self) -> None:
+        watches_left, self._watches = self._watches, None
         self._timers.cancel((_TIMER, id(self)))
-        for partition, watch in watched or ():
+        for partition, watch in watches_left or ():
             partition.unwatch(watch)

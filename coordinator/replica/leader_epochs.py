@@ -1,4 +1,4 @@
-"""Leader epochs as requests meet them (KIP-320): who is fenced, and where an epoch ended."""
+"""Leader epochs in requests (KIP-320): the check of a request's epoch, and the end offset of an epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNDEFINED: Final = (-1, -1)
 
 
 def fence(partition: Partition, leader_epoch: int) -> ErrorCode:
-    """What is wrong with using the partition at that epoch; NO_EPOCH: the client does not say. Raises StorageFailed."""
+    """Compare a request's leader epoch with the partition's; NO_EPOCH passes. Raises StorageFailed while offline."""
     partition.log  # noqa: B018 - raises when the partition is offline
     if leader_epoch in (NO_EPOCH, partition.leader_epoch):
         return ErrorCode.NONE
@@ -24,7 +24,7 @@ def fence(partition: Partition, leader_epoch: int) -> ErrorCode:
 
 
 def epoch_end(partition: Partition, leader_epoch: int) -> tuple[int, int]:
-    """(epoch, end offset) of the largest epoch up to `leader_epoch`; UNDEFINED for one that never was.
+    """(epoch, end offset) of the largest epoch up to `leader_epoch`; UNDEFINED for an unknown one.
 
     The current epoch ends where the log does, even before its first record. Raises StorageFailed.
     """

@@ -167,6 +167,24 @@ class Partition:
             self.fail(str(error))
             raise
 
+    def delete_before(self, offset: int) -> int:
+        """Move the log start up to `offset` and return the log start. Raises OffsetOutOfRange, StorageFailed."""
+        if offset > self.log_start_offset:
+            self._change_start(lambda log: log.delete_before(offset))
+        return self.log_start_offset
+
+    def retain(self, wall_ms: int) -> None:
+        """Delete old segments as the topic's settings say. Raises StorageFailed (offline from now on)."""
+        self._change_start(lambda log: log.retain(wall_ms))
+
+    def _change_start(self, change: Callable[[Log], object]) -> None:
+        try:
+            change(self.log)
+        except StorageFailed as error:
+            self.fail(str(error))
+            raise
+        self._perform(self.state.log_start_moved(self.log.log_start_offset))
+
     # ---- waiting
 
     def when_committed(self, offset: int, deadline_ms: int, done: Done) -> None:

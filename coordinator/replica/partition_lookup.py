@@ -1,4 +1,4 @@
-"""Where a partition is, or what the wire says about one that is not here."""
+"""Finds partitions by topic name or topic id, with the error code of one that is not on this broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[str | bytes, int]  # topic name or 16-byte id, partition
 
 
 class PartitionLookup:
-    """Topics and partitions, asked by name or by id."""
+    """Looks up partitions by name or by id."""
 
     __slots__ = ("partitions", "topics")
 
@@ -29,7 +29,7 @@ class PartitionLookup:
         return self.partitions.get_by_id(topic, index)
 
     def missing(self, key: Key) -> ErrorCode:
-        """NONE when the partition is here."""
+        """Return the error code of a partition that is not on this broker; NONE when it is."""
         if self.find(key) is not None:
             return ErrorCode.NONE
         name, index = key
