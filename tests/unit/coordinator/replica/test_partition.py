@@ -323,3 +323,30 @@ def test_acks_all_has_its_minimum_capped_by_the_number_of_replicas() -> None:
     one = Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig(min_insync_replicas=2)))
     one.append(batch(), NOW_MS)
     assert (one.state.has_min_isr, one.high_watermark) == (True, 1)
+
+
+def test_the_high_watermark_is_never_below_the_log_start() -> None:
+    """Retention deletes whole segments, flushed or not."""
+    one = flushing()
+    one.append(batch(), NOW_MS)
+    one.append(batch(), NOW_MS)
+    assert one.delete_before(1) == 1
+    assert (one.state.log_start_offset, one.high_watermark) == (1, 1)
+    one.log.config = LogConfig(flush_messages=1, retention_ms=1_000)
+    one.retain(NOW_MS + 1_000_000)
+    assert (one.log_start_offset, one.high_watermark) == (2, 2)
+
+
+@pytest.mark.parametrize("use", [lambda one: one.delete_before(1), lambda one: one.retain(NOW_MS)])
+def test_a_disk_that_fails_to_delete_takes_it_offline(use: Callable[[Partition], object]) -> None:
+    class Stuck(MemoryLog):
+        def delete_before(self, offset: int) -> int:
+            raise StorageFailed("read-only file system")
+
+        def retain(self, now_ms: int) -> int:
+            raise StorageFailed("read-only file system")
+
+    one = Partition("t", bytes(16), 0, 0, Stuck())
+    with capture_logs(), pytest.raises(StorageFailed):
+        use(one)
+    assert one.offline == "read-only file system"

@@ -17,9 +17,13 @@ from rota.protocol.records.batch import (
     Codec,
     check_batch,
     headers,
+    read_attributes,
     read_header,
+    read_max_timestamp,
+    read_size_and_magic,
     stamp,
     stamp_append_time,
+    with_payload,
 )
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
 from rota.protocol.records.record import Record, read_records, write_batch, write_pairs
@@ -218,3 +222,19 @@ def test_append_time_is_stamped_on_every_record(codec: Codec) -> None:
     assert found.codec is codec
     assert [one.timestamp for one in read_records(raw, 6)] == [4242, 4242, 4242]
     assert (raw[:6], raw[6 + found.size_bytes :]) == (b"before", b"after")
+
+
+def test_single_fields_are_those_of_the_header() -> None:
+    raw = batch()
+    whole = read_header(raw)
+    assert read_size_and_magic(raw) == (whole.size_bytes, whole.magic) == (len(raw), 2)
+    assert (read_attributes(raw), read_max_timestamp(raw)) == (whole.attributes, whole.max_timestamp) == (0, 9)
+
+
+def test_records_in_another_codec_make_a_batch_with_a_good_checksum() -> None:
+    raw = batch()
+    changed = with_payload(raw, Codec.GZIP, b"not really")
+    header = read_header(changed)
+    check_batch(changed, 0, header)
+    assert (header.codec, header.size_bytes, header.count) == (Codec.GZIP, BATCH_HEADER_BYTES + 10, 3)
+    assert with_payload(changed, Codec.NONE, raw[BATCH_HEADER_BYTES:]) == raw
