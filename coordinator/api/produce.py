@@ -66,12 +66,12 @@ class _Produce:
     __slots__ = (
         "_acks",
         "_admin",
-        "_deadline_ms",
         "_delayed_reply",
         "_node",
         "_partition_lookup",
         "_pending",
         "_response",
+        "_timeout_ms",
         "_transactional",
         "_version",
     )
@@ -81,7 +81,7 @@ class _Produce:
         self._admin = call.client_id == ADMIN_CLIENT
         self._partition_lookup = PartitionLookup(node.topics, node.partitions)
         self._transactional = _transactional(request)
-        self._pending, self._deadline_ms = 0, node.now_ms() + request.timeout_ms
+        self._pending, self._timeout_ms = 0, request.timeout_ms
         self._delayed_reply: DelayedReply[ProduceResponse] | None = None
         self._response: ProduceResponse | None = None
 
@@ -131,6 +131,10 @@ class _Produce:
 
     def _await(self, partition: Partition, answer: PartitionProduceResponse, offset: int) -> None:
         """Count the partition as pending until the batch is committed (acks=all) or on the leader's medium (acks=1)."""
+        is_all = self._acks == ALL
+        state = partition.state
+        if (state.committed_error(offset) if is_all else state.flushed_error(offset)) is ErrorCode.NONE:
+            return  # one broker without flushing: every append
 
         def done(error: ErrorCode) -> None:
             if error is not ErrorCode.NONE:
@@ -138,8 +142,8 @@ class _Produce:
             self._committed()
 
         self._pending += 1
-        wait = partition.when_committed if self._acks == ALL else partition.when_flushed
-        wait(offset, self._deadline_ms, done)
+        wait = partition.when_committed if is_all else partition.when_flushed
+        wait(offset, self._node.now_ms() + self._timeout_ms, done)
 
     def _committed(self) -> None:
         self._pending -= 1

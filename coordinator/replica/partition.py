@@ -16,7 +16,7 @@ from typing import NewType, Protocol, assert_never
 import structlog
 
 from rota.coordinator.log.contract import Appended, Log, LogConfig, Pair, StorageFailed
-from rota.coordinator.replica.state import Effects, ExpandIsr, HighWatermarkMoved, ReplicaState, ShrinkIsr
+from rota.coordinator.replica.state import MOVED, Effects, ExpandIsr, HighWatermarkMoved, ReplicaState, ShrinkIsr
 from rota.coordinator.replica.waits import Complete
 from rota.coordinator.scheduling.timers import TimerHeap
 from rota.protocol.errors import ErrorCode
@@ -287,6 +287,9 @@ class Partition:
         self._call_watches()
 
     def _perform(self, effects: Effects[Done]) -> None:
+        if effects is MOVED:
+            self._call_watches()
+            return
         completions: list[tuple[Done, ErrorCode]] = []
         for effect in effects:
             match effect:

@@ -58,7 +58,7 @@ Effect = HighWatermarkMoved | Complete[T] | ShrinkIsr | ExpandIsr
 Effects = Sequence[Effect[T]]
 
 _NOTHING: Final = ()
-_MOVED: Final = (HighWatermarkMoved(),)  # one tuple for every append of a broker that is alone
+MOVED: Final = (HighWatermarkMoved(),)
 
 
 @dataclass(slots=True)
@@ -98,10 +98,10 @@ class ReplicaState(Generic[T]):
         "_min_insync",
         "_now_ms",
         "_pending_isr",
-        "_required_isr",
         "broker_id",
         "flushed_offset",
         "flushes",
+        "has_min_isr",
         "high_watermark",
         "isr",
         "leader_epoch",
@@ -127,7 +127,8 @@ class ReplicaState(Generic[T]):
         """`high_watermark` is that of the checkpoint; `flushes` makes the flushed offset a bound on it."""
         self.broker_id, self._lag_ms_max = broker_id, lag_ms_max
         self.role, self.leader_epoch = Role.FOLLOWER, -1
-        self.flushes, self._min_insync, self._required_isr = flushes, min_insync_replicas, 1
+        self.flushes, self._min_insync = flushes, min_insync_replicas
+        self.has_min_isr = False  # whether the ISR is large enough for acks=all
         self.replicas: tuple[int, ...] = ()
         self.isr: frozenset[int] = frozenset()
         self._pending_isr: frozenset[int] | None = None
@@ -144,11 +145,6 @@ class ReplicaState(Generic[T]):
     def last_stable_offset(self) -> int:
         """Where read_committed ends. Without transactions every committed record is stable."""
         return self.high_watermark
-
-    @property
-    def has_min_isr(self) -> bool:
-        """Whether the ISR is large enough for acks=all."""
-        return len(self.isr) >= self._required_isr
 
     @property
     def has_waits(self) -> bool:
@@ -181,7 +177,7 @@ class ReplicaState(Generic[T]):
             if replica != self.broker_id
         }
         self._is_alone = not self._followers
-        self._require_isr()
+        self._check_min_isr()
         return self._advance()
 
     def become_follower(self, leader_epoch: int) -> Effects[T]:
@@ -203,7 +199,8 @@ class ReplicaState(Generic[T]):
         self._use_log(log_start_offset, log_end_offset, flushed_offset)
 
     def _stop_leading(self, error: ErrorCode) -> Effects[T]:
-        self.isr, self._pending_isr, self._followers, self._is_alone = frozenset(), None, {}, False
+        self.isr, self._pending_isr, self._followers = frozenset(), None, {}
+        self.has_min_isr = self._is_alone = False
         return [*self._committed.fail(error), *self._flushed.fail(error)]
 
     def _use_log(self, log_start_offset: int, log_end_offset: int, flushed_offset: int) -> None:
@@ -217,6 +214,9 @@ class ReplicaState(Generic[T]):
     def appended(self, log_end_offset: int) -> Effects[T]:
         """The log has grown."""
         self.log_end_offset = log_end_offset
+        if self._is_alone and not self.flushes and not self._committed and log_end_offset > self.high_watermark:
+            self.high_watermark = log_end_offset  # every append of a broker that is alone
+            return MOVED
         return self._advance()
 
     def flushed(self, offset: int) -> Effects[T]:
@@ -248,7 +248,7 @@ class ReplicaState(Generic[T]):
     def configure(self, *, flushes: bool, min_insync_replicas: int) -> Effects[T]:
         """New settings: whether flushing bounds the high watermark, and min.insync.replicas."""
         self.flushes, self._min_insync = flushes, min_insync_replicas
-        self._require_isr()
+        self._check_min_isr()
         reached = [] if flushes else self._flushed.reach(self.log_end_offset)
         return [*reached, *self._advance()]
 
@@ -272,6 +272,7 @@ class ReplicaState(Generic[T]):
         if self.role is not Role.LEADER:
             return _NOTHING
         self.isr, self._pending_isr, self._now_ms = frozenset(isr), None, max(self._now_ms, now_ms)
+        self._check_min_isr()
         return self._advance()
 
     def isr_refused(self) -> Effects[T]:
@@ -297,8 +298,9 @@ class ReplicaState(Generic[T]):
     def _is_caught_up(self, follower: FetchState) -> bool:
         return follower.is_caught_up(self.log_end_offset, self._now_ms, self._lag_ms_max)
 
-    def _require_isr(self) -> None:
-        self._required_isr = min(self._min_insync, max(len(self.replicas), 1))
+    def _check_min_isr(self) -> None:
+        required = min(self._min_insync, len(self.replicas))
+        self.has_min_isr = self.role is Role.LEADER and len(self.isr) >= required
 
     # ---- waits
 
@@ -332,7 +334,7 @@ class ReplicaState(Generic[T]):
 
     def _advance(self) -> Effects[T]:
         """Move the high watermark to the lowest offset that its bounds allow, if that is higher."""
-        if self.role is not Role.LEADER or len(self.isr) < self._required_isr:
+        if not self.has_min_isr:  # or no leader
             return _NOTHING
         offset = self.log_end_offset
         if self.flushes and self.flushed_offset < offset:
@@ -350,4 +352,4 @@ class ReplicaState(Generic[T]):
 
     def _move_to(self, offset: int) -> Effects[T]:
         self.high_watermark = offset
-        return [*_MOVED, *self._committed.reach(offset)] if self._committed else _MOVED
+        return [*MOVED, *self._committed.reach(offset)] if self._committed else MOVED
