@@ -170,20 +170,13 @@ class Partition:
     def delete_before(self, offset: int) -> int:
         """Move the log start up to `offset` and return the log start. Raises OffsetOutOfRange, StorageFailed."""
         if offset > self.log_start_offset:
-            self._change_start(lambda log: log.delete_before(offset))
+            try:
+                self.log.delete_before(offset)
+            except StorageFailed as error:
+                self.fail(str(error))
+                raise
+            self.log_start_moved()
         return self.log_start_offset
-
-    def retain(self, wall_ms: int) -> None:
-        """Delete old segments as the topic's settings say. Raises StorageFailed (offline from now on)."""
-        self._change_start(lambda log: log.retain(wall_ms))
-
-    def _change_start(self, change: Callable[[Log], object]) -> None:
-        try:
-            change(self.log)
-        except StorageFailed as error:
-            self.fail(str(error))
-            raise
-        self._perform(self.state.log_start_moved(self.log.log_start_offset))
 
     # ---- waiting
 
@@ -239,6 +232,10 @@ class Partition:
         log = self._log
         if log is not None and self.offline is None:
             self._perform(self.state.flushed(log.log_end_offset - log.unflushed_messages))
+
+    def log_start_moved(self) -> None:
+        """Retention has deleted the oldest segments, committed or not."""
+        self._perform(self.state.log_start_moved(self.log.log_start_offset))
 
     def configure(self, config: LogConfig) -> None:
         """Keep the log as `config` says from now on. The high watermark stays. Raises StorageFailed while offline."""

@@ -168,7 +168,8 @@ class Partitions:
     def _tend(self, partition: Partition, wall_ms: int) -> bool:
         """Whether a compaction began that is not done."""
         if self._retains:
-            self._guard(partition, lambda _: partition.retain(wall_ms))
+            self._guard(partition, lambda log: log.retain(wall_ms))
+            self._guard(partition, lambda _: partition.log_start_moved())
         if partition.offline is not None or not partition.log.config.compact:
             return False
         return self._compact_on(partition, partition.log.compact_slices(wall_ms))
