@@ -129,7 +129,7 @@ class BrokerConnection:
 
     def _attempt_ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() and task is self._attempt and not self._closed:
-            self._fail_callers(Unreachable(f"the attempt to connect to broker {self.broker} was cancelled"))
+            self._failed(Unreachable(f"the attempt to connect to broker {self.broker} was cancelled"))
 
     def _fail_callers(self, failure: KafkaError) -> None:
         """Raise the failure in all callers that wait for the attempt."""

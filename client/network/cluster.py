@@ -53,6 +53,7 @@ class Cluster:
         self._tasks: set[asyncio.Future[Any]] = set()
         self._brokers: Brokers | None = None
         self._updater: MetadataUpdater | None = None
+        self._restart: asyncio.TimerHandle | None = None  # of the metadata reader, after its task was cancelled
         self._coordinators = Coordinators(self._find_coordinator, self._met)
 
     @property
@@ -87,11 +88,14 @@ class Cluster:
 
     def _restart_metadata(self, task: asyncio.Future[Any]) -> None:
         if task.cancelled() and not self.is_closed:
-            self._read_metadata_in_background()
+            loop = asyncio.get_running_loop()
+            self._restart = loop.call_later(self.backoff_seconds(1), self._read_metadata_in_background)
 
     async def close(self) -> None:
         """Close every connection; who waits for an answer gets Unreachable, and asks no more."""
         self.is_closed = True
+        if self._restart is not None:
+            self._restart.cancel()
         if self._updater is not None:
             self._updater.close()
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]

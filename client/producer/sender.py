@@ -131,7 +131,8 @@ class Sender:
             _log.error("a request of the producer ended in an error of its own", exc_info=why)
         if (task.cancelled() or why is not None) and not self._closed:
             on_failure()
-            self.pump()
+            self._accumulator.due_ms = min(self._accumulator.due_ms, self.now_ms() + self._pause_ms(1))
+            self.look()
 
     def _lost(self, state: BrokerState, batches: list[Batch]) -> None:
         """A request whose task ended without settling its batches: it was cancelled, or failed by our own mistake."""

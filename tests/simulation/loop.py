@@ -115,6 +115,13 @@ class SimLoop(base_events.BaseEventLoop):
             task.cancel()  # before its first step
         return task
 
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        """A crashed process has no timers: what its cancelled tasks schedule never runs."""
+        handle = super().call_at(when, callback, *args, context=context)
+        if (WHO.get() if context is None else context.get(WHO, "")) in self.dead:
+            handle.cancel()
+        return handle
+
     def tasks_of(self, who: str) -> list[asyncio.Task[Any]]:
         """Those that are not done."""
         return [task for task, owner in self._owners.items() if owner == who and not task.done()]
