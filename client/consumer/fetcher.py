@@ -219,10 +219,13 @@ class Fetcher:
             self._failed(to_fetch, why)
 
     def _fetch_ended(self, node: int, fetch: asyncio.Task[None]) -> None:
-        """However it ended, also cancelled before its first step: the next fetch of this broker may begin."""
+        """However it ended, also cancelled before its first step: the next fetch of this broker may begin; after a
+        cancellation when the backoff is over."""
         del self._fetches[node]
         if fetch.cancelled() and node in self._sessions:
             self._sessions[node].failed()
+        if fetch.cancelled() and self._loop is not None:
+            self._pauses.failed(node, self._now_ms())
         self._wakeup.set()
         self._send_fetches()
 
