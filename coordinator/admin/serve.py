@@ -21,7 +21,7 @@ from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.properties_file import FileRefused
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import StoreFailed
-from rota.coordinator.observe.logs import configure, get_logger
+from rota.coordinator.observe.logs import get_logger, writing_by_thread
 
 EXIT_CANNOT_START = 2
 EXIT_NOT_IN_ORDER = 1
@@ -51,14 +51,14 @@ def run(options: ServeOptions) -> int:
         return cannot_start(str(why))
     except OSError as why:
         return cannot_start(f"cannot read {options.config}: {why.strerror}")
-    configure(options.log_format, options.log_level, forever=True)
-    log = get_logger("rota.serve")
-    for warning in config.warnings:
-        log.warning("setting without effect", reason=warning)
-    from rota.coordinator.broker import Broker  # after the settings: a mistake in them is told at once
+    with writing_by_thread(options.log_format, options.log_level):
+        log = get_logger("rota.serve")
+        for warning in config.warnings:
+            log.warning("setting without effect", reason=warning)
+        from rota.coordinator.broker import Broker  # after the settings: a mistake in them is reported at once
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(serve(Broker(config, memory=options.memory), config, options.ready_fd))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(serve(Broker(config, memory=options.memory), config, options.ready_fd))
 
 
 async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int:

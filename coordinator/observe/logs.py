@@ -1,10 +1,10 @@
-"""How the log leaves the process: lines for people on a terminal, one JSON object a line for everything else.
+"""The log of a process: lines for people on a terminal, one JSON object a line for everything else.
 
-A module says `log = structlog.get_logger("rota.<part>")` and logs an event with fields: `log.info("up", port=9092)`.
-Below the level that was asked for a call is an empty function.
+A module has `log = structlog.get_logger("rota.<part>")` and logs an event with fields: `log.info("up", port=9092)`.
+Below the configured level a call is an empty function. A process that serves logs by `writing_by_thread`.
 
 Law
-    A log that cannot be written never stops the broker.
+    A log that cannot be written neither stops nor blocks the broker.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any, TextIO
+
+from rota.coordinator.observe.log_writer import LogWriter
 
 if "rich" in sys.modules:
     import structlog
@@ -33,45 +36,84 @@ get_logger = structlog.get_logger
 FORMATS = ("auto", "human", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
+FLUSH_S = 1.0  # how long the end of a process waits for its log
+
 Event = dict[str, Any]
+Processors = list[Callable[..., Any]]
 
 
 class Sink:
-    """Where lines go. Errors of the stream are swallowed: there is nowhere to report them."""
+    """Hands lines to `write`. Errors of a stream are ignored: they have nowhere to be reported."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
 
     def msg(self, line: str) -> None:
-        """Write one line, now."""
-        try:
-            self._stream.write(line + "\n")
-            self._stream.flush()
-        except (OSError, ValueError):
-            pass
+        """Write one line."""
+        with suppress(OSError, ValueError):
+            self._write(line)
 
     debug = info = warning = warn = error = critical = exception = log = msg
 
 
-def configure(form: str = "auto", level: str = "info", stream: TextIO | None = None, *, forever: bool = False) -> None:
+def configure(form: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:
     """Set up the log of this process. `form` is one of FORMATS, `level` of LEVELS; `stream` is stderr by default.
 
-    `forever` makes loggers keep what they are when first used, which is cheaper; a process that serves says so.
+    Each line is written when it is logged, and waits for the stream.
     """
     to = sys.stderr if stream is None else stream
-    people = form == "human" or (form == "auto" and to.isatty())
+
+    def write(line: str) -> None:
+        to.write(line + "\n")
+        to.flush()
+
+    _configure(Sink(write), level, _processors(form, to), is_final=False)
+
+
+@contextmanager
+def writing_by_thread(form: str, level: str, stream: TextIO | None = None) -> Iterator[LogWriter]:
+    """Set up the log of a process that serves: a thread writes the lines, and logging never waits (`log_writer`).
+
+    Loggers are final at their first use, which makes them cheaper. At the end the lines have FLUSH_S to be written.
+    """
+    to = sys.stderr if stream is None else stream
+    processors = _processors(form, to)
+    to.flush()
+    writer = LogWriter(to.fileno(), partial(_dropped, processors))
+    _configure(Sink(writer.write), level, processors, is_final=True)
+    try:
+        yield writer
+    finally:
+        writer.close(FLUSH_S)
+
+
+def _configure(sink: Sink, level: str, processors: Processors, *, is_final: bool) -> None:
     number = logging.getLevelNamesMapping()[level.upper()]
-    last = _for_people(to.isatty()) if people else _for_machines()
     structlog.configure(
-        processors=last,
+        processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=lambda *names: Sink(to),
-        cache_logger_on_first_use=forever,
+        logger_factory=lambda *names: sink,
+        cache_logger_on_first_use=is_final,
     )
-    _route_stdlib(Sink(to), number, last)
+    _route_stdlib(sink, number, processors)
 
 
-def _for_people(colours: bool) -> list[Callable[..., Any]]:
+def _processors(form: str, stream: TextIO) -> Processors:
+    is_for_people = form == "human" or (form == "auto" and stream.isatty())
+    return _for_people(stream.isatty()) if is_for_people else _for_machines()
+
+
+def _dropped(processors: Processors, lines: int) -> str:
+    return _rendered(processors, "warning", {"event": "Log lines dropped", "lines": lines})
+
+
+def _rendered(processors: Processors, level: str, event: Any) -> str:
+    for processor in processors:
+        event = processor(None, level, event)
+    return str(event)
+
+
+def _for_people(colours: bool) -> Processors:
     return [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False, key="time"),
@@ -85,7 +127,7 @@ def _for_people(colours: bool) -> list[Callable[..., Any]]:
     ]
 
 
-def _for_machines() -> list[Callable[..., Any]]:
+def _for_machines() -> Processors:
     return [_as_json]
 
 
@@ -119,7 +161,7 @@ def _second(seconds: int) -> str:
 class _FromStdlib(logging.Handler):
     """Log records of libraries take the same way out."""
 
-    def __init__(self, sink: Sink, processors: list[Callable[..., Any]]) -> None:
+    def __init__(self, sink: Sink, processors: Processors) -> None:
         super().__init__()
         self._sink, self._processors = sink, processors
 
@@ -127,12 +169,10 @@ class _FromStdlib(logging.Handler):
         event: Any = {"event": record.getMessage(), "logger": record.name}
         if record.exc_info:
             event["exc_info"] = record.exc_info
-        for processor in self._processors:
-            event = processor(None, record.levelname.lower(), event)
-        self._sink.msg(str(event))
+        self._sink.msg(_rendered(self._processors, record.levelname.lower(), event))
 
 
-def _route_stdlib(sink: Sink, level: int, processors: list[Callable[..., Any]]) -> None:
+def _route_stdlib(sink: Sink, level: int, processors: Processors) -> None:
     root = logging.getLogger()
     root.handlers = [_FromStdlib(sink, processors)]
     root.setLevel(level)

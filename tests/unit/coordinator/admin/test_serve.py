@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 import structlog
 
+from rota.coordinator.admin.check import check
 from rota.coordinator.admin.options import ServeOptions
 from rota.coordinator.admin.serve import EXIT_CANNOT_START, EXIT_NOT_IN_ORDER, cannot_start, run, serve, tell_ready
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import StoreFailed
+
+PATIENCE_S = 20.0
 
 
 class Broker:
@@ -59,6 +62,32 @@ async def test_a_stop_that_cannot_write_is_told_and_is_no_success() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         assert await served == EXIT_NOT_IN_ORDER
     assert [one["reason"] for one in logs if one["log_level"] == "error"] == ["no space left on device"]
+
+
+def test_a_log_that_nobody_reads_holds_up_neither_clients_nor_the_stop() -> None:
+    """Law LG1, with a real process whose stderr is a full pipe."""
+    ready, writes = os.pipe()
+    command = [sys.executable, "-m", "rota.coordinator", "serve", "--memory", "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(
+        [*command, "--ready-fd", str(writes), "--log-format", "json"],
+        pass_fds=[writes],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writes)
+    try:
+        address = _all_of(ready).decode().strip()
+        host, _, port = address.rpartition(":")
+        for _ in range(1_000):  # each is a warning of some 150 bytes, and a pipe holds 64 KiB
+            with socket.create_connection((host, int(port)), PATIENCE_S) as stranger:
+                stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                assert stranger.recv(1) == b""
+        assert check(address, PATIENCE_S) > 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def _all_of(descriptor: int) -> bytes:

@@ -97,7 +97,7 @@ def test_a_stream_that_is_gone_stops_nobody() -> None:
     get_logger().error("x")
     closed = io.StringIO()
     closed.close()
-    Sink(closed).msg("x")
+    Sink(closed.write).msg("x")
 
 
 def test_every_kind_of_value_makes_a_line_that_machines_read() -> None:
