@@ -43,6 +43,8 @@ class Pipe:
     def close(self) -> None:
         if self.write_fd >= 0:
             os.close(self.write_fd)
+        if self._reader.ident is not None:  # it must not read from a descriptor that somebody else has by then
+            self._reader.join(PATIENCE_S)
         if self.read_fd >= 0:
             os.close(self.read_fd)
 
