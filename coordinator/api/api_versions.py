@@ -33,7 +33,7 @@ def api_versions(node: Node, call: Call, request: ApiVersionsRequest) -> ApiVers
     return ApiVersionsResponse(api_keys=_served(), supported_features=_features() if call.version >= 4 else ())
 
 
-def stranger(node: Node, call: Call) -> ApiVersionsResponse:
+def unsupported_version(node: Node, call: Call) -> ApiVersionsResponse:
     """For a client newer than we are: it chooses from the list and asks again."""
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_served())
 

@@ -62,9 +62,9 @@ class Routes(Mapping[int, Route]):
     def __getitem__(self, key: int) -> Route:
         api, name = APIS[key], SERVES[key]
         served = import_module(f"rota.coordinator.api.{name}")
-        stranger = getattr(served, "stranger", None)  # ApiVersions has an answer for versions that we do not know
+        unsupported_version = getattr(served, "unsupported_version", None)  # ApiVersions answers any
         serve = getattr(served, name)
-        return Route(key, api.name, api.versions, api.flexible, api.request, api.response, serve, stranger)
+        return Route(key, api.name, api.versions, api.flexible, api.request, api.response, serve, unsupported_version)
 
     def __iter__(self) -> Iterator[int]:
         return iter(SERVES)

@@ -99,6 +99,7 @@ class BrokerConfig:
     rota_inflight_bytes_max: int
     rota_connection_inflight_bytes_max: int
     rota_connection_write_buffer_bytes_max: int
+    rota_stalled_reader_timeout_ms: int
 
     properties: dict[str, str]
     warnings: tuple[str, ...]

@@ -156,7 +156,12 @@ _SERVER = (
     _D("max.connections.per.ip.overrides", _T.STRING, "", "host:count,... for single addresses.", update=_ANY),
     _D("connections.max.idle.ms", _T.LONG, "600000", "Silence after which a connection is closed, in ms."),
     _D("queued.max.requests", _T.INT, "500", "Requests of one connection that may wait for their turn.", 1),
-    _D("queued.max.request.bytes", _T.LONG, "-1", "Bytes of waiting requests; -1 for rota.inflight.bytes.max."),
+    _D(
+        "queued.max.request.bytes",
+        _T.LONG,
+        "-1",
+        "Bytes of requests and replies in memory; -1 for rota.inflight.bytes.max.",
+    ),
     _D("fetch.max.bytes", _T.INT, "57671680", "Largest answer to one Fetch, in bytes.", 1024),
     _D("max.incremental.fetch.session.cache.slots", _T.INT, "1000", "Fetch sessions that are remembered.", 0),
     _D("max.request.partition.size.limit", _T.INT, "2000", "Most partitions in one DescribeTopicPartitions answer.", 1),
@@ -173,9 +178,22 @@ _SERVER = (
 
 _ROTA = (
     _D("rota.drain.timeout.ms", _T.LONG, "5000", "Time that a stop gives to requests under way, in ms.", 0),
-    _D("rota.inflight.bytes.max", _T.LONG, "268435456", "Bytes of all requests under way; beyond, reading stops.", 1),
+    _D(
+        "rota.inflight.bytes.max",
+        _T.LONG,
+        "268435456",
+        "Bytes of all requests and replies in memory; Fetches wait at half of it.",
+        1,
+    ),
     _D("rota.connection.inflight.bytes.max", _T.LONG, "67108864", "The same for one connection.", 1),
-    _D("rota.connection.write.buffer.bytes.max", _T.INT, "1048576", "Unread replies of one peer, in bytes.", 1),
+    _D("rota.connection.write.buffer.bytes.max", _T.INT, "65536", "Unread bytes at which a peer is served no more.", 1),
+    _D(
+        "rota.stalled.reader.timeout.ms",
+        _T.LONG,
+        "10000",
+        "Time without reading after which a peer is closed when Fetches wait for memory, in ms.",
+        0,
+    ),
 )
 
 USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_ROTA))

@@ -1,8 +1,10 @@
-"""All peers of one broker: who is here, how many there may be, how much of theirs we keep.
+"""All connections of one broker: their number, their idle time, and the memory that they share.
 
 Laws
-    A connection above a limit is closed at once with a logged reason; those that are here notice nothing.
-    One look at a time finds the idle ones: a connection has no timer of its own.
+    A connection above a limit is closed at once with a logged reason; open ones notice nothing.
+    One look at a time finds idle and stalled ones: a connection has no timer of its own.
+    N5  Replies that peers do not read never exceed the memory of requests and replies: the peers that have read nothing
+        for longest are closed, with a logged reason. A peer that reads, however slowly, is closed after all of those.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ log = structlog.get_logger("rota.server")
 
 
 class Connections:
-    """What the connections of one broker share. `soon` has a call made at the end of this turn of the loop."""
+    """What the connections of one broker share. `tick_queue` calls at the end of this turn of the loop."""
 
     def __init__(
         self, node: Node, routes: Mapping[int, Route], tick_queue: Callable[[Callable[[], None]], Any]
     ) -> None:
         config = node.config
         self.node, self.tick_queue = node, tick_queue
-        self.known: Callable[[int], ApiHandler] = Dispatcher(routes).known
+        self.handler_of: Callable[[int], ApiHandler] = Dispatcher(routes).handler_of
         self.request_memory = RequestMemoryPool(_bytes_max(config))
         self.frame_bytes_max = config.socket_request_max_bytes
         self.write_buffer_bytes_max = config.rota_connection_write_buffer_bytes_max
@@ -43,74 +45,112 @@ class Connections:
         self._count_max, self._per_host_max = config.max_connections, config.max_connections_per_ip
         self._host_overrides = host_limits(config.max_connections_per_ip_overrides)
         self._advertised = {one.listener: one for one in config.advertises}
-        self._here: set[Connection] = set()
+        self._open: set[Connection] = set()
+        self._stalled: set[Connection] = set()
+        self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
         self._per_host: Counter[str] = Counter()
         self._last_id = 0
         self._on_empty: Callable[[], None] | None = None
 
     def __len__(self) -> int:
-        return len(self._here)
+        return len(self._open)
 
-    # ---- what a connection tells
+    # ---- called by connections
 
-    def came(self, connection: Connection) -> None:
-        """A peer is here; it may have to go at once."""
+    def connection_opened(self, connection: Connection) -> None:
+        """Register a new connection, or close it when there are too many."""
         self._last_id += 1
         connection.id = self._last_id
-        self._here.add(connection)
+        self._open.add(connection)
         host = connection.peer[0]
         self._per_host[host] += 1
-        if self._on_empty is not None:  # it knocked while the door was being closed
+        if self._on_empty is not None:  # accepted while the listeners were being closed
             connection.finish()
-        elif len(self._here) > self._count_max:
+        elif len(self._open) > self._count_max:
             connection.end(f"max.connections ({self._count_max}) are here already")
         elif self._per_host[host] > (allowed := self._host_overrides.get(host, self._per_host_max)):
             connection.end(f"{allowed} connections of {host} are here already")
 
-    def went(self, connection: Connection) -> None:
-        """A peer is gone."""
-        self._here.discard(connection)
+    def connection_closed(self, connection: Connection) -> None:
+        """Forget a connection."""
+        self._open.discard(connection)
+        self._stalled.discard(connection)
         host = connection.peer[0]
         self._per_host[host] -= 1
         if not self._per_host[host]:
             del self._per_host[host]
-        if not self._here and self._on_empty is not None:
+        if not self._open and self._on_empty is not None:
             self._on_empty()
 
-    def ended(self, connection: Connection, why: str) -> None:
-        """We close a connection."""
+    def protocol_error(self, connection: Connection, why: str) -> None:
+        """The peer broke the protocol or a limit: its connection is being closed."""
         log.warning("connection closed", peer=_shown(connection), reason=why)
 
-    def broken(self, connection: Connection, why: Exception) -> None:
-        """One API failed in a way that nobody foresaw."""
+    def internal_error(self, connection: Connection, why: Exception) -> None:
+        """An API raised something unforeseen, which is a mistake of the broker."""
         log.error("request failed", peer=_shown(connection), exc_info=why)
 
-    def told_address(self, connection: Connection) -> tuple[str, int]:
-        """The address that this client is told to use: the one advertised, or the one that it used."""
-        told = self._advertised.get(connection.listener)
-        return (told.host, told.port) if told is not None else connection.local
+    def address_for(self, connection: Connection) -> tuple[str, int]:
+        """Return the address that this client shall use: the one advertised, or the one that it has used."""
+        advertised = self._advertised.get(connection.listener)
+        return (advertised.host, advertised.port) if advertised is not None else connection.local
 
-    # ---- what the broker asks
+    # ---- peers that do not read
+
+    def reader_stalled(self, connection: Connection) -> None:
+        """The socket of this peer takes no more."""
+        connection.stalled_since_ms = None  # until the next look
+        self._stalled.add(connection)
+
+    def reader_resumed(self, connection: Connection) -> None:
+        """The socket of this peer takes more again."""
+        self._stalled.discard(connection)
+
+    def limit_unsent(self, newest: Connection) -> None:
+        """N5. Close stalled peers until what is held fits, but not the one that was just written to."""
+        memory = self.request_memory
+        for connection in self._stalled_longest_first() if memory.is_exceeded else ():
+            if memory.held_bytes > memory.bytes_max and connection is not newest:
+                connection.close_stalled("it does not read, and the memory for replies is used up")
+
+    def look_for_stalled(self, now_ms: int) -> None:
+        """Note who reads. When Fetches wait for memory, close who has read nothing for the stall timeout."""
+        for connection in list(self._stalled):
+            before = connection.unsent_bytes
+            connection.measure_unsent()
+            if connection.stalled_since_ms is None or connection.unsent_bytes < before:
+                connection.stalled_since_ms = now_ms
+        for connection in self._stalled_longest_first():
+            since_ms = connection.stalled_since_ms
+            if not self.request_memory.has_waiting_replies or since_ms is None:
+                return
+            if now_ms - since_ms >= self._stalled_ms_max:
+                connection.close_stalled(f"it has read nothing for {now_ms - since_ms} ms, and others wait for memory")
+
+    def _stalled_longest_first(self) -> list[Connection]:
+        return sorted(self._stalled, key=_stall_order)
+
+    # ---- called by the broker
 
     def sweep(self, now_ms: int, idle_ms_max: int) -> int:
-        """Close who has been silent that long; how many they were."""
-        idle = [one for one in self._here if now_ms - one.idle_since(now_ms) >= idle_ms_max]
+        """Close connections that were silent for `idle_ms_max`; return how many."""
+        idle = [one for one in self._open if now_ms - one.idle_since(now_ms) >= idle_ms_max]
         for connection in idle:
             log.info("idle connection closed", peer=_shown(connection), idle_ms_max=idle_ms_max)
             connection.abort()
         return len(idle)
 
     def finish(self, on_empty: Callable[[], None]) -> None:
-        """Serve nothing new anywhere; `on_empty` is told when the last peer is gone."""
+        """Serve nothing new; call `on_empty` when the last connection is closed."""
         self._on_empty = on_empty
-        for connection in list(self._here):
+        for connection in list(self._open):
             connection.finish()
-        if not self._here:
+        if not self._open:
             on_empty()
 
     def abort(self) -> int:
-        """Close all at once; how many there still were."""
-        left = list(self._here)
+        """Close all connections at once; return how many there were."""
+        left = list(self._open)
         for connection in left:
             connection.abort()
         return len(left)
@@ -119,6 +159,12 @@ class Connections:
 def sweep_interval_ms(idle_ms_max: int) -> int:
     """How often to look for idle peers."""
     return min(max(idle_ms_max // SWEEPS_PER_IDLE_TIME, SWEEP_MS_MIN), SWEEP_MS_MAX)
+
+
+def _stall_order(connection: Connection) -> tuple[float, int]:
+    """Who has read nothing for longest comes first, then who keeps most."""
+    since_ms = connection.stalled_since_ms
+    return (float("inf") if since_ms is None else since_ms, -connection.unsent_bytes)
 
 
 def _bytes_max(config: BrokerConfig) -> int:

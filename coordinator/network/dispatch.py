@@ -17,17 +17,17 @@ from rota.protocol.compiler import codec
 from rota.protocol.varint import read_uvarint
 
 FETCH, API_VERSIONS = 1, 18
-VERSIONS_KNOWN_MAX = 1_024  # more than there are; some APIs answer versions that there are not
+HANDLERS_MAX = 1_024  # more than there are; some APIs answer versions that there are not
 
 read_head = struct.Struct(">Iih").unpack_from  # (key << 16 | version, correlation id, bytes of the client id)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One API. `serve(node, call, request)` gives a response, a Parked one, or None for no reply.
+    """One API. `serve(node, call, request)` gives a response, a DelayedReply, or None for no reply.
 
-    `stranger(node, call)` gives the response, in version 0, to a version that we do not know; where there is none the
-    connection is closed, as Kafka does.
+    `unsupported_version(node, call)` gives the response, in version 0, to a version that is not supported; where it is
+    None the connection is closed, as Kafka does.
     """
 
     key: int
@@ -37,7 +37,7 @@ class Route:
     request: type[Any]
     response: type[Any]
     serve: Callable[[Node, Call, Any], Any]
-    stranger: Callable[[Node, Call], Any] | None = None
+    unsupported_version: Callable[[Node, Call], Any] | None = None
 
 
 class ApiHandler(NamedTuple):
@@ -55,33 +55,33 @@ class ApiHandler(NamedTuple):
 
 
 class UnknownApi(Exception):
-    """A request for an API or a version that we do not have; the connection ends."""
+    """A request for an API or a version that is not supported; the connection is closed."""
 
 
 class Dispatcher:
-    """The routes of one broker. `known(api)` is the version `api & 0xffff` of key `api >> 16`."""
+    """The routes of one broker. `handler_of(api)` is the version `api & 0xffff` of key `api >> 16`."""
 
     def __init__(self, routes: Mapping[int, Route]) -> None:
         self._routes = routes
-        self._known: dict[int, ApiHandler] = {}
+        self._handlers: dict[int, ApiHandler] = {}
 
-    def known(self, api: int) -> ApiHandler:
+    def handler_of(self, api: int) -> ApiHandler:
         """Raises UnknownApi."""
-        found = self._known.get(api)
+        found = self._handlers.get(api)
         if found is None:
-            if len(self._known) >= VERSIONS_KNOWN_MAX:
-                self._known.clear()
-            found = self._known[api] = self._learn(api >> 16, api & 0xFFFF)
+            if len(self._handlers) >= HANDLERS_MAX:
+                self._handlers.clear()
+            found = self._handlers[api] = self._make(api >> 16, api & 0xFFFF)
         return found
 
-    def _learn(self, key: int, version: int) -> ApiHandler:
+    def _make(self, key: int, version: int) -> ApiHandler:
         route = self._routes.get(key)
         if route is None:
             raise UnknownApi(f"API key {key} is unknown")
         if version not in route.versions:
-            if route.stranger is None:
+            if route.unsupported_version is None:
                 raise UnknownApi(f"{route.name} version {version} is unknown")
-            return _to_stranger(route, route.stranger)
+            return _unsupported_version_handler(route, route.unsupported_version)
         request, response = codec(route.request, version), codec(route.response, version)
         flexible = route.flexible is not None and version >= route.flexible
         return ApiHandler(
@@ -97,13 +97,13 @@ class Dispatcher:
         )
 
 
-def _to_stranger(route: Route, stranger: Callable[[Node, Call], Any]) -> ApiHandler:
-    """An answer that reads nothing of the request: we cannot."""
+def _unsupported_version_handler(route: Route, unsupported_version: Callable[[Node, Call], Any]) -> ApiHandler:
+    """The handler of a version that is not supported: it reads nothing of the request."""
     response = codec(route.response, 0)
     return ApiHandler(
         decode=lambda frame, at=0: (None, len(frame)),
         encode=response.encode,
-        serve=lambda node, call, request: stranger(node, call),
+        serve=lambda node, call, request: unsupported_version(node, call),
         flexible=False,
         tagged=False,
         bulky=False,

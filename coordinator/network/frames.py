@@ -13,7 +13,7 @@ LENGTH_BYTES = 4
 LARGE_FRAME_BYTES = 64 * 1024  # from here on an unfinished frame asks for room before it is gathered
 
 _length_at = struct.Struct(">i").unpack_from
-_STRANGERS = {
+_OTHER_PROTOCOLS = {
     b"GET ": "an HTTP request",
     b"POST": "an HTTP request",
     b"PUT ": "an HTTP request",
@@ -84,9 +84,9 @@ class Framer:
 
 
 def _why(head: bytes, size: int, bytes_max: int) -> str:
-    stranger = _STRANGERS.get(head) or (head[:2] == b"\x16\x03" and _STRANGERS[b"\x16\x03\x00\x00"])
-    if stranger:
-        return f"it looks like {stranger}"
+    other = _OTHER_PROTOCOLS.get(head) or (head[:2] == b"\x16\x03" and _OTHER_PROTOCOLS[b"\x16\x03\x00\x00"])
+    if other:
+        return f"it looks like {other}"
     return (
         f"a frame of {size} bytes, where socket.request.max.bytes allows {bytes_max}"
         if size >= 0

@@ -1,8 +1,8 @@
-"""The open doors of one broker: sockets that accept, the look for idle peers, the end of it all.
+"""The listening sockets of one broker, the looks for idle and stalled connections, and the stop.
 
 Laws
     Nothing is accepted before every address is bound, and nothing after `stop` begins.
-    A stop lets requests under way finish, for as long as it is given; then whoever is left is cut off.
+    A stop lets requests in flight finish for `drain_ms`; then it closes the connections that are left.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections, sweep_interval_ms
 from rota.coordinator.scheduling.timers import Timers
 
-_SWEEP = ("server", "sweep")
+_SWEEP, _STALLED = ("network", "sweep"), ("network", "stalled")
+STALLED_LOOK_MS = 1_000
 
 
 class CannotListen(OSError):
-    """An address that cannot be had; the message says which and why."""
+    """An address cannot be bound; the message says which and why."""
 
 
 class Listener:
@@ -55,11 +56,13 @@ class Listener:
             )
         if self._config.connections_max_idle_ms > 0:
             self._sweep_later()
+        self._look_later()
         return bound
 
     async def stop(self, drain_ms: int) -> int:
         """Accept no more, let what is under way finish, cut off the rest; how many those were."""
         self._timers.cancel(_SWEEP)
+        self._timers.cancel(_STALLED)
         for server in self._servers:
             server.close()
         gone = asyncio.Event()
@@ -73,6 +76,13 @@ class Listener:
             await server.wait_closed()
         self._servers.clear()
         return cut_off
+
+    def _look_later(self) -> None:
+        self._timers.at(_STALLED, self._now_ms() + STALLED_LOOK_MS, self._look)
+
+    def _look(self) -> None:
+        self.connections.look_for_stalled(self._now_ms())
+        self._look_later()
 
     def _sweep_later(self) -> None:
         wait_ms = sweep_interval_ms(self._config.connections_max_idle_ms)

@@ -23,10 +23,10 @@ class Slot:
     `size` is what the slot makes us keep: the request, then the reply while others are before it.
     """
 
-    __slots__ = ("correlation_id", "delayed_reply", "known", "pieces", "reply_bytes", "size")
+    __slots__ = ("correlation_id", "delayed_reply", "handler", "pieces", "reply_bytes", "size")
 
-    def __init__(self, known: ApiHandler, correlation_id: int, size: int) -> None:
-        self.known, self.correlation_id, self.size = known, correlation_id, size
+    def __init__(self, handler: ApiHandler, correlation_id: int, size: int) -> None:
+        self.handler, self.correlation_id, self.size = handler, correlation_id, size
         self.delayed_reply: DelayedReply[Any] | None = None
         self.pieces: list[Piece] | None = None
         self.reply_bytes = 0
@@ -35,22 +35,22 @@ class Slot:
         """Put the bytes of the reply in; how many they are. Raises what a mistake of ours raised in its place."""
         if isinstance(value, Exception):
             raise value
-        self.pieces = pieces = [] if value is None else framed(self.known, self.correlation_id, value)
+        self.pieces = pieces = [] if value is None else framed(self.handler, self.correlation_id, value)
         self.reply_bytes = size = sum(map(len, pieces))
         self.size += size
         return size
 
 
-def framed(known: ApiHandler, correlation_id: int, value: Any) -> list[Piece]:
+def framed(handler: ApiHandler, correlation_id: int, value: Any) -> list[Piece]:
     """A response with its length and header."""
-    if known.bulky:
-        pieces = known.parts(value)
-        return [_lead(known, correlation_id, sum(map(len, pieces))), *pieces]
-    body = known.encode(value)
-    return [_lead(known, correlation_id, len(body)) + body]
+    if handler.bulky:
+        pieces = handler.parts(value)
+        return [_lead(handler, correlation_id, sum(map(len, pieces))), *pieces]
+    body = handler.encode(value)
+    return [_lead(handler, correlation_id, len(body)) + body]
 
 
-def _lead(known: ApiHandler, correlation_id: int, size: int) -> bytes:
-    if known.tagged:
+def _lead(handler: ApiHandler, correlation_id: int, size: int) -> bytes:
+    if handler.tagged:
         return pack_lead_tagged(size + 5, correlation_id, 0)
     return pack_lead(size + 4, correlation_id)

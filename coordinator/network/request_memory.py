@@ -1,9 +1,10 @@
-"""How much of what peers sent is kept in memory at one time, over all connections. Pure.
+"""How many bytes of requests and replies are kept in memory at one time, over all connections. Pure.
 
 Laws
-    Only bytes that came count: a peer that announces a large frame and sends nothing takes nobody's room.
+    Only bytes that exist count: received frames, replies that wait for earlier ones, replies that a peer does not read.
     Above the limit one unfinished large frame at a time is read on; the others wait, small frames never do.
-    Whoever waits goes on as soon as there is room, or in the order of asking when it is its turn to be the one.
+    While more than half of the memory is held, Fetches wait, whose replies are large; other requests never do.
+    Waiters are admitted in their order.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from collections import deque
 from typing import Protocol
 
 
-class Asker(Protocol):
-    """Whose large frame is coming in."""
+class Waiter(Protocol):
+    """A connection that waits for memory."""
 
     def admitted(self) -> None:
-        """Read on."""
+        """Read on: the large frame may be received."""
+
+    def reply_admitted(self) -> None:
+        """Serve on: a Fetch may be answered."""
 
 
 class RequestMemoryPool:
@@ -25,35 +29,67 @@ class RequestMemoryPool:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.held_bytes = 0
-        self._one: Asker | None = None  # reads on above the limit, so that something is finished
-        self._waiting: deque[Asker] = deque()
+        self._receiver: Waiter | None = None  # reads on above the limit, so that one frame is finished
+        self._receivers: deque[Waiter] = deque()
+        self._repliers: deque[Waiter] = deque()
 
-    def goes_on(self, who: Asker) -> bool:
-        """May `who` read more of its large frame? False means wait for `who.admitted()`. Told `done` in the end."""
-        if self.held_bytes <= self.bytes_max or self._one is who:
+    @property
+    def has_reply_room(self) -> bool:
+        """Whether a large reply may be made."""
+        return self.held_bytes * 2 <= self.bytes_max
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether more is held than the limit."""
+        return self.held_bytes > self.bytes_max
+
+    @property
+    def has_waiting_replies(self) -> bool:
+        return bool(self._repliers)
+
+    def goes_on(self, who: Waiter) -> bool:
+        """May `who` read more of its large frame? False means wait for `who.admitted()`. Call `done` in the end."""
+        if self.held_bytes <= self.bytes_max or self._receiver is who:
             return True
-        if self._one is None:
-            self._one = who
+        if self._receiver is None:
+            self._receiver = who
             return True
-        self._waiting.append(who)
+        self._receivers.append(who)
         return False
 
+    def wait_for_reply_room(self, who: Waiter) -> None:
+        """Call `who.reply_admitted()` when it is its turn and there is room; it looks again then."""
+        self._repliers.append(who)
+
+    def admit_reply(self) -> None:
+        """Admit the next waiter, if there is room. Each of them calls this when it has served its Fetch."""
+        if self._repliers and self.has_reply_room:
+            self._repliers.popleft().reply_admitted()
+
     def hold(self, size: int) -> None:
-        """Count what came."""
+        """Count bytes that are kept from now on."""
         self.held_bytes += size
 
     def release(self, size: int) -> None:
-        """Give room back, and to those who wait for it."""
+        """Count bytes that are kept no longer, and admit who waits for room."""
         self.held_bytes -= size
         assert self.held_bytes >= 0, "more room was given back than taken"
-        while self._waiting and self.held_bytes <= self.bytes_max:
-            self._waiting.popleft().admitted()
+        while self._receivers and self.held_bytes <= self.bytes_max:
+            self._receivers.popleft().admitted()
+        if self._repliers:
+            self.admit_reply()
 
-    def done(self, who: Asker) -> None:
-        """Its large frame is whole, or `who` is gone."""
-        if who in self._waiting:
-            self._waiting.remove(who)
-        if self._one is who:
-            self._one = self._waiting.popleft() if self._waiting else None
-            if self._one is not None:
-                self._one.admitted()
+    def done(self, who: Waiter) -> None:
+        """The large frame of `who` is whole, or `who` is closed."""
+        if who in self._receivers:
+            self._receivers.remove(who)
+        if self._receiver is who:
+            self._receiver = self._receivers.popleft() if self._receivers else None
+            if self._receiver is not None:
+                self._receiver.admitted()
+
+    def closed(self, who: Waiter) -> None:
+        """`who` waits for nothing any more."""
+        self.done(who)
+        if who in self._repliers:
+            self._repliers.remove(who)

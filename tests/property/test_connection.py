@@ -30,6 +30,8 @@ class Socket:
 
     def __init__(self) -> None:
         self.written = b""
+        self.unread_bytes = 0  # of what was written while the peer does not read
+        self.is_choked = False
         self.reads, self.closed = True, False
 
     def get_extra_info(self, name: str) -> tuple[str, int]:
@@ -43,6 +45,11 @@ class Socket:
     def write(self, data: bytes) -> None:
         assert not self.closed
         self.written += data
+        if self.is_choked:
+            self.unread_bytes += len(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread_bytes
 
     def writelines(self, pieces: list[bytes]) -> None:
         self.write(b"".join(pieces))
@@ -163,10 +170,11 @@ def converse(kinds: list[str], bounds: dict[str, str], steps: list[tuple[str, in
         elif what == "turn":
             run.turn()
         elif what == "choke" and not choked:
-            choked = True
+            choked = run.socket.is_choked = True
             run.connection.pause_writing()
         elif what == "read" and choked:
-            choked = False
+            choked = run.socket.is_choked = False
+            run.socket.unread_bytes = 0
             run.connection.resume_writing()
         assert run.asked == list(range(len(run.asked)))
         assert run.replied() == expected[: len(run.replied())]

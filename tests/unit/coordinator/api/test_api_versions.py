@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.data_world import World
 
-from rota.coordinator.api.api_versions import api_versions, stranger
+from rota.coordinator.api.api_versions import api_versions, unsupported_version
 from rota.coordinator.api.node import Call
 from rota.coordinator.api.routes import SERVES
 from rota.protocol.errors import ErrorCode
@@ -43,7 +43,7 @@ def test_no_feature_is_claimed_that_is_not_there() -> None:
 
 
 def test_a_version_we_do_not_know_gets_the_list_to_choose_from() -> None:
-    reply = stranger(World().node, Call(77, "new", "/127.0.0.1", "127.0.0.1", 9092))
+    reply = unsupported_version(World().node, Call(77, "new", "/127.0.0.1", "127.0.0.1", 9092))
     assert reply.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert reply.api_keys == ask(4).api_keys
 

@@ -17,7 +17,7 @@ def test_a_route_leads_somewhere(key: int) -> None:
     route = routes()[key]
     assert (route.key, route.name, route.versions) == (key, APIS[key].name, APIS[key].versions)
     assert route.serve.__name__ == SERVES[key]
-    assert (route.stranger is not None) == (route.name == "ApiVersions")
+    assert (route.unsupported_version is not None) == (route.name == "ApiVersions")
     for version in (route.versions[0], route.versions[-1]):
         assert codec(route.request, version).decode is not None
         assert codec(route.response, version).encode is not None

@@ -109,7 +109,14 @@ class World:
             HEARTBEAT: Route(HEARTBEAT, "Heartbeat", range(5), 4, HeartbeatRequest, HeartbeatResponse, self._heartbeat),
             LIST_GROUPS: listed,
             API_VERSIONS: Route(
-                API_VERSIONS, "ApiVersions", versions, 3, ApiVersionsRequest, ApiVersionsResponse, _versions, _stranger
+                API_VERSIONS,
+                "ApiVersions",
+                versions,
+                3,
+                ApiVersionsRequest,
+                ApiVersionsResponse,
+                _versions,
+                _unsupported_version,
             ),
         }
 
@@ -159,7 +166,7 @@ def _versions(node: Any, call: Call, request: ApiVersionsRequest) -> ApiVersions
     return ApiVersionsResponse(error_code=0, api_keys=[ApiVersion(api_key=12, min_version=0, max_version=4)])
 
 
-def _stranger(node: Any, call: Call) -> ApiVersionsResponse:
+def _unsupported_version(node: Any, call: Call) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)])
 
 

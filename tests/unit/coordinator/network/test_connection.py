@@ -20,7 +20,7 @@ from tests.unit.coordinator.network.conftest import (
 )
 
 from rota.coordinator.network.connection import TURN_REQUESTS_MAX
-from rota.coordinator.network.dispatch import VERSIONS_KNOWN_MAX
+from rota.coordinator.network.dispatch import HANDLERS_MAX
 from rota.protocol.compiler import codec
 from rota.protocol.messages.api_versions import ApiVersionsResponse
 
@@ -379,8 +379,8 @@ async def test_versions_that_there_are_not_fill_no_table(serve: Serve) -> None:
         peer.send(framed(struct.pack(">hhih", API_VERSIONS, version, version, -1)))
     for version in range(5, 3_000):
         assert (await peer.frame())[:4] == version.to_bytes(4, "big")
-    (connection,) = world.connections._here
-    assert len(connection._bound) <= VERSIONS_KNOWN_MAX
+    (connection,) = world.connections._open
+    assert len(connection._handlers) <= HANDLERS_MAX
 
 
 async def test_a_muted_connection_reads_only_a_little_ahead(serve: Serve) -> None:

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.network.conftest import BIG_BYTES, LIST_GROUPS, Serve, request
 
-from rota.coordinator.network.connection import CHOKED
+from rota.coordinator.network.connection import PEER_NOT_READING
 from rota.coordinator.network.connections import SWEEP_MS_MAX, SWEEP_MS_MIN, sweep_interval_ms
 
 
@@ -81,8 +81,8 @@ async def test_a_peer_that_never_reads_is_idle_even_with_requests_under_way(serv
     peer.ask(2, "later")
     await world.until(lambda: 1 in world.delayed_reply)
     world.answer(1)
-    (connection,) = world.connections._here
-    await world.until(lambda: bool(connection._brakes & CHOKED))
+    (connection,) = world.connections._open
+    await world.until(lambda: bool(connection._mute_reasons & PEER_NOT_READING))
     assert world.connections.sweep(0, 1) == 0
     assert BIG_BYTES * world.asked.count(-1) > 1000
     await world.until(lambda: world.connections.sweep(1000, 1000) == 1)

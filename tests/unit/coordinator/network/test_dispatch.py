@@ -21,7 +21,7 @@ def _nothing(node: Any, call: Any, request: Any) -> None:
     return None
 
 
-def _stranger(node: Any, call: Any) -> ApiVersionsResponse:
+def _unsupported_version(node: Any, call: Any) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=35, api_keys=[])
 
 
@@ -29,7 +29,9 @@ DISPATCHER = Dispatcher(
     {
         1: Route(1, "Fetch", range(4, 18), 12, FetchRequest, FetchResponse, _nothing),
         12: Route(12, "Heartbeat", range(5), 4, HeartbeatRequest, HeartbeatResponse, _nothing),
-        18: Route(18, "ApiVersions", range(5), 3, ApiVersionsRequest, ApiVersionsResponse, _nothing, _stranger),
+        18: Route(
+            18, "ApiVersions", range(5), 3, ApiVersionsRequest, ApiVersionsResponse, _nothing, _unsupported_version
+        ),
     }
 )
 
@@ -41,23 +43,23 @@ DISPATCHER = Dispatcher(
 def test_headers_follow_the_version_and_api_versions_keeps_the_old_answer(
     key: int, version: int, flexible: bool, tagged: bool
 ) -> None:
-    known = DISPATCHER.known(key << 16 | version)
+    known = DISPATCHER.handler_of(key << 16 | version)
     assert (known.flexible, known.tagged, known.version, known.bulky) == (flexible, tagged, version, False)
 
 
 def test_a_version_is_learnt_once() -> None:
-    assert DISPATCHER.known(12 << 16 | 1) is DISPATCHER.known(12 << 16 | 1)
-    assert DISPATCHER.known(1 << 16 | 11).bulky
+    assert DISPATCHER.handler_of(12 << 16 | 1) is DISPATCHER.handler_of(12 << 16 | 1)
+    assert DISPATCHER.handler_of(1 << 16 | 11).bulky
 
 
 @pytest.mark.parametrize("api", [12 << 16 | 5, 12 << 16 | 0xFFFF, 13 << 16, 0xFFFF_FFFF, 1 << 16 | 3])
 def test_what_is_not_in_the_table_is_unknown(api: int) -> None:
     with pytest.raises(UnknownApi):
-        DISPATCHER.known(api)
+        DISPATCHER.handler_of(api)
 
 
-def test_a_stranger_is_answered_in_version_0_whatever_it_says() -> None:
-    known = DISPATCHER.known(18 << 16 | 77)
+def test_an_unsupported_version_is_answered_in_version_0_whatever_the_request_holds() -> None:
+    known = DISPATCHER.handler_of(18 << 16 | 77)
     request, end = known.decode(b"\xff\xff\xff", 0)
     response = known.serve(None, None, request)  # type: ignore[arg-type]
     assert end == 3

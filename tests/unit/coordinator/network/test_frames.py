@@ -57,7 +57,7 @@ def test_the_limit_itself_is_allowed(size: int) -> None:
     ("head", "word"),
     [(b"GET / HTTP/1.1", "HTTP"), (b"PRI * HTTP/2.0", "HTTP/2"), (b"\x16\x03\x03\0\xf0", "TLS"), (b"SSH-2.0", "SSH")],
 )
-def test_a_stranger_is_named(head: bytes, word: str) -> None:
+def test_another_protocol_is_named(head: bytes, word: str) -> None:
     framer = Framer(100 << 20)
     assert framer.feed(head) == []
     assert word in (framer.refused or "")

@@ -12,7 +12,7 @@ from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 def known(version: int) -> ApiHandler:
     route = Route(12, "Heartbeat", range(5), 4, HeartbeatRequest, HeartbeatResponse, lambda node, call, request: None)
-    return Dispatcher({12: route}).known(12 << 16 | version)
+    return Dispatcher({12: route}).handler_of(12 << 16 | version)
 
 
 def test_an_old_header_is_the_correlation_id_and_a_new_one_has_tags() -> None:
@@ -23,7 +23,7 @@ def test_an_old_header_is_the_correlation_id_and_a_new_one_has_tags() -> None:
 
 def test_record_batches_are_not_copied() -> None:
     route = Route(1, "Fetch", range(4, 12), 12, FetchRequest, FetchResponse, lambda node, call, request: None)
-    fetch, records = Dispatcher({1: route}).known(1 << 16 | 4), bytes(100_000)
+    fetch, records = Dispatcher({1: route}).handler_of(1 << 16 | 4), bytes(100_000)
     partition = PartitionData(partition_index=0, error_code=0, high_watermark=0, records=memoryview(records))
     pieces = framed(fetch, 7, FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[partition])]))
     size = sum(map(len, pieces))

@@ -9,23 +9,26 @@ from hypothesis import strategies as st
 from rota.coordinator.network.request_memory import RequestMemoryPool
 
 
-class Asker:
+class Waiter:
     def __init__(self) -> None:
-        self.rooms = 0
+        self.rooms = self.replies = 0
 
     def admitted(self) -> None:
         self.rooms += 1
 
+    def reply_admitted(self) -> None:
+        self.replies += 1
+
 
 def test_below_the_limit_everybody_goes_on() -> None:
     request_memory = RequestMemoryPool(100)
-    for who in (Asker(), Asker()):
+    for who in (Waiter(), Waiter()):
         request_memory.hold(50)
         assert request_memory.goes_on(who)
 
 
 def test_above_the_limit_one_goes_on_and_the_others_in_their_order() -> None:
-    request_memory, first, second, third = RequestMemoryPool(100), Asker(), Asker(), Asker()
+    request_memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
     assert [request_memory.goes_on(who) for who in (first, second, third, first)] == [True, False, False, True]
     request_memory.done(first)
@@ -36,7 +39,7 @@ def test_above_the_limit_one_goes_on_and_the_others_in_their_order() -> None:
 
 
 def test_whoever_waits_goes_on_when_there_is_room() -> None:
-    request_memory, first, second, third = RequestMemoryPool(100), Asker(), Asker(), Asker()
+    request_memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
     assert [request_memory.goes_on(who) for who in (first, second, third)] == [True, False, False]
     request_memory.release(49)
@@ -46,7 +49,7 @@ def test_whoever_waits_goes_on_when_there_is_room() -> None:
 
 
 def test_whoever_goes_waits_no_more() -> None:
-    request_memory, first, gone, stays = RequestMemoryPool(100), Asker(), Asker(), Asker()
+    request_memory, first, gone, stays = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
     assert [request_memory.goes_on(who) for who in (first, gone, stays)] == [True, False, False]
     request_memory.done(gone)
@@ -54,12 +57,33 @@ def test_whoever_goes_waits_no_more() -> None:
     assert (gone.rooms, stays.rooms) == (0, 1)
 
 
+def test_large_replies_wait_while_more_than_half_is_held() -> None:
+    memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
+    memory.hold(50)
+    assert memory.has_reply_room
+    memory.hold(30)
+    assert not memory.has_reply_room
+    for who in (first, second, third):
+        memory.wait_for_reply_room(who)
+    memory.release(29)
+    assert (first.replies, second.replies) == (0, 0)
+    memory.release(1)
+    assert (first.replies, second.replies) == (1, 0)  # one after the other: its reply may take the room again
+    memory.hold(10)
+    memory.admit_reply()
+    assert second.replies == 0
+    memory.closed(second)
+    memory.release(10)
+    assert (second.replies, third.replies) == (0, 1)
+    assert not memory.has_waiting_replies
+
+
 def test_giving_back_too_much_is_our_own_mistake() -> None:
     with pytest.raises(AssertionError):
         RequestMemoryPool(100).release(1)
 
 
-class Frame(Asker):
+class Frame(Waiter):
     """A large frame of which one part after the other comes."""
 
     def __init__(self, size: int) -> None:
@@ -84,7 +108,7 @@ def test_every_frame_gets_in_and_above_the_limit_only_one_at_a_time(sizes: list[
         request_memory.hold(part)
         if frame.left:
             frame.waits = not request_memory.goes_on(frame)
-            assert not (above and not frame.waits) or request_memory._one is frame
+            assert not (above and not frame.waits) or request_memory._receiver is frame
         else:
             frames.remove(frame)
             request_memory.release(frame.here)
