@@ -2,10 +2,9 @@
 
 The shape of an API file:
 
-    def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse | Parked[HeartbeatResponse]
+    def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse
 
-A plain response leaves at once, a Parked one when it is answered, None leaves nothing (Produce with acks=0), and
-HangUp, raised, ends the connection without one.
+What it may return or raise: `coordinator/network/call.py`.
 `coordinator/api/routes.py` maps each API key to its function; ApiVersions answers from that table.
 """
 
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rota.coordinator.network.call import Call, HangUp
 from rota.coordinator.replica.durability import Durability
 
 if TYPE_CHECKING:
@@ -27,21 +27,7 @@ if TYPE_CHECKING:
     from rota.coordinator.scheduling.timers import Timers
 
 
-class HangUp(Exception):
-    """End the connection: something failed in a request whose client awaits no reply (Produce with acks=0)."""
-
-
-@dataclass(slots=True)
-class Call:
-    """One request on its way: who asks, in which version, through which door."""
-
-    version: int
-    client_id: str
-    client_host: str  # the peer's address, as Kafka writes it into group metadata: "/127.0.0.1"
-    # the address to tell this client: what its listener advertises or, where none is configured, the one that it used
-    reached_host: str
-    reached_port: int
-    connection_id: int = 0
+__all__ = ["Call", "HangUp", "Node"]
 
 
 @dataclass(slots=True)

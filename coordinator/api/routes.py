@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Final
 
-from rota.coordinator.network.dispatch import Route
+from rota.coordinator.network.call import Route
 from rota.protocol.registry import APIS
 
 SERVES: Final[dict[int, str]] = {

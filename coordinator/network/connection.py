@@ -16,7 +16,7 @@ from collections import deque
 from functools import partial
 from typing import Any, cast
 
-from rota.coordinator.api.node import Call, HangUp
+from rota.coordinator.network.call import Call, HangUp
 from rota.coordinator.network.dispatch import HANDLERS_MAX, ApiHandler, UnknownApi, read_head, skip_tags
 from rota.coordinator.network.frames import Framer
 from rota.coordinator.network.owner import Owner, address

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
-from rota.coordinator.api.node import Node
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import host_limits
+from rota.coordinator.network.call import Route
 from rota.coordinator.network.connection import Connection
-from rota.coordinator.network.dispatch import ApiHandler, Dispatcher, Route
+from rota.coordinator.network.dispatch import ApiHandler, Dispatcher
 from rota.coordinator.network.request_memory import RequestMemoryPool
 
 SWEEPS_PER_IDLE_TIME = 10
@@ -28,11 +28,18 @@ SWEEP_MS_MIN, SWEEP_MS_MAX = 100, 60_000
 log = structlog.get_logger("rota.server")
 
 
+class Configured(Protocol):
+    """The node that the APIs get; the network uses its settings only."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+
 class Connections:
     """What the connections of one broker share. `tick_queue` calls at the end of this turn of the loop."""
 
     def __init__(
-        self, node: Node, routes: Mapping[int, Route], tick_queue: Callable[[Callable[[], None]], Any]
+        self, node: Configured, routes: Mapping[int, Route], tick_queue: Callable[[Callable[[], None]], Any]
     ) -> None:
         config = node.config
         self.node, self.tick_queue = node, tick_queue

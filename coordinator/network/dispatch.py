@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rota.coordinator.api.node import Call, Node
+from rota.coordinator.network.call import Call, Route
 from rota.protocol import varint
 from rota.protocol.compiler import codec
 from rota.protocol.varint import read_uvarint
@@ -22,30 +21,12 @@ HANDLERS_MAX = 1_024  # more than there are; some APIs answer versions that ther
 read_head = struct.Struct(">Iih").unpack_from  # (key << 16 | version, correlation id, bytes of the client id)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One API. `serve(node, call, request)` gives a response, a DelayedReply, or None for no reply.
-
-    `unsupported_version(node, call)` gives the response, in version 0, to a version that is not supported; where it is
-    None the connection is closed, as Kafka does.
-    """
-
-    key: int
-    name: str
-    versions: range
-    flexible: int | None
-    request: type[Any]
-    response: type[Any]
-    serve: Callable[[Node, Call, Any], Any]
-    unsupported_version: Callable[[Node, Call], Any] | None = None
-
-
 class ApiHandler(NamedTuple):
     """One version of one API, ready to use."""
 
     decode: Callable[..., tuple[Any, int]]
     encode: Callable[[Any], bytes]
-    serve: Callable[[Node, Call, Any], Any]
+    serve: Callable[[Any, Call, Any], Any]
     flexible: bool  # the request header has tagged fields
     tagged: bool  # the response header has
     bulky: bool  # its responses carry record batches, which are not copied
@@ -97,7 +78,7 @@ class Dispatcher:
         )
 
 
-def _unsupported_version_handler(route: Route, unsupported_version: Callable[[Node, Call], Any]) -> ApiHandler:
+def _unsupported_version_handler(route: Route, unsupported_version: Callable[[Any, Call], Any]) -> ApiHandler:
     """The handler of a version that is not supported: it reads nothing of the request."""
     response = codec(route.response, 0)
     return ApiHandler(

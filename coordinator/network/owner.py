@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from rota.coordinator.api.node import Node
 from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.network.request_memory import RequestMemoryPool
 
@@ -13,7 +12,7 @@ from rota.coordinator.network.request_memory import RequestMemoryPool
 class Owner(Protocol):
     """`tick_queue` calls at the end of this turn of the loop; `handler_of` raises UnknownApi."""
 
-    node: Node
+    node: Any
     tick_queue: Callable[[Callable[[], None]], Any]
     handler_of: Callable[[int], ApiHandler]
     request_memory: RequestMemoryPool

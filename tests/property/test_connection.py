@@ -15,9 +15,9 @@ from tests.soak import examples
 from rota.coordinator.api.node import Call
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network import connection
+from rota.coordinator.network.call import Route
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections
-from rota.coordinator.network.dispatch import Route
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

@@ -18,8 +18,8 @@ import uvloop
 
 from rota.coordinator.api.node import Call
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.network.call import Route
 from rota.coordinator.network.connections import Connections
-from rota.coordinator.network.dispatch import Route
 from rota.coordinator.network.listener import Listener
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.scheduling.timers import Timers

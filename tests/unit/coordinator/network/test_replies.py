@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from rota.coordinator.network.dispatch import ApiHandler, Dispatcher, Route
+from rota.coordinator.network.call import Route
+from rota.coordinator.network.dispatch import ApiHandler, Dispatcher
 from rota.coordinator.network.replies import Slot, framed
 from rota.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -1,0 +1,26 @@
+"""A request says by which address its client came; an entry of the API table stays what it is."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from rota.coordinator.network.call import Call, HangUp, Route
+
+
+def test_a_call_carries_what_an_api_is_told_of_its_client() -> None:
+    call = Call(3, "client", "/127.0.0.1", "broker", 9092)
+    assert (call.version, call.client_host, call.reached_host, call.reached_port) == (3, "/127.0.0.1", "broker", 9092)
+    assert call.connection_id == 0
+
+
+def test_a_route_cannot_be_changed() -> None:
+    route = Route(12, "Heartbeat", range(5), 4, object, object, lambda node, call, request: None)
+    assert route.unsupported_version is None
+    with pytest.raises(FrozenInstanceError):
+        route.key = 13  # type: ignore[misc]
+
+
+def test_hanging_up_is_an_exception_of_its_own() -> None:
+    assert not issubclass(HangUp, OSError)
