@@ -16,9 +16,9 @@ PURE = (
     "protocol",
     "coordinator/group/",
     "coordinator/runtime",
-    *(f"coordinator/cluster/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
+    *(f"coordinator/metadata/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
     *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),
-    *(f"client/administer/{name}.py" for name in ("descriptions", "outcomes")),
+    *(f"client/admin/{name}.py" for name in ("descriptions", "outcomes")),
     *(
         f"client/consumer/{name}.py"
         for name in (
@@ -34,9 +34,12 @@ PURE = (
         )
     ),
     "client/offsets/offset_errors.py",
-    *(f"client/net/{name}.py" for name in ("backoff", "frames", "metadata", "targets", "verdicts", "versions")),
     *(
-        f"client/produce/{name}.py"
+        f"client/network/{name}.py"
+        for name in ("backoff", "error_actions", "frames", "metadata", "targets", "versions")
+    ),
+    *(
+        f"client/producer/{name}.py"
         for name in (
             "accumulator",
             "answers",
@@ -47,7 +50,7 @@ PURE = (
             "requests",
             "route",
             "sequences",
-            "settling",
+            "produce_response",
             "sticky",
         )
     ),
@@ -131,6 +134,11 @@ def test_a_file_and_its_functions_fit_on_a_few_screens(path: Path) -> None:
 @pytest.mark.parametrize("path", sources(), ids=named)
 def test_a_file_opens_with_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("pure", PURE)
+def test_what_is_said_to_be_pure_exists(pure: str) -> None:
+    assert [path for path in sources() if named(path).startswith(pure)]
 
 
 @pytest.mark.parametrize("path", [p for p in sources() if named(p).startswith(PURE)], ids=named)
