@@ -1,8 +1,8 @@
-"""One broker: the parts, wired. The only file that knows them all; nothing imports it but the command line.
+"""One broker: creates the parts and connects them. Only the command line and `testing` import it.
 
 Laws
-    It answers nobody before its logs are open and its groups are back (or are being brought back).
-    A stop in order writes the clean-shutdown marker last, when all else is on the medium.
+    It accepts no connection before its logs are open and its groups are loaded, or are being loaded.
+    A graceful stop writes the clean-shutdown marker last, when all else is on the medium.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class Broker:
             case TopicDeleted(topic):
                 self.groups.topics_deleted([(topic.name, topic.topic_id)])
 
-    # ---- what comes round again and again
+    # ---- periodic work
 
     def _every(self, period_ms: int, call: Callable[[], Any]) -> None:
         def ring() -> None:
@@ -247,7 +247,7 @@ class Broker:
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:
-    """What the groups are told of the broker's settings.
+    """Return the settings of groups from those of the broker.
 
     Without an initial delay Kafka still gathers who comes within a few ms, as answers wait for the append linger.
     """

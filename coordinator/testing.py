@@ -1,4 +1,4 @@
-"""A broker for somebody's tests: in this process, in memory, on a free port, gone when the block ends.
+"""A broker for tests: in this process, in memory, on a free port, stopped when the block ends.
 
 from rota.coordinator.testing import running_broker
 
@@ -42,7 +42,7 @@ def running_broker(properties: Mapping[str, str] | None = None, *, data: Path | 
 
 
 class _Served(threading.Thread):
-    """A loop of its own, so that the caller may block as it likes."""
+    """Runs the broker in a thread and an event loop of its own, so that the caller may block."""
 
     def __init__(self, config: BrokerConfig, *, memory: bool) -> None:
         super().__init__(name="rota", daemon=True)
@@ -50,7 +50,7 @@ class _Served(threading.Thread):
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._told: asyncio.Event | None = None
+        self._stopping: asyncio.Event | None = None
 
     def address(self) -> str:
         """Where it listens, once it does."""
@@ -63,15 +63,15 @@ class _Served(threading.Thread):
 
     def stop(self) -> None:
         """In order, as SIGTERM does."""
-        if self._loop is not None and self._told is not None and self.is_alive():
-            self._loop.call_soon_threadsafe(self._told.set)
+        if self._loop is not None and self._stopping is not None and self.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
         self.join(STOP_S)
 
     def run(self) -> None:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        self._loop, self._told = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         try:
             await self._broker.start()
         except BaseException as failure:  # noqa: BLE001  # raised in the thread that waits
@@ -79,5 +79,5 @@ class _Served(threading.Thread):
             return
         finally:
             self._ready.set()
-        await self._told.wait()
+        await self._stopping.wait()
         await self._broker.stop()

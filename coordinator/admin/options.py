@@ -1,4 +1,4 @@
-"""What `rota serve` is told on its command line, and the settings that come out of it.
+"""The options of `rota serve`, and the settings that they make.
 
 The strongest last: preset, file, --data and --listen, --set.
 """
@@ -48,13 +48,13 @@ class ServeOptions:
         """Raises OptionsRefused."""
         if self.memory and self.data is not None:
             raise OptionsRefused("--memory keeps nothing on disk: leave out --data, or --memory")
-        for name, value, right in (
+        for name, value, valid in (
             ("--log-format", self.log_format, FORMATS),
             ("--log-level", self.log_level, LEVELS),
             ("--preset", self.preset, tuple(PRESETS)),
         ):
-            if value is not None and value not in right:
-                raise OptionsRefused(f"{name} {value}: right are {', '.join(right)}")
+            if value is not None and value not in valid:
+                raise OptionsRefused(f"{name} {value}: valid values are {', '.join(valid)}")
 
     def broker_config(self) -> BrokerConfig:
         """The settings of the broker. Raises OptionsRefused, ConfigRefused, FileRefused, OSError."""
@@ -98,7 +98,7 @@ def _listener(text: str) -> str:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise OptionsRefused(f"--set {text}: right is name=value")
+        raise OptionsRefused(f"--set {text}: expected name=value")
     return name.strip(), value.strip()
 
 

@@ -43,7 +43,7 @@ class Runs(Protocol):
 
 
 def run(options: ServeOptions) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until a stop signal; return the exit code."""
     try:
         options.check()
         config = options.broker_config()
@@ -62,9 +62,9 @@ def run(options: ServeOptions) -> int:
 
 
 async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int:
-    """Start, tell who waits, stop on a signal; the exit code."""
-    log, told = get_logger("rota.serve"), asyncio.Event()
-    _on_signals(told.set)
+    """Start, report the address, stop on a signal; return the exit code."""
+    log, stopping = get_logger("rota.serve"), asyncio.Event()
+    _on_signals(stopping.set)
     try:
         host, port = await broker.start()
     except (ConfigRefused, StorageFailed, StoreFailed) as why:
@@ -73,8 +73,8 @@ async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int
         return cannot_start(_explain(why, config))
     asyncio.get_running_loop().call_later(SETTLE_S, settle)
     log.info("listening", host=host, port=port)
-    tell_ready(ready_fd, host, port)
-    await told.wait()
+    report_ready(ready_fd, host, port)
+    await stopping.wait()
     log.info("stopping", drain_ms=config.rota_drain_timeout_ms)
     try:
         await broker.stop()
@@ -93,7 +93,7 @@ def settle() -> None:
     gc.enable()
 
 
-def tell_ready(ready_fd: int | None, host: str, port: int) -> None:
+def report_ready(ready_fd: int | None, host: str, port: int) -> None:
     """Write `HOST:PORT` for a supervisor, and close, so that one who reads to the end goes on."""
     if ready_fd is None:
         return
@@ -107,7 +107,7 @@ def tell_ready(ready_fd: int | None, host: str, port: int) -> None:
 
 
 def cannot_start(why: str) -> int:
-    """Say it in one line."""
+    """Print the reason in one line; return the exit code."""
     print(f"rota: {why}", file=sys.stderr)
     return EXIT_CANNOT_START
 
@@ -125,14 +125,14 @@ def _on_signals(stop: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     seen: list[int] = []
 
-    def told(number: int) -> None:
+    def received(number: int) -> None:
         if seen:
             os._exit(128 + number)
         seen.append(number)
         stop()
 
     for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, told, number)
+        loop.add_signal_handler(number, received, number)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

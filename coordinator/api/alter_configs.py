@@ -60,23 +60,23 @@ def alter_configs(node: Node, call: Call, request: AlterConfigsRequest) -> Delay
 
 async def _alter_all(node: Node, request: AlterConfigsRequest) -> AlterConfigsResponse:
     outcomes = await alter_each(node, request.resources, _replaced, request.validate_only)
-    return AlterConfigsResponse(responses=tuple(_response(asked, refusal) for asked, refusal in outcomes))
+    return AlterConfigsResponse(responses=tuple(_response(resource, refusal) for resource, refusal in outcomes))
 
 
-def _response(asked: AlterConfigsResource, refusal: Refusal | None) -> AlterConfigsResourceResponse:
+def _response(resource: AlterConfigsResource, refusal: Refusal | None) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=ErrorCode.NONE if refusal is None else refusal.code,
         error_message=None if refusal is None else refusal.message,
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )
 
 
-def _replaced(asked: AlterConfigsResource, before: Mapping[str, str]) -> Configs | Refusal:
-    empty = [config.name for config in asked.configs if config.value is None]
+def _replaced(resource: AlterConfigsResource, before: Mapping[str, str]) -> Configs | Refusal:
+    empty = [config.name for config in resource.configs if config.value is None]
     if empty:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(empty)}")
-    return {config.name: config.value for config in asked.configs if config.value is not None}
+    return {config.name: config.value for config in resource.configs if config.value is not None}
 
 
 # ---- shared with IncrementalAlterConfigs
@@ -90,7 +90,7 @@ async def alter_each(
 ) -> list[tuple[R, Refusal | None]]:
     """What became of each resource. `altered` gives a topic's new configs from what is asked and the old ones."""
     resources = list(resources)
-    times = Counter((one.resource_type, one.resource_name) for one in resources)
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
     async def alter_one(resource: R) -> tuple[R, Refusal | None]:
         if times[resource.resource_type, resource.resource_name] > 1:
@@ -132,21 +132,21 @@ async def _refusal_of(change: Awaitable[Topic | Refusal]) -> Refusal | None:
     return outcome if isinstance(outcome, Refusal) else None
 
 
-def _topic(node: Node, asked: Resource) -> Topic | Refusal | None:
+def _topic(node: Node, resource: Resource) -> Topic | Refusal | None:
     """Whose configs these are; None when they are this broker's, or the defaults of all brokers."""
-    names = Counter(config.name for config in asked.configs)
+    names = Counter(config.name for config in resource.configs)
     if any(count > 1 for count in names.values()):
         return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    if asked.resource_type == BROKER:
-        return refuse_broker(node, asked.resource_name) if asked.resource_name else None
-    if asked.resource_type != TOPIC:
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {asked.resource_type}")
-    if not asked.resource_name:
+    if resource.resource_type == BROKER:
+        return refuse_broker(node, resource.resource_name) if resource.resource_name else None
+    if resource.resource_type != TOPIC:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+    if not resource.resource_name:
         return Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-    missing = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{asked.resource_name}' does not exist.")
-    return node.topics.get(asked.resource_name) or refuse_name(asked.resource_name) or missing
+    missing = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.resource_name}' does not exist.")
+    return node.topics.get(resource.resource_name) or refuse_name(resource.resource_name) or missing
 
 
-def _refuse_dynamic(asked: Resource) -> Refusal:
-    names = ", ".join(config.name for config in asked.configs)
+def _refuse_dynamic(resource: Resource) -> Refusal:
+    names = ", ".join(config.name for config in resource.configs)
     return Refusal(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{names}]")

@@ -28,32 +28,32 @@ def alter_partition_reassignments(
     """Each partition is answered for itself."""
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
-        responses=tuple(_topic(node, asked) for asked in request.topics),
+        responses=tuple(_topic(node, requested) for requested in request.topics),
     )
 
 
-def _topic(node: Node, asked: ReassignableTopic) -> ReassignableTopicResponse:
-    responses = tuple(_partition(node, asked.name, partition) for partition in asked.partitions)
-    return ReassignableTopicResponse(name=asked.name, partitions=responses)
+def _topic(node: Node, requested: ReassignableTopic) -> ReassignableTopicResponse:
+    responses = tuple(_partition(node, requested.name, partition) for partition in requested.partitions)
+    return ReassignableTopicResponse(name=requested.name, partitions=responses)
 
 
-def _partition(node: Node, name: str, asked: ReassignablePartition) -> ReassignablePartitionResponse:
-    refusal = _refuse(node, name, asked)
+def _partition(node: Node, name: str, requested: ReassignablePartition) -> ReassignablePartitionResponse:
+    refusal = _refuse(node, name, requested)
     return ReassignablePartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=requested.partition_index,
         error_code=ErrorCode.NONE if refusal is None else refusal.code,
         error_message=None if refusal is None else refusal.message,
     )
 
 
-def _refuse(node: Node, name: str, asked: ReassignablePartition) -> Refusal | None:
+def _refuse(node: Node, name: str, requested: ReassignablePartition) -> Refusal | None:
     topic = node.topics.get(name)
     if topic is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    index = asked.partition_index
+    index = requested.partition_index
     if not 0 <= index < len(topic.partitions):
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
-    if asked.replicas is None:
+    if requested.replicas is None:
         return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name}-{index} is not being reassigned.")
-    placed = placement.manual(node.topics.brokers, index, [(index, asked.replicas)])
+    placed = placement.manual(node.topics.brokers, index, [(index, requested.replicas)])
     return placed if isinstance(placed, Refusal) else None

@@ -22,14 +22,14 @@ from rota.protocol.messages.alter_replica_log_dirs import (
 def alter_replica_log_dirs(node: Node, call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     """Each partition is answered for itself; of one that is named twice the last mention counts, as in Kafka."""
     here = os.path.abspath(node.config.log_dirs[0])
-    wanted = {
+    paths = {
         (topic.name, index): directory.path
         for directory in request.dirs
         for topic in directory.topics
         for index in topic.partitions
     }
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
-    for (name, index), path in wanted.items():
+    for (name, index), path in paths.items():
         code = _outcome(node, name, index, path == here)
         results.setdefault(name, []).append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
     return AlterReplicaLogDirsResponse(

@@ -32,24 +32,24 @@ def create_partitions(
 
 async def _create_all(node: Node, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     times = Counter(topic.name for topic in request.topics)
-    twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    results = [_result(name, twice) for name, count in times.items() if count > 1]
+    duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results = [_result(name, duplicate) for name, count in times.items() if count > 1]
     topics = [topic for topic in request.topics if times[topic.name] == 1]
     refusals = await eager.gather(_create(node, topic, request.validate_only) for topic in topics)
     results += [_result(topic.name, refusal) for topic, refusal in zip(topics, refusals, strict=True)]
     return CreatePartitionsResponse(results=tuple(results))
 
 
-async def _create(node: Node, asked: CreatePartitionsTopic, validate_only: bool) -> Refusal | None:
-    if asked.name in INTERNAL and asked.name in node.topics:
-        why = f"The number of partitions of internal topic {asked.name} says which group lives where, and stays."
+async def _create(node: Node, requested: CreatePartitionsTopic, validate_only: bool) -> Refusal | None:
+    if requested.name in INTERNAL and requested.name in node.topics:
+        why = f"The number of partitions of internal topic {requested.name} says which group lives where, and stays."
         return Refusal(ErrorCode.INVALID_REQUEST, why)
-    assignment = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
+    assignment = None if requested.assignments is None else [entry.broker_ids for entry in requested.assignments]
     if validate_only:
-        planned = node.topics.plan_partitions(asked.name, asked.count, assignment)
+        planned = node.topics.plan_partitions(requested.name, requested.count, assignment)
         return planned if isinstance(planned, Refusal) else None
     try:
-        grown = await node.topics.add_partitions(asked.name, asked.count, assignment)
+        grown = await node.topics.add_partitions(requested.name, requested.count, assignment)
     except StoreFailed as failure:
         return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
     return grown if isinstance(grown, Refusal) else None

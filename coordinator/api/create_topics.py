@@ -37,18 +37,18 @@ def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> Delay
 
 
 async def _create_all(node: Node, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    if sum(_partitions_asked(topic) for topic in request.topics) > PARTITIONS_PER_REQUEST_MAX:
+    if sum(_partition_count(topic) for topic in request.topics) > PARTITIONS_PER_REQUEST_MAX:
         return _all_refused(request)
     times = Counter(topic.name for topic in request.topics)
     results = await eager.gather(
         _create(node, topic, request.validate_only) for topic in request.topics if times[topic.name] == 1
     )
-    twice = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    results += [_refused(name, twice) for name, count in times.items() if count > 1]
+    duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results += [_refused(name, duplicate) for name, count in times.items() if count > 1]
     return CreateTopicsResponse(topics=tuple(results))
 
 
-def _partitions_asked(topic: CreatableTopic) -> int:
+def _partition_count(topic: CreatableTopic) -> int:
     return len(topic.assignments) or max(topic.num_partitions, 1)
 
 
@@ -59,40 +59,42 @@ def _all_refused(request: CreateTopicsRequest) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=tuple(_refused(name, refusal) for name in names))
 
 
-async def _create(node: Node, asked: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
-    topic = _plan(node, asked)
+async def _create(node: Node, requested: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+    topic = _plan(node, requested)
     if isinstance(topic, Topic) and not validate_only:
         try:
             topic = await node.topics.add(topic)
         except StoreFailed as failure:
             topic = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
-    return _refused(asked.name, topic) if isinstance(topic, Refusal) else _made(node, topic)
+    return _refused(requested.name, topic) if isinstance(topic, Refusal) else _created(node, topic)
 
 
-def _plan(node: Node, asked: CreatableTopic) -> Topic | Refusal:
+def _plan(node: Node, requested: CreatableTopic) -> Topic | Refusal:
     """The topic as it would be; nothing has changed."""
-    if asked.name in RESERVED:
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {asked.name} is prohibited.")
-    if asked.assignments and (asked.replication_factor != DEFAULT or asked.num_partitions != DEFAULT):
-        which = "replication factor" if asked.replication_factor != DEFAULT else "numPartitions"
+    if requested.name in RESERVED:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {requested.name} is prohibited.")
+    if requested.assignments and (requested.replication_factor != DEFAULT or requested.num_partitions != DEFAULT):
+        which = "replication factor" if requested.replication_factor != DEFAULT else "numPartitions"
         why = f"A manual partition assignment was specified, but {which} was not set to -1."
         return Refusal(ErrorCode.INVALID_REQUEST, why)
     planned = node.topics.plan(
-        asked.name,
-        node.config.num_partitions if asked.num_partitions == DEFAULT else asked.num_partitions,
-        node.config.default_replication_factor if asked.replication_factor == DEFAULT else asked.replication_factor,
-        assignment=[(one.partition_index, one.broker_ids) for one in asked.assignments] or None,
-        configs={config.name: config.value or "" for config in asked.configs},
+        requested.name,
+        node.config.num_partitions if requested.num_partitions == DEFAULT else requested.num_partitions,
+        node.config.default_replication_factor
+        if requested.replication_factor == DEFAULT
+        else requested.replication_factor,
+        assignment=[(entry.partition_index, entry.broker_ids) for entry in requested.assignments] or None,
+        configs={config.name: config.value or "" for config in requested.configs},
     )
-    return planned if isinstance(planned, Refusal) else _refuse_configs(node, asked) or planned
+    return planned if isinstance(planned, Refusal) else _refuse_configs(node, requested) or planned
 
 
-def _refuse_configs(node: Node, asked: CreatableTopic) -> Refusal | None:
-    empty = [config.name for config in asked.configs if config.value is None]
+def _refuse_configs(node: Node, requested: CreatableTopic) -> Refusal | None:
+    empty = [config.name for config in requested.configs if config.value is None]
     if empty:
         return Refusal(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(empty)}")
     try:
-        TopicConfig({config.name: config.value for config in asked.configs}, node.config)
+        TopicConfig({config.name: config.value for config in requested.configs}, node.config)
     except ConfigRefused as refused:
         return Refusal(ErrorCode.INVALID_CONFIG, str(refused))
     return None
@@ -104,17 +106,17 @@ def _refused(name: str, refusal: Refusal) -> CreatableTopicResult:
     )
 
 
-def _made(node: Node, topic: Topic) -> CreatableTopicResult:
+def _created(node: Node, topic: Topic) -> CreatableTopicResult:
     described = describe_topic(topic.configs, node.config)
     configs = tuple(
         CreatableTopicConfigs(
-            name=one.name,
-            value=one.value,
-            read_only=one.read_only,
-            config_source=one.source,
-            is_sensitive=one.sensitive,
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.sensitive,
         )
-        for one in described
+        for entry in described
     )
     return CreatableTopicResult(
         name=topic.name,

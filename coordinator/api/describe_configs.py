@@ -32,35 +32,37 @@ ADVERTISED = "advertised.listeners"
 
 def describe_configs(node: Node, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Each resource is answered for itself."""
-    return DescribeConfigsResponse(results=tuple(_result(node, call, request, one) for one in request.resources))
+    return DescribeConfigsResponse(
+        results=tuple(_result(node, call, request, resource) for resource in request.resources)
+    )
 
 
 def _result(
-    node: Node, call: Call, request: DescribeConfigsRequest, asked: DescribeConfigsResource
+    node: Node, call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    found = _describe(node, call, asked)
+    found = _describe(node, call, resource)
     if isinstance(found, Refusal):
         return DescribeConfigsResult(
             error_code=found.code,
             error_message=found.message,
-            resource_type=asked.resource_type,
-            resource_name=asked.resource_name,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
         )
-    wanted = set(asked.configuration_keys or ())  # none named: all
+    names = set(resource.configuration_keys or ())  # none named: all
     return DescribeConfigsResult(
         error_message="",
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
-        configs=tuple(_config(request, one) for one in found if not wanted or one.name in wanted),
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=tuple(_config(request, described) for described in found if not names or described.name in names),
     )
 
 
-def _describe(node: Node, call: Call, asked: DescribeConfigsResource) -> list[Described] | Refusal:
-    if asked.resource_type == TOPIC:
-        return _describe_topic(node, asked.resource_name)
-    if asked.resource_type == BROKER:
-        return _describe_broker(node, call, asked.resource_name)
-    return Refusal(ErrorCode.INVALID_REQUEST, f"Resources of type {asked.resource_type} have no configs here.")
+def _describe(node: Node, call: Call, resource: DescribeConfigsResource) -> list[Described] | Refusal:
+    if resource.resource_type == TOPIC:
+        return _describe_topic(node, resource.resource_name)
+    if resource.resource_type == BROKER:
+        return _describe_broker(node, call, resource.resource_name)
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Resources of type {resource.resource_type} have no configs here.")
 
 
 def _describe_topic(node: Node, name: str) -> list[Described] | Refusal:
@@ -77,16 +79,19 @@ def _describe_broker(node: Node, call: Call, name: str) -> list[Described] | Ref
     refusal = refuse_broker(node, name, "expected {} or empty string")
     if refusal is not None:
         return refusal
-    return [_advertised(node, call, one) if one.name == ADVERTISED else one for one in describe_broker(node.config)]
+    return [
+        _advertised(node, call, described) if described.name == ADVERTISED else described
+        for described in describe_broker(node.config)
+    ]
 
 
-def _advertised(node: Node, call: Call, one: Described) -> Described:
+def _advertised(node: Node, call: Call, described: Described) -> Described:
     if node.config.advertises:
-        return one
+        return described
     address = f"[{call.reached_host}]" if ":" in call.reached_host else call.reached_host
     value = f"PLAINTEXT://{address}:{call.reached_port}"
     synonym = Synonym(ADVERTISED, value, Source.STATIC_BROKER)
-    return one._replace(value=value, source=Source.STATIC_BROKER, synonyms=(synonym, *one.synonyms))
+    return described._replace(value=value, source=Source.STATIC_BROKER, synonyms=(synonym, *described.synonyms))
 
 
 def refuse_broker(node: Node, name: str, expected: str = "expected {}") -> Refusal | None:
@@ -99,15 +104,15 @@ def refuse_broker(node: Node, name: str, expected: str = "expected {}") -> Refus
     return Refusal(ErrorCode.INVALID_REQUEST, why)
 
 
-def _config(request: DescribeConfigsRequest, one: Described) -> DescribeConfigsResourceResult:
-    synonyms = tuple(DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in one.synonyms)
+def _config(request: DescribeConfigsRequest, described: Described) -> DescribeConfigsResourceResult:
+    synonyms = tuple(DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in described.synonyms)
     return DescribeConfigsResourceResult(
-        name=one.name,
-        value=one.value,
-        read_only=one.read_only,
-        config_source=one.source,
-        is_sensitive=one.sensitive,
+        name=described.name,
+        value=described.value,
+        read_only=described.read_only,
+        config_source=described.source,
+        is_sensitive=described.sensitive,
         synonyms=synonyms if request.include_synonyms else (),
-        config_type=one.type,
-        documentation=one.doc if request.include_documentation else None,
+        config_type=described.type,
+        documentation=described.doc if request.include_documentation else None,
     )

@@ -34,7 +34,9 @@ def describe_quorum(node: Node, call: Call, request: DescribeQuorumRequest) -> D
     topics = tuple(
         TopicData(
             topic_name=topic.topic_name,
-            partitions=tuple(_partition(node, topic.topic_name, asked.partition_index) for asked in topic.partitions),
+            partitions=tuple(
+                _partition(node, topic.topic_name, partition.partition_index) for partition in topic.partitions
+            ),
         )
         for topic in request.topics
     )

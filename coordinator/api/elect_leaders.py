@@ -31,24 +31,26 @@ def elect_leaders(node: Node, call: Call, request: ElectLeadersRequest) -> Elect
     code = ErrorCode.NONE if request.election_type in (PREFERRED, UNCLEAN) else ErrorCode.INVALID_REQUEST
     if request.topic_partitions is None:
         return ElectLeadersResponse(error_code=code, replica_election_results=tuple(_everywhere(node, request)))
-    results = tuple(_topic(node, request, asked) for asked in request.topic_partitions)
+    results = tuple(_topic(node, request, requested) for requested in request.topic_partitions)
     return ElectLeadersResponse(error_code=code, replica_election_results=results)
 
 
 def _everywhere(node: Node, request: ElectLeadersRequest) -> list[ReplicaElectionResult]:
     found = []
     for topic in node.topics:
-        asked = TopicPartitions(topic=topic.name, partitions=tuple(range(len(topic.partitions))))
-        result = _topic(node, request, asked)
-        wrong = [one for one in result.partition_result if one.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+        requested = TopicPartitions(topic=topic.name, partitions=tuple(range(len(topic.partitions))))
+        result = _topic(node, request, requested)
+        wrong = [
+            partition for partition in result.partition_result if partition.error_code != ErrorCode.ELECTION_NOT_NEEDED
+        ]
         if wrong:
             found.append(ReplicaElectionResult(topic=topic.name, partition_result=tuple(wrong)))
     return found
 
 
-def _topic(node: Node, request: ElectLeadersRequest, asked: TopicPartitions) -> ReplicaElectionResult:
-    results = [_partition(node, request.election_type, asked.topic, index) for index in _once(asked.partitions)]
-    return ReplicaElectionResult(topic=asked.topic, partition_result=tuple(results))
+def _topic(node: Node, request: ElectLeadersRequest, requested: TopicPartitions) -> ReplicaElectionResult:
+    results = [_partition(node, request.election_type, requested.topic, index) for index in _once(requested.partitions)]
+    return ReplicaElectionResult(topic=requested.topic, partition_result=tuple(results))
 
 
 def _once(indexes: Sequence[int]) -> list[int]:

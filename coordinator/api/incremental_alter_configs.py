@@ -38,25 +38,27 @@ def incremental_alter_configs(
 
 
 async def _alter_all(node: Node, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    def altered(asked: AlterConfigsResource, before: Mapping[str, str]) -> Configs | Refusal:
-        return _altered(node, asked, before)
+    def altered(resource: AlterConfigsResource, before: Mapping[str, str]) -> Configs | Refusal:
+        return _altered(node, resource, before)
 
     outcomes = await alter_each(node, request.resources, altered, request.validate_only)
-    return IncrementalAlterConfigsResponse(responses=tuple(_response(asked, refusal) for asked, refusal in outcomes))
-
-
-def _response(asked: AlterConfigsResource, refusal: Refusal | None) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=ErrorCode.NONE if refusal is None else refusal.code,
-        error_message=None if refusal is None else refusal.message,
-        resource_type=asked.resource_type,
-        resource_name=asked.resource_name,
+    return IncrementalAlterConfigsResponse(
+        responses=tuple(_response(resource, refusal) for resource, refusal in outcomes)
     )
 
 
-def _altered(node: Node, asked: AlterConfigsResource, before: Mapping[str, str]) -> Configs | Refusal:
+def _response(resource: AlterConfigsResource, refusal: Refusal | None) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=ErrorCode.NONE if refusal is None else refusal.code,
+        error_message=None if refusal is None else refusal.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _altered(node: Node, resource: AlterConfigsResource, before: Mapping[str, str]) -> Configs | Refusal:
     configs = dict(before)
-    for change in asked.configs:
+    for change in resource.configs:
         refusal = _refuse(change)
         if refusal is not None:
             return refusal

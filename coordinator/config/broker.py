@@ -2,7 +2,7 @@
 
 Laws
     Every property that Rota knows by type is one attribute: its name with `_` for `.`, its unit last as Kafka has it.
-    A configuration is right as a whole or refused; once built it does not change.
+    A configuration is valid as a whole or refused; once built it does not change.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
 
 class BrokerConfig:
-    """What a broker is told. `BrokerConfig({"num.partitions": "3"})`; everything else has its default.
+    """The settings of a broker. `BrokerConfig({"num.partitions": "3"})`; everything else has its default.
 
     `properties` are the strings that were given; `warnings` one line for each that is known but has no effect.
-    Raises ConfigRefused, naming the property and what would be right.
+    Raises ConfigRefused, naming the property and its valid values.
     """
 
     node_id: int
@@ -104,7 +104,7 @@ class BrokerConfig:
     properties: dict[str, str]
     warnings: tuple[str, ...]
     listens: tuple[Endpoint, ...]  # of `listeners`, without those of a metadata quorum
-    advertises: tuple[Endpoint, ...]  # of `advertised.listeners`; empty when clients are told what they used
+    advertises: tuple[Endpoint, ...]  # of `advertised.listeners`; empty: each client keeps the address that it used
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties = dict(properties or {})

@@ -1,4 +1,4 @@
-"""What happened to a topic, told to whoever listens (`Topics.on_change`): logs open, groups rebalance (R14)."""
+"""The changes of a topic that listeners of `Topics.on_change` receive: logs are opened, groups rebalance (R14)."""
 
 from __future__ import annotations
 

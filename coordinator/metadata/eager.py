@@ -61,7 +61,7 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             done = asyncio.get_running_loop().create_future()
             reply.then(lambda _, done=done: done.done() or done.set_result(None))  # type: ignore[misc]
             await done
-    return [cast(T, reply.told()) for reply in replies]
+    return [cast(T, reply.result()) for reply in replies]
 
 
 def now(coroutine: Coroutine[Any, Any, T]) -> T:

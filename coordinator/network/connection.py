@@ -1,11 +1,11 @@
-"""One peer: frames in, replies out, in the order of the requests.
+"""One connection: frames in, replies out, in the order of the requests.
 
 Laws
-    G4  Every request is answered exactly once, or the connection ends; what it waited for is told when the peer goes.
-    Replies leave in the order of the requests, whenever they become handler.
-    A peer's mistake, and our own in one API, ends this connection with a logged reason and nothing else.
-    What a peer makes us keep is bounded: requests under way, requests that wait their turn, replies that it does not
-    read. Beyond a bound we serve nothing more and, a little later, read nothing more.
+    G4  Every request is answered exactly once, or the connection is closed; delayed replies are abandoned then.
+    Replies leave in the order of the requests, whenever they become known.
+    An error of the peer, or of one API, closes this connection with a logged reason and harms no other.
+    Requests in flight, queued requests and unread replies are bounded. Beyond a bound the connection serves nothing
+    more and, after a little more, reads nothing more.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ BoundHandler = tuple[ApiHandler, Call]  # a version of an API as one client uses
 
 
 class Connection(asyncio.Protocol):
-    """One peer. `active` is set by every byte that comes; whoever looks for idle peers takes it away."""
+    """One peer. `active` is set by every byte that is received and cleared by the look for idle peers."""
 
     def __init__(self, owner: Owner, listener: str = "") -> None:
         self._owner = owner
         self._framer = Framer(owner.frame_bytes_max)
         self._handlers: dict[int, BoundHandler] = {}
-        self._client: bytes | None = None  # the client id as it came, behind its length
+        self._client: bytes | None = None  # the client id as received, behind its length
         self._output: list[Piece] = []
         self._output_bytes = 0
         self._slots: deque[Slot] = deque()
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = self._slot_bytes = 0
-        self._large_frame_bytes = 0  # that are here of an unfinished large frame
+        self._large_frame_bytes = 0  # received of an unfinished large frame
         self._mute_reasons = 0
         self.unsent_bytes = 0  # of replies that the peer does not read, as last measured
         self.stalled_since_ms: int | None = None  # since when it read nothing, as far as looks have seen
         self._paused = self._resuming = self._awaits_frame_memory = False
-        self._flush_pending = False  # somebody will send what is answered, at the end of this turn at the latest
+        self._flush_pending = False  # ready replies are sent at the end of this turn at the latest
         self._transport: asyncio.Transport | None = None
         self.peer = self.local = ("", 0)
         self.listener = listener
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         self.active = True
         self._idle_since_ms: int | None = None
 
-    # ---- what the loop tells
+    # ---- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = made = cast("asyncio.Transport", transport)  # uvloop's only looks like one
@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
     # ---- requests
 
     def _serve_frames(self, frames: list[bytes]) -> None:
-        """Serve the frames as far as we may; the rest waits its turn. Replies of one call leave in one write."""
+        """Serve the frames until a limit or a mute reason; queue the rest. Their replies leave in one write."""
         done, self._flush_pending = 0, True
         try:
             for frame in frames:
@@ -123,9 +123,9 @@ class Connection(asyncio.Protocol):
                     break
         except (DecodeError, UnknownApi, HangUp) as why:
             self.end(str(why))
-        except Exception as why:  # noqa: BLE001  # our own mistake in one API: this connection ends, the broker goes on
+        except Exception as why:  # noqa: BLE001  # a mistake in one API closes this connection; the broker goes on
             self._owner.internal_error(self, why)
-            self.end("our own mistake, logged above")
+            self.end("an internal error, logged above")
         self._flush_pending = False
         if self._output or (self._slots and self._slots[0].pieces is not None):
             self._send_ready_replies()
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
         request, _ = decode(frame, at)
         reply = serve(self._owner.node, call, request)
         if reply.__class__ is DelayedReply and reply.answered and not self._slots:
-            reply = reply.told()  # it did not have to wait
+            reply = reply.result()  # it did not have to wait
         if isinstance(reply, DelayedReply) or self._slots:
             self._queue(Slot(handler, correlation_id, len(frame)), reply)
         elif reply is None:
@@ -174,14 +174,14 @@ class Connection(asyncio.Protocol):
         return True
 
     def _set_client_id(self, raw: bytes, named: int) -> None:
-        """Another client id than last time, which happens once. Raises DecodeError."""
+        """Take another client id than that of the last request, which happens once. Raises DecodeError."""
         if len(raw) != 2 + max(named, 0):
             raise DecodeError("a client id longer than its frame")
         self._client = raw
         self._handlers.clear()
 
     def _bind(self, api: int) -> BoundHandler:
-        """A version that this client asks for the first time. Raises UnknownApi."""
+        """Find the handler of an API version that this client uses for the first time. Raises UnknownApi."""
         handler = self._owner.handler_of(api)
         host, port = self._owner.address_for(self)
         client_id = (self._client or b"")[2:].decode("utf-8", GARBLED)
@@ -209,13 +209,13 @@ class Connection(asyncio.Protocol):
             self._set_reading()
 
     def _answered(self, slot: Slot, value: Any) -> None:
-        """A reply is handler. Called from anywhere, at any time: it serves no other request before the next turn."""
+        """Take a reply that became known. Called from anywhere, so it serves no other request before the next turn."""
         if self._transport is None:
             return
         delayed_reply, slot.delayed_reply = slot.delayed_reply, None
         try:
             size = slot.fill(value)
-        except Exception as why:  # noqa: BLE001  # as in _serve_frames; whoever answers must not be harmed
+        except Exception as why:  # noqa: BLE001  # as in _serve_frames; the caller must not be harmed
             self._owner.internal_error(self, why)
             self._transport.abort()
             return
@@ -224,13 +224,13 @@ class Connection(asyncio.Protocol):
         if slot is self._slots[0] and self._owner.request_memory.is_exceeded:
             self._send_ready_replies()  # at once: many replies that become known in one turn are too much
         elif not self._flush_pending and slot is self._slots[0]:
-            self._flush_pending = True  # replies that become handler in one turn leave in one write
+            self._flush_pending = True  # replies that become known in one turn leave in one write
             self._owner.tick_queue(self._send_ready_replies)
         if delayed_reply is not None and delayed_reply.mutes:
             self._unmute(AWAITS_REPLY)
 
     def _send_ready_replies(self) -> None:
-        """Send the replies that nothing is before any more."""
+        """Send the replies that wait for no earlier one."""
         self._flush_pending = False
         slots, sent_bytes, ready = self._slots, 0, list[Slot]()
         while slots and slots[0].pieces is not None:
@@ -249,7 +249,7 @@ class Connection(asyncio.Protocol):
             self._unmute(IN_FLIGHT_FULL)
 
     def _has_room(self) -> bool:
-        """Half of what may be under way: a bound that is met again at once would cost two calls a request."""
+        """At most half of the bound is in use: a bound that is met again at once would cost two calls a request."""
         few = len(self._slots) * 2 <= self._owner.requests_max
         return few and (not self._slots or self._slot_bytes * 2 <= self._owner.connection_bytes_max)
 
@@ -319,7 +319,7 @@ class Connection(asyncio.Protocol):
             self._owner.tick_queue(self._resume)
 
     def _resume(self) -> None:
-        """Go on with what waited its turn; never from within a reply, which may come out of the middle of a step."""
+        """Serve queued frames; never from within a reply, which may be given in the middle of a step."""
         self._resuming = False
         if self._mute_reasons:
             return
@@ -335,7 +335,7 @@ class Connection(asyncio.Protocol):
             self.end(self._framer.refused)
 
     def _count_large_frame(self, size: int) -> None:
-        """So much of a large frame is here; 0 when it is whole."""
+        """Count what was received of a large frame; 0 when it is complete."""
         request_memory, before, self._large_frame_bytes = self._owner.request_memory, self._large_frame_bytes, size
         if size:
             request_memory.hold(size - before)
@@ -364,16 +364,16 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    # ---- the end
+    # ---- closing
 
     def end(self, why: str) -> None:
-        """The peer's mistake or ours: what is under way is answered, then the connection is closed."""
+        """Answer what is in flight, then close, because of `why`."""
         if not self._mute_reasons & CLOSING:
             self._owner.protocol_error(self, why)
             self.finish()
 
     def finish(self) -> None:
-        """Serve nothing more; close once everything under way is answered."""
+        """Serve nothing more; close when everything in flight is answered."""
         self._mute_reasons |= CLOSING
         self._owner.request_memory.release(self._backlog_bytes)
         self._backlog.clear()
@@ -388,12 +388,12 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once; what is unread by the peer is lost."""
+        """Close at once; what the peer has not read is lost."""
         if self._transport is not None:
             self._transport.abort()
 
     def idle_since(self, now_ms: int) -> int:
-        """Since when nothing moves here. A request under way is no idleness, unless the peer does not read."""
+        """Return since when nothing was received. With a request in flight only a peer that does not read is idle."""
         if self._idle_since_ms is None or self.active or (self._slots and not self._mute_reasons & PEER_NOT_READING):
             self.active = False
             self._idle_since_ms = now_ms

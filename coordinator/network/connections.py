@@ -51,7 +51,7 @@ class Connections:
         self.requests_max = config.queued_max_requests
         self._count_max, self._per_host_max = config.max_connections, config.max_connections_per_ip
         self._host_overrides = host_limits(config.max_connections_per_ip_overrides)
-        self._advertised = {one.listener: one for one in config.advertises}
+        self._advertised = {endpoint.listener: endpoint for endpoint in config.advertises}
         self._open: set[Connection] = set()
         self._stalled: set[Connection] = set()
         self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
@@ -141,7 +141,7 @@ class Connections:
 
     def sweep(self, now_ms: int, idle_ms_max: int) -> int:
         """Close connections that were silent for `idle_ms_max`; return how many."""
-        idle = [one for one in self._open if now_ms - one.idle_since(now_ms) >= idle_ms_max]
+        idle = [peer for peer in self._open if now_ms - peer.idle_since(now_ms) >= idle_ms_max]
         for connection in idle:
             log.info("idle connection closed", peer=_shown(connection), idle_ms_max=idle_ms_max)
             connection.abort()

@@ -1,4 +1,4 @@
-"""From the head of a request to the function that answers it: a flat table, filled as versions are first asked for.
+"""From the head of a request to the function that serves it: a flat table, filled as versions are first used.
 
 Request header v1 is key, version, correlation id, client id; v2 (flexible versions) adds tagged fields. Response header
 v0 is the correlation id; v1 adds tagged fields. An ApiVersions response always has v0: its reader does not know us yet.
@@ -16,7 +16,7 @@ from rota.protocol.compiler import codec
 from rota.protocol.varint import read_uvarint
 
 FETCH, API_VERSIONS = 1, 18
-HANDLERS_MAX = 1_024  # more than there are; some APIs answer versions that there are not
+HANDLERS_MAX = 1_024  # more than exist; some APIs answer unsupported versions, too
 
 read_head = struct.Struct(">Iih").unpack_from  # (key << 16 | version, correlation id, bytes of the client id)
 

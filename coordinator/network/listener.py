@@ -43,16 +43,16 @@ class Listener:
         try:
             for endpoint in endpoints:
                 sockets = open_sockets(endpoint)
-                opened += [(endpoint.listener, one) for one in sockets]
+                opened += [(endpoint.listener, bound_socket) for bound_socket in sockets]
                 bound.append(Endpoint(endpoint.listener, endpoint.host, sockets[0].getsockname()[1]))
         except OSError:
-            for _, one in opened:
-                one.close()
+            for _, bound_socket in opened:
+                bound_socket.close()
             raise
-        for name, one in opened:
+        for name, bound_socket in opened:
             made = partial(Connection, self.connections, name)
             self._servers.append(
-                await loop.create_server(made, sock=one, backlog=self._config.socket_listen_backlog_size)
+                await loop.create_server(made, sock=bound_socket, backlog=self._config.socket_listen_backlog_size)
             )
         if self._config.connections_max_idle_ms > 0:
             self._sweep_later()
@@ -65,13 +65,13 @@ class Listener:
         self._timers.cancel(_STALLED)
         for server in self._servers:
             server.close()
-        gone = asyncio.Event()
-        self.connections.finish(gone.set)
+        all_closed = asyncio.Event()
+        self.connections.finish(all_closed.set)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(gone.wait(), drain_ms / 1000)
+            await asyncio.wait_for(all_closed.wait(), drain_ms / 1000)
         cut_off = self.connections.abort()
         if cut_off:
-            await gone.wait()
+            await all_closed.wait()
         for server in self._servers:
             await server.wait_closed()
         self._servers.clear()
@@ -106,8 +106,8 @@ def open_sockets(endpoint: Endpoint) -> list[socket.socket]:
             sockets.append(_bound(family, (where[0], port, *where[2:])))
             port = sockets[0].getsockname()[1]
     except OSError as why:
-        for one in sockets:
-            one.close()
+        for bound_socket in sockets:
+            bound_socket.close()
         raise CannotListen(why.errno, f"cannot listen on {endpoint}: {why.strerror}") from None
     return sockets
 
@@ -120,13 +120,13 @@ def _resolve(endpoint: Endpoint) -> list[tuple[int, tuple[Any, ...]]]:
 
 
 def _bound(family: int, where: tuple[Any, ...]) -> socket.socket:
-    one = socket.socket(family, socket.SOCK_STREAM)
+    bound_socket = socket.socket(family, socket.SOCK_STREAM)
     try:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where[0] == "::" else 1)
-        one.bind(where)
+            bound_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if where[0] == "::" else 1)
+        bound_socket.bind(where)
     except OSError:
-        one.close()
+        bound_socket.close()
         raise
-    return one
+    return bound_socket

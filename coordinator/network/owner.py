@@ -1,4 +1,4 @@
-"""What a connection needs of the broker around it: memory, limits, routes, and somebody who is told of its life."""
+"""What a connection needs of the broker around it: memory, limits, routes, and callbacks for what happens to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Owner(Protocol):
         """A peer connected; it may be closed at once."""
 
     def connection_closed(self, connection: Any) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
 
     def protocol_error(self, connection: Any, why: str) -> None:
         """The connection is being closed because of its peer."""

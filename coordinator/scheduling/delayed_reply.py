@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 class DelayedReply(Generic[T]):
-    """The place where one reply will appear. `mutes` holds back the connection's next request, as Kafka does.
+    """A reply that will be given later. `mutes` holds back the connection's next request, as Kafka does.
 
-    A request that waits for others (JoinGroup, SyncGroup, a long-poll Fetch) mutes; one that waits only for its own
+    A request that waits for others (JoinGroup, SyncGroup, a delayed Fetch) mutes; a request that waits only for its own
     record to become durable (OffsetCommit, Produce) does not, so that pipelined commits share a write.
     """
 
@@ -26,7 +26,7 @@ class DelayedReply(Generic[T]):
         self.answered = False
         self.value: T | None = None
         self._then: Callable[[T], None] | None = None
-        self._shape: Callable[[Any], T] | None = None  # from what is given to what is told
+        self._shape: Callable[[Any], T] | None = None  # applied to what `answer` is given
         self._abandoned: Callable[[], None] | None = None
 
     def answer(self, value: T) -> None:
@@ -41,23 +41,23 @@ class DelayedReply(Generic[T]):
             then(value)
 
     def then(self, call: Callable[[T], None]) -> None:
-        """Have `call` told the reply: at once when it is there already."""
+        """Call `call` with the reply: now if there is one, else when it is given."""
         if self.answered:
             assert self.value is not None
             call(self.value)
         else:
             self._then = call
 
-    def told(self) -> T | None:
-        """The reply that is there. Raises what a mistake in its shape raised."""
+    def result(self) -> T | None:
+        """Return the reply, which has been given. Raises what its shape raised."""
         if isinstance(self.value, Exception):
             raise self.value
         return self.value
 
     def map(self, shape: Callable[[T], U]) -> DelayedReply[U]:
-        """Tell the reply in another shape (a body of the group machine as a wire message); once, before `then`."""
+        """Convert the reply by `shape` when it is given (a group's body to a wire message). Once, before `then`."""
         assert self._shape is None, "a reply has one shape"
-        assert self._then is None, "it may have been told already"
+        assert self._then is None, "it may have been answered already"
         shaped = cast("DelayedReply[U]", self)
         if self.answered:
             shaped.value = shaped_or_mistake(shape, cast(T, self.value))
@@ -66,11 +66,11 @@ class DelayedReply(Generic[T]):
         return shaped
 
     def on_abandon(self, call: Callable[[], None]) -> None:
-        """Have `call` told when the peer went away before the reply came."""
+        """Call `call` if the peer disconnects before the reply is given."""
         self._abandoned = call
 
     def abandon(self) -> None:
-        """The peer is gone: nobody will read the reply (which may still be given)."""
+        """The peer disconnected: nobody will read the reply, which may still be given."""
         if self._abandoned is not None:
             call, self._abandoned = self._abandoned, None
             call()
@@ -80,8 +80,8 @@ U = TypeVar("U")
 
 
 def shaped_or_mistake(shape: Callable[[T], U], value: T) -> U:
-    """A mistake in `shape` travels as the reply: who sends it ends that connection, and who answered is not harmed."""
+    """Return `shape(value)`, or the exception that it raised: the sender of the reply closes its connection for it."""
     try:
         return shape(value)
-    except Exception as mistake:  # noqa: BLE001  # told where it is sent
+    except Exception as mistake:  # noqa: BLE001  # raised where the reply is sent
         return cast(U, mistake)

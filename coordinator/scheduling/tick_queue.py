@@ -1,9 +1,9 @@
 """Calls at the end of the loop's turn: writes first, then the replies that waited for them, in one go.
 
 Laws
-    Calls run in the order in which they came, each once; one that fails harms no other.
-    What a call brings about runs in the same turn, what that brings about in the next: nobody keeps the loop from its
-    sockets.
+    Calls run in the order in which they were added, each once; a call that fails harms no other.
+    A call that is added by a call runs in the same turn, a call added by that one in the next: the loop always gets
+    back to its sockets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROUNDS_PER_TURN: Final = 2  # a loop's own call_soon has one: a reply would wait
 
 
 class TickQueue:
-    """`soon(call)`. `call_soon` and `failed` (given a context as loops give it) are the loop's."""
+    """`queue(call)` adds a call. `call_soon` and `failed` (given a context as loops give it) are the loop's."""
 
     __slots__ = ("_call_soon", "_calls", "_failed", "_is_due")
 
@@ -27,7 +27,7 @@ class TickQueue:
         self._is_due = False
 
     def __call__(self, call: Call) -> None:
-        """Have it called at the end of this turn, or in the same turn when it comes out of such a call."""
+        """Run `call` at the end of this turn; also when it is added by such a call."""
         self._calls.append(call)
         if not self._is_due:
             self._is_due = True

@@ -1,8 +1,8 @@
-"""Call me at that time, unless I cancel or say otherwise: one heap and one timer of the loop for the whole broker.
+"""Timers by key: one heap and one timer of the event loop for the whole broker.
 
 Laws
     A key has one time; setting it again moves it. Moving a timer later touches no heap.
-    A call happens once, never before its time, in the order of times; one that fails harms no other.
+    A call happens once, never before its time, in the order of times; a call that fails harms no other.
     After the loop stood still, peers are heard before timers ring: what they sent meanwhile may move them.
 """
 
@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 STALE_ENTRIES_MIN = 64  # below this, cancelled entries are not worth a clean-up
-STANDSTILL_MS = 2_000  # whoever wakes so late was held up by something that took the loop for itself
+STANDSTILL_MS = 2_000  # a wake-up that is later than this means that something blocked the loop
 HEARING_MS = 100  # for what peers sent meanwhile
 SLEEP_MS_MAX = 3_600_000  # a timer further away is looked at again: some loops refuse longer waits
 
@@ -29,7 +29,7 @@ class _Armed:
 
 
 class TimerHeap:
-    """The pure half: who is due when."""
+    """The pure half: which timers are due when."""
 
     def __init__(self) -> None:
         self._armed: dict[Hashable, _Armed] = {}
@@ -67,7 +67,7 @@ class TimerHeap:
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> Iterator[Then]:
-        """The calls whose time has come, first one first; each is forgotten as it is given."""
+        """Yield the calls that are due, the earliest first; each is forgotten when it is yielded."""
         ripe = []
         while self._heap and self._heap[0][0] <= now_ms:
             entry = heappop(self._heap)
@@ -110,7 +110,7 @@ class Loop(Protocol):
 
 
 class Timers:
-    """The shell: sleeps until the first of them. `now_ms` is elapsed time, which no step of the wall clock moves."""
+    """The shell: sleeps until the first timer is due. `now_ms` is elapsed time, which never steps."""
 
     def __init__(self, now_ms: Callable[[], int], loop: Loop | None = None) -> None:
         self._now_ms, self._loop = now_ms, loop
@@ -123,7 +123,7 @@ class Timers:
         return len(self._heap)
 
     def at(self, key: Hashable, at_ms: int, call: Then) -> None:
-        """Have `call` called at `at_ms`; a key that is set already is moved."""
+        """Call `call` at `at_ms`; a key that is set already is moved."""
         if self._stopped:
             return
         self._heap.at(key, at_ms, call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.coordinator.network.listener import CannotListen
 from rota.coordinator.runtime.shard import ShardState
+from rota.coordinator.scheduling.clock import Clock
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 from rota.protocol.messages.metadata import MetadataRequest
@@ -154,7 +156,9 @@ async def test_an_offsets_partition_that_cannot_be_opened_harms_no_other(
 
 async def test_many_commits_are_compacted_and_come_back_at_once(config: Config, connect: Connect) -> None:
     settings = {"offsets_topic_num_partitions": "1", "offsets_topic_segment_bytes": "1"}  # one that no topic may have
-    async with Broker(config(**settings)) as broker:
+    began_s, is_writing = time.monotonic(), True  # no upkeep while this writes: its rounds wait for the clock
+    clock = Clock(monotonic_s=lambda: began_s if is_writing else time.monotonic())
+    async with Broker(config(**settings), clock=clock) as broker:
         line = await connect(broker)
         await create_topic(line)
         for begin in range(1, COMMITS, 100):
@@ -164,6 +168,7 @@ async def test_many_commits_are_compacted_and_come_back_at_once(config: Config, 
         log = broker.partitions.get(CONSUMER_OFFSETS, 0).log  # type: ignore[union-attr]
         end, before_bytes = log.log_end_offset, log.size_bytes
         assert before_bytes > 4 * SEGMENT_BYTES_MIN
+        is_writing = False
         await until(lambda: log.size_bytes < 2 * SEGMENT_BYTES_MIN)
         assert {place: await committed(line, *place) for place in offsets} == offsets
     with structlog.testing.capture_logs() as logs:

@@ -15,7 +15,7 @@ import structlog
 
 from rota.coordinator.admin.check import check
 from rota.coordinator.admin.options import ServeOptions
-from rota.coordinator.admin.serve import EXIT_CANNOT_START, EXIT_NOT_IN_ORDER, cannot_start, run, serve, tell_ready
+from rota.coordinator.admin.serve import EXIT_CANNOT_START, EXIT_NOT_IN_ORDER, cannot_start, report_ready, run, serve
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import StoreFailed
@@ -164,12 +164,12 @@ def test_wrong_settings_are_told_in_one_line(
 
 def test_an_ipv6_host_is_told_in_brackets_and_a_closed_descriptor_stops_nobody(tmp_path: Path) -> None:
     with (tmp_path / "ready").open("wb") as file:
-        tell_ready(os.dup(file.fileno()), "::1", 5)
+        report_ready(os.dup(file.fileno()), "::1", 5)
     assert (tmp_path / "ready").read_text() == "[::1]:5\n"
     with socket.socket() as one:
         gone = one.fileno()
-    tell_ready(gone, "h", 1)
-    tell_ready(None, "h", 1)
+    report_ready(gone, "h", 1)
+    report_ready(None, "h", 1)
 
 
 def test_the_exit_code_of_a_start_that_fails_is_2(capsys: pytest.CaptureFixture[str]) -> None:

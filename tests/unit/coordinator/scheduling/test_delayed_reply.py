@@ -81,6 +81,6 @@ def test_a_mistake_in_a_shape_harms_nobody_who_answers() -> None:
 def test_a_reply_that_is_there_is_told_and_so_is_a_mistake_in_it() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
     delayed_reply.answer(7)
-    assert delayed_reply.told() == 7
+    assert delayed_reply.result() == 7
     with pytest.raises(ZeroDivisionError):
-        delayed_reply.map(lambda value: value / 0).told()
+        delayed_reply.map(lambda value: value / 0).result()
