@@ -45,7 +45,6 @@ PURE = (
             "answers",
             "batch",
             "partitioner",
-            "queue",
             "records",
             "requests",
             "route",
