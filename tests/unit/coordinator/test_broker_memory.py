@@ -153,10 +153,10 @@ async def test_many_stalled_readers_hold_no_more_than_the_limit_and_harm_nobody(
         await world.beat()
         quick = await world.reader(fetch(0))
         assert await world.looks_until(quick.read_reply()) > BATCH_BYTES
+        closed = await world.looks_until(asyncio.gather(*(reader.is_closed() for reader in stalled)))
     reasons = [line["reason"] for line in logs if line["event"] == "connection closed"]
     assert reasons
     assert all("has read nothing for" in reason for reason in reasons)
-    closed = await world.looks_until(asyncio.gather(*(reader.is_closed() for reader in stalled)))
     assert closed.count(True) == len(reasons)
 
 
