@@ -133,12 +133,22 @@ class Broker:
             self.topics,
             self.storage.open_log,
             self._log_config,
-            retention_every_ms=self.config.log_retention_check_interval_ms,
             timers=self.timers,
             flush_worker=self.durability,
+            begin_open=self.storage.begin_open,
+            remove_log=self.storage.remove_log,
+            on_storage=self._storage_changed,
         )
         self.partitions.open()
-        self.upkeep = Upkeep(self.partitions, self.storage, self.durability, self.timers, self.now_ms, self.wall_ms)
+        self.upkeep = Upkeep(
+            self.partitions,
+            self.storage,
+            self.durability,
+            self.timers,
+            self.now_ms,
+            self.wall_ms,
+            retention_every_ms=self.config.log_retention_check_interval_ms,
+        )
         loop = asyncio.get_running_loop()
         self.tick_queue = TickQueue(loop.call_soon, loop.call_exception_handler)
         self.groups = self._coordinator()
@@ -193,6 +203,15 @@ class Broker:
         if partition is None:
             raise StorageFailed(f"{CONSUMER_OFFSETS}-{index} does not live here")
         return partition
+
+    def _storage_changed(self, partition: Partition) -> None:
+        """A1. A log failed, or was recovered and may have lost its tail: the shard above forgets what it holds."""
+        if partition.topic != CONSUMER_OFFSETS or partition.index >= len(self.groups.shards):
+            return
+        if partition.offline is not None:
+            self.groups.storage_failed(self.groups.shards[partition.index], StorageFailed(partition.offline))
+        else:
+            self.groups.lead(partition.index, partition.leader_epoch)
 
     async def _ensure_offsets_topic(self) -> bool:
         """Create the topic unless it exists; False when that fails.

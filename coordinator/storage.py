@@ -1,10 +1,12 @@
-"""Where a broker keeps what it knows: a folder on disk, or memory. The same promises, but for a restart."""
+"""Where a broker keeps its logs: a folder on disk, or memory. Both keep the same promises, except over a restart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
+from rota.coordinator.log.checkpoints import TopicPartition
 from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
 from rota.coordinator.log.directory import LogDirectory
 from rota.coordinator.log.files import FileSystem
@@ -14,14 +16,28 @@ from rota.coordinator.metadata.topic import Topic
 STORE_FILE = "metadata.journal"
 
 
+class Opening(Protocol):
+    """The opening of one log: begun and finished on the loop, run in any thread."""
+
+    def run(self) -> None:
+        """Open the log, and recover it if it was not closed in order. Raises StorageFailed."""
+
+    def finish(self) -> Log:
+        """The log."""
+
+
 class Disk:
-    """Logs in Kafka's layout under one folder, and the metadata store's journal beside them."""
+    """Logs in Kafka's layout under one folder, and the metadata store's journal beside them.
+
+    `high_watermarks`, once it is set, gives the high watermarks to write down; default are the ends of the logs.
+    """
 
     def __init__(
         self, path: Path, *, node_id: int, wall_ms: Callable[[], int], system: FileSystem | None = None
     ) -> None:
         self.path, self._node_id, self._wall_ms, self._system = path, node_id, wall_ms, system
         self._directory: LogDirectory | None = None
+        self.high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 
     @property
     def store_path(self) -> Path | None:
@@ -30,7 +46,7 @@ class Disk:
 
     @property
     def cluster_id(self) -> str | None:
-        """Whose folder it is, as `meta.properties` says."""
+        """The cluster that `meta.properties` names; "" in a new folder."""
         return self._opened.cluster_id
 
     @property
@@ -39,28 +55,48 @@ class Disk:
         return self._opened.was_clean
 
     def identify(self, cluster_id: str) -> None:
-        """Note in `meta.properties` whose folder it is. Raises StorageFailed: of another cluster."""
+        """Write the cluster's id to `meta.properties`. Raises StorageFailed when it names another cluster."""
         self._opened.identify(cluster_id)
 
     def open(self) -> None:
-        """Take the folder. Raises StorageFailed: in use, of another broker, not to be written."""
+        """Lock the folder. Raises StorageFailed: in use, of another broker, not to be written."""
         self._directory = LogDirectory(self.path, node_id=self._node_id, system=self._system)
 
     def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
         """The log of one partition, recovered if it has to be. Raises StorageFailed."""
-        return self._opened.open_log(topic.name, index, config, topic_id=topic.topic_id, now_ms=self._wall_ms())
+        opening = self.begin_open(topic, index, config)
+        opening.run()
+        return opening.finish()
 
-    def tidy(self) -> None:
-        """Remove deleted logs, note how far recovery would have to go. For a thread. Raises StorageFailed."""
-        self._opened.remove_deleted()
-        self._opened.checkpoint()
+    def begin_open(self, topic: Topic, index: int, config: LogConfig) -> Opening:
+        """As `open_log`, but the part that takes long runs in any thread. Also for a log that has failed."""
+        wall_ms = self._wall_ms()
+        return self._opened.begin_open(topic.name, index, config, topic_id=topic.topic_id, now_ms=wall_ms)
+
+    def remove_log(self, topic: Topic, index: int) -> None:
+        """Delete a log, also one that has failed. Raises StorageFailed."""
+        self._opened.remove_log(topic.name, index)
+
+    def begin_checkpoint(self) -> Callable[[], None]:
+        """Note how far each log is; the returned call writes that down and removes deleted files, in any thread.
+
+        The call raises StorageFailed.
+        """
+        directory, high_watermarks = self._opened, self.high_watermarks
+        directory.note(None if high_watermarks is None else high_watermarks())
+
+        def write() -> None:
+            directory.checkpoint()
+            directory.remove_deleted()
+
+        return write
 
     def close(self) -> None:
         """A stop in order: everything is on the medium, and the marker says so. Raises StorageFailed."""
         self._opened.close()
 
     def abandon(self) -> None:
-        """Let the folder go without a word, as a crash would."""
+        """Release the folder as a crash would: nothing is written."""
         if self._directory is not None:
             self._directory.abandon()
 
@@ -72,27 +108,50 @@ class Disk:
 
 
 class Memory:
-    """Nothing outlives the process. For tests, and for groups whose offsets nobody wants back."""
+    """Nothing outlives the process. For tests, and for groups whose offsets need not survive a restart."""
 
     store_path: Path | None = None
     cluster_id: str | None = None
     was_clean = True
+    high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 
     def identify(self, cluster_id: str) -> None:
-        """Nothing to note."""
+        """Does nothing."""
 
     def open(self) -> None:
-        """Nothing to take."""
+        """Does nothing."""
 
     def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
         """An empty log."""
         return MemoryLog(config)
 
-    def tidy(self) -> None:
-        """Nothing to remove."""
+    def begin_open(self, topic: Topic, index: int, config: LogConfig) -> Opening:
+        """The opening of an empty log."""
+        return OpenedLog(MemoryLog(config))
+
+    def remove_log(self, topic: Topic, index: int) -> None:
+        """Does nothing."""
+
+    def begin_checkpoint(self) -> Callable[[], None]:
+        """The returned call does nothing."""
+        return lambda: None
 
     def close(self) -> None:
-        """Nothing to keep."""
+        """Does nothing."""
 
     def abandon(self) -> None:
-        """Nothing to let go."""
+        """Does nothing."""
+
+
+class OpenedLog:
+    """The opening of a log that is open already."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def run(self) -> None:
+        """Does nothing."""
+
+    def finish(self) -> Log:
+        """The log."""
+        return self._log

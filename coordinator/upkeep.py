@@ -1,35 +1,43 @@
-"""What comes round again and again, so that a broker may run for years: retention, compaction, flushes, checkpoints.
+"""What a broker does again and again: retention, compaction, flushes, checkpoints, reopening of failed logs.
 
 Laws
-    A4  Nobody waits for upkeep: on the loop it takes a slice of a few milliseconds, and what blocks goes to a thread.
+    A4  Nobody waits for upkeep: on the loop it takes a few milliseconds at a time, and what blocks goes to a thread.
     U1  What was appended to a topic with flush.ms is on its way to the medium at most flush.ms and one round later.
-    U2  Upkeep that fails is told in the log and tried again in the next round; the broker goes on.
+    U2  Upkeep that fails is logged, harms nothing, and is tried again with growing waits; the broker goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final
 
 import structlog
 
-from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.contract import Log, StorageFailed
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partitions import Partitions
+from rota.coordinator.replica.retry_wait import RetryWaits
 from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.storage import Disk, Memory
 
 log = structlog.get_logger("rota.upkeep")
 
 ROUND_MS: Final = 1_000
+ROUND_PARTITIONS_MAX: Final = 16  # whose retention and compaction one round looks at
 COMPACTION_PAUSE_MS: Final = 10  # between two slices of a compaction under way
-TIDY_EVERY_MS: Final = 60_000  # as Kafka's checkpoints, and its wait before the files of a deleted log go
+CHECKPOINT_EVERY_MS: Final = 60_000  # as Kafka's checkpoints, and its wait before deleted files go
+RETRY_AFTER_MS: Final = 10_000  # retention or compaction of a partition that failed; then twice as long each time
+RETRY_AFTER_MS_MAX: Final = 600_000
 
 
 class Upkeep:
-    """Rings by itself from `start` to `stop`."""
+    """Runs by itself from `start` to `stop`.
+
+    `now_ms` is elapsed time, for the rounds; `wall_ms` is ms since the epoch, for the age of records.
+    `retention_every_ms` is log.retention.check.interval.ms: old records stay until the next look for them.
+    """
 
     def __init__(
         self,
@@ -39,40 +47,57 @@ class Upkeep:
         timers: Timers,
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
+        *,
+        retention_every_ms: int = 0,
     ) -> None:
         self._partitions, self._storage, self._durability = partitions, storage, durability
         self._timers, self._now_ms, self._wall_ms = timers, now_ms, wall_ms
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_stopping = False
+        self._pausing: asyncio.Future[None] | None = None
         self._unflushed_since_ms: dict[Partition, int] = {}
-        self._tidying: asyncio.Task[None] | None = None
-        self._tidied_ms = now_ms()
+        self._checkpointed_ms = now_ms()
+        self._upcoming: Iterator[Partition] = iter(())
+        self._retention_every_ms = retention_every_ms
+        self._retained_ms: int | None = None  # when the last pass with retention began
+        self._retains = False
+        self._waits = RetryWaits[Partition](RETRY_AFTER_MS, RETRY_AFTER_MS_MAX)
 
     def start(self) -> None:
-        self._later(("upkeep", "round"), ROUND_MS, self._round)
+        self._is_stopping = False
+        self._timers.at(("upkeep", "round"), self._now_ms() + ROUND_MS, self._round)
 
     async def stop(self) -> None:
-        """Ring no more; returns when no thread is busy with it."""
-        for what in ("round", "compaction"):
-            self._timers.cancel(("upkeep", what))
-        if self._tidying is not None:
-            await asyncio.wait({self._tidying})
-
-    def _later(self, key: tuple[str, str], wait_ms: int, call: Callable[[], None]) -> None:
-        self._timers.at(key, self._now_ms() + wait_ms, call)
+        """Begin nothing more; returns when no thread is busy with it."""
+        self._is_stopping = True
+        self._timers.cancel(("upkeep", "round"))
+        self._timers.cancel(("upkeep", "pause"))
+        self._resume()
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+        await self._partitions.stop_reopening()
 
     def _round(self) -> None:
-        self._later(("upkeep", "round"), ROUND_MS, self._round)
-        self._maintain()
-        self._flush()
-        if self._tidying is None and self._now_ms() - self._tidied_ms >= TIDY_EVERY_MS:
-            self._tidying = asyncio.get_running_loop().create_task(self._tidy())
+        now_ms = self._now_ms()
+        self._timers.at(("upkeep", "round"), now_ms + ROUND_MS, self._round)
+        self._flush(now_ms)
+        self._partitions.reopen_failed(now_ms)
+        self._begin("maintain", self._maintain)
+        self._begin("flush", self._flush_rolled)
+        if now_ms - self._checkpointed_ms >= CHECKPOINT_EVERY_MS:
+            self._begin("checkpoint", self._checkpoint)
 
-    def _maintain(self) -> None:
-        if self._partitions.maintain(self._now_ms(), self._wall_ms()):
-            self._later(("upkeep", "compaction"), COMPACTION_PAUSE_MS, self._maintain)
+    def _begin(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run it in a task, unless the one of the round before still runs."""
+        if name not in self._tasks:
+            self._tasks[name] = task = asyncio.get_running_loop().create_task(work())
+            task.add_done_callback(lambda _: self._tasks.pop(name))
 
-    def _flush(self) -> None:
+    # ---- flushes and checkpoints
+
+    def _flush(self, now_ms: int) -> None:
         """U1. Partitions that left while they were unflushed are forgotten with the old dictionary."""
-        now_ms, before, since = self._now_ms(), self._unflushed_since_ms, dict[Partition, int]()
+        before, since = self._unflushed_since_ms, dict[Partition, int]()
         for partition in self._partitions.all():
             if partition.offline is not None:
                 continue
@@ -86,10 +111,92 @@ class Upkeep:
                 since[partition] = since_ms
         self._unflushed_since_ms = since
 
-    async def _tidy(self) -> None:
+    async def _flush_rolled(self) -> None:
+        """Flush the segments that were rolled, so that a recovery need not look at more than the active one."""
+        for partition in self._partitions.all():
+            if self._is_stopping:
+                return
+            if partition.offline is None and partition.log.has_unflushed_segments:
+                try:
+                    flush = partition.log.begin_flush(rolled=True)
+                    await asyncio.to_thread(flush.run)
+                    flush.finish()
+                    partition.flushed()
+                except StorageFailed as error:
+                    partition.fail(str(error))
+
+    async def _checkpoint(self) -> None:
         try:
-            await asyncio.to_thread(self._storage.tidy)
-        except StorageFailed as cause:
-            log.warning("Upkeep failed and is tried again", reason=str(cause))
+            await asyncio.to_thread(self._storage.begin_checkpoint())
+        except StorageFailed as error:
+            log.warning("Checkpoint failed and is tried again", reason=str(error))
         finally:
-            self._tidied_ms, self._tidying = self._now_ms(), None
+            self._checkpointed_ms = self._now_ms()
+
+    # ---- retention and compaction
+
+    async def _maintain(self) -> None:
+        """Retention and compaction of the next few partitions."""
+        for _ in range(ROUND_PARTITIONS_MAX):
+            partition = next(self._upcoming, None)
+            if partition is None:
+                self._begin_pass()
+                return
+            if partition.offline is None and self._waits.is_due(partition, self._now_ms()):
+                await self._maintain_one(partition, partition.log)
+            if self._is_stopping:
+                return
+
+    def _begin_pass(self) -> None:
+        now_ms = self._now_ms()
+        self._upcoming = iter(self._partitions.all())
+        if self._retained_ms is None:
+            self._retained_ms = now_ms
+        self._retains = now_ms - self._retained_ms >= self._retention_every_ms
+        if self._retains:
+            self._retained_ms = now_ms
+
+    async def _maintain_one(self, partition: Partition, of: Log) -> None:
+        try:
+            if self._retains:
+                partition.retain(self._wall_ms())
+            if of.config.compact:
+                await self._compact(partition, of)
+        except StorageFailed as error:
+            if of.failure is not None:
+                partition.fail(str(error))
+                return
+            wait_ms = self._waits.delay(partition, self._now_ms())
+            log.warning(
+                "Retention or compaction failed and is tried again",
+                topic=partition.topic,
+                partition=partition.index,
+                reason=str(error),
+                wait_ms=wait_ms,
+            )
+        else:
+            self._waits.forget(partition)
+
+    async def _compact(self, partition: Partition, of: Log) -> None:
+        """One pass, slice by slice, as long as the partition has this log. Raises StorageFailed."""
+        slices = of.compaction(self._wall_ms())
+        try:
+            for run in slices:
+                await asyncio.to_thread(run)
+                await self._pause()
+                if self._is_stopping or partition.offline is not None or partition.log is not of:
+                    return
+        finally:
+            slices.close()
+
+    async def _pause(self) -> None:
+        """Leave the loop to others for COMPACTION_PAUSE_MS."""
+        if self._is_stopping:
+            return
+        self._pausing = asyncio.get_running_loop().create_future()
+        self._timers.at(("upkeep", "pause"), self._now_ms() + COMPACTION_PAUSE_MS, self._resume)
+        await self._pausing
+
+    def _resume(self) -> None:
+        if self._pausing is not None and not self._pausing.done():
+            self._pausing.set_result(None)

@@ -6,19 +6,20 @@ Laws
         A tombstone stays for `delete_retention_ms` after the first pass that met it (its delete horizon, KIP-534).
         A producer's last batch stays, if only as a header, so that its last sequence is not forgotten.
         Control batches stay. Work is done in slices; what happens to the log in between only ends it early.
+        A pass that fails leaves the log as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.producers import Producer
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Headers, Segment
-from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.protocol.records.batch import BatchHeader, read_header
+from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import Record, read_records, rewrite_batch
 
 KEYS_PER_PASS_MAX: Final = 500_000
@@ -52,18 +53,20 @@ def cleanable(
 
 
 class Compaction:
-    """One pass over a log's inactive segments. `run` yields between slices and ends when `alive` says no."""
+    """One pass over a log's inactive segments: `map_keys`, then `clean` for each of the `groups`.
+
+    Both yield between slices. They read and write only what they are given, so that any thread may run them.
+    """
 
     def __init__(
         self,
-        media: SegmentStorage,
         config: LogConfig,
         what: Range,
         last_of_producers: dict[int, Producer],
         now_ms: int,
         keys_max: int = KEYS_PER_PASS_MAX,
     ) -> None:
-        self._storage, self._config, self._range, self._now_ms = media, config, what, now_ms
+        self._config, self._range, self._now_ms = config, what, now_ms
         self._last_of_producers, self._keys_max = last_of_producers, keys_max
         self._latest: dict[bytes, int] = {}
         self._mapped_end = what.first_dirty
@@ -73,23 +76,22 @@ class Compaction:
         """Where the next pass finds dirt."""
         return self._mapped_end
 
-    def map_keys(self, segments: Sequence[Segment], alive: Callable[[Segment], bool]) -> Iterator[None]:
+    def map_keys(self, segments: Sequence[Segment]) -> Iterator[None]:
         """First half: the last offset of each key in the dirty part, as far as `keys_max` allows."""
         first_dirty = self._range.first_dirty
         for segment in segments:
             read_bytes = 0
             if segment.next_offset <= first_dirty or segment.base_offset >= self._range.end:
                 continue
-            for _, header, batch in segment.scan(segment.position_of(first_dirty)):
-                self._map_batch(header, batch)
+            for _, header, batch in segment.scan():
                 read_bytes += header.size_bytes
+                if header.last_offset >= first_dirty:
+                    self._map_batch(header, batch)
                 if len(self._latest) >= self._keys_max:
                     return
                 if read_bytes >= SLICE_BYTES:
                     read_bytes = 0
                     yield
-                    if not alive(segment):
-                        return
         self._mapped_end = self._range.end
 
     def _map_batch(self, header: BatchHeader, batch: bytes) -> None:
@@ -116,11 +118,8 @@ class Compaction:
                 size_bytes = segment.size_bytes
         return groups
 
-    def clean(self, group: list[Segment], alive: Callable[[Segment], bool]) -> Generator[None, None, Segment | None]:
-        """Second half, for one group, in slices; returns the staged segment, or None when the group is no more."""
-        if not all(map(alive, group)):
-            return None
-        staged = self._storage.stage(group[0].base_offset, group[0].index_interval_bytes)
+    def clean(self, group: list[Segment], staged: Segment) -> Iterator[None]:
+        """Second half, for one group: write what stays to `staged`, seal and sync it."""
         out, headers, read_bytes = bytearray(), list[tuple[int, BatchHeader]](), 0
         for segment in group:
             for _, header, batch in segment.scan():
@@ -130,13 +129,12 @@ class Compaction:
                     _write(staged, out, headers)
                     out, headers, read_bytes = bytearray(), [], 0
                     yield
-                    if not all(map(alive, group)):
-                        self._storage.discard(staged)
-                        return None
         _write(staged, out, headers)
         staged.next_offset = group[-1].next_offset
         staged.seal()
-        return staged
+        for sync in staged.begin_sync():
+            sync.run()
+            sync.finish()
 
     def _keep(self, out: bytearray, headers: Headers, header: BatchHeader, batch: bytes) -> None:
         kept = self._filter(header, batch)
@@ -179,3 +177,21 @@ class Compaction:
 def _write(staged: Segment, out: bytearray, headers: Headers) -> None:
     if headers:
         staged.append(out, headers)
+
+
+class Slices:
+    """Runs a generator one step at a time, in whatever thread `advance` is called."""
+
+    __slots__ = ("_steps", "is_done")
+
+    def __init__(self, steps: Iterator[None]) -> None:
+        self._steps, self.is_done = steps, False
+
+    def advance(self) -> None:
+        """One more step. Raises StorageFailed: the medium refuses, or the log is damaged."""
+        try:
+            next(self._steps)
+        except StopIteration:
+            self.is_done = True
+        except CorruptBatch as error:
+            raise StorageFailed(f"the log is damaged: {error}") from error

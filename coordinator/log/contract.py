@@ -7,7 +7,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -101,10 +101,27 @@ class NotCached(Exception):
         self.load = load
 
 
+class Flush(Protocol):
+    """One flush. The log's thread begins it, any thread runs it, and if that succeeded the log's thread finishes it."""
+
+    def run(self) -> None:
+        """Wait until the medium has what was appended before the flush began.
+
+        Raises StorageFailed: from then on the log has failed (see `Log.failure`).
+        """
+
+    def finish(self) -> None:
+        """Move the recovery point: crashes no longer lose what was flushed."""
+
+
 class Log(Protocol):
     """One partition's records. Synchronous: a write goes to the page cache, a read comes from it."""
 
     config: LogConfig
+
+    @property
+    def failure(self) -> str | None:
+        """Why the log cannot be used until it is reopened with recovery: a write, a truncation or an fsync failed."""
 
     @property
     def producers(self) -> Producers:
@@ -125,6 +142,10 @@ class Log(Protocol):
     @property
     def unflushed_messages(self) -> int:
         """Offsets that a crash of the machine may lose."""
+
+    @property
+    def has_unflushed_segments(self) -> bool:
+        """Whether a rolled segment was not flushed yet."""
 
     def append(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
         """Check every batch (header, CRC, count, size, compaction key, producer sequence), give offsets, write.
@@ -172,19 +193,29 @@ class Log(Protocol):
         """Throw away everything from `offset` on (a follower's duty)."""
 
     def retain(self, now_ms: int) -> int:
-        """Delete whole old segments by time and size; returns bytes freed. A log that only compacts keeps all."""
+        """Delete whole old segments by time and size; returns bytes freed. A log that only compacts keeps all.
+
+        Raises StorageFailed: a segment that cannot be removed stays in the log, and nothing is lost.
+        """
 
     def compact(self, now_ms: int, *, force: bool = False) -> int:
         """Keep the last value of each key in the inactive segments; returns bytes freed. Offsets do not change."""
 
-    def compact_slices(self, now_ms: int, *, force: bool = False) -> Iterator[None]:
-        """The work of `compact` in slices of a few milliseconds; the log may be used in any way between them."""
+    def compaction(self, now_ms: int, *, force: bool = False) -> Generator[Callable[[], None], None, None]:
+        """The work of `compact` in slices: call each in any thread, one after the other, then resume the generator.
+
+        A slice takes a few milliseconds of computing, and may wait for the disk. The log may be used in any way
+        meanwhile. A slice that raises StorageFailed harms nothing: close the generator and begin again later.
+        """
+
+    def begin_flush(self, *, rolled: bool = False) -> Flush:
+        """The flush of everything appended so far; `rolled`: of all but the active segment. Raises StorageFailed."""
 
     def flush(self) -> None:
-        """Everything appended so far is on the medium when this returns."""
+        """Everything appended so far is on the medium when this returns. Raises StorageFailed."""
 
     def close(self) -> None:
-        """Flush and release. A closed log may be opened again."""
+        """Flush and release. A closed log may be opened again. Raises StorageFailed, always so after a failure."""
 
     def destroy(self) -> None:
         """Remove it with all it holds."""

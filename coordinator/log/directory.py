@@ -12,11 +12,12 @@ Laws
     Two brokers never run on one directory.
     A folder is deleted only under a `-delete` name, so that a half deleted log is never opened.
     A log whose topic id is not the one asked for is another topic's: it is deleted, never shown (A3).
+    The marker of a clean stop is not written while any log has failed, or could not be opened (A5).
+    One thread owns the directory and alone notes offsets; other threads run `Opening.run` and write checkpoints.
 """
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import os
 import threading
@@ -39,8 +40,15 @@ from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.epochs import BadCheckpoint
 from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.folder import LoadedIndexes
-from rota.coordinator.log.properties import read_properties, write_properties
+from rota.coordinator.log.properties import (
+    new_id,
+    read_properties,
+    read_topic_id,
+    write_properties,
+    write_topic_id,
+)
 from rota.coordinator.log.store import OpenFiles
+from rota.coordinator.log.trash import Trash
 
 META_FILE: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
@@ -48,7 +56,6 @@ CLEAN_FILE: Final = ".kafka_cleanshutdown"
 PARTITION_META_FILE: Final = "partition.metadata"
 DELETE_SUFFIX: Final = "-delete"
 NAME_BYTES_MAX: Final = 255
-TOPIC_ID_BYTES: Final = 16
 
 
 class DirectoryInUse(StorageFailed):
@@ -73,8 +80,9 @@ class LogDirectory:
         self._clean_logs: set[TopicPartition] = set()
         self._system = FileSystem() if system is None else system
         self._files, self._loaded = OpenFiles(system=self._system), LoadedIndexes()
+        self._trash = Trash(self._system)
+        self._unrecovered: set[TopicPartition] = set()  # opening has begun, and did not succeed yet
         self._lock_fd, self._writing = -1, threading.Lock()
-        self._noting = threading.Lock()  # between a thread that notes a log and the loop that deletes it
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock()
@@ -123,60 +131,74 @@ class LogDirectory:
     ) -> DiskLog:
         """Open or create a log; it belongs to this directory until it is closed. Raises StorageFailed.
 
-        A log that is open still has failed: it is let go and recovered.
         `topic_id` (16 bytes): a folder of another topic with the same name is thrown away first.
+        """
+        opening = self.begin_open(topic, partition, config, topic_id=topic_id, now_ms=now_ms)
+        opening.run()
+        return opening.finish()
+
+    def begin_open(
+        self, topic: str, partition: int, config: LogConfig, *, topic_id: bytes | None = None, now_ms: int = -1
+    ) -> Opening:
+        """As `open_log`, but the part that takes long runs in any thread. One opening of a log at a time.
+
+        A log that is open still has failed: it is let go, and recovered from its last good recovery point on.
         """
         key = topic, partition
         failed = self._logs.pop(key, None)
         if failed is not None:
             failed.abandon()
-        path = self.path / f"{topic}-{partition}"
-        self._own(key, path, topic_id)
+            self._note(key, failed)
         known = RecoveryCheckpoint(
             clean=key in self._clean_logs,
             recovery_point=self._recovery_points.get(key, 0),
             log_start_offset=self._starts.get(key, 0),
             cleaned_until=self._cleaned.get(key, 0),
+            high_watermark=self.high_watermarks.get(key, 0),
+            reread=failed is not None or key in self._unrecovered,
         )
-        log = DiskLog.open(path, config, known, files=self._files, loaded=self._loaded, now_ms=now_ms)
         self._clean_logs.discard(key)
-        log.owner = self
-        self._logs[key] = log
-        return log
+        self._unrecovered.add(key)
+        return Opening(self, key, config, known, topic_id, now_ms)
 
-    def flush(self) -> None:
-        """fsync what no log has flushed yet. May run in another thread. Raises StorageFailed."""
-        for log in list(self._logs.values()):
-            log.flush()
+    def note(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
+        """Note how far recovery, deletion, compaction and replication have come, for the next `checkpoint`.
 
-    def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Flush what was rolled; write down how far recovery, deletion, compaction and replication have come.
-
-        May run in another thread. One log that fails keeps no other from being noted. Raises the first StorageFailed.
         `high_watermarks`: default is the end of each log, which is what one replica has.
         """
-        failed: StorageFailed | None = None
-        for key, log in list(self._logs.items()):
-            try:
-                log.flush_rolled()
-            except StorageFailed as error:
-                failed = failed or error
-                continue
-            with self._noting:
-                if self._logs.get(key) is log:
-                    self._note(key, log)
-                    if high_watermarks is None:
-                        self.high_watermarks[key] = log.log_end_offset
-        self.high_watermarks.update(high_watermarks or {})
+        for key, log in self._logs.items():
+            self._note(key, log)
+        ends = {key: log.log_end_offset for key, log in self._logs.items()}
+        self.high_watermarks.update(ends if high_watermarks is None else high_watermarks)
+
+    def checkpoint(self) -> None:
+        """Write down what was noted last. May run in another thread. Raises StorageFailed."""
         self._write(RECOVERY_POINT_FILE, self._recovery_points)
         self._write(LOG_START_FILE, self._starts, but_zero=True)
         self._write(CLEANER_FILE, self._cleaned, but_zero=True)
         self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
-        if failed is not None:
-            raise failed
+
+    def remove_log(self, topic: str, partition: int) -> None:
+        """Delete a log, also one that cannot be opened. Raises StorageFailed."""
+        key = topic, partition
+        log = self._logs.get(key)
+        if log is not None:
+            log.destroy()
+            return
+        self._forget(key)
+        path = self.path / f"{topic}-{partition}"
+        try:
+            if path.exists():
+                self._set_aside(path)
+        except OSError as error:
+            raise StorageFailed(f"cannot remove {path}: {error}") from error
 
     def remove_deleted(self) -> int:
-        """Remove the folders of deleted logs; returns how many. May run in another thread. Raises StorageFailed."""
+        """Remove the files of deleted segments and the folders of deleted logs; returns how many folders.
+
+        May run in another thread. Raises StorageFailed.
+        """
+        self._trash.empty()
         removed = 0
         try:
             for entry in list(os.scandir(self.path)):
@@ -192,8 +214,11 @@ class LogDirectory:
         if self._lock_fd < 0:
             return
         try:
-            self._close_logs()
-            self.checkpoint({})
+            failed = self._close_logs()
+            self.note({})
+            self.checkpoint()
+            if failed is not None:
+                raise failed
             self._write_file(CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}', sync=True)
         finally:
             self.abandon()
@@ -207,8 +232,7 @@ class LogDirectory:
 
     def start_moved(self, log: DiskLog) -> None:
         """Written at once: a record that was deleted on request must not come back."""
-        with self._noting:
-            self._starts[self._key(log)] = log.log_start_offset
+        self._starts[self._key(log)] = log.log_start_offset
         self._write(LOG_START_FILE, self._starts, but_zero=True)
 
     def closed(self, log: DiskLog) -> None:
@@ -220,21 +244,29 @@ class LogDirectory:
 
     def destroyed(self, log: DiskLog) -> None:
         key = self._key(log)
-        with self._noting:
-            self._logs.pop(key, None)
-            self._forget(key)
+        self._logs.pop(key, None)
+        self._forget(key)
         self._set_aside(log.path)
 
-    def _close_logs(self) -> None:
-        """One that fails keeps no other from being closed. Raises the first StorageFailed."""
+    def _close_logs(self) -> StorageFailed | None:
+        """One that fails keeps no other from being closed. Returns the first failure."""
         failed: StorageFailed | None = None
+        if self._unrecovered:
+            failed = StorageFailed(f"logs under {self.path} could not be recovered: {sorted(self._unrecovered)}")
         for log in list(self._logs.values()):
             try:
                 log.close()
             except StorageFailed as error:
                 failed = failed or error
-        if failed is not None:
-            raise failed
+        return failed
+
+    def _opened(self, key: TopicPartition, log: DiskLog, *, is_new: bool) -> None:
+        if is_new:
+            self._forget(key)
+        self._unrecovered.discard(key)
+        log.share(self._files, self._loaded, self._trash)
+        log.owner = self
+        self._logs[key] = log
 
     def _note(self, key: TopicPartition, log: DiskLog) -> None:
         self._recovery_points[key] = log.recovery_point
@@ -246,24 +278,26 @@ class LogDirectory:
         assert key is not None
         return key
 
-    def _own(self, key: TopicPartition, path: Path, topic_id: bytes | None) -> None:
-        """Have the folder, and `partition.metadata` in it say this id."""
+    def _own(self, key: TopicPartition, path: Path, topic_id: bytes | None) -> bool:
+        """Have the folder, and `partition.metadata` in it say this id. False when the folder is a new one."""
         meta = path / PARTITION_META_FILE
         try:
             found = read_topic_id(meta.read_bytes()) if meta.exists() else None
             if found is not None and topic_id is not None and found != topic_id:
                 self._set_aside(path)
-            if not path.exists():
-                self._forget(key)
+            is_old = path.exists()
+            if not is_old:
                 path.mkdir()
             if topic_id is not None and found != topic_id:
                 self._system.write_file(meta, write_topic_id(topic_id))
         except OSError as error:
             raise StorageFailed(f"cannot open {path}: {error}") from error
+        return is_old
 
     def _forget(self, key: TopicPartition) -> None:
         """A new log has nothing of what the checkpoints say of an old one of its name."""
         self._clean_logs.discard(key)
+        self._unrecovered.discard(key)
         for offsets in (self._recovery_points, self._starts, self._cleaned, self.high_watermarks):
             offsets.pop(key, None)
 
@@ -316,27 +350,41 @@ class LogDirectory:
             raise StorageFailed(f"cannot write {self.path / name}: {error}") from error
 
 
-def new_id() -> str:
-    """A random id as Kafka writes them: 16 bytes, base64 for URLs, without padding."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not text.startswith("-"):  # a command line would take it for an option
-            return text
+class Opening:
+    """The opening of one log: the directory's owner begins it, any thread runs it, the owner finishes it."""
 
+    def __init__(
+        self,
+        directory: LogDirectory,
+        key: TopicPartition,
+        config: LogConfig,
+        known: RecoveryCheckpoint,
+        topic_id: bytes | None,
+        now_ms: int,
+    ) -> None:
+        self._directory, self._key, self._config, self._known = directory, key, config, known
+        self._topic_id, self._now_ms = topic_id, now_ms
+        self._log: DiskLog | None = None
+        self._is_new = False
 
-def write_topic_id(topic_id: bytes) -> bytes:
-    """`partition.metadata` in Kafka's form."""
-    return b"version: 0\ntopic_id: " + base64.urlsafe_b64encode(topic_id).rstrip(b"=")
+    def run(self) -> None:
+        """Open the log, and recover it if it was not closed in order. Raises StorageFailed."""
+        directory, (topic, partition) = self._directory, self._key
+        path = directory.path / f"{topic}-{partition}"
+        self._is_new = not directory._own(self._key, path, self._topic_id)
+        if self._is_new:  # it has nothing of what the checkpoints say of an old one of its name
+            self._known = RecoveryCheckpoint()
+        files = OpenFiles(system=directory._system)
+        log = DiskLog.open(path, self._config, self._known, files=files, now_ms=self._now_ms)
+        if self._config.flush_messages is not None:
+            log.flush()  # what a crash has left was acknowledged: it must not be less readable than before
+        self._log = log
 
-
-def read_topic_id(data: bytes) -> bytes | None:
-    """None when the file is damaged: then nobody can say that the log is another topic's."""
-    _, found, text = data.partition(b"topic_id: ")
-    try:
-        topic_id = base64.urlsafe_b64decode(text.strip() + b"==")
-    except ValueError:
-        return None
-    return topic_id if found and len(topic_id) == TOPIC_ID_BYTES else None
+    def finish(self) -> DiskLog:
+        """The log, which belongs to the directory from now on."""
+        assert self._log is not None, "run comes first"
+        self._directory._opened(self._key, self._log, is_new=self._is_new)
+        return self._log
 
 
 def partition_of(folder_name: str) -> TopicPartition | None:

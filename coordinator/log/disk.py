@@ -12,6 +12,7 @@ Laws
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +25,7 @@ from rota.coordinator.log.recovery import recover, restore_producers
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.segmented import SegmentedLog
 from rota.coordinator.log.store import OpenFiles
+from rota.coordinator.log.trash import Trash
 from rota.protocol.records.errors import CorruptBatch
 
 
@@ -35,6 +37,8 @@ class RecoveryCheckpoint:
     recovery_point: int = 0
     log_start_offset: int = 0
     cleaned_until: int = 0
+    high_watermark: int = 0
+    reread: bool = False  # a write or an fsync failed: what the page cache holds may never reach the medium
 
 
 class Owner(Protocol):
@@ -53,7 +57,7 @@ class Owner(Protocol):
 class DiskLog(SegmentedLog):
     """One partition in a folder of its own."""
 
-    __slots__ = ("_closed", "_folder", "cut_bytes", "owner")
+    __slots__ = ("_closed", "_folder", "checkpointed_high_watermark", "cut_bytes", "owner")
 
     @classmethod
     def open(
@@ -63,14 +67,15 @@ class DiskLog(SegmentedLog):
         known: RecoveryCheckpoint | None = None,
         *,
         files: OpenFiles | None = None,
-        loaded: LoadedIndexes | None = None,
         now_ms: int = -1,
     ) -> DiskLog:
-        """Open or create. Raises StorageFailed."""
-        files = OpenFiles() if files is None else files
-        folder = Folder(path, files, LoadedIndexes() if loaded is None else loaded)
+        """Open or create. Raises StorageFailed. It may run in another thread than the one that uses the log."""
+        folder = Folder(path, OpenFiles() if files is None else files, LoadedIndexes())
         try:
-            return cls(folder, config, known or RecoveryCheckpoint(), now_ms)
+            log = cls(folder, config, known or RecoveryCheckpoint(), now_ms)
+            with suppress(StorageFailed):  # then the next start removes what recovery dropped
+                folder.trash.empty()
+            return log
         except CorruptBatch as error:
             raise StorageFailed(f"{path} is damaged: {error}") from error
 
@@ -88,7 +93,7 @@ class DiskLog(SegmentedLog):
         if epochs.entries() != before:
             folder.save_epochs(epochs)
         producers = _producers(folder, segments, end)
-        self._folder, self._closed = folder, False
+        self._folder, self._closed, self.checkpointed_high_watermark = folder, False, known.high_watermark
         self.owner: Owner | None = None
         super().__init__(
             folder,
@@ -105,6 +110,10 @@ class DiskLog(SegmentedLog):
     def path(self) -> Path:
         return self._folder.path
 
+    def share(self, files: OpenFiles, loaded: LoadedIndexes, trash: Trash) -> None:
+        """Use the descriptors, the loaded indexes and the trash of all logs from now on."""
+        self._folder.share(self._segments, files, loaded, trash)
+
     def delete_before(self, offset: int) -> int:
         before = self.log_start_offset
         start = super().delete_before(offset)
@@ -119,6 +128,8 @@ class DiskLog(SegmentedLog):
         self.abandon()
         if self.owner is not None:
             self.owner.closed(self)
+        else:
+            self._folder.trash.empty()
 
     def destroy(self) -> None:
         self.abandon()
@@ -152,6 +163,8 @@ def _make_whole(folder: Folder, segments: list[Segment], epochs: LeaderEpochs, k
         if not last and segment.next_offset <= known.recovery_point:
             next_offset = segment.next_offset
             continue
+        if known.reread:
+            segment.store.read_again()
         cut_bytes = recover(segment, next_offset, epochs)
         if cut_bytes and not last:
             cut_bytes += _drop(folder, segments, at + 1)

@@ -85,6 +85,11 @@ class FileSystem:
                 raise
         return True
 
+    def drop_cached(self, fd: int) -> None:
+        """Have the kernel forget what it caches of the file, so that the next reads come from the medium."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
     def load(self, path: Path, count: int, position: int) -> None:
         """Read the range with a descriptor of its own, so that the page cache has it. A missing file is fine."""
         try:

@@ -4,12 +4,14 @@ Laws
     A `.cleaned`, `.deleted` or `.tmp` file never counts. A `.log.swap` file counts from the moment it has that name:
     opening finishes what the stop interrupted.
     Index files are written whole and renamed, so that none is ever half there.
+    Files that go are renamed to `.deleted` at once and unlinked later: no caller waits for the unlink of a large file.
 """
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -20,8 +22,10 @@ from rota.coordinator.log.epochs import EPOCHS_FILE, BadCheckpoint, LeaderEpochs
 from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.index import TIME_ENTRY_BYTES, BadIndex, OffsetIndex, TimeIndex
 from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.segment_storage import NoSync
 from rota.coordinator.log.snapshots import Snapshots
-from rota.coordinator.log.store import FileStore, OpenFiles
+from rota.coordinator.log.store import FileStore, OpenFiles, Sync
+from rota.coordinator.log.trash import DELETED, Trash
 
 LOG: Final = ".log"
 OFFSETS: Final = ".index"
@@ -29,7 +33,7 @@ TIMES: Final = ".timeindex"
 SNAPSHOT: Final = ".snapshot"
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
-UNFINISHED: Final = (CLEANED, ".deleted", ".tmp")
+UNFINISHED: Final = (CLEANED, DELETED, ".tmp")
 LOADED_INDEXES_MAX: Final = 32
 
 
@@ -116,14 +120,8 @@ class FileIndexes:
         except OSError as error:
             raise StorageFailed(f"cannot write {self.offsets_path}: {error}") from error
 
-    def sync(self) -> None:
-        for path in (self.offsets_path, self.times_path):
-            try:
-                self._system.sync_path(path)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise StorageFailed(f"cannot fsync {path}: {error}") from error
+    def begin_sync(self) -> Sync:
+        return PathSync(self._system, (self.offsets_path, self.times_path))
 
     def rename(self, suffix: str) -> None:
         """Raises OSError."""
@@ -133,10 +131,37 @@ class FileIndexes:
             if old.exists():
                 self._system.replace(old, new)
 
-    def remove(self) -> None:
+    def remove(self, trash: Trash) -> None:
         """Raises OSError."""
-        self._system.unlink(self.offsets_path)
-        self._system.unlink(self.times_path)
+        trash.throw(self.offsets_path)
+        trash.throw(self.times_path)
+
+    def share(self, loaded: LoadedIndexes) -> None:
+        """Use that list of loaded indexes from now on."""
+        self._loaded = loaded
+
+
+class PathSync:
+    """The fsync of files or folders by fresh descriptors. A missing one is fine: it was renamed or removed."""
+
+    __slots__ = ("_finished", "_paths", "_system")
+
+    def __init__(
+        self, system: FileSystem, paths: tuple[Path, ...], finished: Callable[[], None] = lambda: None
+    ) -> None:
+        self._system, self._paths, self._finished = system, paths, finished
+
+    def run(self) -> None:
+        for path in self._paths:
+            try:
+                self._system.sync_path(path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise StorageFailed(f"cannot fsync {path}: {error.strerror or error}") from error
+
+    def finish(self) -> None:
+        self._finished()
 
 
 class FileSnapshots:
@@ -180,13 +205,14 @@ class FileSnapshots:
 class Folder:
     """The medium of a log on disk. `open` comes first. Methods raise StorageFailed."""
 
-    __slots__ = ("_files", "_loaded", "_system", "_unsynced_names", "path", "snapshots")
+    __slots__ = ("_files", "_loaded", "_names_made", "_names_synced", "_system", "path", "snapshots", "trash")
 
-    def __init__(self, path: Path, files: OpenFiles, loaded: LoadedIndexes) -> None:
+    def __init__(self, path: Path, files: OpenFiles, loaded: LoadedIndexes, trash: Trash | None = None) -> None:
         self.path, self._files, self._loaded = path, files, loaded
         self._system = files.system
+        self.trash = Trash(files.system) if trash is None else trash
         self.snapshots: Snapshots = FileSnapshots(path, [], files.system)
-        self._unsynced_names = False
+        self._names_made = self._names_synced = 0
 
     def open(self, index_interval_bytes: int) -> list[Segment]:
         """The segments that are there, the last one active, none of them checked. Makes the folder if need be."""
@@ -214,48 +240,69 @@ class Folder:
             raise StorageFailed(f"cannot read {self.path / EPOCHS_FILE}: {error}") from error
 
     def create(self, base_offset: int, index_interval_bytes: int, now_ms: int) -> Segment:
-        self._unsynced_names = True
+        self._names_made += 1
         return self._segment(base_offset, index_interval_bytes, 0, now_ms)
 
     def stage(self, base_offset: int, index_interval_bytes: int) -> Segment:
-        store = FileStore(self.path / file_name(base_offset, LOG + CLEANED), self._files)
-        store.truncate(0)
+        """For another thread to write: it shares nothing with the other segments until the swap."""
+        store = FileStore(self.path / file_name(base_offset, LOG + CLEANED), OpenFiles(1, self._system))
         store.create()
-        indexes = FileIndexes(self.path, base_offset, self._loaded, self._system, CLEANED)
+        indexes = FileIndexes(self.path, base_offset, LoadedIndexes(1), self._system, CLEANED)
         return Segment(base_offset, store, indexes, index_interval_bytes=index_interval_bytes)
 
-    def swap(self, old: list[Segment], staged: Segment) -> None:
+    def prepare_swap(self, staged: Segment) -> None:
         store, indexes = _parts(staged)
-        staged.sync()
+        self._names_made += 1
         try:
             indexes.rename(SWAP)
             store.rename(self.path / file_name(staged.base_offset, LOG + SWAP))
-            self._system.sync_path(self.path)
+        except OSError as error:
+            raise StorageFailed(f"cannot swap a compacted segment in at {self.path}: {error}") from error
+
+    def swap(self, old: list[Segment], staged: Segment) -> None:
+        store, indexes = _parts(staged)
+        self._names_made += 1
+        try:
             for segment in reversed(old):
                 self.remove(segment)
             indexes.rename("")
             store.rename(self.path / file_name(staged.base_offset, LOG))
         except OSError as error:
             raise StorageFailed(f"cannot swap a compacted segment in at {self.path}: {error}") from error
+        store.share(self._files)
+        indexes.share(self._loaded)
 
     def discard(self, staged: Segment) -> None:
         self.remove(staged)
 
     def remove(self, segment: Segment) -> None:
+        """The indexes go first: a segment without them is whole."""
         store, indexes = _parts(segment)
         self._loaded.forget(segment)
-        store.remove()
         try:
-            indexes.remove()
+            indexes.remove(self.trash)
+            store.throw(self.trash)
         except OSError as error:
-            raise StorageFailed(f"cannot remove {indexes.offsets_path}: {error}") from error
+            raise StorageFailed(f"cannot remove {store.path}: {error.strerror or error}") from error
 
     def release(self, segment: Segment) -> None:
         """Close its files and let its indexes go."""
         store, _ = _parts(segment)
         self._loaded.forget(segment)
-        store.seal()
+        store.close()
         self._files.forget(store.path)
+
+    def share(self, segments: list[Segment], files: OpenFiles, loaded: LoadedIndexes, trash: Trash) -> None:
+        """Join the other logs: what was opened with caches of its own (in another thread) uses theirs from now on."""
+        for segment in segments:
+            store, indexes = _parts(segment)
+            self._loaded.forget(segment)
+            segment.release()
+            store.share(files)
+            indexes.share(loaded)
+        self._files.close()
+        self.trash.move_to(trash)
+        self._files, self._loaded, self.trash = files, loaded, trash
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
         try:
@@ -267,15 +314,15 @@ class Folder:
         """Remove the folder with all it holds. Raises OSError."""
         self._system.remove_tree(self.path)
 
-    def sync_names(self) -> None:
-        if not self._unsynced_names:
-            return
-        self._unsynced_names = False
-        try:
-            self._system.sync_path(self.path)
-            self._system.sync_path(self.path.parent)
-        except OSError as error:
-            raise StorageFailed(f"cannot fsync {self.path}: {error}") from error
+    def begin_sync_names(self) -> Sync:
+        made = self._names_made
+        if made == self._names_synced:
+            return NoSync()
+
+        def finished() -> None:
+            self._names_synced = max(self._names_synced, made)
+
+        return PathSync(self._system, (self.path, self.path.parent), finished)
 
     def _segment(self, base_offset: int, index_interval_bytes: int, size_bytes: int, now_ms: int = -1) -> Segment:
         store = FileStore(self.path / file_name(base_offset, LOG), self._files, size_bytes)

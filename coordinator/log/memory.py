@@ -75,5 +75,5 @@ def _tear(segment: Segment, keep_bytes: int) -> tuple[bool, int]:
     unsynced_bytes = store.size_bytes - store.synced_bytes
     kept_bytes = min(unsynced_bytes, keep_bytes)
     store.truncate(store.synced_bytes + kept_bytes)
-    store.sync()
+    store.synced_bytes = store.size_bytes
     return kept_bytes == unsynced_bytes, keep_bytes - kept_bytes

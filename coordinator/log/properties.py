@@ -1,8 +1,13 @@
-"""Java's `.properties` form, as far as `meta.properties` needs it. Pure."""
+"""The texts of `meta.properties` (Java's `.properties` form) and `partition.metadata`, and the ids in them."""
 
 from __future__ import annotations
 
+import base64
+import uuid
 from collections.abc import Mapping
+from typing import Final
+
+TOPIC_ID_BYTES: Final = 16
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
@@ -13,3 +18,26 @@ def read_properties(text: str) -> dict[str, str]:
     """Lines that are empty, comments, or without "=" are passed over."""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and line.lstrip()[:1] not in "#!")
     return {name.strip(): value.strip() for name, value in pairs}
+
+
+def new_id() -> str:
+    """A random id as Kafka writes them: 16 bytes, base64 for URLs, without padding."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):  # a command line would take it for an option
+            return text
+
+
+def write_topic_id(topic_id: bytes) -> bytes:
+    """`partition.metadata` in Kafka's form."""
+    return b"version: 0\ntopic_id: " + base64.urlsafe_b64encode(topic_id).rstrip(b"=")
+
+
+def read_topic_id(data: bytes) -> bytes | None:
+    """None when the file is damaged: then nobody can say that the log is another topic's."""
+    _, found, text = data.partition(b"topic_id: ")
+    try:
+        topic_id = base64.urlsafe_b64decode(text.strip() + b"==")
+    except ValueError:
+        return None
+    return topic_id if found and len(topic_id) == TOPIC_ID_BYTES else None

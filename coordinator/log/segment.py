@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.index import OffsetIndex, TimeIndex
-from rota.coordinator.log.store import Store
+from rota.coordinator.log.store import Store, Sync
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, read_header
 from rota.protocol.records.errors import CorruptBatch
 
@@ -42,8 +42,8 @@ class Indexes(Protocol):
 
     def save(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None: ...
 
-    def sync(self) -> None:
-        """What was saved is on the medium when this returns. May run in another thread."""
+    def begin_sync(self) -> Sync:
+        """The sync of what was saved so far."""
 
 
 class Segment:
@@ -260,11 +260,18 @@ class Segment:
         if self.indexes is not None and not self.active:
             self._offsets = self._times = None
 
-    def sync(self) -> None:
-        """What was appended and saved is on the medium when this returns. May run in another thread."""
-        self.store.sync()
+    def begin_sync(self) -> list[Sync]:
+        """The syncs of what was appended and saved so far."""
+        syncs = [self.store.begin_sync()]
         if self.indexes is not None and not self.active:
-            self.indexes.sync()
+            syncs.append(self.indexes.begin_sync())
+        return syncs
+
+    def reader(self) -> Segment:
+        """The batches of this sealed segment for another thread: `scan` and the numbers, nothing else."""
+        reader = Segment(self.base_offset, self.store.reader(), None, index_interval_bytes=self.index_interval_bytes)
+        reader.next_offset, reader.active = self.next_offset, False
+        return reader
 
     def find_end(self) -> None:
         """Set `next_offset` from the last batch, after opening. Raises CorruptBatch."""

@@ -2,6 +2,7 @@
 
 Laws
     After `swap` either the old segments are there or the new one, whatever moment the machine stopped at.
+    No method waits for the disk, except those that say so.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Protocol
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.snapshots import Snapshots
-from rota.coordinator.log.store import MemoryStore
+from rota.coordinator.log.store import MemoryStore, Sync
 
 
 class SegmentStorage(Protocol):
@@ -25,19 +26,25 @@ class SegmentStorage(Protocol):
     def stage(self, base_offset: int, index_interval_bytes: int) -> Segment:
         """An empty segment that does not count until `swap`."""
 
+    def prepare_swap(self, staged: Segment) -> None:
+        """From now on a start completes the swap: `staged` is sealed and synced. `discard` still takes it back."""
+
     def swap(self, old: list[Segment], staged: Segment) -> None:
-        """`staged`, sealed, takes the place of the old ones, whose first has the same base offset."""
+        """`staged` takes the place of the old ones, whose first has the same base offset.
+
+        Between `prepare_swap` and this the caller syncs the names.
+        """
 
     def discard(self, staged: Segment) -> None:
-        """The staged segment is not wanted after all."""
+        """The staged segment is not wanted after all. Twice is fine."""
 
     def remove(self, segment: Segment) -> None:
-        """It is gone for good."""
+        """Drop a segment; its files are unlinked later. A segment that cannot be removed is still whole."""
 
     def save_epochs(self, epochs: LeaderEpochs) -> None: ...
 
-    def sync_names(self) -> None:
-        """The segments made so far keep their names through a crash. May run in another thread."""
+    def begin_sync_names(self) -> Sync:
+        """The sync of the names of the segments made so far, so that they survive a crash."""
 
 
 class MemorySegmentStorage:
@@ -54,8 +61,10 @@ class MemorySegmentStorage:
     def stage(self, base_offset: int, index_interval_bytes: int) -> Segment:
         return self.create(base_offset, index_interval_bytes, -1)
 
+    def prepare_swap(self, staged: Segment) -> None:
+        pass
+
     def swap(self, old: list[Segment], staged: Segment) -> None:
-        staged.store.sync()
         for segment in old:
             segment.store.remove()
 
@@ -68,5 +77,17 @@ class MemorySegmentStorage:
     def save_epochs(self, epochs: LeaderEpochs) -> None:
         pass
 
-    def sync_names(self) -> None:
+    def begin_sync_names(self) -> Sync:
+        return NoSync()
+
+
+class NoSync:
+    """Nothing to do."""
+
+    __slots__ = ()
+
+    def run(self) -> None:
+        pass
+
+    def finish(self) -> None:
         pass

@@ -4,16 +4,22 @@ Laws
     L1  An acknowledged batch stays at its offset; one offset has one value; the end only grows, but for `truncate`.
     L2  What is in the log is a prefix of what was appended, cut at a batch boundary, with valid checksums.
     A refused append changes nothing. A failed one raises StorageFailed, and the log is reopened before it is used.
+    A5  A failed fsync is not forgotten: the recovery point stays, whatever later fsyncs say, until a reopening.
+    One thread owns the log and alone changes its state; other threads run `Flush.run` and the slices of a compaction.
+
+The file is longer than 400 lines because one class owns the state of a log.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from threading import Lock
 from typing import Final
 
 from rota.coordinator.log.admission import Batches, admit, admit_sequences
-from rota.coordinator.log.compaction import Compaction, cleanable
+from rota.coordinator.log.compaction import Compaction, Slices, cleanable
 from rota.coordinator.log.contract import Appended, LogConfig, OffsetOutOfRange, Pair, StorageFailed, TimedOffset
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.files import Buffer
@@ -23,6 +29,7 @@ from rota.coordinator.log.retention import expired_count
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.coordinator.log.snapshots import write_snapshot
+from rota.coordinator.log.store import Sync
 from rota.coordinator.log.times import first_since, newest
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
@@ -49,11 +56,14 @@ class SegmentedLog:
         "_expired_ms",
         "_recovery_point",
         "_segments",
+        "_staged",
         "_start",
         "_storage",
+        "_syncing",
         "_truncations",
         "config",
         "epochs",
+        "failure",
         "producers",
     )
 
@@ -75,6 +85,9 @@ class SegmentedLog:
         self._start = min(max(start_offset, self._bases[0]), self._end)
         self._recovery_point, self._cleaned_until = min(recovery_point, self._end), min(cleaned_until, self._end)
         self._truncations = self._expired_ms = 0
+        self._staged: Segment | None = None  # what a compaction is about to swap in
+        self.failure: str | None = None
+        self._syncing = Lock()  # held by one flush at a time, so that none succeeds after another has failed
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._start}-{self._end} in {len(self._segments)} segments>"
@@ -104,6 +117,10 @@ class SegmentedLog:
     def unflushed_messages(self) -> int:
         """Offsets that a crash of the machine may lose."""
         return self._end - self._recovery_point
+
+    @property
+    def has_unflushed_segments(self) -> bool:
+        return self._recovery_point < self._active.base_offset
 
     @property
     def cleaned_until(self) -> int:
@@ -174,7 +191,17 @@ class SegmentedLog:
     def truncate(self, offset: int) -> None:
         if offset >= self._end:
             return
+        self._check()
+        try:
+            self._truncate(offset)
+        except StorageFailed as error:
+            raise self._failed(error) from error
+
+    def _truncate(self, offset: int) -> None:
         self._truncations += 1
+        if self._staged is not None:  # else a start would complete its swap, with what is cut now
+            self._storage.discard(self._staged)
+            self._staged = None
         keep = bisect_right(self._bases, offset)
         for segment in reversed(self._segments[keep:]):
             self._storage.remove(segment)
@@ -202,12 +229,15 @@ class SegmentedLog:
             return 0
         if count == len(self._segments):
             self._roll(now_ms)
-        gone = self._segments[:count]
-        freed_bytes = sum(segment.size_bytes for segment in gone)
-        self._use(self._segments[count:])
-        self._start_at(self._bases[0])
-        for segment in gone:
-            self._storage.remove(segment)
+        freed_bytes = 0
+        try:
+            for segment in self._segments[:count]:
+                size_bytes = segment.size_bytes
+                self._storage.remove(segment)
+                self._use(self._segments[1:])
+                freed_bytes += size_bytes
+        finally:
+            self._start_at(self._bases[0])
         for at in self._storage.snapshots.offsets():
             if at < self._bases[0]:
                 self._storage.snapshots.remove(at)
@@ -215,44 +245,69 @@ class SegmentedLog:
 
     def compact(self, now_ms: int, *, force: bool = False) -> int:
         before = self.size_bytes
-        for _ in self.compact_slices(now_ms, force=force):
-            pass
+        for work in self.compaction(now_ms, force=force):
+            work()
         return before - self.size_bytes
 
-    def compact_slices(self, now_ms: int, *, force: bool = False) -> Iterator[None]:
-        """The work of `compact` in slices of a few milliseconds, for a loop that has other things to do in between.
-
-        The log may be used in any way between slices. Raises StorageFailed.
-        """
-        what = cleanable(self._segments, self.config, max(self._cleaned_until, self._start), now_ms, force=force)
-        if what is None:
+    def compaction(self, now_ms: int, *, force: bool = False) -> Generator[Callable[[], None], None, None]:
+        found = cleanable(self._segments, self.config, max(self._cleaned_until, self._start), now_ms, force=force)
+        if found is None:
             return
-        truncations = self._truncations
-
-        def alive(segment: Segment) -> bool:
-            return truncations == self._truncations and not segment.active and segment in self._segments
-
-        compaction = Compaction(self._storage, self.config, what, self.producers.last_offsets(), now_ms)
-        try:
-            yield from compaction.map_keys(self._segments[:-1], alive)
-            for group in compaction.groups(self._segments[:-1]):
-                staged = yield from compaction.clean(group, alive)
-                if staged is None:
-                    return
-                self._swap(group, staged)
-                yield
-        except CorruptBatch as error:
-            raise StorageFailed(f"the log is damaged: {error}") from error
+        segments, truncations = self._segments[:-1], self._truncations
+        compaction = Compaction(self.config, found, self.producers.last_offsets(), now_ms)
+        mapping = Slices(compaction.map_keys([segment.reader() for segment in segments]))
+        while not mapping.is_done:
+            yield mapping.advance
+            if truncations != self._truncations:
+                return
+        for group in compaction.groups(segments):
+            yield from self._compact_group(compaction, group, truncations)
         if truncations == self._truncations:
             self._cleaned_until = max(self._cleaned_until, compaction.cleaned_until)
 
-    def flush(self) -> None:
-        """May run in another thread than everything else; so may `flush_rolled`."""
-        self._flush(self._end)
+    def _compact_group(
+        self, compaction: Compaction, group: list[Segment], truncations: int
+    ) -> Generator[Callable[[], None], None, None]:
+        """Write these segments anew as one and swap it in, unless they leave the log meanwhile."""
 
-    def flush_rolled(self) -> None:
-        """Flush all but the active segment, so that a recovery need not look at more than that one."""
-        self._flush(self._active.base_offset)
+        def is_current() -> bool:
+            return truncations == self._truncations and all(segment in self._segments for segment in group)
+
+        if not is_current():
+            return
+        staged = self._storage.stage(group[0].base_offset, group[0].index_interval_bytes)
+        is_swapping = False
+        try:
+            cleaning = Slices(compaction.clean([segment.reader() for segment in group], staged))
+            while not cleaning.is_done:
+                yield cleaning.advance
+                if not is_current():
+                    return
+            self._staged = staged
+            self._storage.prepare_swap(staged)
+            yield self._storage.begin_sync_names().run
+            if is_current():
+                is_swapping = True  # from here on `staged` may be the only copy
+                self._swap(group, staged)
+                self._staged = None
+        finally:
+            if not is_swapping:
+                self._discard(staged)
+
+    def _discard(self, staged: Segment) -> None:
+        """What cannot be removed does not count, or is removed before the next truncation."""
+        with suppress(StorageFailed):
+            self._storage.discard(staged)
+            self._staged = None
+
+    def begin_flush(self, *, rolled: bool = False) -> LogFlush:
+        self._check()
+        return LogFlush(self, self._active.base_offset if rolled else self._end)
+
+    def flush(self) -> None:
+        flush = self.begin_flush()
+        flush.run()
+        flush.finish()
 
     def close(self) -> None:
         self.flush()
@@ -263,18 +318,26 @@ class SegmentedLog:
         for segment in self._segments:
             self._storage.remove(segment)
 
-    def _flush(self, end: int) -> None:
-        truncations = self._truncations
+    def _check(self) -> None:
+        if self.failure is not None:
+            raise StorageFailed(f"the log has to be recovered: {self.failure}")
+
+    def _failed(self, error: StorageFailed) -> StorageFailed:
+        """Note that the log cannot be used any more. The first reason stays."""
+        self.failure = self.failure or str(error)
+        return error
+
+    def _unflushed(self, end: int) -> list[Sync]:
+        """The syncs of what lies between the recovery point and `end`."""
         if end <= self._recovery_point:
-            return
-        for segment in reversed(list(self._segments)):
+            return []
+        syncs: list[Sync] = []
+        for segment in reversed(self._segments):
             if segment.base_offset < end:
-                segment.sync()
+                syncs += segment.begin_sync()
             if segment.base_offset <= self._recovery_point:
                 break
-        self._storage.sync_names()
-        if truncations == self._truncations:
-            self._recovery_point = max(self._recovery_point, end)
+        return [*syncs, self._storage.begin_sync_names()]
 
     def _write(self, data: bytearray, found: Batches, leader_epoch: int, now_ms: int) -> Appended:
         offset = self._end
@@ -293,6 +356,13 @@ class SegmentedLog:
         self, data: Buffer, found: Batches, leader_epoch: int, now_ms: int, append_time_ms: int = -1
     ) -> Appended:
         """Write batches that have their offsets and their epoch."""
+        self._check()
+        try:
+            return self._append(data, found, leader_epoch, now_ms, append_time_ms)
+        except StorageFailed as error:
+            raise self._failed(error) from error
+
+    def _append(self, data: Buffer, found: Batches, leader_epoch: int, now_ms: int, append_time_ms: int) -> Appended:
         first, end = self._end, found[-1][1].next_offset
         if self._is_full(len(data), end - 1, found, now_ms):
             self._roll(now_ms)
@@ -351,9 +421,39 @@ class SegmentedLog:
 
     def _swap(self, group: list[Segment], staged: Segment) -> None:
         at = self._segments.index(group[0])
-        self._storage.swap(group, staged)
+        try:
+            self._storage.swap(group, staged)
+        except StorageFailed as error:
+            raise self._failed(error) from error
         self._use([*self._segments[:at], staged, *self._segments[at + len(group) :]])
 
     def _use(self, segments: list[Segment]) -> None:
         self._segments, self._bases = segments, [segment.base_offset for segment in segments]
         self._active = segments[-1]
+
+
+class LogFlush:
+    """See `contract.Flush`."""
+
+    __slots__ = ("_end", "_log", "_syncs", "_truncations")
+
+    def __init__(self, log: SegmentedLog, end: int) -> None:
+        self._log, self._end, self._truncations = log, end, log._truncations
+        self._syncs = log._unflushed(end)
+
+    def run(self) -> None:
+        log = self._log
+        with log._syncing:
+            log._check()
+            try:
+                for sync in self._syncs:
+                    sync.run()
+            except StorageFailed as error:
+                raise log._failed(error) from error
+
+    def finish(self) -> None:
+        log = self._log
+        for sync in self._syncs:
+            sync.finish()
+        if self._truncations == log._truncations:
+            log._recovery_point = max(log._recovery_point, self._end)

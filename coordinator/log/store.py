@@ -2,7 +2,10 @@
 
 Laws
     An append that fails leaves the store as it was.
-    At most `OPEN_FILES_MAX` files are open for reading; a store holds a descriptor of its own only while it is written.
+    A file is synced through the descriptor that wrote it, because the kernel reports a failed write-back once for each
+    open file. A file that is written no more keeps that descriptor until it was synced.
+    At most `OPEN_FILES_MAX` files are open for reading, and as many sealed files wait for their sync.
+    One thread owns a store; other threads run `Sync.run` and use a `reader`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Final, Protocol
 
 from rota.coordinator.log.contract import NotCached, StorageFailed
 from rota.coordinator.log.files import Buffer, FileSystem
+from rota.coordinator.log.trash import Trash
 
 OPEN_FILES_MAX: Final = 64
 READ_AHEAD_BYTES: Final = 1 << 20  # brought into the page cache for a read that needed less
@@ -34,13 +38,32 @@ class Store(Protocol):
 
     def truncate(self, size_bytes: int) -> None: ...
 
-    def sync(self) -> None:
-        """What was appended is on the medium when this returns. May run in another thread than the appends."""
+    def begin_sync(self) -> Sync:
+        """The sync of what was appended so far."""
+
+    def reader(self) -> Store:
+        """The same bytes for another thread, which may read them whatever happens to this store."""
+
+    def read_again(self) -> None:
+        """Have the next reads come from the medium, not from a cache that may hold what never reached it."""
 
     def seal(self) -> None:
-        """Nothing more is appended for now: give back what writing needs."""
+        """Nothing more is appended for now: give back what writing needs, once all is synced."""
+
+    def close(self) -> None:
+        """Give back every descriptor, synced or not."""
 
     def remove(self) -> None: ...
+
+
+class Sync(Protocol):
+    """One sync: the owner begins it, any thread runs it, and if that succeeded the owner finishes it."""
+
+    def run(self) -> None:
+        """Wait until the medium has everything. Raises StorageFailed."""
+
+    def finish(self) -> None:
+        """Note that it has."""
 
 
 class MemoryStore:
@@ -64,28 +87,56 @@ class MemoryStore:
             return view[position : position + count].tobytes()
 
     def truncate(self, size_bytes: int) -> None:
-        del self._data[size_bytes:]
+        self._data = self._data[:size_bytes]  # a reader in another thread keeps the old bytes
         self.synced_bytes = min(self.synced_bytes, size_bytes)
 
-    def sync(self) -> None:
-        self.synced_bytes = len(self._data)
+    def begin_sync(self) -> Sync:
+        return MemorySync(self, len(self._data))
+
+    def reader(self) -> Store:
+        reader = MemoryStore()
+        reader._data = self._data
+        return reader
+
+    def read_again(self) -> None:
+        pass
 
     def seal(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def remove(self) -> None:
-        self._data.clear()
+        self._data = bytearray()
         self.synced_bytes = 0
+
+
+class MemorySync:
+    """Nothing can fail."""
+
+    __slots__ = ("_size_bytes", "_store")
+
+    def __init__(self, store: MemoryStore, size_bytes: int) -> None:
+        self._store, self._size_bytes = store, size_bytes
+
+    def run(self) -> None:
+        pass
+
+    def finish(self) -> None:
+        store = self._store
+        store.synced_bytes = max(store.synced_bytes, min(self._size_bytes, store.size_bytes))
 
 
 class OpenFiles:
     """Descriptors of files that are only read, the least recently used closed first."""
 
-    __slots__ = ("_files", "_limit", "system")
+    __slots__ = ("_files", "_limit", "system", "unsynced")
 
     def __init__(self, limit: int = OPEN_FILES_MAX, system: FileSystem | None = None) -> None:
         self._limit, self.system = limit, FileSystem() if system is None else system
         self._files: OrderedDict[Path, int] = OrderedDict()
+        self.unsynced = 0  # sealed files that keep their descriptor until they are synced
 
     def __len__(self) -> int:
         return len(self._files)
@@ -101,6 +152,10 @@ class OpenFiles:
         if len(self._files) > self._limit:
             self.system.close(self._files.popitem(last=False)[1])
         return fd
+
+    @property
+    def is_full_of_unsynced(self) -> bool:
+        return self.unsynced >= self._limit
 
     def forget(self, path: Path) -> None:
         """The file was renamed, removed or is written now."""
@@ -119,18 +174,19 @@ class OpenFiles:
 class FileStore:
     """A segment in a file, which comes into being with the first append."""
 
-    __slots__ = ("_fd", "_files", "path", "size_bytes")
+    __slots__ = ("_fd", "_files", "_sealed", "_synced_bytes", "path", "size_bytes")
 
     def __init__(self, path: Path, files: OpenFiles, size_bytes: int = 0) -> None:
         self.path, self._files, self.size_bytes = path, files, size_bytes
-        self._fd = -1
+        self._fd, self._sealed = -1, False
+        self._synced_bytes = size_bytes  # of what the descriptor wrote
 
     def __del__(self) -> None:
-        self.seal()
+        self.close()
 
     def append(self, data: Buffer) -> None:
         try:
-            fd = self._fd if self._fd >= 0 else self._open()
+            fd = self._fd if self._fd >= 0 and not self._sealed else self._open()
             self._files.system.write_all(fd, data, self.size_bytes)
         except OSError as error:
             self._undo()
@@ -154,32 +210,82 @@ class FileStore:
         if size_bytes >= self.size_bytes:
             return
         try:
-            self._files.system.ftruncate(self._fd if self._fd >= 0 else self._open(), size_bytes)
+            self._files.system.ftruncate(self._open(), size_bytes)
         except OSError as error:
             raise self._failed("truncate", error) from error
         self.size_bytes = size_bytes
+        self._synced_bytes = min(self._synced_bytes, size_bytes)
 
-    def sync(self) -> None:
-        """By its own descriptor, so that no other thread can close it; a file that is gone needs no sync."""
+    def begin_sync(self) -> Sync:
+        return FileSync(self, self._files.system, self._fd)
+
+    def synced(self, size_bytes: int) -> None:
+        """That much is on the medium."""
+        self._synced_bytes = max(self._synced_bytes, min(size_bytes, self.size_bytes))
+        if self._sealed and self._synced_bytes == self.size_bytes:
+            self.close()
+
+    def reader(self) -> Store:
+        """By the path: a reader of a file that was removed meanwhile raises StorageFailed."""
+        return FileStore(self.path, OpenFiles(1, self._files.system), self.size_bytes)
+
+    def read_again(self) -> None:
+        """Raises StorageFailed when the kernel still cannot write what it holds of the file."""
+        system = self._files.system
+        self._files.forget(self.path)
         try:
-            self._files.system.sync_path(self.path)
+            fd = system.open_read(self.path)
+            try:
+                system.fsync(fd)
+                system.drop_cached(fd)
+            finally:
+                system.close(fd)
         except FileNotFoundError:
             return
         except OSError as error:
             raise self._failed("fsync", error) from error
 
     def seal(self) -> None:
+        if self._fd < 0 or self._sealed:
+            return
+        if self._synced_bytes == self.size_bytes:
+            self.close()
+        elif self._files.is_full_of_unsynced:
+            sync = self.begin_sync()  # more files are rolled than are synced: whoever writes waits
+            sync.run()
+            sync.finish()
+            self.close()
+        else:
+            self._sealed = True
+            self._files.unsynced += 1
+
+    def close(self) -> None:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
+            self._files.unsynced -= self._sealed
+            self._sealed = False
             self._files.system.close(fd)
 
+    def share(self, files: OpenFiles) -> None:
+        """Use that cache of descriptors from now on."""
+        self._files.forget(self.path)
+        self._files.unsynced -= self._sealed
+        files.unsynced += self._sealed
+        self._files = files
+
     def remove(self) -> None:
-        self.seal()
+        self.close()
         self._files.forget(self.path)
         try:
             self._files.system.unlink(self.path)
         except OSError as error:
             raise self._failed("remove", error) from error
+
+    def throw(self, trash: Trash) -> None:
+        """Remove the file by way of the trash. Raises OSError: then the file is still there."""
+        trash.throw(self.path)
+        self.close()
+        self._files.forget(self.path)
 
     def rename(self, path: Path) -> None:
         """Raises StorageFailed. The descriptor for writing stays good."""
@@ -191,16 +297,20 @@ class FileStore:
         self.path = path
 
     def create(self) -> None:
-        """Have the file, even if it stays empty."""
-        if self._fd < 0:
-            try:
-                self._open()
-            except OSError as error:
-                raise self._failed("create", error) from error
+        """Make the file, empty."""
+        try:
+            self._files.system.ftruncate(self._open(), 0)
+        except OSError as error:
+            raise self._failed("create", error) from error
 
     def _open(self) -> int:
-        self._files.forget(self.path)
-        self._fd = self._files.system.open_write(self.path)
+        """The descriptor for writing. A sealed file that is written again is no longer sealed."""
+        if self._sealed:
+            self._sealed = False
+            self._files.unsynced -= 1
+        if self._fd < 0:
+            self._files.forget(self.path)
+            self._fd = self._files.system.open_write(self.path)
         return self._fd
 
     def _undo(self) -> None:
@@ -210,3 +320,41 @@ class FileStore:
 
     def _failed(self, what: str, error: OSError) -> StorageFailed:
         return StorageFailed(f"cannot {what} {self.path}: {error.strerror or error}")
+
+
+class FileSync:
+    """The fsync of a file, through a duplicate of the descriptor that wrote it, so that nobody closes it meanwhile."""
+
+    __slots__ = ("_fd", "_size_bytes", "_store", "_system")
+
+    def __init__(self, store: FileStore, system: FileSystem, fd: int) -> None:
+        self._store, self._system, self._size_bytes = store, system, store.size_bytes
+        try:
+            self._fd = system.duplicate(fd) if fd >= 0 else -1
+        except OSError as error:
+            raise StorageFailed(f"cannot fsync {store.path}: {error.strerror or error}") from error
+
+    def __del__(self) -> None:
+        self._close()
+
+    def run(self) -> None:
+        """A file that is gone needs no sync."""
+        try:
+            if self._fd >= 0:
+                self._system.fsync(self._fd)
+            else:
+                self._system.sync_path(self._store.path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageFailed(f"cannot fsync {self._store.path}: {error.strerror or error}") from error
+        finally:
+            self._close()
+
+    def finish(self) -> None:
+        self._store.synced(self._size_bytes)
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            self._system.close(fd)

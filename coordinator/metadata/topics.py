@@ -111,6 +111,21 @@ class Topics:
             )
             self._remember(replace(topic, partitions=states))
 
+    async def bump_leader_epoch(self, name: str, index: int) -> int:
+        """The same for one partition, whose log was recovered while the broker ran. Returns the epoch in force.
+
+        0 when the partition does not exist any more. Raises StoreFailed.
+        """
+        async with self._lock(name):
+            topic = self.get(name)
+            if topic is None or index >= len(topic.partitions):
+                return 0
+            state = self._next_epoch(topic.partitions[index])
+            await self.store.commit([Set(znodes.state_path(name, index), znodes.state_node(state))])
+            states = (*topic.partitions[:index], state, *topic.partitions[index + 1 :])
+            self._remember(replace(topic, partitions=states))
+            return state.leader_epoch
+
     def _next_epoch(self, state: PartitionState) -> PartitionState:
         return replace(state, leader_epoch=state.leader_epoch + 1) if state.leader == self.broker_id else state
 

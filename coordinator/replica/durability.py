@@ -57,7 +57,9 @@ class Durability:
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix="flush")
         try:
-            await asyncio.get_running_loop().run_in_executor(self._executor, partition.log.flush)
+            flush = partition.log.begin_flush()
+            await asyncio.get_running_loop().run_in_executor(self._executor, flush.run)
+            flush.finish()
         except StorageFailed as cause:
             partition.fail(str(cause))
         else:

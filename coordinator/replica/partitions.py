@@ -1,32 +1,59 @@
-"""The partitions that live on this broker: a log for each, opened, closed and removed as the topics change.
+"""The partitions that live on this broker: a log for each, opened, closed, reopened and removed as the topics change.
 
 Laws
-    A1  A storage failure takes one partition offline, with its reason in the log, and harms no other.
+    A1  A storage failure takes one partition offline, with its reason in the log, and harms no other. Its log is
+        reopened with recovery, again and again with growing waits, until the partition is online in a new leader epoch.
     A3  A deleted topic's records never appear under a later topic of the same name.
-    A4  Upkeep does at most a slice of work per call, so that nobody waits for it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol
+
+import structlog
 
 from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
 from rota.coordinator.metadata.changes import Change, ConfigChanged, PartitionsAdded, TopicCreated, TopicDeleted
+from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.replica.partition import FlushWorker, Partition, TimerService
+from rota.coordinator.replica.retry_wait import RetryWaits
 
 __all__ = ["Partition", "Partitions"]
 
+REOPEN_AFTER_MS: Final = 1_000  # after a partition went offline; twice as long after each attempt that failed
+REOPEN_AFTER_MS_MAX: Final = 60_000
+REOPENING_MAX: Final = 4  # logs that are recovered at the same time
+
 OpenLog = Callable[[Topic, int, LogConfig], Log]  # raises StorageFailed
 ConfigOf = Callable[[Topic], LogConfig]
-_DONE = object()
+PartitionKey = tuple[str, int]
+
+logger = structlog.get_logger("rota.partitions")
+
+
+class Opening(Protocol):
+    """The opening of one log: begun and finished on the loop, run in a thread."""
+
+    def run(self) -> None:
+        """Open and recover the log. Raises StorageFailed."""
+
+    def finish(self) -> Log:
+        """The log."""
+
+
+BeginOpen = Callable[[Topic, int, LogConfig], Opening]
+RemoveLog = Callable[[Topic, int], None]  # raises StorageFailed
 
 
 class Partitions:
-    """`open_log` opens or creates the log of one partition; `config_of` says how a topic's logs are kept.
+    """`open_log` opens or creates the log of one partition; `config_of` returns the config of a topic's logs.
 
-    `retention_every_ms` is log.retention.check.interval.ms: old records stay until the next look for them.
+    `begin_open` does the same in three steps, for a log that has failed too; `remove_log` deletes a log, failed or not.
+    `on_storage` is called when a partition was found offline, and when it was reopened.
     """
 
     def __init__(
@@ -35,22 +62,22 @@ class Partitions:
         open_log: OpenLog,
         config_of: ConfigOf,
         *,
-        retention_every_ms: int = 0,
         timers: TimerService | None = None,
         flush_worker: FlushWorker | None = None,
+        begin_open: BeginOpen | None = None,
+        remove_log: RemoveLog | None = None,
+        on_storage: Callable[[Partition], None] = lambda _: None,
     ) -> None:
         self.topics = topics
+        self._open_log, self._config_of, self._on_storage = open_log, config_of, on_storage
+        self._begin_open, self._remove_log = begin_open, remove_log
         self._timers, self._flush_worker = timers, flush_worker
-        self._open_log, self._config_of = open_log, config_of
-        self._by_name: dict[tuple[str, int], Partition] = {}
+        self._by_name: dict[PartitionKey, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
-        self._upkeep: Iterator[Partition] = iter(())
-        self._retention_every_ms = retention_every_ms
-        self._retained_ms: int | None = None  # when the last round with retention began
-        self._retains = False
-        self._compaction: tuple[Partition, Iterator[None]] | None = None
+        self._reopening: dict[PartitionKey, asyncio.Task[None]] = {}
+        self._reopen_waits = RetryWaits[PartitionKey](REOPEN_AFTER_MS, REOPEN_AFTER_MS_MAX)
         topics.on_change(self._changed)
-        topics.on_place(self._host)
+        topics.on_place(self._open)
 
     def get(self, topic: str, index: int) -> Partition | None:
         """None when it does not live here."""
@@ -65,38 +92,68 @@ class Partitions:
     def open(self) -> None:
         """Open the logs of all topics that are there (`Topics.load` comes first)."""
         for topic in self.topics:
-            for _ in self._host(topic, topic.partitions):
+            for _ in self._open(topic, topic.partitions):
                 pass
 
-    def maintain(self, now_ms: int, wall_ms: int, slice_partitions: int = 16) -> bool:
-        """Retention and compaction of the next few partitions, or the next slice of a compaction under way.
-
-        Rounds are counted in `now_ms` (elapsed time), the age of records in `wall_ms` (since the epoch).
-        Call it again and again; True asks to be called again soon, because a compaction is not done.
-        """
-        if self._compaction is not None:
-            return self._compact_on(*self._compaction)
-        for _ in range(min(slice_partitions, len(self._by_name))):
-            partition = next(self._upkeep, None)
-            if partition is None:
-                self._begin_round(now_ms)
-                break
-            if self._tend(partition, wall_ms):
-                return True
-        return False
-
     def flush(self) -> None:
-        """Everything appended so far is on the medium when this returns, but for partitions that failed."""
+        """Everything appended so far is on the medium when this returns, except for partitions that failed."""
         for partition in self.all():
             self._guard(partition, lambda log: log.flush())
 
     def close(self) -> None:
-        """Close every log, in order; whoever still waits is told."""
+        """Close every log, in order; waiters are answered. No reopening may be under way (`stop_reopening`)."""
         for partition in self.all():
             self._guard(partition, lambda log: log.close())
             partition.close()
         self._by_name.clear()
         self._by_id.clear()
+
+    # ---- storage failures
+
+    def reopen_failed(self, now_ms: int) -> None:
+        """Begin to reopen the logs of offline partitions, a few at a time. Call it again and again."""
+        for key, partition in self._by_name.items():
+            if partition.offline is None or key in self._reopening or not self._reopen_waits.is_due(key, now_ms):
+                continue
+            if self._begin_open is None or len(self._reopening) >= REOPENING_MAX:
+                return
+            self._reopen_waits.delay(key, now_ms)
+            self._reopening[key] = asyncio.get_running_loop().create_task(self._reopen(key, partition))
+
+    async def stop_reopening(self) -> None:
+        """Wait until no log is being reopened."""
+        while self._reopening:
+            await asyncio.wait(self._reopening.values())
+
+    async def _reopen(self, key: PartitionKey, partition: Partition) -> None:
+        name, index = key
+        topic = self.topics.get(name)
+        try:
+            if topic is None or self._begin_open is None:
+                return
+            self._on_storage(partition)
+            await self._recover(topic, partition, self._begin_open(topic, index, self._config_of(topic)))
+        except (StorageFailed, StoreFailed) as error:
+            logger.warning("Partition stays offline", topic=name, partition=index, reason=str(error))
+        finally:
+            del self._reopening[key]
+            if topic is not None and self._by_id.get((topic.topic_id, index)) is not partition:
+                self._delete(topic, partition)
+
+    async def _recover(self, topic: Topic, partition: Partition, opening: Opening) -> None:
+        """Recover the log in a thread and take the partition online. Raises StorageFailed, StoreFailed."""
+        await asyncio.to_thread(opening.run)
+        leader_epoch = await self.topics.bump_leader_epoch(topic.name, partition.index)
+        current = self.topics.by_id(topic.topic_id)
+        if current is None:
+            return  # it was deleted meanwhile
+        log = opening.finish()
+        log.config = self._config_of(current)
+        partition.reopen(log, leader_epoch)
+        logger.info("Partition online again", topic=topic.name, partition=partition.index, leader_epoch=leader_epoch)
+        self._on_storage(partition)
+
+    # ---- topics
 
     def _changed(self, change: Change) -> None:
         match change:
@@ -107,7 +164,7 @@ class Partitions:
             case ConfigChanged(topic):
                 self._reconfigure(topic)
 
-    def _host(self, topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
+    def _open(self, topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
         """Open the logs of the partitions that are placed here; each step opens one."""
         config = self._config_of(topic)
         for state in states:
@@ -120,13 +177,12 @@ class Partitions:
 
     def _opened(self, topic: Topic, state: PartitionState, config: LogConfig) -> Partition:
         log: Log | None = None
-        reason = ""
-        try:
-            log = self._open_log(topic, state.index, config)
-            if config.flush_messages is not None:
-                log.flush()  # what a crash has left was acknowledged; it must not be less readable than before
-        except StorageFailed as error:
-            reason = str(error)
+        reason = "the log of a deleted topic of this name is still being recovered"
+        if (topic.name, state.index) not in self._reopening:
+            try:
+                log = self._open_log(topic, state.index, config)
+            except StorageFailed as error:
+                reason = str(error)
         partition = Partition(
             topic.name,
             topic.topic_id,
@@ -147,8 +203,19 @@ class Partitions:
             if partition is None:
                 continue
             del self._by_id[topic.topic_id, state.index]
-            self._guard(partition, lambda log: log.destroy())
+            if (topic.name, state.index) not in self._reopening:  # else it is deleted when that has ended
+                self._delete(topic, partition)
             partition.close()
+
+    def _delete(self, topic: Topic, partition: Partition) -> None:
+        """Delete the log of a partition that is no longer here. A failure leaves files behind, and is logged."""
+        try:
+            if self._remove_log is not None:
+                self._remove_log(topic, partition.index)
+            elif partition.offline is None:
+                partition.log.destroy()
+        except StorageFailed as error:
+            logger.warning("Log could not be deleted", topic=topic.name, partition=partition.index, reason=str(error))
 
     def _reconfigure(self, topic: Topic) -> None:
         config = self._config_of(topic)
@@ -156,37 +223,6 @@ class Partitions:
             partition = self._by_name.get((topic.name, state.index))
             if partition is not None and partition.offline is None:
                 partition.configure(config)
-
-    def _begin_round(self, now_ms: int) -> None:
-        self._upkeep = iter(self.all())
-        if self._retained_ms is None:
-            self._retained_ms = now_ms
-        self._retains = now_ms - self._retained_ms >= self._retention_every_ms
-        if self._retains:
-            self._retained_ms = now_ms
-
-    def _tend(self, partition: Partition, wall_ms: int) -> bool:
-        """Whether a compaction began that is not done."""
-        if self._retains:
-            self._guard(partition, lambda log: log.retain(wall_ms))
-            self._guard(partition, lambda _: partition.log_start_moved())
-        if partition.offline is not None or not partition.log.config.compact:
-            return False
-        return self._compact_on(partition, partition.log.compact_slices(wall_ms))
-
-    def _compact_on(self, partition: Partition, slices: Iterator[None]) -> bool:
-        """One more slice; False when there was none left, or the partition went offline or away."""
-        self._compaction = None
-
-        def one_more(_: Log) -> None:
-            if next(slices, _DONE) is not _DONE:
-                self._compaction = partition, slices
-
-        self._guard(partition, one_more)
-        return self._is_compacting()
-
-    def _is_compacting(self) -> bool:
-        return self._compaction is not None
 
     def _guard(self, partition: Partition, work: Callable[[Log], object]) -> None:
         """Do something to the log of one partition; a failure takes that one offline."""

@@ -149,9 +149,14 @@ async def test_an_offsets_partition_that_cannot_be_opened_harms_no_other(
     folder.rmdir()
     folder.write_text("no folder")
     async with Broker(config()) as broker:
-        assert broker.groups.shards[(home.index + 1) % 4].state is ShardState.DOWN
+        shard = broker.groups.shards[(home.index + 1) % 4]
+        assert shard.state is ShardState.DOWN
         line = await connect(broker)
         assert await committed(line, "g", 0) == (5, "")
+        folder.unlink()
+        async with asyncio.timeout(20):  # no restart
+            while shard.state is not ShardState.READY:
+                await asyncio.sleep(0.01)
 
 
 async def test_many_commits_are_compacted_and_come_back_at_once(config: Config, connect: Connect) -> None:

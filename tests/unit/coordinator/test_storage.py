@@ -58,7 +58,7 @@ def test_a_folder_of_another_node_or_cluster_is_refused(tmp_path: Path) -> None:
 def test_what_is_not_open_cannot_be_used(tmp_path: Path) -> None:
     one = disk(tmp_path)
     with pytest.raises(StorageFailed, match="is not open"):
-        one.tidy()
+        one.begin_checkpoint()
     one.abandon()
 
 
@@ -76,7 +76,7 @@ def test_tidying_removes_deleted_logs_and_notes_where_recovery_begins(tmp_path: 
     kept.append(batch(b"a"), leader_epoch=0, now_ms=NOW_MS)
     kept.flush()
     assert [path.name for path in (tmp_path / "data").glob("*-delete")]
-    one.tidy()
+    one.begin_checkpoint()()
     assert not list((tmp_path / "data").glob("*-delete"))
     assert "t 1 1" in (tmp_path / "data" / "recovery-point-offset-checkpoint").read_text()
     one.abandon()
@@ -88,7 +88,7 @@ def test_memory_keeps_nothing() -> None:
     memory.identify("cluster")
     log = memory.open_log(TOPIC, 0, LogConfig())
     log.append(batch(b"a"), leader_epoch=0, now_ms=NOW_MS)
-    memory.tidy()
+    memory.begin_checkpoint()()
     memory.close()
     memory.abandon()
     assert (memory.cluster_id, memory.store_path) == (None, None)

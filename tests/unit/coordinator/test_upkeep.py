@@ -9,18 +9,23 @@ from dataclasses import replace
 from tests.unit.coordinator.api.data_world import World, batch
 
 from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.metadata import eager
+from rota.coordinator.replica.partition import Partition
 from rota.coordinator.storage import Memory
-from rota.coordinator.upkeep import COMPACTION_PAUSE_MS, ROUND_MS, TIDY_EVERY_MS, Upkeep
+from rota.coordinator.upkeep import CHECKPOINT_EVERY_MS, COMPACTION_PAUSE_MS, ROUND_MS, Upkeep
 
 
-class Tidied(Memory):
+class Checkpointed(Memory):
     """Counts, and fails on request."""
 
     def __init__(self) -> None:
         self.times = 0
         self.fails = False
 
-    def tidy(self) -> None:
+    def begin_checkpoint(self) -> Callable[[], None]:
+        return self._write
+
+    def _write(self) -> None:
         self.times += 1
         if self.fails:
             raise StorageFailed("the disk is full")
@@ -29,11 +34,20 @@ class Tidied(Memory):
 class Kept(World):
     """A world with upkeep."""
 
-    def __init__(self) -> None:
+    def __init__(self, retention_every_ms: int = 0, wall_behind_ms: int = 0) -> None:
         super().__init__()
+        self.wall_behind_ms = wall_behind_ms
         node = self.node
-        self.storage, self.durability = Tidied(), node.durability
-        self.upkeep = Upkeep(node.partitions, self.storage, self.durability, node.timers, node.now_ms, node.wall_ms)
+        self.storage, self.durability = Checkpointed(), node.durability
+        self.upkeep = Upkeep(
+            node.partitions,
+            self.storage,
+            self.durability,
+            node.timers,
+            node.now_ms,
+            lambda: self.now_ms - self.wall_behind_ms,
+            retention_every_ms=retention_every_ms,
+        )
         self.upkeep.start()
 
     async def rounds(self, count: int, wait_ms: int = ROUND_MS) -> None:
@@ -41,9 +55,11 @@ class Kept(World):
             self.after(wait_ms)
             await asyncio.sleep(0)
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+    async def until(self, holds: Callable[[], bool], wait_ms: int = 0) -> None:
+        """Turn the loop, and the clock by `wait_ms` each time, until it holds: threads take their own time."""
+        async with asyncio.timeout(20):
             while not holds():
+                self.after(wait_ms)
                 await asyncio.sleep(0.001)
 
     async def end(self) -> None:
@@ -93,32 +109,98 @@ async def test_an_offline_partition_is_left_alone() -> None:
     assert world.partition("t").offline == "the disk is gone"
 
 
-async def test_the_folder_is_tidied_once_a_minute_and_failures_are_tried_again() -> None:
+async def test_checkpoints_are_written_once_a_minute_and_failures_are_tried_again() -> None:
     world = Kept()
     world.storage.fails = True
-    await world.rounds(TIDY_EVERY_MS // ROUND_MS - 1)
+    await world.rounds(CHECKPOINT_EVERY_MS // ROUND_MS - 1)
     assert world.storage.times == 0
     await world.rounds(1)
     await world.until(lambda: world.storage.times == 1)
     await world.upkeep.stop()
     world.upkeep.start()
-    await world.rounds(TIDY_EVERY_MS // ROUND_MS)
+    await world.rounds(CHECKPOINT_EVERY_MS // ROUND_MS)
     await world.until(lambda: world.storage.times == 2)
     await world.end()
 
 
-async def test_old_segments_go_and_a_compaction_goes_on_after_a_breath() -> None:
-    world = Kept()
-    world.topic("t", 1, cleanup_policy="compact")
+def small_segments(world: Kept, batches: int) -> Partition:
+    """A compacted partition that has something to compact."""
+    world.topic("t", 1, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
     partition = world.partition("t")
     partition.log.config = replace(partition.log.config, segment_bytes=1 << 16)
-    for _ in range(2_000):
+    for _ in range(batches):
         partition.append(batch(bytes(1_000), key=b"k"), world.now_ms)
-    before = partition.log.size_bytes
-    await world.rounds(2)
-    assert partition.log.size_bytes > before // 2
-    await world.rounds(100, COMPACTION_PAUSE_MS)
-    assert partition.log.size_bytes < before // 10
+    return partition
+
+
+async def test_a_compaction_works_in_threads_and_pauses_between_its_slices() -> None:
+    world = Kept()
+    partition = small_segments(world, 2_000)
+    before_bytes = partition.log.size_bytes
+    await world.until(lambda: ("upkeep", "pause") in world.node.timers._heap, ROUND_MS)
+    assert partition.log.size_bytes == before_bytes
+    await world.until(lambda: partition.log.size_bytes < before_bytes // 10, COMPACTION_PAUSE_MS)
+    assert partition.high_watermark == 2_000
+    await world.end()
+
+
+async def test_a_stop_ends_a_compaction_after_its_slice() -> None:
+    world = Kept()
+    partition = small_segments(world, 2_000)
+    await world.until(lambda: ("upkeep", "pause") in world.node.timers._heap, ROUND_MS)
+    await world.end()
+    assert partition.high_watermark == 2_000
+
+
+async def test_deleting_a_topic_ends_its_compaction() -> None:
+    world = Kept()
+    small_segments(world, 500)
+    await world.until(lambda: ("upkeep", "pause") in world.node.timers._heap, ROUND_MS)
+    eager.now(world.node.topics.delete("t"))
+    await world.until(lambda: "maintain" not in world.upkeep._tasks, COMPACTION_PAUSE_MS)
+    await world.end()
+
+
+async def test_every_partition_has_its_turn() -> None:
+    world = Kept()
+    world.topic("t", 40, retention_ms="1000")
+    for index in range(40):
+        world.append(b"a", index=index)
+    await world.rounds(10)
+    assert [world.partition("t", index).log.log_start_offset for index in range(40)] == [1] * 40
+    await world.end()
+
+
+async def test_old_records_stay_until_the_next_look_for_them() -> None:
+    world = Kept(retention_every_ms=60_000)
+    world.topic("t", 1, retention_ms="1000")
+    world.append(b"a")
+    await world.rounds(55)
+    assert world.partition().log.log_start_offset == 0
+    await world.rounds(15)
+    assert world.partition().log.log_start_offset == 1
+    await world.end()
+
+
+async def test_a_wall_clock_that_steps_back_does_not_hold_up_retention() -> None:
+    """Law T5. The rounds are counted in elapsed time; only the age of records is a matter of the wall clock."""
+    world = Kept(retention_every_ms=60_000)
+    world.topic("t", 1, retention_ms="1000")
+    await world.rounds(3)
+    world.wall_behind_ms = 86_400_000
+    world.append(b"a", timestamp=world.now_ms - world.wall_behind_ms - 1_001)
+    await world.rounds(70)
+    assert world.partition().log.log_start_offset == 1
+    await world.end()
+
+
+async def test_a_rolled_segment_is_flushed_in_the_next_round() -> None:
+    world = Kept()
+    partition = small_segments(world, 200)
+    assert partition.log.has_unflushed_segments
+    await world.rounds(1)
+    await world.until(lambda: not partition.log.has_unflushed_segments)
+    assert partition.log.unflushed_messages > 0
     await world.end()
 
 

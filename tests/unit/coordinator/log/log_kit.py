@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rota.coordinator.log.contract import Log
+from rota.coordinator.log.store import Store
 from rota.protocol.records.fast import Record
 from rota.protocol.records.record import read_all, write_batch
 
@@ -27,6 +28,20 @@ def fill(log: Log, batches: int, *, timestamps: Sequence[int] = (1000,), key: by
     for number in range(batches):
         data = batch((key, b"%0100d" % number), timestamp=timestamps[number % len(timestamps)])
         log.append(data, leader_epoch=0, now_ms=0)
+
+
+def flush_rolled(log: Log) -> None:
+    """Flush all but the active segment."""
+    flush = log.begin_flush(rolled=True)
+    flush.run()
+    flush.finish()
+
+
+def sync(store: Store) -> None:
+    """One whole sync."""
+    begun = store.begin_sync()
+    begun.run()
+    begun.finish()
 
 
 def held(log: Log) -> list[Record]:

@@ -158,7 +158,7 @@ def test_a_refusing_medium_is_storage_failed(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed):
         folder.snapshots.save(5, b"")
     with pytest.raises(StorageFailed):
-        folder.sync_names()
+        Folder(tmp_path / "file" / "x", OpenFiles(), LoadedIndexes()).open(100)
 
 
 def test_a_damaged_epoch_file_reads_as_none(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_many_segments_need_few_descriptors(tmp_path: Path) -> None:
     fill(log, 100)
     assert [record.offset for record in held(log)] == list(range(100))
     assert log.segment_count > 30
-    assert len(os.listdir("/proc/self/fd")) <= before + 5
+    assert len(os.listdir("/proc/self/fd")) <= before + 5 + 4  # read, written, and waiting for their sync
     log.close()
     files.close()
     assert len(os.listdir("/proc/self/fd")) == before

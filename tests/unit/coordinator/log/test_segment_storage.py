@@ -7,12 +7,16 @@ from rota.coordinator.log.segment_storage import MemorySegmentStorage, SegmentSt
 from rota.coordinator.log.snapshots import MemorySnapshots
 from rota.coordinator.log.store import MemoryStore
 
+from .log_kit import sync
+
 
 def test_what_is_swapped_in_is_safe_and_what_it_replaces_is_gone() -> None:
     media: SegmentStorage = MemorySegmentStorage(MemorySnapshots())
     old, staged = media.create(5, 100, 0), media.stage(5, 100)
     old.store.append(b"old")
     staged.store.append(b"new")
+    sync(staged.store)
+    media.prepare_swap(staged)
     media.swap([old], staged)
     assert isinstance(staged.store, MemoryStore)
     assert (old.size_bytes, staged.store.synced_bytes) == (0, 3)
@@ -26,4 +30,6 @@ def test_what_is_removed_or_discarded_holds_no_memory() -> None:
         forget(segment)
         assert segment.size_bytes == 0
     media.save_epochs(LeaderEpochs())
-    media.sync_names()
+    names = media.begin_sync_names()
+    names.run()
+    names.finish()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from tests.unit.coordinator.faulty_files import FaultyFiles
 
 from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.disk import DiskLog
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.log.segmented import PRODUCER_CHECK_MS
+from rota.coordinator.log.store import OpenFiles
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import headers
 
-from .log_kit import fill, held, offsets, values
+from .log_kit import fill, flush_rolled, held, offsets, values
 
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=100)
 
@@ -176,9 +180,92 @@ def test_flush_counts() -> None:
     log = MemoryLog(CONFIG)
     fill(log, 12)
     assert (log.unflushed_messages, log.recovery_point) == (12, 0)
-    log.flush_rolled()
+    flush_rolled(log)
     assert log.recovery_point == log._active.base_offset > 0
     log.flush()
     assert log.unflushed_messages == 0
     log.truncate(5)
     assert log.recovery_point == 5
+
+
+def failing_log(path: Path) -> tuple[DiskLog, FaultyFiles]:
+    system = FaultyFiles()
+    return DiskLog.open(path / "t-0", CONFIG, files=OpenFiles(system=system)), system
+
+
+@pytest.mark.parametrize("file", [".log", "index", "t-0"])
+def test_after_a_failed_fsync_nothing_counts_as_flushed(tmp_path: Path, file: str) -> None:
+    """Law A5. The next fsync would succeed: the kernel reports a failed write-back once."""
+    log, system = failing_log(tmp_path)
+    fill(log, 2)
+    log.flush()
+    fill(log, 8)
+    system.fail("fsync", file, times=1)
+    with pytest.raises(StorageFailed):
+        log.flush()
+    for again in (log.flush, lambda: flush_rolled(log), lambda: fill(log, 1), lambda: log.truncate(1), log.close):
+        with pytest.raises(StorageFailed, match="has to be recovered"):
+            again()
+    assert (log.recovery_point, log.unflushed_messages, log.failure is not None) == (2, 8, True)
+
+
+def test_a_flush_that_succeeded_beside_one_that_failed_counts_for_nothing_later(tmp_path: Path) -> None:
+    log, system = failing_log(tmp_path)
+    fill(log, 2)
+    fails, later = log.begin_flush(), log.begin_flush()
+    system.fail("fsync", times=1)
+    with pytest.raises(StorageFailed):
+        fails.run()
+    with pytest.raises(StorageFailed, match="has to be recovered"):
+        later.run()
+
+
+def test_a_rolled_file_is_synced_by_the_descriptor_that_wrote_it(tmp_path: Path) -> None:
+    log, system = failing_log(tmp_path)
+    fill(log, 12)
+    system.calls.clear()
+    log.flush()
+    synced = {call.path for call in system.calls if call.call == "fsync" and call.path.endswith(".log")}
+    opened = {call.path for call in system.calls if call.call == "open" and call.path.endswith(".log")}
+    assert len(synced) == log.segment_count
+    assert not opened
+
+
+def test_a_flush_that_a_truncation_overtook_moves_nothing(tmp_path: Path) -> None:
+    log, _ = failing_log(tmp_path)
+    fill(log, 6)
+    flush = log.begin_flush()
+    flush.run()
+    log.truncate(3)
+    fill(log, 3)
+    flush.finish()
+    assert log.recovery_point == 0
+
+
+def test_a_truncation_takes_back_a_swap_that_a_start_would_complete(tmp_path: Path) -> None:
+    """Law L2. What was cut does not come back with the compacted segment."""
+    log, _ = failing_log(tmp_path)
+    log.config = replace(CONFIG, compact=True)
+    fill(log, 12, key=b"k")
+    for run in log.compaction(0, force=True):
+        run()
+        if list(log.path.glob("*.swap")):
+            break
+    else:
+        pytest.fail("nothing was staged")
+    log.truncate(1)
+    assert DiskLog.open(log.path, CONFIG).log_end_offset == 1
+
+
+def test_a_segment_that_cannot_be_removed_stays(tmp_path: Path) -> None:
+    log, system = failing_log(tmp_path)
+    log.config = replace(CONFIG, retention_bytes=0)
+    fill(log, 12)
+    before = log.segment_count
+    system.fail("replace", "00000000000000000004.log")
+    with pytest.raises(StorageFailed, match="cannot remove"):
+        log.retain(0)
+    assert (log.segment_count, log.log_start_offset, log.failure) == (before + 1 - 2, 4, None)  # it was rolled first
+    system.clear()
+    log.retain(0)
+    assert offsets(log) == []

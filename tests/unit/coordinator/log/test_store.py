@@ -12,6 +12,8 @@ import pytest
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.store import FileStore, MemoryStore, OpenFiles, Store
 
+from .log_kit import sync
+
 Make = Callable[[Path], Store]
 MAKES: list[Make] = [lambda path: FileStore(path / "0.log", OpenFiles()), lambda path: MemoryStore()]
 
@@ -25,7 +27,7 @@ def test_grows_is_cut_and_is_read_anywhere(make: Make, tmp_path: Path) -> None:
     assert (store.size_bytes, store.read(0, 100), store.read(2, 3), store.read(8, 1)) == (8, b"abcdefgh", b"cde", b"")
     store.truncate(4)
     store.append(bytearray(b"X"))
-    store.sync()
+    sync(store)
     store.seal()
     assert store.read(0, 100) == b"abcdX"
     store.append(b"Y")
@@ -37,7 +39,7 @@ def test_memory_remembers_what_was_synced() -> None:
     store = MemoryStore()
     store.append(b"abc")
     assert store.synced_bytes == 0
-    store.sync()
+    sync(store)
     store.append(b"d")
     assert store.synced_bytes == 3
     store.truncate(1)
@@ -46,7 +48,7 @@ def test_memory_remembers_what_was_synced() -> None:
 
 def test_a_file_comes_with_the_first_append(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "0.log", OpenFiles())
-    store.sync()
+    sync(store)
     store.seal()
     assert not store.path.exists()
     store.append(b"a")

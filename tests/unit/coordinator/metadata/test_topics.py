@@ -183,6 +183,18 @@ def test_after_a_crash_a_leader_has_a_new_epoch() -> None:
         assert image.by_id(topic.topic_id) == topic
 
 
+def test_one_partition_gets_a_new_epoch_and_others_keep_theirs() -> None:
+    store = EmbeddedStore()
+    topics = topics_on(store)
+    now(topics.create("t", 2))
+    assert now(topics.bump_leader_epoch("t", 1)) == 1
+    assert now(topics.bump_leader_epoch("t", 5)) == now(topics.bump_leader_epoch("no such topic", 0)) == 0
+    for image in (topics, topics_on(store)):
+        topic = image.get("t")
+        assert topic is not None
+        assert [state.leader_epoch for state in topic.partitions] == [0, 1]
+
+
 def test_the_store_has_it_under_the_paths_of_the_kafka_world(topics: Topics) -> None:
     now(topics.create("t", 2, configs={"retention.ms": "5"}))
     assert now(topics.store.children("/brokers/topics/t/partitions")) == ["0", "1"]

@@ -118,70 +118,10 @@ def test_a_disk_that_refuses_takes_one_partition_offline(world: World) -> None:
     assert world.partition("t", 0).error is ErrorCode.NONE
     assert world.partition("t", 1).error is ErrorCode.KAFKA_STORAGE_ERROR
     assert [(line["topic"], line["partition"], line["reason"]) for line in said] == [("t", 1, "no such disk")]
-    world.partitions.maintain(NOW_MS, NOW_MS)
     world.partitions.flush()
     now(world.topics.alter_config("t", {"retention.bytes": "77"}))
     now(world.topics.delete("t"))
     assert world.partitions.all() == []
-
-
-def test_upkeep_comes_round_to_every_partition(world: World) -> None:
-    now(world.topics.create("t", 5, configs={"retention.ms": "1000"}))
-    for partition in world.partitions.all():
-        partition.append(batch(), NOW_MS)
-    for _ in range(8):
-        world.partitions.maintain(NOW_MS + 5_000, NOW_MS + 5_000, slice_partitions=1)
-    assert [partition.log.log_start_offset for partition in world.partitions.all()] == [1] * 5
-
-
-def test_old_records_stay_until_the_next_look_for_them(world: World) -> None:
-    now(world.topics.create("t", 1, configs={"retention.ms": "1000"}))
-    world.partitions._retention_every_ms = 60_000
-    world.partition().append(batch(), NOW_MS)
-    for after_ms, start in ((0, 0), (5_000, 0), (59_999, 0), (60_000, 1)):
-        for _ in range(4):
-            world.partitions.maintain(NOW_MS + after_ms, NOW_MS + after_ms)
-        assert world.partition().log.log_start_offset == start
-
-
-def test_a_wall_clock_that_steps_back_does_not_hold_up_retention(world: World) -> None:
-    """Law T5. The rounds are counted in elapsed time; only the age of records is a matter of the wall clock."""
-    now(world.topics.create("t", 1, configs={"retention.ms": "1000"}))
-    world.partitions._retention_every_ms = 60_000
-    day_ms = 86_400_000
-    world.partitions.maintain(0, NOW_MS)
-    world.partition().append(batch(at_ms=NOW_MS - day_ms - 1_001), NOW_MS - day_ms)
-    for _ in range(4):
-        world.partitions.maintain(60_000, NOW_MS - day_ms)
-    assert world.partition().log.log_start_offset == 1
-
-
-def test_compaction_asks_to_be_called_again_until_it_is_done(world: World) -> None:
-    configs = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.01"}
-    now(world.topics.create("t", 1, configs=configs))
-    partition = world.partition()
-    for turn in range(40):
-        partition.append(batch(bytes(50_000), b"key-%d" % (turn % 3)), NOW_MS)
-    before_bytes, calls = partition.log.size_bytes, 0
-    while not world.partitions.maintain(NOW_MS, NOW_MS):
-        calls += 1
-        assert calls < 3, "nothing was compacted"
-    while world.partitions.maintain(NOW_MS, NOW_MS):
-        calls += 1
-    assert calls > 2
-    assert partition.log.size_bytes < before_bytes - 800_000  # the active segment is not touched
-    assert partition.high_watermark == 40
-
-
-def test_deleting_a_topic_ends_its_compaction(world: World) -> None:
-    configs = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.01"}
-    now(world.topics.create("t", 1, configs=configs))
-    for _ in range(40):
-        world.partition().append(batch(bytes(50_000)), NOW_MS)
-    while not world.partitions.maintain(NOW_MS, NOW_MS):
-        pass
-    now(world.topics.delete("t"))
-    assert not world.partitions.maintain(NOW_MS, NOW_MS)
 
 
 def test_a_restart_opens_the_logs_again(tmp_path: Path) -> None:

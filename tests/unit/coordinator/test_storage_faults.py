@@ -1,0 +1,187 @@
+"""A whole broker on a file system that fails: what was acknowledged stays, and no fault outlives its cause."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.directory import CLEAN_FILE
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Topic
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.retry_wait import RetryWaits
+from rota.coordinator.runtime.shard import ShardState
+from rota.coordinator.storage import Disk
+from rota.protocol.errors import ErrorCode
+from rota.protocol.records.record import Record, read_all, write_batch
+
+from .faulty_files import FaultyFiles
+
+PATIENCE_S = 30
+
+
+class World:
+    """A broker with upkeep, and what was acknowledged by its partition `t-0`."""
+
+    def __init__(self, path: Path, system: FaultyFiles) -> None:
+        self.system, self.path = system, path / "data"
+        config = BrokerConfig(
+            {
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+                "log.dirs": str(self.path),
+                "offsets.topic.num.partitions": "1",
+            }
+        )
+        self.broker = Broker(config)
+        self.broker.storage = Disk(self.path, node_id=config.node_id, wall_ms=self.broker.wall_ms, system=system)
+        self.acknowledged: dict[int, bytes] = {}
+
+    async def create(self, **configs: str) -> None:
+        named = {name.replace("_", "."): value for name, value in configs.items()}
+        assert isinstance(await self.broker.topics.create("t", 1, configs=named), Topic)
+
+    def partition(self, topic: str = "t") -> Partition:
+        partition = self.broker.partitions.get(topic, 0)
+        assert partition is not None
+        return partition
+
+    def produce(self, value: bytes, key: bytes = b"k") -> bool:
+        """Whether it was acknowledged."""
+        now_ms = self.broker.wall_ms()
+        try:
+            appended = self.partition().append(write_batch([Record(0, now_ms, key, value)]), now_ms)
+        except StorageFailed:
+            return False
+        self.acknowledged[appended.base_offset] = value
+        return True
+
+    def held(self) -> dict[int, bytes]:
+        """What a consumer reads."""
+        found, offset = dict[int, bytes](), self.partition().log_start_offset
+        while data := self.partition().read(offset, 1 << 20):
+            for record in read_all(data):
+                found[record.offset] = record.value or b""
+                offset = record.offset + 1
+        return found
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not holds():
+                await asyncio.sleep(0.005)
+
+    async def online(self) -> None:
+        await self.until(lambda: self.partition().offline is None)
+
+
+@asynccontextmanager
+async def world(path: Path, *, clean: bool = True) -> AsyncIterator[World]:
+    made = World(path, FaultyFiles())
+    await made.broker.start()
+    try:
+        yield made
+    finally:
+        if clean:
+            await made.broker.stop()
+        else:
+            with pytest.raises(StorageFailed):
+                await made.broker.stop()
+    assert (made.path / CLEAN_FILE).exists() is clean
+
+
+async def test_a_full_disk_is_over_when_there_is_room_again(tmp_path: Path) -> None:
+    async with world(tmp_path) as one:
+        await one.create()
+        assert one.produce(b"before")
+        epoch = one.partition().leader_epoch
+        fault = one.system.fail("pwrite", "t-0", errno.ENOSPC, short_bytes=20)
+        assert not one.produce(b"lost")
+        assert one.partition().error is ErrorCode.KAFKA_STORAGE_ERROR
+        one.system.fail("open", "t-0", errno.EIO)
+        await one.until(lambda: one.system.faults[-1].hits > 0)  # one attempt to reopen it has failed
+        assert one.partition().offline is not None
+        one.system.clear()
+        await one.online()
+        assert fault.hits >= 1
+        assert one.partition().leader_epoch > epoch
+        assert one.produce(b"after")
+        assert one.held() == one.acknowledged == {0: b"before", 1: b"after"}
+
+
+async def test_the_groups_of_a_failed_log_come_back_without_a_restart(tmp_path: Path) -> None:
+    async with world(tmp_path) as one:
+        assert await one.broker._ensure_offsets_topic()
+        shard = one.broker.groups.shards[0]
+        await one.until(lambda: shard.state is ShardState.READY)
+        one.system.fail("pwrite", CONSUMER_OFFSETS, errno.ENOSPC)
+        with pytest.raises(StorageFailed):
+            one.partition(CONSUMER_OFFSETS).append_pairs([(b"k", b"v")], one.broker.wall_ms())
+        await one.until(lambda: shard.state is ShardState.DOWN)
+        assert one.broker.groups.ready("g") is ErrorCode.NOT_COORDINATOR
+        one.system.clear()
+        await one.until(lambda: shard.state is ShardState.READY)
+
+
+async def test_a_failed_fsync_is_not_forgotten_by_a_stop(tmp_path: Path) -> None:
+    async with world(tmp_path, clean=False) as one:
+        await one.create(flush_ms="0")
+        one.system.fail("fsync", "t-0/", errno.EIO, times=1)
+        assert one.produce(b"in doubt")
+        log = one.partition().log
+        await one.until(lambda: one.partition().offline is not None)
+        one.system.fail("open", "t-0/")  # so that it cannot be recovered before the stop
+        assert log.unflushed_messages == 1
+    async with world(tmp_path) as again:
+        assert again.held() == {0: b"in doubt"}
+
+
+async def test_after_a_failed_fsync_the_log_is_read_again_from_the_medium(tmp_path: Path) -> None:
+    async with world(tmp_path) as one:
+        await one.create(flush_ms="0")
+        one.system.fail("fsync", "t-0/", errno.EIO, times=1)
+        assert one.produce(b"in doubt")
+        await one.until(lambda: one.partition().offline is not None)
+        before = len(one.system.calls)
+        await one.online()
+        calls = [call.call for call in one.system.calls[before:] if call.path.endswith("t-0/00000000000000000000.log")]
+        assert calls.index("fsync") < calls.index("pread")
+        assert one.held() == one.acknowledged
+
+
+async def test_a_compaction_that_finds_no_room_harms_nothing(tmp_path: Path) -> None:
+    async with world(tmp_path) as one:
+        await one.create(cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_bytes=str(1 << 20))
+        for number in range(120):
+            assert one.produce(bytes(50_000) + b"%d" % number, b"key-%d" % (number % 3))
+        before_bytes = one.partition().log.size_bytes
+        one.broker.upkeep._waits = RetryWaits(100, 1_000)
+        fault = one.system.fail("pwrite", ".cleaned", errno.ENOSPC)
+        await one.until(lambda: fault.hits > 0)
+        assert one.produce(b"meanwhile")
+        assert one.partition().offline is None
+        assert not list((one.path / "t-0").glob("*.cleaned"))
+        one.system.clear()
+        await one.until(lambda: one.partition().log.size_bytes < before_bytes // 2)
+        assert one.held().items() <= one.acknowledged.items()
+
+
+async def test_large_files_are_synced_and_unlinked_in_threads(tmp_path: Path) -> None:
+    async with world(tmp_path) as one:
+        await one.create(cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_bytes=str(1 << 20))
+        for number in range(120):
+            assert one.produce(bytes(50_000) + b"%d" % number, b"key-%d" % (number % 3))
+        before_bytes = one.partition().log.size_bytes
+        await one.until(lambda: one.partition().log.size_bytes < before_bytes // 2)
+        here = threading.get_ident()
+        slow = [call for call in one.system.calls if "t-0/" in call.path and call.call in ("fsync", "unlink")]
+        assert slow
+        assert not [call for call in slow if call.thread == here]
+        reads = [call for call in one.system.calls if call.call == "pread" and call.path.endswith(".log")]
+        assert [call for call in reads if call.thread != here]
