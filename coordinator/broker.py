@@ -109,6 +109,7 @@ class Broker:
         await self.durability.drained()
         self.durability.close()
         self.timers.stop()
+        self.storage.begin_checkpoint()  # notes the high watermarks, which `storage.close` writes
         self.partitions.close()
         await self.store.close()
         if self.store.failed is not None:  # what the medium holds is read again: nothing on it counts as clean
@@ -139,6 +140,7 @@ class Broker:
             remove_log=self.storage.remove_log,
             on_storage=self._storage_changed,
         )
+        self.storage.high_watermarks = self.partitions.high_watermarks
         self.partitions.open()
         self.upkeep = Upkeep(
             self.partitions,

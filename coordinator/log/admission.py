@@ -43,6 +43,29 @@ def admit(buffer: Buffer, config: LogConfig) -> Batches:
     return batches
 
 
+def admit_replicated(buffer: Buffer, log_end_offset: int, leader_epoch: int) -> tuple[Batches, int]:
+    """(position, header) of the batches that a follower takes from its leader, and how many bytes they have.
+
+    See `Log.append_as_follower`. Raises AppendRefused.
+    """
+    found: Batches = []
+    size_bytes, next_offset = 0, log_end_offset
+    try:
+        for position, header in headers(buffer, cut=True):
+            if header.leader_epoch > leader_epoch:
+                break
+            check_batch(buffer, position, header, compacted=True)
+            if header.base_offset < next_offset:
+                raise AppendRefused(
+                    ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {header.base_offset}, but {next_offset} is the next one"
+                )
+            found.append((position, header))
+            size_bytes, next_offset = position + header.size_bytes, header.next_offset
+    except (CorruptBatch, InvalidBatch) as error:
+        raise AppendRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    return found, size_bytes
+
+
 def admit_sequences(batches: Batches, producers: Producers) -> BatchMetadata | None:
     """The first write of a batch that was sent before: then none of them is written. Raises AppendRefused."""
     if len(batches) == 1:

@@ -14,6 +14,7 @@ RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
 LOG_START_FILE: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
 CLEANER_FILE: Final = "cleaner-offset-checkpoint"
+DELETE_SUFFIX: Final = "-delete"
 
 TopicPartition = tuple[str, int]
 
@@ -36,3 +37,11 @@ def read_checkpoint(text: str) -> dict[TopicPartition, int]:
     except ValueError as error:
         raise BadCheckpoint(str(error)) from error
     return offsets
+
+
+def partition_of(folder_name: str) -> TopicPartition | None:
+    """("topic", n) of a folder's name; None for other folders."""
+    topic, dash, number = folder_name.rpartition("-")
+    if not (topic and dash and number.isdecimal()) or folder_name.endswith(DELETE_SUFFIX):
+        return None
+    return topic, int(number)

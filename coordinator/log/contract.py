@@ -163,6 +163,15 @@ class Log(Protocol):
         Raises StorageFailed.
         """
 
+    def append_as_follower(self, batches: bytes | memoryview, *, leader_epoch: int) -> Appended | None:
+        """Write what a leader's log holds: offsets, epochs and timestamps stay as they are.
+
+        Gaps between offsets, as compaction leaves them, are fine. A batch that is cut short at the end is left out,
+        and so is everything from the first batch of an epoch after `leader_epoch` on. None when nothing is left.
+        Raises AppendRefused (CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE: not in order, or before the log end), or
+        StorageFailed.
+        """
+
     def read(
         self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
     ) -> bytes:
@@ -189,8 +198,19 @@ class Log(Protocol):
     def delete_before(self, offset: int) -> int:
         """DeleteRecords: move the log start up to `offset`; returns the new start. Raises OffsetOutOfRange."""
 
+    @property
+    def latest_epoch(self) -> int:
+        """The leader epoch of the last batch; -1 when the log has none."""
+
+    @property
+    def high_watermark_checkpoint(self) -> int:
+        """The high watermark that was written down before the log was opened; 0 when none was."""
+
     def truncate(self, offset: int) -> None:
-        """Throw away everything from `offset` on (a follower's duty)."""
+        """Throw away everything from `offset` on (a follower's duty). Raises StorageFailed."""
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Throw away everything; the next record gets `offset`, where the leader's log starts. Raises StorageFailed."""
 
     def retain(self, now_ms: int) -> int:
         """Delete whole old segments by time and size; returns bytes freed. A log that only compacts keeps all.

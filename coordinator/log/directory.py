@@ -28,10 +28,12 @@ from typing import Final
 
 from rota.coordinator.log.checkpoints import (
     CLEANER_FILE,
+    DELETE_SUFFIX,
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
     TopicPartition,
+    partition_of,
     read_checkpoint,
     write_checkpoint,
 )
@@ -54,7 +56,6 @@ META_FILE: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
 CLEAN_FILE: Final = ".kafka_cleanshutdown"
 PARTITION_META_FILE: Final = "partition.metadata"
-DELETE_SUFFIX: Final = "-delete"
 NAME_BYTES_MAX: Final = 255
 
 
@@ -81,6 +82,7 @@ class LogDirectory:
         self._system = FileSystem() if system is None else system
         self._files, self._loaded = OpenFiles(system=self._system), LoadedIndexes()
         self._trash = Trash(self._system)
+        self._tracks_high_watermarks = False
         self._unrecovered: set[TopicPartition] = set()  # opening has begun, and did not succeed yet
         self._lock_fd, self._writing = -1, threading.Lock()
         try:
@@ -168,8 +170,10 @@ class LogDirectory:
         """
         for key, log in self._logs.items():
             self._note(key, log)
-        ends = {key: log.log_end_offset for key, log in self._logs.items()}
-        self.high_watermarks.update(ends if high_watermarks is None else high_watermarks)
+        self._tracks_high_watermarks = high_watermarks is not None
+        if high_watermarks is None:
+            high_watermarks = {key: log.log_end_offset for key, log in self._logs.items()}
+        self.high_watermarks.update(high_watermarks)
 
     def checkpoint(self) -> None:
         """Write down what was noted last. May run in another thread. Raises StorageFailed."""
@@ -210,12 +214,12 @@ class LogDirectory:
         return removed
 
     def close(self) -> None:
-        """Close all logs, write the checkpoints, mark the stop as clean, let the lock go. Raises StorageFailed."""
+        """Close all logs, write the checkpoints, mark the stop as clean, release the lock. Raises StorageFailed."""
         if self._lock_fd < 0:
             return
         try:
+            self.note({} if self._tracks_high_watermarks else None)
             failed = self._close_logs()
-            self.note({})
             self.checkpoint()
             if failed is not None:
                 raise failed
@@ -235,10 +239,18 @@ class LogDirectory:
         self._starts[self._key(log)] = log.log_start_offset
         self._write(LOG_START_FILE, self._starts, but_zero=True)
 
+    def truncated(self, log: DiskLog) -> None:
+        """Written at once if the log ends before what is written: what comes there later was never flushed."""
+        key = self._key(log)
+        if self._recovery_points.get(key, 0) > log.recovery_point:
+            self._recovery_points[key] = log.recovery_point
+            self._write(RECOVERY_POINT_FILE, self._recovery_points)
+
     def closed(self, log: DiskLog) -> None:
         key = self._key(log)
         self._note(key, log)
-        self.high_watermarks[key] = log.log_end_offset
+        if not self._tracks_high_watermarks:
+            self.high_watermarks[key] = log.log_end_offset
         self._clean_logs.add(key)
         del self._logs[key]
 
@@ -385,11 +397,3 @@ class Opening:
         assert self._log is not None, "run comes first"
         self._directory._opened(self._key, self._log, is_new=self._is_new)
         return self._log
-
-
-def partition_of(folder_name: str) -> TopicPartition | None:
-    """("topic", n) of a folder's name; None for other folders."""
-    topic, dash, number = folder_name.rpartition("-")
-    if not (topic and dash and number.isdecimal()) or folder_name.endswith(DELETE_SUFFIX):
-        return None
-    return topic, int(number)

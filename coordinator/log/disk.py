@@ -47,6 +47,9 @@ class Owner(Protocol):
     def start_moved(self, log: DiskLog) -> None:
         """DeleteRecords moved the log start."""
 
+    def truncated(self, log: DiskLog) -> None:
+        """It may end before its recovery point that is written down."""
+
     def closed(self, log: DiskLog) -> None:
         """In order, with everything on the medium."""
 
@@ -57,7 +60,7 @@ class Owner(Protocol):
 class DiskLog(SegmentedLog):
     """One partition in a folder of its own."""
 
-    __slots__ = ("_closed", "_folder", "checkpointed_high_watermark", "cut_bytes", "owner")
+    __slots__ = ("_closed", "_folder", "cut_bytes", "owner")
 
     @classmethod
     def open(
@@ -93,7 +96,7 @@ class DiskLog(SegmentedLog):
         if epochs.entries() != before:
             folder.save_epochs(epochs)
         producers = _producers(folder, segments, end)
-        self._folder, self._closed, self.checkpointed_high_watermark = folder, False, known.high_watermark
+        self._folder, self._closed = folder, False
         self.owner: Owner | None = None
         super().__init__(
             folder,
@@ -104,6 +107,7 @@ class DiskLog(SegmentedLog):
             start_offset=known.log_start_offset,
             recovery_point=end if known.clean else known.recovery_point,
             cleaned_until=known.cleaned_until,
+            high_watermark=known.high_watermark,
         )
 
     @property
@@ -120,6 +124,17 @@ class DiskLog(SegmentedLog):
         if start != before and self.owner is not None:
             self.owner.start_moved(self)
         return start
+
+    def truncate(self, offset: int) -> None:
+        super().truncate(offset)
+        if self.owner is not None:
+            self.owner.truncated(self)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        super().truncate_fully_and_start_at(offset)
+        if self.owner is not None:
+            self.owner.start_moved(self)
+            self.owner.truncated(self)
 
     def close(self) -> None:
         if self._closed:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Final
 
-from rota.coordinator.log.admission import Batches, admit, admit_sequences
+from rota.coordinator.log.admission import Batches, admit, admit_replicated, admit_sequences
 from rota.coordinator.log.compaction import Compaction, Slices, cleanable
 from rota.coordinator.log.contract import Appended, LogConfig, OffsetOutOfRange, Pair, StorageFailed, TimedOffset
 from rota.coordinator.log.epochs import LeaderEpochs
@@ -26,7 +26,7 @@ from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.producers import Producers
 from rota.coordinator.log.recovery import restore_producers
 from rota.coordinator.log.retention import expired_count
-from rota.coordinator.log.segment import Segment
+from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Segment
 from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.store import Sync
@@ -64,6 +64,7 @@ class SegmentedLog:
         "config",
         "epochs",
         "failure",
+        "high_watermark_checkpoint",
         "producers",
     )
 
@@ -78,6 +79,7 @@ class SegmentedLog:
         start_offset: int = 0,
         recovery_point: int = 0,
         cleaned_until: int = 0,
+        high_watermark: int = 0,
     ) -> None:
         self._storage, self.config, self.epochs, self.producers = media, config, epochs, producers
         self._use(segments)
@@ -87,6 +89,7 @@ class SegmentedLog:
         self._truncations = self._expired_ms = 0
         self._staged: Segment | None = None  # what a compaction is about to swap in
         self.failure: str | None = None
+        self.high_watermark_checkpoint = min(high_watermark, self._end)
         self._syncing = Lock()  # held by one flush at a time, so that none succeeds after another has failed
 
     def __repr__(self) -> str:
@@ -149,7 +152,18 @@ class SegmentedLog:
         data = write_pairs(pairs, now_ms, base_offset=self._end, leader_epoch=leader_epoch)
         if self.config.log_append_time:
             return self.append_trusted(data, leader_epoch=leader_epoch, now_ms=now_ms)
-        return self._place(data, [(0, read_header(data))], leader_epoch, now_ms)
+        return self._place(data, [(0, read_header(data))], now_ms)
+
+    def append_as_follower(self, batches: bytes | memoryview, *, leader_epoch: int) -> Appended | None:
+        found, size_bytes = admit_replicated(batches, self._end, leader_epoch)
+        if not found:
+            return None
+        if found[-1][1].last_offset - self._end <= RELATIVE_OFFSET_MAX:
+            return self._place(batches[:size_bytes], found, found[-1][1].max_timestamp)
+        first = found[0][1].base_offset
+        for position, header in found:  # compaction has left a gap that the index of one segment cannot span
+            self._place(batches[position : position + header.size_bytes], [(0, header)], header.max_timestamp)
+        return Appended(first, self._end - 1)
 
     def read(
         self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
@@ -219,6 +233,29 @@ class SegmentedLog:
             if at > self._end:
                 self._storage.snapshots.remove(at)
         restore_producers(self.producers, self._storage.snapshots, self._segments, self._end)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        self._check()
+        try:
+            self._start_afresh(offset)
+        except StorageFailed as error:
+            raise self._failed(error) from error
+
+    def _start_afresh(self, offset: int) -> None:
+        """The last segment goes first, so that a crash in between leaves a shorter log."""
+        self._truncations += 1
+        if self._staged is not None:
+            self._storage.discard(self._staged)
+            self._staged = None
+        for segment in reversed(self._segments):
+            self._storage.remove(segment)
+        self._use([self._storage.create(offset, self.config.index_interval_bytes, -1)])
+        self._start = self._end = self._recovery_point = self._cleaned_until = offset
+        self.epochs.truncate(0)
+        self._storage.save_epochs(self.epochs)
+        self.producers.clear()
+        for at in self._storage.snapshots.offsets():
+            self._storage.snapshots.remove(at)
 
     def retain(self, now_ms: int) -> int:
         if now_ms - self._expired_ms >= PRODUCER_CHECK_MS:
@@ -350,30 +387,31 @@ class SegmentedLog:
                 header.max_timestamp = append_time_ms
                 header.attributes |= LOG_APPEND_TIME_BIT
             offset += header.last_offset_delta + 1
-        return self._place(data, found, leader_epoch, now_ms, append_time_ms)
+        return self._place(data, found, now_ms, append_time_ms)
 
-    def _place(
-        self, data: Buffer, found: Batches, leader_epoch: int, now_ms: int, append_time_ms: int = -1
-    ) -> Appended:
-        """Write batches that have their offsets and their epoch."""
+    def _place(self, data: Buffer, found: Batches, now_ms: int, append_time_ms: int = -1) -> Appended:
+        """Write batches that have their offsets and their epochs."""
         self._check()
         try:
-            return self._append(data, found, leader_epoch, now_ms, append_time_ms)
+            return self._append(data, found, now_ms, append_time_ms)
         except StorageFailed as error:
             raise self._failed(error) from error
 
-    def _append(self, data: Buffer, found: Batches, leader_epoch: int, now_ms: int, append_time_ms: int) -> Appended:
-        first, end = self._end, found[-1][1].next_offset
+    def _append(self, data: Buffer, found: Batches, now_ms: int, append_time_ms: int) -> Appended:
+        end = found[-1][1].next_offset
         if self._is_full(len(data), end - 1, found, now_ms):
             self._roll(now_ms)
         self._active.append(data, found)
+        is_new_epoch = False
         for _, header in found:
             if header.producer_id >= 0:
                 self.producers.record(header)
+            if header.leader_epoch != self.epochs.latest:
+                is_new_epoch |= self.epochs.assign(header.leader_epoch, header.base_offset)
         self._end = end
-        if leader_epoch != self.epochs.latest and self.epochs.assign(leader_epoch, first):
+        if is_new_epoch:
             self._storage.save_epochs(self.epochs)
-        return Appended(first, end - 1, append_time_ms)
+        return Appended(found[0][1].base_offset, end - 1, append_time_ms)
 
     def _read(self, offset: int, bytes_max: int, end: int, first_whole: bool, wait: bool) -> bytes:
         at = bisect_right(self._bases, offset) - 1

@@ -89,6 +89,10 @@ class Partitions:
     def all(self) -> list[Partition]:
         return list(self._by_name.values())
 
+    def high_watermarks(self) -> dict[PartitionKey, int]:
+        """Of the partitions that are online."""
+        return {key: partition.high_watermark for key, partition in self._by_name.items() if partition.offline is None}
+
     def open(self) -> None:
         """Open the logs of all topics that are there (`Topics.load` comes first)."""
         for topic in self.topics:
@@ -190,6 +194,7 @@ class Partitions:
             state.leader_epoch,
             log,
             broker_id=self.topics.broker_id,
+            high_watermark=0 if log is None else log.high_watermark_checkpoint,
             timers=self._timers,
             flush_worker=self._flush_worker,
         )

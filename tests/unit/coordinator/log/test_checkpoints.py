@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.coordinator.log.checkpoints import read_checkpoint, write_checkpoint
+from rota.coordinator.log.checkpoints import partition_of, read_checkpoint, write_checkpoint
 from rota.coordinator.log.epochs import BadCheckpoint
 
 
@@ -22,3 +22,20 @@ def test_the_file_is_kafkas() -> None:
 def test_a_damaged_file(text: str) -> None:
     with pytest.raises(BadCheckpoint):
         read_checkpoint(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [
+        ("t-0", ("t", 0)),
+        ("a-b.c_d-12", ("a-b.c_d", 12)),
+        ("__consumer_offsets-49", ("__consumer_offsets", 49)),
+        ("t-0.0123-delete", None),
+        ("t", None),
+        ("t-", None),
+        ("-5", None),
+        ("t-x", None),
+    ],
+)
+def test_folder_names(name: str, partition: tuple[str, int] | None) -> None:
+    assert partition_of(name) == partition

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.coordinator.faulty_files import FaultyFiles
 
 from rota.coordinator.log.contract import Appended, LogConfig, StorageFailed
 from rota.coordinator.log.directory import (
@@ -16,7 +17,6 @@ from rota.coordinator.log.directory import (
     DirectoryInUse,
     LogDirectory,
     WrongDirectory,
-    partition_of,
 )
 from rota.coordinator.log.disk import DiskLog
 
@@ -198,23 +198,6 @@ def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
         opened(tmp_path / "file")
 
 
-@pytest.mark.parametrize(
-    ("name", "partition"),
-    [
-        ("t-0", ("t", 0)),
-        ("a-b.c_d-12", ("a-b.c_d", 12)),
-        ("__consumer_offsets-49", ("__consumer_offsets", 49)),
-        ("t-0.0123-delete", None),
-        ("t", None),
-        ("t-", None),
-        ("-5", None),
-        ("t-x", None),
-    ],
-)
-def test_folder_names(name: str, partition: tuple[str, int] | None) -> None:
-    assert partition_of(name) == partition
-
-
 def test_a_log_without_an_owner_is_a_log(tmp_path: Path) -> None:
     log = DiskLog.open(tmp_path / "t-0", CONFIG)
     fill(log, 2)
@@ -244,3 +227,54 @@ def test_a_failed_log_is_recovered_when_it_is_opened_again(tmp_path: Path) -> No
     again = directory.open_log("t", 0, CONFIG)
     assert (again.cut_bytes > 0, again.log_end_offset) == (True, 2)
     directory.close()
+
+
+def test_what_comes_after_a_truncation_was_never_flushed(tmp_path: Path) -> None:
+    """Law L2. The checkpoint of before the truncation does not vouch for other records at the same offsets."""
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    log.flush()
+    directory.note()
+    directory.checkpoint()
+    log.truncate(3)
+    fill(log, 27)
+    directory.abandon()
+    damaged = sorted((tmp_path / "t-0").glob("*.log"))[3]
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset == 11
+
+
+def test_high_watermarks_are_written_down_and_offered_to_the_next_start(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    for partition in range(3):
+        fill(directory.open_log("t", partition, CONFIG), 10)
+    directory.note({("t", 0): 4, ("t", 1): 11})
+    directory.close()
+    assert "t 0 4" in (tmp_path / "replication-offset-checkpoint").read_text()
+    directory = opened(tmp_path)
+    logs = [directory.open_log("t", partition, CONFIG) for partition in range(3)]
+    assert [log.high_watermark_checkpoint for log in logs] == [4, 10, 0]
+    directory.close()
+
+
+def test_a_log_that_cannot_be_opened_spoils_the_marker_until_it_is_deleted(tmp_path: Path) -> None:
+    """Law A5."""
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    directory.open_log("t", 0, CONFIG).close()
+    system.fail("replace", "partition.metadata")
+    with pytest.raises(StorageFailed):
+        directory.open_log("t", 1, CONFIG, topic_id=b"1" * 16)
+    with pytest.raises(StorageFailed, match="could not be recovered"):
+        directory.close()
+    assert not (tmp_path / CLEAN_FILE).exists()
+    system.clear()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    system.fail("replace", "partition.metadata")
+    with pytest.raises(StorageFailed):
+        directory.open_log("t", 1, CONFIG, topic_id=b"1" * 16)
+    system.clear()
+    directory.remove_log("t", 1)
+    directory.close()
+    assert (tmp_path / CLEAN_FILE).exists()
