@@ -159,7 +159,7 @@ class Upkeep:
     async def _maintain_one(self, partition: Partition, of: Log) -> None:
         try:
             if self._retains:
-                partition.retain(self._wall_ms())
+                self._retain(partition, of)
             if of.config.compact:
                 await self._compact(partition, of)
         except StorageFailed as error:
@@ -176,6 +176,13 @@ class Upkeep:
             )
         else:
             self._waits.forget(partition)
+
+    def _retain(self, partition: Partition, of: Log) -> None:
+        """Delete old segments. Raises StorageFailed: what cannot be removed stays."""
+        try:
+            of.retain(self._wall_ms())
+        finally:
+            partition.log_start_moved()
 
     async def _compact(self, partition: Partition, of: Log) -> None:
         """One pass, slice by slice, as long as the partition has this log. Raises StorageFailed."""

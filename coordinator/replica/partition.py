@@ -175,21 +175,8 @@ class Partition:
             except StorageFailed as error:
                 self.fail(str(error))
                 raise
-            self._perform(self.state.log_start_moved(self.log.log_start_offset))
+            self.log_start_moved()
         return self.log_start_offset
-
-    def retain(self, wall_ms: int) -> None:
-        """Delete old segments as the topic's settings say. Raises StorageFailed: what cannot be removed stays."""
-        log = self.log
-        try:
-            log.retain(wall_ms)
-        except StorageFailed as error:
-            if log.failure is not None:
-                self.fail(str(error))
-            raise
-        finally:
-            if self.offline is None:
-                self._perform(self.state.log_start_moved(log.log_start_offset))
 
     # ---- waiting
 

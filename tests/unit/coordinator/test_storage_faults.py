@@ -7,6 +7,7 @@ import errno
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from rota.protocol.records.record import Record, read_all, write_batch
 from .faulty_files import FaultyFiles
 
 PATIENCE_S = 30
+RECORD_KEY = b"\0\x63"  # of a record type that nobody knows
 
 
 class World:
@@ -120,9 +122,11 @@ async def test_the_groups_of_a_failed_log_come_back_without_a_restart(tmp_path: 
         assert await one.broker._ensure_offsets_topic()
         shard = one.broker.groups.shards[0]
         await one.until(lambda: shard.state is ShardState.READY)
+        one.partition(CONSUMER_OFFSETS).append_pairs([(RECORD_KEY, None)], one.broker.wall_ms())
         one.system.fail("pwrite", CONSUMER_OFFSETS, errno.ENOSPC)
+        one.system.fail("open", CONSUMER_OFFSETS)  # recovery reads the log: it stays down until the faults are over
         with pytest.raises(StorageFailed):
-            one.partition(CONSUMER_OFFSETS).append_pairs([(b"k", b"v")], one.broker.wall_ms())
+            one.partition(CONSUMER_OFFSETS).append_pairs([(RECORD_KEY, None)], one.broker.wall_ms())
         await one.until(lambda: shard.state is ShardState.DOWN)
         assert one.broker.groups.ready("g") is ErrorCode.NOT_COORDINATOR
         one.system.clear()
@@ -185,3 +189,27 @@ async def test_large_files_are_synced_and_unlinked_in_threads(tmp_path: Path) ->
         assert not [call for call in slow if call.thread == here]
         reads = [call for call in one.system.calls if call.call == "pread" and call.path.endswith(".log")]
         assert [call for call in reads if call.thread != here]
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fsync", "open", "replace", "unlink"])
+async def test_faults_come_and_go_and_nothing_acknowledged_is_lost(tmp_path: Path, call: str) -> None:
+    """Laws L1, A1: records are produced and compacted while calls fail; afterwards all is usable without a restart."""
+    async with world(tmp_path) as one:
+        await one.create(flush_ms="0", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+        one.partition().log.config = replace(one.partition().log.config, segment_bytes=20_000)
+        one.broker.upkeep._waits = RetryWaits(50, 200)
+        one.broker.partitions._reopen_waits = RetryWaits(50, 200)
+        for number in range(60):
+            if number in (20, 40):
+                one.system.fail(call, "t-0/", errno.EIO if number == 20 else errno.ENOSPC, times=3)
+            one.produce(bytes(1_000) + b"%d" % number, b"key-%d" % (number % 7))
+            await asyncio.sleep(0.03)
+        one.system.clear()
+        await one.online()
+        assert one.produce(b"at last", b"last")
+        held = one.held()  # with records that were refused after they had been written: nobody knows of them
+        assert {
+            offset: held[offset] for offset in one.acknowledged if offset in held
+        }.items() <= one.acknowledged.items()
+        latest = {offset for offset in one.acknowledged if offset > max(one.acknowledged) - 7}
+        assert latest <= set(held)  # of the other keys compaction may have removed the older values
