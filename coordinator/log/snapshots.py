@@ -1,14 +1,21 @@
 """Producer state as a file, in Kafka's own form, so that idempotent producers survive a restart.
 
-Layout (big endian): version i16 = 1, CRC32C u32 of all that follows, count i32, and for each producer: id i64,
+Layout (big endian): version i16 = 1, CRC32C u32 of all that follows, count i32, and for each entry: producer id i64,
 epoch i16, last sequence i32, last offset i64, offset delta i32, timestamp i64, coordinator epoch i32, first offset of
-the open transaction i64. Only the last batch of each producer is in it, as in Kafka.
+the open transaction i64.
+
+Kafka writes one entry for each producer, with its last batch. Here each batch that is remembered has an entry, the last
+one last: of several entries for one producer Kafka takes the last. With one alone, a broker that dies right after a
+segment rolled would refuse the retry of any earlier batch in flight as out of order.
+
+Laws
+    I2  What is read is what was written: every batch that duplicates are recognized by.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, Protocol
 
@@ -19,6 +26,7 @@ SNAPSHOT_VERSION: Final = 1
 _HEAD: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
+_NO_BATCH: Final = BatchMetadata(-1, -1, 0, -1)
 
 
 class BadSnapshot(ValueError):
@@ -61,7 +69,7 @@ class MemorySnapshots:
 
 def write_snapshot(producers: Iterable[Producer]) -> bytes:
     """The bytes of a `.snapshot` file."""
-    entries = [_entry(producer) for producer in producers]
+    entries = [entry for producer in producers for entry in _entries(producer)]
     body = _COUNT.pack(len(entries)) + b"".join(entries)
     return _HEAD.pack(SNAPSHOT_VERSION, crc32c(body)) + body
 
@@ -79,25 +87,35 @@ def read_snapshot(data: bytes) -> list[Producer]:
     if crc32c(body) != crc:
         raise BadSnapshot("its checksum is wrong")
     if len(body) - _COUNT.size != count * _ENTRY.size:
-        raise BadSnapshot(f"{len(data)} bytes for {count} producers")
-    return [_producer(*fields) for fields in _ENTRY.iter_unpack(body[_COUNT.size :])]
+        raise BadSnapshot(f"{len(data)} bytes for {count} entries")
+    producers: dict[int, Producer] = {}
+    for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
+        _take(producers, *fields)
+    return list(producers.values())
 
 
-def _entry(producer: Producer) -> bytes:
-    last = producer.sent[-1] if producer.sent else BatchMetadata(-1, -1, 0, -1)
+def _entries(producer: Producer) -> Iterator[bytes]:
+    *earlier, last = producer.sent or [_NO_BATCH]
+    for batch in earlier:
+        yield _entry(producer, batch, batch.timestamp)
+    yield _entry(producer, last, producer.last_timestamp)
+
+
+def _entry(producer: Producer, batch: BatchMetadata, timestamp: int) -> bytes:
     return _ENTRY.pack(
         producer.producer_id,
         producer.epoch,
-        last.last_sequence,
-        last.last_offset,
-        last.offset_delta,
-        producer.last_timestamp,
+        batch.last_sequence,
+        batch.last_offset,
+        batch.offset_delta,
+        timestamp,
         producer.coordinator_epoch,
         producer.transaction_first_offset,
     )
 
 
-def _producer(
+def _take(
+    producers: dict[int, Producer],
     producer_id: int,
     epoch: int,
     last_sequence: int,
@@ -106,8 +124,12 @@ def _producer(
     timestamp: int,
     coordinator_epoch: int,
     transaction_first_offset: int,
-) -> Producer:
+) -> None:
+    """One entry: all but the batches is as in the producer's last one."""
+    earlier = producers.get(producer_id)
     producer = Producer(producer_id, epoch, coordinator_epoch, timestamp, transaction_first_offset)
+    if earlier is not None and earlier.epoch == epoch:
+        producer.sent = earlier.sent
     if last_offset >= 0:
         producer.sent.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
-    return producer
+    producers[producer_id] = producer

@@ -165,13 +165,24 @@ async def test_a_static_member_keeps_its_part(cast: Cast) -> None:
 
 
 async def live(cast: Cast, member: Member, random: Random) -> None:
-    """Until the broker dies. Whoever left comes back as somebody else."""
-    line = await cast.line(member)
+    """Until the broker dies, be it while the connection is opened. Whoever left comes back as somebody else."""
+    try:
+        line = await cast.line(member)
+    except ConnectionError:
+        return
     while not line.is_cut:
         if member.state == "left":
             member.member_id, member.state = "", "outside"
         await cast.step(member)
         await asyncio.sleep(random.random() / 100)
+
+
+async def test_a_broker_that_is_dead_before_a_member_connects_is_no_failure(cast: Cast) -> None:
+    member = cast.member("late")
+    cast.daemon.kill()
+    await live(cast, member, Random(1))
+    await cast.daemon.start()
+    await cast.settle(member)
 
 
 async def test_members_come_and_go_while_brokers_die(seed: int, cast: Cast) -> None:

@@ -1,4 +1,4 @@
-"""kill -9 in a stream of records: the acknowledged ones lie where they were said to lie. L1, L2, I1."""
+"""kill -9 in a stream of records: the acknowledged ones lie where they were said to lie. L1, L2, I1, I2."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from rota.protocol.errors import ErrorCode
 
 PIPELINED = 20
 FILLER = bytes(4_000)  # so that segments roll
+LARGE_FILLER = bytes(40_000)  # so that they roll every dozen batches: many crashes come right after a roll
 Sent = tuple[int, list[bytes], Any]  # sequence of the first record, the values, the answer
 
 
 class Producer:
     """Batches of one to three records for a partition of its own; idempotent when it has an id."""
 
-    def __init__(self, partition: int, random: Random, producer: int = -1) -> None:
-        self.partition, self.random, self.id = partition, random, producer
+    def __init__(self, partition: int, random: Random, producer: int = -1, filler: bytes = FILLER) -> None:
+        self.partition, self.random, self.id, self.filler = partition, random, producer, filler
         self.values = 0
         self.acknowledged: dict[int, bytes] = {}
         self.unanswered: list[tuple[int, list[bytes]]] = []
@@ -46,7 +47,8 @@ class Producer:
 
     def send(self, line: Line) -> Sent:
         first = self.values
-        values = [b"%d/%d/%s" % (self.partition, first + at, FILLER) for at in range(self.random.randrange(1, 4))]
+        count = self.random.randrange(1, 4)
+        values = [b"%d/%d/%s" % (self.partition, first + at, self.filler) for at in range(count)]
         self.values += len(values)
         return self.resend(line, first, values)
 
@@ -99,9 +101,9 @@ async def test_what_an_idempotent_producer_sends_again_is_there_once(seed: int, 
     async with Daemon(tmp_path / "data", log_segment_bytes="1048576") as daemon:
         await create_topic(await daemon.line(), partitions=4)
         line = await daemon.line()
-        producers = [Producer(at, Random(f"{seed}-{at}"), await producer_id(line)) for at in range(2)]
+        producers = [Producer(at, Random(f"{seed}-{at}"), await producer_id(line), LARGE_FILLER) for at in range(2)]
         for _ in range(3):
-            line = await crash_under(daemon, producers, random)
+            line = await crash_under(daemon, producers, random, 100)
             for producer in producers:
                 again, producer.unanswered = producer.unanswered, []
                 for sequence, values in again:

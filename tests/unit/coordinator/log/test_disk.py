@@ -17,6 +17,7 @@ from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, No
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.folder import file_name
 from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.log.producers import BATCHES_PER_PRODUCER_MAX
 from rota.coordinator.log.store import OpenFiles
 
 from .log_kit import batch, fill, flush_rolled, held, offsets, values
@@ -53,6 +54,22 @@ def test_idempotent_producers_survive(tmp_path: Path, clean: bool) -> None:
     with pytest.raises(AppendRefused):
         again.append(idempotent(21), leader_epoch=0, now_ms=0)
     assert again.append(idempotent(20), leader_epoch=0, now_ms=0) == Appended(20, 20)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("written", range(1, 20))  # over two rolls
+def test_the_last_five_batches_of_a_producer_are_known_wherever_the_stop_came(
+    tmp_path: Path, written: int, clean: bool
+) -> None:
+    """What was in flight is sent again: right after a roll or a stop its batches lie before the snapshot."""
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    for sequence in range(written):
+        log.append(idempotent(sequence), leader_epoch=0, now_ms=0)
+    assert log.segment_count == -(-written // 8), "of eight batches each"
+    again = reopened(log, clean=clean)
+    for sequence in range(max(0, written - BATCHES_PER_PRODUCER_MAX), written):
+        assert again.append(idempotent(sequence), leader_epoch=0, now_ms=0).base_offset == sequence
+    assert again.append(idempotent(written), leader_epoch=0, now_ms=0) == Appended(written, written)
 
 
 def test_a_producer_survives_the_records_it_wrote(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.log.producers import Producers
+from rota.coordinator.log.producers import Producer, Producers
 from rota.coordinator.log.recovery import recover, restore_producers
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.snapshots import MemorySnapshots, write_snapshot
@@ -74,15 +74,19 @@ def test_epochs_and_indexes_are_made_anew() -> None:
     assert len(segment.offsets) > 1
 
 
-def state(producers: Producers) -> list[tuple[int, int, int]]:
-    return sorted((p.producer_id, p.last_sequence, p.last_offset) for p in producers.all())
+def state(producers: Producers) -> list[Producer]:
+    return sorted(producers.all(), key=lambda producer: producer.producer_id)
+
+
+def ends(producers: Producers) -> list[tuple[int, int, int]]:
+    return [(producer.producer_id, producer.last_sequence, producer.last_offset) for producer in state(producers)]
 
 
 def test_producers_come_from_the_last_good_snapshot_and_the_batches_after_it() -> None:
     segment, _, _ = recovered(DATA)
     whole, snapshots = Producers(), MemorySnapshots()
     restore_producers(whole, snapshots, [segment], 12)
-    assert state(whole) == [(0, 5, 9), (1, 5, 11)]
+    assert ends(whole) == [(0, 5, 9), (1, 5, 11)]
     known = Producers()
     restore_producers(known, snapshots, [recovered(DATA[: ENDS[1]])[0]], 4)
     snapshots.save(4, write_snapshot(known.all()))

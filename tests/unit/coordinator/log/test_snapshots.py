@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.log.producers import BatchMetadata, Producer
+from rota.coordinator.log.producers import BATCHES_PER_PRODUCER_MAX, BatchMetadata, Producer
 from rota.coordinator.log.snapshots import BadSnapshot, MemorySnapshots, read_snapshot, write_snapshot
 
 int64, int32 = st.integers(0, (1 << 63) - 1), st.integers(0, (1 << 31) - 1)
@@ -14,23 +14,36 @@ int64, int32 = st.integers(0, (1 << 63) - 1), st.integers(0, (1 << 31) - 1)
 
 @st.composite
 def producers(draw: st.DrawFn) -> Producer:
-    timestamp = draw(int64)
-    made = Producer(draw(int64), draw(st.integers(0, 32767)), draw(int32), timestamp, draw(st.integers(-1, 99)))
-    if draw(st.booleans()):
-        made.sent.append(BatchMetadata(draw(int32), draw(int64), draw(int32), timestamp))
+    made = Producer(draw(int64), draw(st.integers(0, 32767)), draw(int32), draw(int64), draw(st.integers(-1, 99)))
+    for _ in range(draw(st.integers(0, BATCHES_PER_PRODUCER_MAX))):
+        made.last_timestamp = draw(int64)
+        made.sent.append(BatchMetadata(draw(int32), draw(int64), draw(int32), made.last_timestamp))
     return made
 
 
-@given(st.lists(producers(), max_size=5))
+@given(st.lists(producers(), max_size=5, unique_by=lambda producer: producer.producer_id))
 def test_there_and_back(state: list[Producer]) -> None:
     assert read_snapshot(write_snapshot(state)) == state
 
 
-def test_only_the_last_batch_is_kept_as_in_kafka() -> None:
-    producer = Producer(1, 0, sent=Producer(1).sent)
+def test_kafka_finds_the_last_batch_of_a_producer_in_its_last_entry() -> None:
+    """Kafka keeps one entry of each producer, the last that it reads."""
+    producer = Producer(1, 0, last_timestamp=6)
     producer.sent.extend([BatchMetadata(0, 0, 0, 5), BatchMetadata(3, 3, 2, 6)])
-    (read,) = read_snapshot(write_snapshot([producer]))
-    assert list(read.sent) == [BatchMetadata(3, 3, 2, -1)]
+    head = 10
+    one = (len(write_snapshot([producer])) - head) // 2
+    entries = [write_snapshot([producer])[at : at + one] for at in (head, head + one)]
+    last = Producer(1, 0, last_timestamp=6)
+    last.sent.append(BatchMetadata(3, 3, 2, 6))
+    assert entries[1] == write_snapshot([last])[head:]
+    assert entries[0] != entries[1]
+
+
+def test_the_batches_of_an_earlier_epoch_do_not_count() -> None:
+    old, new = Producer(1, 0, last_timestamp=5), Producer(1, 1, last_timestamp=6)
+    old.sent.append(BatchMetadata(0, 0, 0, 5))
+    new.sent.append(BatchMetadata(3, 3, 2, 6))
+    assert read_snapshot(write_snapshot([old, new])) == [new]
 
 
 @given(st.data())
