@@ -209,15 +209,18 @@ class Consumer:
         self._notice()
 
     async def unsubscribe(self, *, timeout_ms: int = CLOSE_MS) -> None:
-        """Leave the group as `close` does, or give up what was assigned by hand."""
+        """Leave the group as `close` does, or give up what was assigned by hand. Nothing is read afterwards, also when
+        the call was cancelled or `on_revoked` raised. Raises what `on_revoked` raises."""
         self._check_started()
         with self._polls.exclusive():
-            await self._leave("the consumer unsubscribed from all topics", now_ms() + timeout_ms)
-            self._topics, self._assigned_by_hand, self._committer.is_subscribed = None, False, False
-            self._delivered.forget(self._positions.assigned)
-            self._positions.assign(())
-            self._cluster.set_topics(())
-            self._notice()
+            try:
+                await self._leave("the consumer unsubscribed from all topics", now_ms() + timeout_ms)
+            finally:  # the membership has ended whatever happened: nothing may be read on without it
+                self._topics, self._assigned_by_hand, self._committer.is_subscribed = None, False, False
+                self._delivered.forget(self._positions.assigned)
+                self._positions.assign(())
+                self._cluster.set_topics(())
+                self._notice()
 
     @property
     def subscription(self) -> frozenset[str]:

@@ -4,7 +4,8 @@ Laws
     Partitions are revoked and assigned only inside `poll` and `close`, never while the user works on records.
     Heartbeats are sent in the background; nothing that the user awaits delays them.
     A `poll` that is cancelled loses nothing; a `close` that is cancelled leaves no task and no timer behind.
-    A task that is cancelled, also before its first step, is a request that failed: the machine tries again.
+    A task that is cancelled, also before its first step, is a request that failed: the machine tries again. A callback
+    whose task is cancelled before its first step is run all the same.
 """
 
 from __future__ import annotations
@@ -344,9 +345,13 @@ class Membership:
 
     def _begin(self, run: out.RunHook) -> None:
         def ended(task: asyncio.Task[None]) -> None:
-            if task.cancelled():  # before it had begun
-                self._hook_task = None
+            if not task.cancelled():
+                return
+            self._hook_task = None  # it was cancelled before its first step
+            if self._abandoned or self._member.closing is not None:
                 self._step(events.HookDone(run.ticket))
+            else:
+                self._begin(run)
 
         self._hook = run.hook
         self._hook_task = self._spawn(self._run(run), run.ticket, self._context)

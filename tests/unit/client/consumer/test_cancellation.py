@@ -22,6 +22,7 @@ from tests.unit.client.network.scripted import eventually
 from rota.client.config import ClientConfig, ConsumerConfig
 from rota.client.consumer.consumer import Consumer
 from rota.client.consumer.reader import PartitionReader
+from rota.client.errors import IllegalUse
 from rota.client.offsets.list_offsets import EARLIEST
 
 TEN_S = 10
@@ -191,13 +192,47 @@ async def test_a_consumer_whose_end_was_cancelled_leaves_nothing_behind(name: st
                 break
 
 
+async def test_an_unsubscribe_that_was_cancelled_ends_the_reading() -> None:
+    """The membership has ended: without it nothing is read, and the consumer subscribes as a new one does."""
+    async with serving() as group:
+        for suspension in count(0):
+            async with made(group) as consumer:
+                consumer.subscribe([TOPIC])
+                await asyncio.wait_for(consumer.getone(), TEN_S)
+                reached, _ = await cancel(consumer.unsubscribe(), suspension)
+                assert (consumer.subscription, consumer.assignment) == (frozenset(), frozenset())
+                with pytest.raises(IllegalUse, match="nothing to read"):
+                    await consumer.getmany()
+                consumer.subscribe([TOPIC])
+                assert await rest_of(consumer, 0) == list(range(RECORDS))
+            if not reached:
+                break
+        assert suspension > 1
+
+
+async def test_an_unsubscribe_whose_callback_raises_ends_the_reading() -> None:
+    def refuses(_: object) -> None:
+        raise ZeroDivisionError
+
+    async with serving() as group, made(group) as consumer:
+        consumer.subscribe([TOPIC], on_revoked=refuses)
+        await asyncio.wait_for(consumer.getone(), TEN_S)
+        with pytest.raises(ZeroDivisionError):
+            await consumer.unsubscribe()
+        assert (consumer.subscription, consumer.assignment) == (frozenset(), frozenset())
+        consumer.assign(P0)
+        consumer.seek(P0, 0)
+        assert await rest_of(consumer, 0) == list(range(RECORDS))
+
+
 TASKS = [
     "Fetcher._fetch",
     "OffsetResolver._find",
     "CommitQueue._do",
     "Membership._ask",
     "Membership._find",
-    "Membership._learn",
+    "MetadataUpdater.run",
+    "BrokerConnection._connect",
 ]
 
 
@@ -207,6 +242,12 @@ async def test_an_internal_task_that_is_cancelled_delays_and_loses_nothing(qualn
         for suspension in count(BEFORE_THE_FIRST_STEP):
             if not await _reads_all_with_a_task_cancelled(qualname, nth, suspension):
                 break
+        assert nth or suspension > 0, f"there is no task {qualname}"
+
+
+@pytest.mark.parametrize("nth", range(2))
+async def test_a_callback_that_is_cancelled_before_its_first_step_is_run(nth: int) -> None:
+    assert await _reads_all_with_a_task_cancelled("Membership._run", nth, BEFORE_THE_FIRST_STEP)
 
 
 async def _reads_all_with_a_task_cancelled(qualname: str, nth: int, suspension: int) -> bool:
