@@ -22,7 +22,7 @@ from rota.client.network.backoff import wait_ms
 from rota.client.network.brokers import Brokers
 from rota.client.network.coordinators import Coordinators, codes
 from rota.client.network.metadata import BrokerInfo, Endpoint, Metadata, led, met
-from rota.client.network.metadata_updater import MetadataUpdater
+from rota.client.network.metadata_updater import AutoCreate, MetadataUpdater
 from rota.client.network.shielded_close import run_shielded
 from rota.client.network.targets import AnyNode, Controller, Coordinator, Leader, Node, Target
 from rota.client.types import TopicPartition
@@ -42,10 +42,10 @@ class Cluster:
     """`await cluster.start()`, ask, `await cluster.close()`. Belongs to the loop on which it was started.
 
     `auto_create`: reading metadata of a topic may create it, where the broker does that. A callable is called before
-    each request; it may call `set_topics`.
+    each read, and returns the names of the topics that may be created; it may call `set_topics`.
     """
 
-    def __init__(self, config: ClientConfig, *, auto_create: bool | Callable[[], bool] = False) -> None:
+    def __init__(self, config: ClientConfig, *, auto_create: AutoCreate = False) -> None:
         self.config = config
         self._auto_create = auto_create
         self.is_closed = False

@@ -5,6 +5,7 @@ Laws
     caller's topics.
     The interval between background reads grows while nothing changes and after failures.
     A failed request raises in the callers that wait for it; without a caller it is repeated in the background.
+    A request that may create topics names no topic that must not be created: it is sent beside the one for the others.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from rota.client.config import ClientConfig
 from rota.client.errors import KafkaError, Unreachable
@@ -24,13 +26,14 @@ from rota.client.network.metadata import Metadata, learned
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 Ask = Callable[[MetadataRequest], Awaitable[MetadataResponse]]
+AutoCreate = bool | Callable[[], Collection[str]]  # for all topics; or the names of those that a request may create
 _log = logger("rota.client.cluster")
 
 
 class MetadataUpdater:
     """`run()` is the task that sends requests; the other methods say when and for which topics."""
 
-    def __init__(self, config: ClientConfig, ask: Ask, auto_create: bool | Callable[[], bool]) -> None:
+    def __init__(self, config: ClientConfig, ask: Ask, auto_create: AutoCreate) -> None:
         self.metadata = Metadata()
         self._config = config
         self._ask = ask
@@ -132,7 +135,7 @@ class MetadataUpdater:
         self._tried_at = self._loop.time()
         self._unchanged += 1
         try:
-            self.replace(learned(self.metadata, await self._ask(self._request()), self._loop.time()))
+            self.replace(learned(self.metadata, await self._answer(), self._loop.time()))
         except KafkaError as why:
             _log.debug("metadata could not be read", reason=str(why))
             self._failed(waiting, why)
@@ -153,12 +156,30 @@ class MetadataUpdater:
         self._is_stale = self._is_stale or waiting is None
         _fail(waiting, why)
 
-    def _request(self) -> MetadataRequest:
-        auto_create = self._auto_create() if callable(self._auto_create) else self._auto_create
-        topics = self._topics
-        names = None if topics is None else sorted(topics.union(self._temporary_topics))
-        requested = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
-        return MetadataRequest(topics=requested, allow_auto_topic_creation=auto_create)
+    async def _answer(self) -> MetadataResponse:
+        """The answer for all topics, put together when two requests are needed."""
+        first, *others = self._requests()
+        answer = await self._ask(first)
+        for request in others:
+            newer = await self._ask(request)
+            answer = replace(newer, topics=(*answer.topics, *newer.topics))
+        return answer
+
+    def _requests(self) -> list[MetadataRequest]:
+        to_create = self._auto_create() if callable(self._auto_create) else None
+        if self._topics is None:
+            return [MetadataRequest(topics=None, allow_auto_topic_creation=self._auto_create is True)]
+        names = self._topics.union(self._temporary_topics)
+        if to_create is None:
+            return [_request(names, self._auto_create is True)]
+        new = names.intersection(to_create)
+        requests = [_request(names - new, False)] if names - new or not new else []
+        return [*requests, _request(new, True)] if new else requests
+
+
+def _request(names: Iterable[str], auto_create: bool) -> MetadataRequest:
+    topics = tuple(MetadataRequestTopic(name=name) for name in sorted(names))
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=auto_create)
 
 
 def _fail(waiting: asyncio.Future[Metadata] | None, why: KafkaError) -> None:

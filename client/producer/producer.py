@@ -270,7 +270,7 @@ class Producer:
             self._sender.look()
         accumulator.flushing = flushing
 
-    def _before_refresh(self) -> bool:
+    def _before_refresh(self) -> set[str]:
         return self._topics.before_refresh()
 
     def _on_metadata(self, known: Metadata) -> None:

@@ -4,8 +4,8 @@ Laws
     Metadata is read for topics that were found and for those that a caller waits for, and for no others.
     A topic that does not exist is looked up until `max_block_ms` is over; the lookup may create it.
     A topic without sends for `metadata_max_idle_ms` is forgotten.
-    A metadata request may create topics only while a caller or a record waits for a topic that the cluster does not
-    have: refreshing the metadata of an idle producer never creates a deleted topic again.
+    A metadata request may create a topic only while a caller or a record waits for it and the cluster does not have
+    it: neither a refresh nor the look-up of another topic creates a deleted topic again.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ class Topics:
             if not self._waiting[topic]:
                 del self._waiting[topic]
 
-    def before_refresh(self) -> bool:
-        """Forget idle topics; return whether the metadata request may create topics."""
+    def before_refresh(self) -> set[str]:
+        """Forget idle topics; return the topics that a metadata request may create."""
         self._forget_idle()
         known = self._cluster.metadata.topics
         routes = {**self._draining, **self.routes}
         needed = {*self._waiting, *(topic for topic, route in routes.items() if route.has_batches)}
-        return any(topic not in known or not known[topic].partitions for topic in needed)
+        return {topic for topic in needed if topic not in known or not known[topic].partitions}
 
     def _forget_idle(self) -> None:
         used_since = _now_ms() - self._config.metadata_max_idle_ms

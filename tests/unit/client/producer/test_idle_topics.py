@@ -80,6 +80,23 @@ async def test_a_caller_that_waits_for_a_topic_creates_it() -> None:
         await sending
 
 
+async def test_looking_up_a_new_topic_never_creates_another_again() -> None:
+    async with Leader() as leader, Producer(settings(leader)) as producer:
+        await producer.send_and_wait("old", b"1")
+        leader.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        before = len(metadata_requests(leader))
+        sending = asyncio.create_task(producer.send("new", b"1"))
+        await eventually(lambda: len(metadata_requests(leader)) >= before + 6)
+        leader.error = 0
+        await sending
+        may_create = {True: set[str](), False: set[str]()}
+        for request in metadata_requests(leader)[before:]:
+            may_create[request.allow_auto_topic_creation] |= names(request)
+        assert may_create[True] == {"new"}
+        assert "old" in may_create[False]
+        assert set(producer._cluster.metadata.topics) == {"old", "new"}, "the answers are put together"
+
+
 async def test_closing_follows_a_leader_that_moves() -> None:
     """The buffered records go to the leader that the metadata names meanwhile."""
     async with Leader(partitions=1) as leader, Leader(partitions=1) as other:
