@@ -7,9 +7,9 @@ Laws
         is durable: readers see durable changes alone.
     S9  After a failed fsync every commit raises StoreFailed until the broker has started again.
 
-A change is one frame of the journal: a JSON list of facts, as text that people can read. A journal in which most facts
-are outdated is rewritten as a snapshot, at opening and while it is open. Without a journal nothing waits, and neither
-where no event loop runs.
+A commit is one entry of the journal: a JSON list of facts, as text that people can read. A round is one frame. A
+journal in which most facts are outdated is rewritten as a snapshot, at opening and while it is open. Without a journal
+nothing waits, and neither where no event loop runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from rota.coordinator.metadata.journal import FRAME_BYTES_MAX, Journal
+from rota.coordinator.metadata.journal import ENTRY_END, FRAME_BYTES_MAX, Journal
 from rota.coordinator.metadata.store import (
     ANY_VERSION,
     BadNode,
@@ -175,9 +175,9 @@ class EmbeddedStore:
                 commit.fail(error)
 
     async def _prepare(self, commits: list[_Commit]) -> list[_Commit]:
-        """S8. The commits that are to be written; the others have their error."""
-        pending, ready = Trial(self._tree), list[_Commit]()
-        for commit in commits:
+        """S8. Return the commits to write in one frame. The others have their error, or are in the queue again."""
+        pending, ready, frame_bytes = Trial(self._tree), list[_Commit](), 0
+        for at, commit in enumerate(commits):
             if len(commit.ops) > OPS_PER_SLICE:
                 await asyncio.sleep(0)
             trial = Trial(self._tree, pending)
@@ -187,6 +187,11 @@ class EmbeddedStore:
             except StoreError as refused:
                 commit.fail(refused)
                 continue
+            frame_bytes += len(commit.payload) + len(ENTRY_END)
+            if ready and frame_bytes > FRAME_BYTES_MAX:  # the rest belongs to the next round
+                self._queue[:0] = commits[at:]
+                del commits[at:]
+                break
             pending.add(trial)
             ready.append(commit)
         return ready

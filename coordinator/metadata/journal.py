@@ -1,11 +1,13 @@
 """A file of frames, each whole or absent: what the embedded store writes to disk.
 
     frame:  u32 length of the payload | u32 CRC32C of the payload | payload        (big-endian; a payload is not empty)
+    payload:  one entry a line, all entries of one `append`; no entry has a line feed in it
 
 Laws
-    J1  `append` returns when its frames are on the medium, all by one fsync. A write that fails is cut off again.
+    J1  `append` returns when its frame is on the medium. A write that fails is cut off again.
     J4  After a failed fsync nothing is written any more: nobody knows what the medium holds until it is read again.
-    J2  A crash at any byte leaves a prefix of whole frames; the torn rest is cut at the next opening.
+    J2  One frame at most is not synced. A crash leaves it whole or torn, whichever of its pages reached the medium; a
+        torn one is cut at the next opening.
     J3  Damage before the last frame is not a torn write: opening refuses, and says where, rather than forget changes.
 """
 
@@ -22,6 +24,7 @@ from rota.coordinator.metadata.store import StoreFailed
 from rota.protocol.crc import crc32c
 
 FRAME_BYTES_MAX = 64 << 20
+ENTRY_END = b"\n"  # between two entries of a frame
 _HEAD = struct.Struct(">II")
 _FIRST_BYTE = re.compile(rb"[\0-\4]")  # of the length of a frame that is no longer than FRAME_BYTES_MAX
 
@@ -75,7 +78,7 @@ class Journal:
             raise StoreFailed(f"cannot open {path}: {error}") from error
 
     def replay(self) -> list[bytes]:
-        """The payloads in the order of writing; cuts a torn tail. Call it once, before `append`. Raises StoreFailed."""
+        """The entries in the order of writing; cuts a torn tail. Call it once, before `append`. Raises StoreFailed."""
         try:
             data = self._path.read_bytes()
             found = list(frames(data))
@@ -88,17 +91,17 @@ class Journal:
                 os.fsync(self._file)
         except OSError as error:
             raise StoreFailed(f"cannot read {self._path}: {error}") from error
-        return [payload for _, payload in found]
+        return [entry for _, payload in found for entry in payload.split(ENTRY_END)]
 
-    def append(self, *payloads: bytes) -> None:
-        """Write one frame for each payload and sync them together. Raises StoreFailed.
+    def append(self, *entries: bytes) -> None:
+        """Write one frame with these entries and sync it. Raises StoreFailed.
 
         Nothing was appended then. After a failed fsync, or a failed write that could not be cut off, every later call
         raises StoreFailed, too.
         """
         if self.failed is not None or self._file < 0:
             raise StoreFailed(self.failed or f"{self._path} is closed")
-        data = b"".join(map(frame, payloads))
+        data = frame(ENTRY_END.join(entries))
         try:
             _write_at(self._file, data, self.size_bytes)
         except OSError as error:
@@ -111,10 +114,10 @@ class Journal:
             raise StoreFailed(f"cannot sync {self._path}: {error}") from error
         self.size_bytes += len(data)
 
-    def rewrite(self, payloads: Iterable[bytes]) -> None:
+    def rewrite(self, entries: Iterable[bytes]) -> None:
         """Replace the whole content in one step. Raises StoreFailed: the content is then the old one, or out of use."""
         beside = self._path.with_name(self._path.name + ".new")
-        data = b"".join(frame(payload) for payload in payloads)
+        data = b"".join(map(frame, entries))
         try:
             fresh = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             try:

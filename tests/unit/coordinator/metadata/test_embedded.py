@@ -182,6 +182,29 @@ async def test_a_write_for_which_there_is_no_room_fails_alone(tmp_path: Path, mo
     await store.close()
 
 
+async def test_a_round_that_is_too_large_for_a_frame_becomes_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was put off fails and succeeds for itself: the tree is what the journal says."""
+    monkeypatch.setattr(embedded, "FRAME_BYTES_MAX", 80)
+    store, pwrite, writes = EmbeddedStore(tmp_path / "journal"), os.pwrite, list[int]()
+
+    def full_at_first(file: int, data: bytes, position: int) -> int:
+        writes.append(len(data))
+        if len(writes) == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return pwrite(file, data, position)
+
+    monkeypatch.setattr(os, "pwrite", full_at_first)
+    outcomes = await asyncio.gather(*(store.create(f"/{name}") for name in "abcdef"), return_exceptions=True)
+    assert [isinstance(outcome, StoreFailed) for outcome in outcomes] == [True] * 2 + [False] * 4
+    assert len(writes) == 3
+    await store.close()
+    again = EmbeddedStore(tmp_path / "journal")
+    assert await again.children("/") == list("cdef")
+    await again.close()
+
+
 async def test_closing_waits_for_the_commits_under_way(tmp_path: Path, disk: Disk) -> None:
     store = EmbeddedStore(tmp_path / "journal")
     disk.is_free.clear()

@@ -55,6 +55,19 @@ def test_a_tail_of_zeros_is_a_torn_write(path: Path) -> None:
     assert replayed(path) == ([b"one"], 100)
 
 
+def test_a_round_of_changes_is_cut_whichever_of_its_pages_is_lost(path: Path) -> None:
+    """J2: until its fsync the pages of one write reach the medium in any order."""
+    kept = written(path, b"kept")
+    journal = Journal(path)
+    journal.replay()
+    journal.append(b"a" * 6_000, b"b" * 6_000, b"c" * 6_000)
+    journal.close()
+    data = path.read_bytes()
+    for start in range(len(kept), len(data), 1_000):
+        path.write_bytes(data[:start] + bytes(len(data[start : start + 1_000])) + data[start + 1_000 :])
+        assert replayed(path) == ([b"kept"], len(data) - len(kept))
+
+
 @pytest.mark.parametrize("at", [3, 5, 9])  # the length, the checksum, the payload
 def test_damage_in_the_middle_is_not_forgotten_quietly(path: Path, at: int) -> None:
     data = bytearray(written(path, b"one", b"two", b"three"))
@@ -138,7 +151,7 @@ def test_after_a_failed_fsync_it_is_out_of_use_although_the_next_one_would_succe
     assert replayed(path) == ([b"kept"], 0)
 
 
-def test_several_frames_share_one_fsync(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_entries_share_one_fsync(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs, fdatasync = list[int](), os.fdatasync
     monkeypatch.setattr(os, "fdatasync", lambda file: (syncs.append(file), fdatasync(file)))
     journal = Journal(path)
