@@ -2,10 +2,12 @@
 
 Law
     I1  An id is given at most once in the life of the cluster, whatever crashes; unused ids of a block are lost.
+    I2  This broker claims one block at a time: producers that come meanwhile wait for it and share it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from rota.coordinator.metadata import znodes
@@ -15,18 +17,20 @@ BLOCK_IDS = 1000  # as Kafka's
 
 
 class ProducerIds:
-    """The ids of this broker. `take` never waits on the embedded store."""
+    """The ids of this broker. `take` waits for the store once a block."""
 
     def __init__(self, store: Store, *, broker_id: int) -> None:
         self._store, self._broker_id = store, broker_id
         self._next, self._end = 0, 0
+        self._claiming = asyncio.Lock()
 
     async def take(self) -> int:
         """A fresh producer id. Raises StoreFailed."""
         while self._next >= self._end:
-            start = await self._claim()
-            if self._next >= self._end:  # somebody may have claimed a block while we waited
-                self._next, self._end = start, start + BLOCK_IDS
+            async with self._claiming:
+                if self._next >= self._end:  # another producer's claim may have ended meanwhile
+                    start = await self._claim()
+                    self._next, self._end = start, start + BLOCK_IDS
         taken = self._next
         self._next += 1
         return taken

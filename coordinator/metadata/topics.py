@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from rota.coordinator.metadata import placement, znodes
+from rota.coordinator.metadata import eager, placement, znodes
 from rota.coordinator.metadata.changes import Change, ConfigChanged, PartitionsAdded, TopicCreated, TopicDeleted
 from rota.coordinator.metadata.placement import PARTITIONS_PER_REQUEST_MAX, Assignment
 from rota.coordinator.metadata.store import Create, Delete, NodeExists, NoNode, Op, Set, Store
@@ -101,15 +101,17 @@ class Topics:
         """After a crash: a new leader epoch for each partition that this broker leads. Raises StoreFailed.
 
         The tail of a log may be lost then, and its offsets be given again. A client that read the lost records asks
-        where their epoch ended (KIP-320), and learns that the log was cut.
+        where their epoch ended (KIP-320), and learns that the log was cut. The topics share the store's writes.
         """
-        for topic in self:
-            states = tuple(self._next_epoch(state) for state in topic.partitions)
-            changed = [after for before, after in zip(topic.partitions, states, strict=True) if after != before]
-            await self.store.commit(
-                [Set(znodes.state_path(topic.name, state.index), znodes.state_node(state)) for state in changed]
-            )
-            self._remember(replace(topic, partitions=states))
+        await eager.gather(self._bump_leader_epochs(topic) for topic in self)
+
+    async def _bump_leader_epochs(self, topic: Topic) -> None:
+        states = tuple(self._next_epoch(state) for state in topic.partitions)
+        changed = [after for before, after in zip(topic.partitions, states, strict=True) if after != before]
+        await self.store.commit(
+            [Set(znodes.state_path(topic.name, state.index), znodes.state_node(state)) for state in changed]
+        )
+        self._remember(replace(topic, partitions=states))
 
     async def bump_leader_epoch(self, name: str, index: int) -> int:
         """The same for one partition, whose log was recovered while the broker ran. Returns the epoch in force.

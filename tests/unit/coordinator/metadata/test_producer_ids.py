@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -41,3 +42,12 @@ def test_the_block_is_noted_as_kafka_does() -> None:
     now(ProducerIds(store, broker_id=7).take())
     data, _ = now(store.get("/latest_producer_id_block"))
     assert json.loads(data) == {"version": 1, "broker": 7, "block_start": "0", "block_end": "999"}
+
+
+async def test_producers_that_come_together_share_a_block(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path / "journal")
+    ids = ProducerIds(store, broker_id=1)
+    assert await asyncio.gather(*(ids.take() for _ in range(50))) == list(range(50))
+    data, stat = await store.get("/latest_producer_id_block")
+    assert (json.loads(data)["block_end"], stat.version) == ("999", 0)
+    await store.close()

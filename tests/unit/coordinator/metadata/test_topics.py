@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -250,6 +251,20 @@ async def test_of_names_that_collide_one_is_created_however_close_they_come(tmp_
         ErrorCode.TOPIC_ALREADY_EXISTS,
         "other",
     ]
+    await topics.store.close()
+
+
+async def test_after_a_crash_the_new_epochs_of_all_topics_share_a_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = await topics_on_disk(tmp_path / "journal")
+    for number in range(20):
+        made(await topics.create(f"t{number}"))
+    syncs, fdatasync = list[int](), os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda file: syncs.append(file) or fdatasync(file))
+    await topics.bump_leader_epochs()
+    assert len(syncs) <= 2
+    assert {topic.partitions[0].leader_epoch for topic in topics} == {1}
     await topics.store.close()
 
 
