@@ -20,6 +20,7 @@ from rota.coordinator.runtime.shard import Shard, ShardState
 log = structlog.get_logger("rota.coordinator")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+REPEATS_MAX: Final = 10  # of a removal of offsets in a shard that fails: a mistake in it must not go on for ever
 GroupShard = Shard[Group]
 
 
@@ -87,7 +88,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         deleted, self._deleted_topics = self._deleted_topics, {}
         self._is_removing = bool(deleted)
         if deleted:  # topics that are deleted meanwhile wait for the end of this round
-            self.broadcast(TopicsDeleted(deleted, self.wall_ms()), _cost, self._remove_offsets)
+            self.broadcast(TopicsDeleted(deleted, self.wall_ms()), _cost, self._remove_offsets, repeats_max=REPEATS_MAX)
 
     def _emit_event(self, group_id: str, note: Note) -> None:
         note = brief(note)

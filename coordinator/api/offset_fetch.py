@@ -135,10 +135,17 @@ def _topic(node: Node, call: Call, want: Wanted, offsets: Offsets) -> OffsetFetc
         name=want.name or "",
         topic_id=topic_id,
         partitions=tuple(
-            _partition(OffsetFetchResponsePartitions, index, offsets.get((want.name or "", index)), code)
+            _partition(OffsetFetchResponsePartitions, index, _of_topic(offsets, want, index), code)
             for index in want.partitions
         ),
     )
+
+
+def _of_topic(offsets: Offsets, want: Wanted, index: int) -> OffsetValue | None:
+    """Return the offset, unless it was committed for a deleted topic of that name and the request names another id."""
+    value = offsets.get((want.name or "", index))
+    is_foreign = value is not None and value.topic_id is not None and want.topic_id not in (ZERO_ID, value.topic_id)
+    return None if is_foreign else value
 
 
 def _partition(shape: type[P], index: int, value: OffsetValue | None, code: ErrorCode) -> P:

@@ -12,8 +12,6 @@ import asyncio
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from rota.coordinator.log.contract import StorageFailed
-
 if TYPE_CHECKING:
     from rota.coordinator.replica.partition import Partition
 
@@ -60,7 +58,7 @@ class Durability:
             flush = partition.log.begin_flush()
             await asyncio.get_running_loop().run_in_executor(self._executor, flush.run)
             flush.finish()
-        except StorageFailed as cause:
-            partition.fail(str(cause))
+        except Exception as cause:  # noqa: BLE001  # whatever it is: the other partitions are flushed, too
+            partition.fail(str(cause) or repr(cause))
         else:
             partition.flushed()

@@ -12,7 +12,7 @@ Laws
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Generic, Protocol
@@ -92,6 +92,7 @@ class CoordinatorRuntime(Generic[M]):
         self._behind: dict[int, None] = {}  # standbys whose log has grown, in that order
         self._is_load_scheduled = False
         self._broadcasts: deque[tuple[Broadcast[M], Callable[[], None]]] = deque()
+        self._missed: dict[int, list[Callable[[], None]]] = {}  # broadcasts to repeat when the shard is ready
         self._logged_failures: dict[int, str] = {}  # why a shard is down, as the log has it
 
     # ---- requests
@@ -116,11 +117,32 @@ class CoordinatorRuntime(Generic[M]):
         """Return whether a shard that is led here still replays its log."""
         return bool(self._loading)
 
-    def broadcast(self, event: Any, cost: Callable[[M], int], done: Callable[[], None] = lambda: None) -> None:
-        """Step an event in every machine, beginning at the end of this tick; call `done` when all have had it."""
+    def broadcast(
+        self, event: Any, cost: Callable[[M], int], done: Callable[[], None] = lambda: None, *, repeats_max: int = 0
+    ) -> None:
+        """Step an event in every machine, beginning at the end of this tick; call `done` when all have had it.
+
+        A shard that is led here and not ready is passed over. With `repeats_max` the event is stepped there when it is
+        ready, and again, at most that often, when the records of the event were not committed.
+        """
+        self._start_broadcast(self.shards, event, cost, done, repeats_max)
+
+    def _start_broadcast(
+        self,
+        shards: Sequence[Shard[M]],
+        event: Any,
+        cost: Callable[[M], int],
+        done: Callable[[], None],
+        repeats_left: int,
+    ) -> None:
+        def missed(shard: Shard[M]) -> None:
+            if repeats_left and shard.is_leader:
+                repeat = partial(self._start_broadcast, (shard,), event, cost, lambda: None, repeats_left - 1)
+                self._missed.setdefault(shard.index, []).append(repeat)
+
         if not self._broadcasts:
             self._tick_queue(self._broadcast_slice)
-        self._broadcasts.append((Broadcast(self.shards, event, cost), done))
+        self._broadcasts.append((Broadcast(shards, event, cost, missed), done))
 
     def _broadcast_slice(self) -> None:
         broadcast, done = self._broadcasts[0]
@@ -176,6 +198,7 @@ class CoordinatorRuntime(Generic[M]):
         self._loading.pop(shard.index, None)
         self._standbys.pop(shard.index, None)
         self._behind.pop(shard.index, None)
+        self._timers.cancel(self._reload_key(shard))
         shard.abandon(ErrorCode.NOT_COORDINATOR)
 
     # ---- loading, in slices
@@ -208,6 +231,8 @@ class CoordinatorRuntime(Generic[M]):
         del self._loading[shard.index]
         self._logged_failures.pop(shard.index, None)
         shard.become_ready()
+        for repeat in self._missed.pop(shard.index, ()):
+            repeat()
         if replay.records_read:
             fields = {"records": replay.records_read, "read_as_standby": before}
             log.info("Loaded shard", shard=shard.index, groups=len(shard.machines), **fields)
@@ -287,7 +312,10 @@ class CoordinatorRuntime(Generic[M]):
         was_standby = shard.index in self._standbys
         self._drop(shard)
         call = partial(self.follow, shard.index) if was_standby else partial(self._reload, shard)
-        self._timers.at(("reload", self.hosting.name, shard.index), self.now_ms() + RELOAD_AFTER_MS, call)
+        self._timers.at(self._reload_key(shard), self.now_ms() + RELOAD_AFTER_MS, call)
+
+    def _reload_key(self, shard: Shard[M]) -> tuple[str, str, int]:
+        return "reload", self.hosting.name, shard.index
 
     def _reload(self, shard: Shard[M]) -> None:
         if shard.is_leader and shard.state is ShardState.DOWN:

@@ -100,13 +100,13 @@ class Shard(Generic[M]):
         "_records",
         "_requests",
         "_shell",
-        "_term",
         "_tokens",
         "index",
         "is_leader",
         "leader_epoch",
         "machines",
         "state",
+        "term",
     )
 
     def __init__(self, index: int, shell: Shell, hosting: Hosting[M]) -> None:
@@ -115,7 +115,7 @@ class Shard(Generic[M]):
         self.leader_epoch = NO_EPOCH  # the newest that was heard of, here or elsewhere
         self.is_leader = False
         self.machines: dict[str, M] = {}
-        self._term = 0  # grows when the shard is abandoned: an earlier write must not answer for a later one
+        self.term = 0  # grows when the shard is abandoned: an earlier write must not answer for a later one
         self._tokens = count(1)
         self._requests: dict[Token, tuple[DelayedReply[Any], Refusal]] = {}  # stepped and not answered
         self._records: list[Any] = []  # decided in this tick, not written
@@ -153,19 +153,23 @@ class Shard(Generic[M]):
 
     def perform(self, machine: M, effects: Iterable[Effect]) -> None:
         """Perform the effects of one step. Replies leave last: answering may bring the connection's next request."""
-        replies: list[PendingReply] = []
+        replies: list[Reply] = []  # their requests stay in `_requests`, which `abandon` answers
         for effect in effects:
             if type(effect) is Reply:  # by identity: the reply of a commit comes this way
-                delayed_reply, refusal = self._requests.pop(effect.token)
-                waits_for = self._in_flight[-1] if effect.when_durable and self._in_flight else replies
-                waits_for.append((delayed_reply, effect.body, refusal))
+                if effect.when_durable and self._in_flight:
+                    delayed_reply, refusal = self._requests.pop(effect.token)
+                    self._in_flight[-1].append((delayed_reply, effect.body, refusal))
+                else:
+                    replies.append(effect)
             elif type(effect) is AppendAll:
                 self._append(effect.records)
             else:
                 self._perform(machine, effect)
         self._keep_or_drop(machine)
-        if replies:
-            answer(replies)
+        for reply in replies:
+            request = self._requests.pop(reply.token, None)
+            if request is not None:  # None: the answer before it made the shard answer all
+                request[0].answer(reply.body)
 
     def _perform(self, machine: M, effect: Effect) -> None:
         match effect:
@@ -215,7 +219,7 @@ class Shard(Generic[M]):
     def become_ready(self) -> None:
         """Answer requests from now on; what was replayed counts as a write that may not be committed yet (O1)."""
         self.state = ShardState.READY
-        if not self._records:  # otherwise the replies wait for the write of these
+        if not self._in_flight:  # otherwise the replies wait for the last write, which ends the log
             self._in_flight.append([])
             self._write([])
 
@@ -230,14 +234,14 @@ class Shard(Generic[M]):
             self._shell.step_failed(self, mistake)
 
     def _await_commit(self, write: list[PendingReply], end: int) -> None:
-        self._shell.when_committed(self, end, partial(self._committed, write, end, self._term))
+        self._shell.when_committed(self, end, partial(self._committed, write, end, self.term))
 
     def _committed(self, write: list[PendingReply], end: int, term: int, error: ErrorCode) -> None:
         """The write is committed, or is not for a reason: as Kafka, say so in COORDINATOR_NOT_AVAILABLE if it may be.
 
         After a timeout the write stays in flight: what is read from it still waits, with a new deadline.
         """
-        if term != self._term:
+        if term != self.term:
             return
         if error not in (_NONE, _TOO_FEW_REPLICAS, _TIMED_OUT):
             cause = StorageFailed(f"records of shard {self.index} were not committed: {error.name}")
@@ -254,7 +258,7 @@ class Shard(Generic[M]):
 
     def abandon(self, code: ErrorCode) -> None:
         """Drop all state and answer every request with `code`: the shard moved, or its log failed."""
-        self._term += 1
+        self.term += 1
         self.state = ShardState.DOWN
         in_flight, requests = self._in_flight, self._requests
         self._records, self._in_flight, self._requests, self.machines = [], deque(), {}, {}

@@ -7,6 +7,7 @@ from tests.unit.coordinator.runtime.conftest import World
 
 from rota.coordinator.group.machine import Group
 from rota.coordinator.runtime import broadcast as broadcast_module
+from rota.coordinator.runtime.coordinator import RELOAD_AFTER_MS
 
 ID, OTHER_ID = b"1" * 16, b"2" * 16
 GROUPS, TOPICS = 20, 10
@@ -94,6 +95,34 @@ def test_an_offset_without_topic_id_goes_by_its_time(world: World) -> None:
     world.commit("new", 1, topic="t0", topic_id=None)
     world.turn()
     assert (topics(world, "old"), topics(world, "new")) == (set(), {"t0"})
+
+
+def test_a_shard_that_loads_while_a_topic_is_deleted_removes_its_offsets_when_it_is_ready(world: World) -> None:
+    world.coordinator.lead(world.shard("g0").index, 1)
+    world.coordinator.topics_deleted([("t0", ID)])
+    world.turn()
+    assert not any("t0" in topics(world, f"g{group}") for group in range(GROUPS))
+
+
+def test_offsets_whose_removal_could_not_be_written_are_removed_when_the_shard_is_back(world: World) -> None:
+    partition = world.partitions[world.shard("g0").index]
+    world.coordinator.topics_deleted([("t0", ID)])
+    partition.offline = "the disk is away for a moment"
+    world.turn()
+    partition.offline = None
+    world.after(RELOAD_AFTER_MS)
+    assert not any("t0" in topics(world, f"g{group}") for group in range(GROUPS))
+
+
+def test_a_removal_that_fails_every_time_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def mistaken(self: Group, event: object, now_ms: int, wall_ms: int) -> object:
+        raise RuntimeError("a step that nobody wrote a test for")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Group, "step", mistaken)
+        world.coordinator.topics_deleted([("t0", ID)])
+        world.turn()
+    assert "t0" in topics(world, "g0")
 
 
 def test_expired_offsets_are_removed_in_slices(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
 
 from rota.coordinator.api.offset_commit import offset_commit
 from rota.coordinator.api.offset_fetch import offset_fetch
+from rota.coordinator.metadata import eager
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -81,6 +82,17 @@ def test_version_10_names_topics_by_id() -> None:
     assert (unknown.topic_id, unknown.partitions[0].error_code) == (b"x" * 16, ErrorCode.UNKNOWN_TOPIC_ID)
     everything = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=None)), 10)
     assert everything.groups[0].topics[0].topic_id == topic.topic_id
+
+
+def test_version_10_shows_no_offset_of_a_deleted_topic_of_that_name() -> None:
+    world = GroupWorld().open()
+    world.commit(7)
+    eager.now(world.node.topics.delete("t"))
+    topic = world.topic("t", 3)
+    wanted = (OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),)
+    answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=wanted)), 10)
+    partition = answer.groups[0].topics[0].partitions[0]
+    assert (partition.committed_offset, partition.error_code) == (-1, ErrorCode.NONE)
 
 
 @pytest.mark.parametrize("version", [7, 9])

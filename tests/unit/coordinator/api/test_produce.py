@@ -18,6 +18,7 @@ from tests.unit.coordinator.replica.test_durability import Gate, turns
 
 from rota.coordinator.api.node import HangUp
 from rota.coordinator.api.produce import produce
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse
@@ -247,7 +248,7 @@ class TestFlushedMessages:
     async def test_a_failed_flush_is_no_success(self, world: World, gate: Gate) -> None:
         reply = world.serve(produce, produce_request(GOOD), 9)
         await turns()
-        gate.open(refuse=True)
+        gate.open(StorageFailed("the disk is gone"))
         await turns()
         assert outcome(only(answered(reply))) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, 0)
 

@@ -16,7 +16,7 @@ from rota.protocol.errors import ErrorCode
 
 
 class Gate(Executor):
-    """Runs a flush when the test says so. `refuse` makes the medium fail."""
+    """Runs a flush when the test says so. `refusal` is what the medium raises."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
@@ -27,11 +27,11 @@ class Gate(Executor):
         self.waiting.append((future, lambda: fn(*args, **kwargs)))
         return future
 
-    def open(self, refuse: bool = False) -> None:
+    def open(self, refusal: Exception | None = None) -> None:
         future, work = self.waiting.pop(0)
         self.flushes += 1
-        if refuse:
-            future.set_exception(StorageFailed("the disk is gone"))
+        if refusal is not None:
+            future.set_exception(refusal)
         else:
             future.set_result(work())
 
@@ -93,13 +93,27 @@ async def test_a_failed_flush_takes_one_partition_offline_and_answers_nobody_wit
     wait(bad, 1, bad_got)
     wait(good, 1, good_got)
     await turns()
-    gate.open(refuse=True)
+    gate.open(StorageFailed("the disk is gone"))
     await turns()
     gate.open()
     await turns()
     assert bad_got == [(1, ErrorCode.KAFKA_STORAGE_ERROR)] * 2
     assert good_got == [(1, ErrorCode.NONE)]
     assert (bad.offline, good.offline) == ("the disk is gone", None)
+
+
+async def test_our_own_mistake_in_a_flush_takes_one_partition_offline_and_holds_up_no_other() -> None:
+    gate, got = Gate(), list[tuple[int, ErrorCode]]()
+    durability = Durability(gate)
+    bad, good = partition(durability), partition(durability, 1)
+    wait(good, 1, got)
+    await turns()
+    gate.open(RuntimeError("nobody wrote a test for this"))
+    await turns()
+    gate.open()
+    await turns()
+    assert bad.offline == "nobody wrote a test for this"
+    assert got == [(1, ErrorCode.NONE)]
 
 
 async def test_a_partition_that_went_offline_before_its_flush_is_left_alone() -> None:

@@ -100,7 +100,9 @@ def test_our_own_mistake_in_a_write_holds_up_no_other_shard(world: Any, monkeypa
     assert (world.offset("g"), world.offset(other)) == (None, 4)
 
 
-def test_a_group_whose_shard_stopped_is_not_told_any_more(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_whose_shard_stopped_hear_of_deleted_topics_when_it_is_loaded(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     groups = [name for name in map(str, range(30)) if world.shard(name) is world.shard("g")]
     for name in groups:
         world.commit(name, 3)
@@ -110,7 +112,7 @@ def test_a_group_whose_shard_stopped_is_not_told_any_more(world: Any, monkeypatc
         world.coordinator.topics_deleted([("topic", bytes(16))])
         assert not _machines_when_loading(world)
     world.turn()
-    assert [world.offset(name) for name in groups] == [3] * len(groups)
+    assert [world.offset(name) for name in groups] == [None] * len(groups)
 
 
 def _machines_when_loading(world: Any) -> dict[str, Group]:
@@ -300,6 +302,20 @@ def test_a_standby_whose_partition_is_offline_tries_again() -> None:
         call()
     standby.settle()
     assert standby.numbers() == {"a": {1: 7}}
+
+
+def test_a_standby_that_failed_does_not_follow_again_after_it_resigned() -> None:
+    toy = ToyWorld().lead()
+    standby = ToyWorld(toy.partitions)
+    toy.partitions[0].offline = "the disk is away for a moment"
+    standby.runtime.follow(0)
+    standby.settle()
+    standby.runtime.resign(0)
+    toy.partitions[0].offline = None
+    for call in standby.timers.due(standby.now_ms + RELOAD_AFTER_MS):
+        call()
+    standby.settle()
+    assert standby.runtime.shards[0].state is ShardState.DOWN
 
 
 def test_a_leader_does_not_become_a_standby_by_mistake() -> None:

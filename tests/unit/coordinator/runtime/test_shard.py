@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.litter import no_litter
-from tests.unit.coordinator.runtime.toy import ToyWorld
+from tests.unit.coordinator.runtime.toy import Counter, Number, Put, ToyWorld
 
 from rota.coordinator.group.machine import Group
+from rota.coordinator.runtime.contract import Append, Effect, Reply
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS
 from rota.coordinator.runtime.shard import ShardState
 from rota.protocol.errors import ErrorCode
@@ -184,6 +185,42 @@ def test_a_read_that_waits_too_long_is_answered_too() -> None:
     assert read.value == "COORDINATOR_NOT_AVAILABLE"
     toy.flush()
     assert toy.shard("a").when_committed("seven", lambda code: code.name) == "seven"
+
+
+def test_what_machines_write_while_they_load_is_committed_in_order_also_after_a_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def loaded(self: Counter, now_ms: int, wall_ms: int) -> list[Effect]:
+        record = Number(self.machine_id, 2, 8)
+        self.replay(record)
+        return [Append(record)]
+
+    toy = ToyWorld().lead()
+    toy.put("a", 1, 7)
+    toy.settle()
+    toy.ask_for_flushes()
+    toy.flush()
+    monkeypatch.setattr(Counter, "loaded", loaded)
+    toy.runtime.lead(0, 1)
+    while toy.tick_queue:
+        toy.tick_queue.pop(0)()
+        toy.now_ms += 1
+    first_ms = toy.deadlines.next_ms()
+    assert first_ms is not None
+    for call in toy.deadlines.due(first_ms):
+        call()
+    read: Any = toy.shard("a").when_committed("eight", lambda code: code.name)
+    toy.flush()
+    assert read.value == "eight"
+
+
+def test_a_request_is_answered_when_an_effect_after_its_reply_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mistaken(self: Counter, event: Put, now_ms: int, wall_ms: int) -> list[Any]:
+        return [Reply(event.token, ErrorCode.NONE, when_durable=False), "no effect"]
+
+    toy = ToyWorld().lead()
+    monkeypatch.setattr(Counter, "step", mistaken)
+    assert toy.put("a", 1, 7).value is ErrorCode.NOT_COORDINATOR
 
 
 def _deadline(toy: ToyWorld) -> None:
