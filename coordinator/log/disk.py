@@ -7,7 +7,8 @@
 Laws
     L2  Opening after an unclean stop cuts the log after its last whole batch; a clean stop skips the scan.
     The active segment's indexes are in memory; their files are written when it is rolled or closed.
-    An empty partition is an empty folder.
+    A partition that was never written is an empty folder. One that retention emptied has an empty segment, whose name
+    says where the log goes on.
 """
 
 from __future__ import annotations

@@ -240,8 +240,13 @@ class Folder:
             raise StorageFailed(f"cannot read {self.path / EPOCHS_FILE}: {error}") from error
 
     def create(self, base_offset: int, index_interval_bytes: int, now_ms: int) -> Segment:
+        """Past offset 0 it has its file at once: when no other segment is left, its name says where the log goes on."""
         self._names_made += 1
-        return self._segment(base_offset, index_interval_bytes, 0, now_ms)
+        segment = self._segment(base_offset, index_interval_bytes, 0, now_ms)
+        if base_offset:
+            store, _ = _parts(segment)
+            store.create()
+        return segment
 
     def stage(self, base_offset: int, index_interval_bytes: int) -> Segment:
         """For another thread to write: it shares nothing with the other segments until the swap."""

@@ -258,7 +258,7 @@ class SegmentedLog:
             self._storage.snapshots.remove(at)
 
     def retain(self, now_ms: int) -> int:
-        if now_ms - self._expired_ms >= PRODUCER_CHECK_MS:
+        if abs(now_ms - self._expired_ms) >= PRODUCER_CHECK_MS:  # a wall clock that stepped back holds nothing up
             self._expired_ms = now_ms
             self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
         count = expired_count(self._segments, self.config, self._start, now_ms)

@@ -172,7 +172,7 @@ class OpenFiles:
 
 
 class FileStore:
-    """A segment in a file, which comes into being with the first append."""
+    """A segment in a file, which comes into being with `create` or the first append."""
 
     __slots__ = ("_fd", "_files", "_sealed", "_synced_bytes", "path", "size_bytes")
 

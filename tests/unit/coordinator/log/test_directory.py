@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,18 @@ def test_everything_comes_back_after_a_stop_in_order(tmp_path: Path) -> None:
     assert [again.open_log("with-dash", n, CONFIG).log_end_offset for n in range(3)] == [0, 5, 10]
     assert again.high_watermarks == {("with-dash", 0): 0, ("with-dash", 1): 5, ("with-dash", 2): 10}
     again.close()
+
+
+def test_a_crash_after_retention_took_everything_gives_no_offset_twice(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, replace(CONFIG, retention_ms=1))
+    fill(log, 12)
+    directory.checkpoint()
+    log.retain(1_000_000)
+    directory.abandon()  # before the next checkpoint
+    again = opened(tmp_path).open_log("t", 0, CONFIG)
+    assert (again.log_start_offset, again.log_end_offset) == (12, 12)
+    assert again.append(values(1), leader_epoch=0, now_ms=0) == Appended(12, 12)
 
 
 def test_a_stop_in_order_is_not_scanned_and_another_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,14 @@ def test_producers_expire_now_and_then() -> None:
     assert len(log.producers) == 0
 
 
+def test_producers_expire_after_the_wall_clock_stepped_back() -> None:
+    log = MemoryLog(replace(CONFIG, producer_id_expiration_ms=1000, retention_ms=None))
+    log.retain(5 * PRODUCER_CHECK_MS)
+    log.append(idempotent(0), leader_epoch=0, now_ms=0)
+    log.retain(2 * PRODUCER_CHECK_MS)
+    assert len(log.producers) == 0
+
+
 def test_a_truncated_producer_goes_on_from_what_is_left() -> None:
     log = MemoryLog(CONFIG)
     for sequence in range(10):
