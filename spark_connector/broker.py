@@ -21,7 +21,7 @@ from rota.client.offsets.offset_commit import commit
 from rota.client.offsets.offset_fetch import committed
 from rota.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from rota.protocol.errors import ErrorCode
-from rota.spark_connector.high_watermark import HighWatermarkWait, lagging_partitions
+from rota.spark_connector.high_watermark import HighWatermarkWait, existing_ends
 from rota.spark_connector.offsets import Offsets
 from rota.spark_connector.options import TopicSelection
 
@@ -150,11 +150,12 @@ class DriverClient:
         while True:
             listed = await self._list_offsets(dict.fromkeys(partitions, LATEST))
             marks = {partition: at.offset for partition, at in listed.items() if at is not None}
-            lagging = await lagging_partitions(self._config, marks, ends)
-            if not lagging:
+            ends = await existing_ends(self._config, marks, ends)
+            behind = [partition for partition, mark in marks.items() if mark < ends.get(partition, mark)]
+            if not behind:
                 return marks
-            partition, mark = min(lagging.items())
-            await wait.pause(partition, mark, ends[partition])
+            partition = min(behind)
+            await wait.pause(partition, marks[partition], ends[partition])
 
     async def _committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
         return await committed(await self._connected(), GroupMetadata(group), partitions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -197,6 +198,33 @@ def test_the_driver_does_not_wait_for_ever_and_a_truncated_log_is_loss_at_once(
     finally:
         late.stop()
         strict.stop()
+
+
+@LOSSY
+def test_a_shorter_log_that_grows_is_loss_and_no_late_mark(
+    given: dict[str, str], full: str, lag: Lag, write: Write, fail_on_data_loss: str
+) -> None:
+    """As that of a topic that was created again: between two questions there is always another record."""
+    short = {"kafka.default.api.timeout.ms": "1000", "kafka.request.timeout.ms": "1000"}
+    options = {**given, **short, "failOnDataLoss": fail_on_data_loss, "fetchOffset.numRetries": "0"}
+    reader = RotaStreamReader(stream_options(options))
+
+    def grow(request: object, answer: object) -> None:
+        if isinstance(request, ListOffsetsRequest):
+            writer = threading.Thread(target=write, args=(full, 0, [(None, b"y")]))
+            writer.start()
+            writer.join()
+
+    lag.change = grow  # type: ignore[method-assign]
+    at = {full: {"0": 1000, "1": 0}}
+    try:
+        if fail_on_data_loss == "true":
+            with pytest.raises(DataLost, match=f"{full}-0 was read up to offset 1000"):
+                reader.latestOffset(at, ALL)
+        else:
+            assert reader.latestOffset(at, ALL) != at
+    finally:
+        reader.stop()
 
 
 def test_a_topic_that_is_deleted_while_the_mark_is_waited_for_is_loss(
