@@ -9,7 +9,7 @@ one last: of several entries for one producer Kafka takes the last. With one alo
 segment rolled would refuse the retry of any earlier batch in flight as out of order.
 
 Laws
-    I2  What is read is what was written: every batch that duplicates are recognized by.
+    I3  What is read is what was written: every batch that duplicates are recognized by.
 """
 
 from __future__ import annotations

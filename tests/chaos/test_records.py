@@ -1,4 +1,4 @@
-"""kill -9 in a stream of records: the acknowledged ones lie where they were said to lie. L1, L2, I1, I2."""
+"""kill -9 in a stream of records: the acknowledged ones lie where they were said to lie. L1, L2, I1, I3."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,11 @@ def test_every_law_names_a_test_that_is_there() -> None:
         )
     for row in re.findall(r"^\| ([A-Z]\d+) \|.*$", text, re.MULTILINE):
         assert NAMED_TEST.search(next(line for line in text.splitlines() if line.startswith(f"| {row} |"))), row
+
+
+def test_every_law_stands_once() -> None:
+    rows = re.findall(r"^\| (\S+) \|", (ROOT / "docs" / "LAWS.md").read_text(), re.MULTILINE)
+    assert [row for row, count in Counter(rows).items() if count > 1] == []
 
 
 def test_the_map_names_every_folder_of_the_broker() -> None:
