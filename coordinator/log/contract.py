@@ -1,4 +1,4 @@
-"""What a log promises, whatever it is kept in. Every implementation passes tests/contract/test_log.py.
+"""The contract of a log, on disk or in memory. Every implementation passes tests/contract/test_log.py.
 
 Laws
     L1  An acknowledged batch stays at its offset; one offset has one value; the end only grows.
@@ -7,22 +7,33 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from rota.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from rota.coordinator.log.producers import Producers
+from rota.coordinator.log.errors import AppendRefused, NotCached, OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.producers import Producers
 from rota.protocol.records.batch import Codec
+
+__all__ = [
+    "AppendRefused",
+    "Appended",
+    "Flush",
+    "Log",
+    "LogConfig",
+    "NotCached",
+    "OffsetOutOfRange",
+    "Pair",
+    "StorageFailed",
+    "TimedOffset",
+]
 
 Pair = tuple[bytes | None, bytes | None]  # key and value of a record; a value of None is a tombstone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """How one partition is kept. Names and defaults are Kafka's topic configs; None means "no limit"."""
+    """The settings of one partition's log. Names and defaults are Kafka's topic configs; None means "no limit"."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3_600_000
@@ -40,78 +51,45 @@ class LogConfig:
     message_bytes_max: int = 1_048_588
     log_append_time: bool = False
     producer_id_expiration_ms: int = 24 * 3_600_000
-    timestamp_before_max_ms: int | None = None  # how far a producer's timestamp may lie behind the clock, and ahead
+    timestamp_before_max_ms: int | None = None  # bounds of a timestamp against the clock
     timestamp_after_max_ms: int = 3_600_000
-    codec: Codec | None = None  # what a producer's batches are kept in; None is as they came
+    codec: Codec | None = None  # the codec that batches are stored in; None keeps the producer's
     codec_level: int | None = None
 
 
 @dataclass(slots=True)  # not frozen: one is made for each append, and a frozen one takes three times as long
 class Appended:
-    """Where a batch went. `append_time_ms` is -1 unless the log stamps its own time (LogAppendTime).
+    """The offsets of an appended batch. `append_time_ms` is -1 unless the log stamps its own time (LogAppendTime).
 
-    A duplicate has the largest timestamp of the batch that is there, whoever stamped it, as in Kafka.
+    For a duplicate it is the largest timestamp of the batch in the log, as in Kafka, whoever set that timestamp.
     """
 
     base_offset: int
     last_offset: int
     append_time_ms: int = -1
-    duplicate: bool = False  # the producer sent it before; the offsets are those of the first time
+    duplicate: bool = False  # the batch was in the log already; the offsets are those of the first append
 
 
 @dataclass(frozen=True, slots=True)
 class TimedOffset:
-    """The answer of a search by time; `timestamp` in ms since the epoch."""
+    """The offset that a search by timestamp finds; `timestamp` in ms since the epoch."""
 
     offset: int
     timestamp: int
     leader_epoch: int = -1
 
 
-class AppendRefused(Exception):
-    """The producer's mistake: the batch was not written. `code` is what the wire says.
-
-    `records` are (place in the batch, why) of the records at fault, where it is records that are (KIP-467).
-    """
-
-    def __init__(self, code: ErrorCode, message: str, records: Sequence[tuple[int, str]] = ()) -> None:
-        super().__init__(message)
-        self.code, self.records = code, records
-
-
-class OffsetOutOfRange(Exception):
-    """A read outside [log_start_offset, log_end_offset]."""
-
-    def __init__(self, offset: int, start: int, end: int) -> None:
-        super().__init__(f"offset {offset} is outside the log, which holds {start} to {end}")
-
-
-class StorageFailed(Exception):
-    """The world's failure: the disk refused. The partition goes offline until reopened."""
-
-
-class NotCached(Exception):
-    """A read with `wait=False` would wait for the disk. `load` brings what it needs into the page cache.
-
-    `load` blocks, and may run in any thread, whatever happens to the log meanwhile. Raises OSError.
-    """
-
-    def __init__(self, load: Callable[[], None]) -> None:
-        super().__init__("the read would wait for the disk")
-        self.load = load
-
-
 class Flush(Protocol):
     """One flush. The log's thread begins it, any thread runs it, and if that succeeded the log's thread finishes it."""
 
     def run(self) -> None:
-        """Wait until the medium has what was appended before the flush began.
+        """Wait until everything that was appended before the flush began is on the medium.
 
         Raises StorageFailed: from then on the log has failed (see `Log.failure`).
         """
 
     def finish(self) -> None:
-        """Move the recovery point: crashes no longer lose what was flushed."""
+        """Advance the recovery point: a crash no longer loses the flushed records."""
 
 
 class Log(Protocol):
@@ -166,8 +144,8 @@ class Log(Protocol):
     def append_as_follower(self, batches: bytes | memoryview, *, leader_epoch: int) -> Appended | None:
         """Write what a leader's log holds: offsets, epochs and timestamps stay as they are.
 
-        Gaps between offsets, as compaction leaves them, are fine. A batch that is cut short at the end is left out,
-        and so is everything from the first batch of an epoch after `leader_epoch` on. None when nothing is left.
+        Gaps between offsets, which compaction leaves, are allowed. Skips a last batch that is cut short, and everything
+        from the first batch of an epoch above `leader_epoch` on. Returns None when nothing remains to be written.
         Raises AppendRefused (CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE: not in order, or before the log end), or
         StorageFailed.
         """
@@ -175,16 +153,16 @@ class Log(Protocol):
     def read(
         self, offset: int, bytes_max: int, *, until: int | None = None, first_whole: bool = True, wait: bool = True
     ) -> bytes:
-        """Batches from the one that holds `offset`, about `bytes_max` bytes; the last batch may be cut short.
+        """Return batches from the one that holds `offset` on, about `bytes_max` bytes; the last may be cut short.
 
-        The first batch comes whole even when it is larger than `bytes_max` (KIP-74); with `first_whole=False` nothing
-        comes then, and nothing of it is read. `until` (an offset at a batch
-        boundary, such as the high watermark) ends the read; default the log end. Empty at the end of the log.
+        Returns the first batch whole even when it is larger than `bytes_max` (KIP-74); with `first_whole=False`
+        returns b"" instead, without reading that batch. `until` (an offset at a batch boundary, such as the high
+        watermark) ends the read; the default is the log end. Returns b"" at the end of the log.
         Raises OffsetOutOfRange, and NotCached when `wait` is false and the bytes are not in the page cache.
         """
 
     def offset_at(self, timestamp_ms: int) -> TimedOffset | None:
-        """The first record whose timestamp is at least that; None when all are older."""
+        """Return the first record with a timestamp of at least `timestamp_ms`; None when all are older."""
 
     def max_timestamp(self) -> TimedOffset | None:
         """The record with the largest timestamp; None in an empty log."""
@@ -204,13 +182,13 @@ class Log(Protocol):
 
     @property
     def high_watermark_checkpoint(self) -> int:
-        """The high watermark that was written down before the log was opened; 0 when none was."""
+        """The high watermark in the checkpoint file when the log was opened; 0 without one."""
 
     def truncate(self, offset: int) -> None:
-        """Throw away everything from `offset` on (a follower's duty). Raises StorageFailed."""
+        """Remove all records from `offset` on, as a follower does. Raises StorageFailed."""
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Throw away everything; the next record gets `offset`, where the leader's log starts. Raises StorageFailed."""
+        """Remove all records; the next one gets `offset`, where the leader's log starts. Raises StorageFailed."""
 
     def retain(self, now_ms: int) -> int:
         """Delete whole old segments by time and size; returns bytes freed. A log that only compacts keeps all.
@@ -224,8 +202,8 @@ class Log(Protocol):
     def compaction(self, now_ms: int, *, force: bool = False) -> Generator[Callable[[], None], None, None]:
         """The work of `compact` in slices: call each in any thread, one after the other, then resume the generator.
 
-        A slice takes a few milliseconds of computing, and may wait for the disk. The log may be used in any way
-        meanwhile. A slice that raises StorageFailed harms nothing: close the generator and begin again later.
+        A slice computes for a few milliseconds and may wait for the disk. Every method of the log may be called
+        between slices. A slice that raises StorageFailed changes nothing: close the generator and begin again later.
         """
 
     def begin_flush(self, *, rolled: bool = False) -> Flush:
@@ -238,4 +216,4 @@ class Log(Protocol):
         """Flush and release. A closed log may be opened again. Raises StorageFailed, always so after a failure."""
 
     def destroy(self) -> None:
-        """Remove it with all it holds."""
+        """Remove the log and its files."""

@@ -1,12 +1,12 @@
-"""What a log knows of its idempotent producers (KIP-98), and what it therefore refuses. Pure.
+"""The state of a log's idempotent producers (KIP-98), and the check of their sequence numbers. Pure.
 
 Laws
-    A batch that was written before is answered with its first offsets and not written again, for the last
-    `BATCHES_PER_PRODUCER_MAX` batches of a producer.
+    A duplicate of one of a producer's last `BATCHES_PER_PRODUCER_MAX` batches is not written again; its response has
+    the offsets of the first write.
     Sequences have no gap: the next batch begins where the last ended, int32 wrapping to 0.
     An older epoch is fenced; a newer one begins at sequence 0.
-    A producer that the log knows nothing of (new, expired, or its records deleted) may begin at any sequence.
-    Beyond `PRODUCERS_PER_LOG_MAX` the producer that came first is forgotten.
+    A producer without state in the log (new, expired, or its records deleted) may begin at any sequence.
+    Beyond `PRODUCERS_PER_LOG_MAX` the log removes the oldest producer.
     Replaying the batches of a log gives the state that writing them gave.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from rota.coordinator.log.contract import AppendRefused
+from rota.coordinator.log.errors import AppendRefused
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import SEQUENCE_MAX, BatchHeader
 
@@ -29,7 +29,7 @@ NO_SEQUENCE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class BatchMetadata:
-    """One batch of a producer that is in the log."""
+    """The sequences, offsets and timestamp (ms) of one batch in the log."""
 
     last_sequence: int
     last_offset: int
@@ -47,7 +47,7 @@ class BatchMetadata:
 
 @dataclass(slots=True)
 class Producer:
-    """One producer id. `last_timestamp` is that of its last batch: what expiry goes by."""
+    """The state of one producer id. It expires by `last_timestamp`, the timestamp (ms) of its last batch."""
 
     producer_id: int
     epoch: int = NO_EPOCH
@@ -62,7 +62,7 @@ class Producer:
 
     @property
     def last_offset(self) -> int:
-        """Of its last data batch; -1 when only its epoch is known."""
+        """The last offset of its last data batch; -1 when only its epoch is known."""
         return self.sent[-1].last_offset if self.sent else -1
 
     def copy(self) -> Producer:
@@ -94,11 +94,11 @@ class Producers:
         return list(self._by_id.values())
 
     def last_offsets(self) -> dict[int, Producer]:
-        """A picture of now, for compaction: it keeps each producer's last batch, if only its header."""
+        """Return a copy of the state, for compaction: it keeps at least the header of each producer's last batch."""
         return {producer_id: producer.copy() for producer_id, producer in self._by_id.items()}
 
     def check(self, header: BatchHeader) -> BatchMetadata | None:
-        """The earlier write when the batch is a duplicate. Raises AppendRefused."""
+        """Return the earlier batch when this one is a duplicate, else None. Raises AppendRefused."""
         producer = self._by_id.get(header.producer_id)
         if producer is None:
             return None
@@ -112,7 +112,7 @@ class Producers:
         return None
 
     def record(self, header: BatchHeader) -> None:
-        """The batch is in the log, `header` has its final offsets and timestamp."""
+        """Update the state after a write. `header` has the final offsets and timestamp of the batch."""
         producer = self._by_id.get(header.producer_id)
         if producer is None:
             if len(self._by_id) >= PRODUCERS_PER_LOG_MAX:
@@ -128,18 +128,20 @@ class Producers:
             )
 
     def overlay(self, producer_ids: Iterable[int]) -> Producers:
-        """A copy of these producers, to try several batches on before any is written."""
-        return Producers(known.copy() for known in map(self._by_id.get, set(producer_ids)) if known is not None)
+        """Return a copy of these producers, to check several batches before any is written."""
+        return Producers(
+            producer.copy() for producer in map(self._by_id.get, set(producer_ids)) if producer is not None
+        )
 
     def clear(self) -> None:
         self._by_id.clear()
 
     def load(self, producers: Iterable[Producer]) -> None:
-        """Take what a snapshot holds."""
+        """Replace the state with that of a snapshot."""
         self._by_id = {producer.producer_id: producer for producer in producers}
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget those whose last batch is that old, unless they are in a transaction."""
+        """Remove each producer whose last batch is `expiration_ms` old, unless it has an open transaction."""
         for producer in self.all():
             if producer.transaction_first_offset < 0 and now_ms - producer.last_timestamp >= expiration_ms:
                 del self._by_id[producer.producer_id]
