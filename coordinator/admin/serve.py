@@ -11,7 +11,6 @@ import asyncio
 import gc
 import os
 import signal
-import sys
 from collections.abc import Callable
 from typing import Protocol
 
@@ -21,7 +20,7 @@ from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.properties_file import FileRefused
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import StoreFailed
-from rota.coordinator.observe.logs import get_logger, writing_by_thread
+from rota.coordinator.observe.logs import get_logger, print_error, writing_by_thread
 
 EXIT_CANNOT_START = 2
 EXIT_NOT_IN_ORDER = 1
@@ -108,7 +107,7 @@ def report_ready(ready_fd: int | None, host: str, port: int) -> None:
 
 def cannot_start(why: str) -> int:
     """Print the reason in one line; return the exit code."""
-    print(f"rota: {why}", file=sys.stderr)
+    print_error(f"rota: {why}")
     return EXIT_CANNOT_START
 
 

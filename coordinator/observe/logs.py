@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -76,7 +77,7 @@ def writing_by_thread(form: str, level: str, stream: TextIO | None = None) -> It
 
     Loggers are final at their first use, which makes them cheaper. At the end the lines have FLUSH_S to be written.
     """
-    to = sys.stderr if stream is None else stream
+    to = stream or sys.stderr or open(os.devnull, "w")  # noqa: SIM115  # stderr is None when it is closed
     processors = _processors(form, to)
     to.flush()
     writer = LogWriter(to.fileno(), partial(_dropped, processors))
@@ -84,6 +85,19 @@ def writing_by_thread(form: str, level: str, stream: TextIO | None = None) -> It
     try:
         yield writer
     finally:
+        writer.close(FLUSH_S)
+
+
+def print_error(line: str) -> None:
+    """Print a line to stderr, log or no log. A pipe that nobody reads holds it up for FLUSH_S at most."""
+    try:
+        fd = -1 if sys.stderr is None else sys.stderr.fileno()
+    except OSError:  # a stream that is no file, as in tests
+        print(line, file=sys.stderr)
+        return
+    if fd >= 0:
+        writer = LogWriter(fd, str)
+        writer.write(line)
         writer.close(FLUSH_S)
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,48 @@ def test_a_log_that_nobody_reads_holds_up_neither_clients_nor_the_stop() -> None
     finally:
         process.kill()
         process.communicate()
+
+
+def _full_pipe() -> tuple[int, int]:
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writes, bytes(4096))
+    os.set_blocking(writes, True)
+    return reads, writes
+
+
+@pytest.mark.parametrize("address", ["{}", "no-port"])
+def test_a_start_that_fails_ends_although_nobody_reads_why(address: str) -> None:
+    """Law LG1: before the log is set up, and after it."""
+    reads, writes = _full_pipe()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = address.format(f"127.0.0.1:{taken.getsockname()[1]}")
+        command = [sys.executable, "-m", "rota.coordinator", "serve", "--memory", "--listen", listen]
+        process = subprocess.Popen(command, stderr=writes)
+        try:
+            assert process.wait(PATIENCE_S) == EXIT_CANNOT_START
+        finally:
+            process.kill()
+            os.close(reads)
+            os.close(writes)
+
+
+def test_it_serves_without_stderr() -> None:
+    ready, writes = os.pipe()
+    command = [sys.executable, "-m", "rota.coordinator", "serve", "--memory", "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *command, "--ready-fd", str(writes)], pass_fds=[writes]
+    )
+    os.close(writes)
+    try:
+        assert check(_all_of(ready).decode().strip(), PATIENCE_S) > 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _all_of(descriptor: int) -> bytes:
