@@ -77,10 +77,10 @@ class Connection(asyncio.Protocol):
         self._owner.connection_closed(self)
         slots, self._slots = self._slots, deque()
         self._backlog.clear()
-        held_bytes = self._slot_bytes + self._backlog_bytes + self._large_frame_bytes + self.unsent_bytes
-        self._slot_bytes = self._backlog_bytes = self._large_frame_bytes = self.unsent_bytes = 0
         self._owner.request_memory.closed(self)
-        self._owner.request_memory.release(held_bytes)
+        self._owner.request_memory.release_frame(self._large_frame_bytes)
+        self._owner.request_memory.release(self._slot_bytes + self._backlog_bytes + self.unsent_bytes)
+        self._slot_bytes = self._backlog_bytes = self._large_frame_bytes = self.unsent_bytes = 0
         for slot in slots:
             if slot.delayed_reply is not None:
                 slot.delayed_reply.abandon()
@@ -338,11 +338,11 @@ class Connection(asyncio.Protocol):
         """Count what was received of a large frame; 0 when it is complete."""
         request_memory, before, self._large_frame_bytes = self._owner.request_memory, self._large_frame_bytes, size
         if size:
-            request_memory.hold(size - before)
+            request_memory.hold_frame(size - before)
             self._awaits_frame_memory = not request_memory.goes_on(self)
             self._set_reading()
         else:
-            request_memory.release(before)
+            request_memory.release_frame(before)
             request_memory.done(self)
 
     def admitted(self) -> None:

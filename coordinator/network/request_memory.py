@@ -2,8 +2,10 @@
 
 Laws
     Only bytes that exist count: received frames, replies that wait for earlier ones, replies that a peer does not read.
-    Above the limit one unfinished large frame at a time is read on; the others wait, small frames never do.
-    While more than half of the memory is held, Fetches wait, whose replies are large; other requests never do.
+    Unfinished large frames have half of the memory, and no more than is left of it. Above that one of them at a time is
+    read on; the others wait, small frames never do.
+    While all else holds more than the other half, Fetches wait, whose replies are large; other requests never do. So a
+    peer that sends no more of its frame keeps nobody from reading.
     Waiters are admitted in their order.
 """
 
@@ -29,6 +31,7 @@ class RequestMemoryPool:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.held_bytes = 0
+        self.frame_bytes = 0  # of them, those of unfinished large frames
         self._receiver: Waiter | None = None  # reads on above the limit, so that one frame is finished
         self._receivers: deque[Waiter] = deque()
         self._repliers: deque[Waiter] = deque()
@@ -36,7 +39,7 @@ class RequestMemoryPool:
     @property
     def has_reply_room(self) -> bool:
         """Whether a large reply may be made."""
-        return self.held_bytes * 2 <= self.bytes_max
+        return (self.held_bytes - self.frame_bytes) * 2 <= self.bytes_max
 
     @property
     def is_exceeded(self) -> bool:
@@ -44,12 +47,16 @@ class RequestMemoryPool:
         return self.held_bytes > self.bytes_max
 
     @property
+    def _has_frame_room(self) -> bool:
+        return self.held_bytes <= self.bytes_max and self.frame_bytes * 2 <= self.bytes_max
+
+    @property
     def has_waiting_replies(self) -> bool:
         return bool(self._repliers)
 
     def goes_on(self, who: Waiter) -> bool:
         """May `who` read more of its large frame? False means wait for `who.admitted()`. Call `done` in the end."""
-        if self.held_bytes <= self.bytes_max or self._receiver is who:
+        if self._has_frame_room or self._receiver is who:
             return True
         if self._receiver is None:
             self._receiver = who
@@ -70,11 +77,21 @@ class RequestMemoryPool:
         """Count bytes that are kept from now on."""
         self.held_bytes += size
 
+    def hold_frame(self, size: int) -> None:
+        """Count bytes that were received of an unfinished large frame."""
+        self.frame_bytes += size
+        self.hold(size)
+
+    def release_frame(self, size: int) -> None:
+        """Count bytes of a large frame that is finished, or whose peer is gone."""
+        self.frame_bytes -= size
+        self.release(size)
+
     def release(self, size: int) -> None:
         """Count bytes that are kept no longer, and admit who waits for room."""
         self.held_bytes -= size
         assert self.held_bytes >= 0, "more room was given back than taken"
-        while self._receivers and self.held_bytes <= self.bytes_max:
+        while self._receivers and self._has_frame_room:
             self._receivers.popleft().admitted()
         if self._repliers:
             self.admit_reply()

@@ -199,3 +199,13 @@ async def test_memory_is_given_back(world: World) -> None:
         assert await reader.read_reply() > BATCH_BYTES
     await world.turns(50)
     assert world.held_bytes == 0
+
+
+async def test_peers_that_send_no_more_of_a_large_frame_keep_nobody_from_reading(world: World) -> None:
+    await world.fill()
+    for _ in range(2):
+        await world.reader(REPLY_BYTES.to_bytes(4, "big") + bytes(REPLY_BYTES - BATCH_BYTES))
+        await world.turns(500)
+    assert world.held_bytes > BUDGET_BYTES / 2
+    consumer = await world.reader(fetch(0))
+    assert await asyncio.wait_for(consumer.read_reply(), 20) > BATCH_BYTES

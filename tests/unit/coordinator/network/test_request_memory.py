@@ -78,6 +78,20 @@ def test_large_replies_wait_while_more_than_half_is_held() -> None:
     assert not memory.has_waiting_replies
 
 
+def test_unfinished_frames_have_half_and_leave_the_other_half_to_replies() -> None:
+    memory, first, second = RequestMemoryPool(100), Waiter(), Waiter()
+    memory.hold_frame(51)
+    assert memory.has_reply_room
+    assert [memory.goes_on(waiter) for waiter in (first, second)] == [True, False]
+    memory.hold(51)
+    assert not memory.has_reply_room
+    memory.release(51)
+    memory.release_frame(1)
+    assert second.rooms == 1
+    memory.release_frame(50)
+    assert (memory.held_bytes, memory.frame_bytes) == (0, 0)
+
+
 def test_giving_back_too_much_is_our_own_mistake() -> None:
     with pytest.raises(AssertionError):
         RequestMemoryPool(100).release(1)
