@@ -56,8 +56,12 @@ def run(options: ServeOptions) -> int:
             log.warning("setting without effect", reason=warning)
         from rota.coordinator.broker import Broker  # after the settings: a mistake in them is reported at once
 
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(serve(Broker(config, memory=options.memory), config, options.ready_fd))
+        try:
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                return runner.run(serve(Broker(config, memory=options.memory), config, options.ready_fd))
+        except Exception as error:  # the interpreter would wait for a pipe that nobody reads
+            log.critical("Internal error", exc_info=error)
+            return EXIT_NOT_IN_ORDER
 
 
 async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int:

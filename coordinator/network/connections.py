@@ -4,7 +4,8 @@ Laws
     A connection above a limit is closed at once with a logged reason; open ones notice nothing.
     One look at a time finds idle and stalled ones: a connection has no timer of its own.
     N5  Replies that peers do not read never exceed the memory of requests and replies: the peers that have read nothing
-        for longest are closed, with a logged reason. A peer that reads, however slowly, is closed after all of those.
+        for longest are closed, with a logged reason. A peer that reads is closed after all of those. TCP shows reading
+        in steps of some hundred kilobytes: who takes longer than the stall timeout for a step counts as not reading.
 """
 
 from __future__ import annotations

@@ -117,6 +117,30 @@ def test_a_start_that_fails_ends_although_nobody_reads_why(address: str) -> None
             os.close(writes)
 
 
+def test_an_internal_error_ends_the_process_although_nobody_reads_it() -> None:
+    """Law LG1: the interpreter does not print the traceback."""
+    program = """
+import sys
+from rota.coordinator import broker
+from rota.coordinator.admin.options import ServeOptions
+from rota.coordinator.admin.serve import run
+
+async def fails(self):
+    raise RuntimeError("unforeseen")
+
+broker.Broker.start = fails
+sys.exit(run(ServeOptions(memory=True)))
+"""
+    reads, writes = _full_pipe()
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=writes)
+    try:
+        assert process.wait(PATIENCE_S) == EXIT_NOT_IN_ORDER
+    finally:
+        process.kill()
+        os.close(reads)
+        os.close(writes)
+
+
 def test_it_serves_without_stderr() -> None:
     ready, writes = os.pipe()
     command = [sys.executable, "-m", "rota.coordinator", "serve", "--memory", "--listen", "127.0.0.1:0"]
