@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, SupportsIndex, TypeVar
 
-from rota.client.errors import ConfigError, IllegalArgument
+from rota.client.errors import ConfigError, IllegalArgument, IllegalUse
 from rota.client.types import TopicPartition
 
 T = TypeVar("T")
@@ -108,6 +108,39 @@ def several(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
     if not isinstance(given, Iterable):
         raise IllegalArgument(f"{parameter} takes a list, tuple or set of {what}, not {given!r}")
     return tuple(given)
+
+
+def topic_partitions(parameter: str, given: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """As `several`. A pair of a topic and a number is as good as a TopicPartition; a str, whose letters would be taken
+    for the pair, is refused as everything else is."""
+    return tuple(_topic_partition(parameter, one) for one in several(parameter, given, "TopicPartition"))
+
+
+def _topic_partition(parameter: str, given: Any) -> TopicPartition:
+    if isinstance(given, TopicPartition | tuple) and len(given) == 2:
+        topic, number = given
+        if isinstance(topic, str) and is_whole(number):
+            return TopicPartition(topic, number)
+    raise IllegalArgument(f"{parameter} takes TopicPartition(topic, number), not {given!r}")
+
+
+def times_of_partitions(parameter: str, given: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Times in ms by partition. Raises IllegalArgument for what is no integer, IllegalUse for a time below 0: in
+    ListOffsets these have other meanings."""
+    times = dict(zip(topic_partitions(parameter, given), given.values(), strict=True))
+    for partition, time in times.items():
+        if not is_whole(time):
+            raise IllegalArgument(
+                f"time {time!r} for {partition}: times are whole milliseconds, not {type(time).__name__}"
+            )
+        if time < 0:
+            raise IllegalUse(f"time {time} for {partition}: times are milliseconds since the epoch")
+    return times
+
+
+def is_whole(number: object) -> bool:
+    """Whether it is an integer, also one of NumPy."""
+    return isinstance(number, SupportsIndex)
 
 
 def parsed(name: str, field: dataclasses.Field[Any], value: Any) -> Any:

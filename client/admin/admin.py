@@ -32,7 +32,7 @@ from rota.client.admin.descriptions import GroupDescription
 from rota.client.admin.groups import GroupListing
 from rota.client.admin.lag import PartitionLag
 from rota.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
-from rota.client.checks import several
+from rota.client.checks import several, topic_partitions
 from rota.client.config import AdminConfig
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
@@ -165,6 +165,7 @@ class Admin:
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """Delete what lies before an offset (-1: all that is there); the start of each log afterwards."""
+        topic_partitions("before", before)
         return await records.delete_records(self._on, before, self._deadline(timeout_ms))
 
     async def list_offsets(
@@ -175,6 +176,7 @@ class Admin:
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """EARLIEST, LATEST, MAX_TIMESTAMP or a time in ms since the epoch; None where no record is that young."""
+        topic_partitions("times", times)
         deadline = self._deadline(timeout_ms)
         return await partition_offsets.list_offsets(self._on, times, deadline, isolation_level=isolation_level)
 
@@ -183,7 +185,7 @@ class Admin:
     ) -> dict[TopicPartition, bool]:
         """Let the first replica lead; with `unclean` any, though records may be lost (KIP-460). False: nothing had to
         be done."""
-        partitions = several("partitions", partitions, "TopicPartition")
+        partitions = topic_partitions("partitions", partitions)
         return await cluster_info.elect_leaders(self._on, partitions, self._deadline(timeout_ms), unclean=unclean)
 
     # groups
@@ -247,8 +249,7 @@ class Admin:
         A group that does not exist has nothing."""
         groups = names if isinstance(names, Mapping) else dict.fromkeys(several("names", names, "group ids"))
         partitions = {
-            group: None if of is None else several(f"names[{group!r}]", of, "TopicPartition")
-            for group, of in groups.items()
+            group: None if of is None else topic_partitions(f"names[{group!r}]", of) for group, of in groups.items()
         }
         return await group_offsets.list_group_offsets(self._on, partitions, self._deadline(timeout_ms))
 
@@ -260,13 +261,14 @@ class Admin:
         timeout_ms: int | None = None,
     ) -> None:
         """Set committed offsets. UNKNOWN_MEMBER_ID while there are members."""
+        topic_partitions("offsets", offsets)
         await group_offsets.alter_group_offsets(self._on, group, offsets, self._deadline(timeout_ms))
 
     async def delete_group_offsets(
         self, group: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> None:
         """Forget committed offsets (KIP-496). GROUP_SUBSCRIBED_TO_TOPIC while members read the topic."""
-        partitions = several("partitions", partitions, "TopicPartition")
+        partitions = topic_partitions("partitions", partitions)
         await group_offsets.delete_group_offsets(self._on, group, partitions, self._deadline(timeout_ms))
 
     async def reset_group_offsets(
@@ -295,7 +297,7 @@ class Admin:
         self, group: str, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, PartitionLag]:
         """For each partition that the group has committed or reads now: committed, start, end, lag, member."""
-        partitions = None if partitions is None else several("partitions", partitions, "TopicPartition")
+        partitions = None if partitions is None else topic_partitions("partitions", partitions)
         return await lag.group_lag(self._on, group, partitions, self._deadline(timeout_ms))
 
     # the cluster

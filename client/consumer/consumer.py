@@ -27,7 +27,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from rota.client.checks import several
+from rota.client.checks import several, times_of_partitions
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.catalog import catalog
 from rota.client.consumer.commit_queue import now_ms
@@ -395,11 +395,8 @@ class Consumer:
         """The first record at or after a time (ms since the epoch) in each partition; None where there is none. The
         partitions need not be assigned. Raises TimedOut, UnknownTopic, BrokerError."""
         self._check_started()
-        negative = next((partition for partition, at in times.items() if at < 0), None)
-        if negative is not None:
-            raise IllegalUse(f"time {times[negative]} for {negative}: times are milliseconds since the epoch")
-        level = self._config.isolation_level
-        return await list_offsets(self._cluster, times, isolation_level=level, timeout_ms=timeout_ms)
+        given, level = times_of_partitions("times", times), self._config.isolation_level
+        return await list_offsets(self._cluster, given, isolation_level=level, timeout_ms=timeout_ms)
 
     async def beginning_offsets(
         self, partitions: Several, *, timeout_ms: int | None = None

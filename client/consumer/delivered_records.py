@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from rota.client.checks import several
+from rota.client.checks import topic_partitions
 from rota.client.consumer.positions import Positions
 from rota.client.types import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
@@ -105,7 +105,7 @@ class DeliveredRecords:
 def as_partitions(partitions: TopicPartition | Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
     """One partition or several, as the user gave them."""
     given = (partitions,) if isinstance(partitions, TopicPartition) else partitions
-    return tuple(TopicPartition(*one) for one in several("partitions", given, "TopicPartition"))
+    return topic_partitions("partitions", given)
 
 
 def _of(record: ConsumerRecord) -> TopicPartition:

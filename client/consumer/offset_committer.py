@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from rota.client.checks import is_whole, topic_partitions
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.commit_queue import CommitQueue, now_ms
 from rota.client.consumer.delivered_records import Committable, DeliveredRecords
-from rota.client.errors import ConfigError, IllegalUse, RebalanceInProgress
+from rota.client.errors import ConfigError, IllegalArgument, IllegalUse, RebalanceInProgress
 from rota.client.group.membership import Membership
 from rota.client.network.cluster import Cluster
 from rota.client.offsets.offset_errors import commit_failed
@@ -145,10 +146,13 @@ class OffsetCommitter:
 
 
 def _with_metadata(offsets: Offsets) -> Committable:
-    committable = {
-        TopicPartition(*partition): at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at)
-        for partition, at in offsets.items()
-    }
+    given = [at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at) for at in offsets.values()]
+    committable = dict(zip(topic_partitions("offsets", offsets), given, strict=True))
+    wrong = next(
+        (f"{partition} at {at.offset!r}" for partition, at in committable.items() if not is_whole(at.offset)), None
+    )
+    if wrong is not None:
+        raise IllegalArgument(f"offsets takes integers or OffsetAndMetadata, not {wrong}")
     negative = next((f"{partition} at {at.offset}" for partition, at in committable.items() if at.offset < 0), None)
     if negative is not None:
         raise IllegalUse(f"an offset below 0 cannot be committed: {negative}")

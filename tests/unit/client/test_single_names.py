@@ -13,6 +13,7 @@ from tests.unit.client.producer.leader import Leader
 
 import rota.client
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, PartitionReader, Producer, ProducerConfig
+from rota.client.errors import IllegalArgument
 from rota.client.types import TopicPartition
 
 CONFIGS: dict[str, Any] = {
@@ -130,6 +131,55 @@ async def test_the_partitions_of_one_group_are_several_too(leader: Leader) -> No
     async with Admin(AdminConfig(bootstrap_servers=leader.address)) as admin:
         with pytest.raises(TypeError, match=r"names\['g'\] takes a list, tuple or set of TopicPartition, not "):
             await admin.list_group_offsets({"g": TopicPartition("t", 0)})
+
+
+def takes_partitions(hint: Any) -> type | None:
+    """list or dict, when partitions are the items or the keys of what the hint takes."""
+    for part in parts(hint):
+        if (typing.get_args(part) or (None,))[0] is TopicPartition:
+            return dict if typing.get_origin(part) is collections.abc.Mapping else list
+    return None
+
+
+PARTITIONS = [
+    (kind, name, parameter, taken)
+    for kind, cls in KINDS.items()
+    for name, member in inspect.getmembers(cls, inspect.isfunction)
+    if not name.startswith("_")
+    for parameter, hint in typing.get_type_hints(member).items()
+    if parameter != "return" and (taken := takes_partitions(hint)) is not None
+]
+
+
+def test_the_parameters_that_take_partitions_are_found() -> None:
+    assert {("Consumer", "commit", "offsets", dict), ("Consumer", "assign", "partitions", list)} <= set(PARTITIONS)
+    assert {("Admin", "delete_records", "before", dict), ("Admin", "elect_leaders", "partitions", list)} <= set(
+        PARTITIONS
+    )
+
+
+@pytest.mark.parametrize("wrong", ["a0", ("a", "0"), ("a",), 7, ("a", 1.0)], ids=repr)
+@pytest.mark.parametrize(("kind", "method", "parameter", "taken"), PARTITIONS)
+async def test_what_is_no_partition_is_refused(
+    leader: Leader, kind: str, method: str, parameter: str, taken: type, wrong: Any
+) -> None:
+    """The two letters of a str are no topic and no number."""
+    more = {"group_id": "g"} if kind == "Consumer" else {}
+    async with KINDS[kind](CONFIGS[kind](bootstrap_servers=leader.address, **more)) as facade:
+        call = getattr(facade, method)
+        needed = [one for one in inspect.signature(call).parameters.values() if one.default is one.empty]
+        arguments = {one.name: OTHERS[one.name] for one in needed if one.name != parameter}
+        with pytest.raises(IllegalArgument, match=rf"{parameter} takes TopicPartition\(topic, number\), not "):
+            await made(call(**arguments, **{parameter: {wrong: 1} if taken is dict else [wrong]}))
+
+
+async def test_a_time_and_an_offset_are_whole_numbers(leader: Leader) -> None:
+    at = TopicPartition("t", 0)
+    async with Consumer(ConsumerConfig(bootstrap_servers=leader.address, group_id="g")) as consumer:
+        with pytest.raises(IllegalArgument, match=r"time 1\.5 for t-0: times are whole milliseconds, not float"):
+            await consumer.offsets_for_times({at: 1.5})  # type: ignore[dict-item]
+        with pytest.raises(IllegalArgument, match=r"offsets takes integers or OffsetAndMetadata, not t-0 at '5'"):
+            await consumer.commit({at: "5"})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("given", [b"h:1", 7])
