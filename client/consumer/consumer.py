@@ -84,7 +84,7 @@ class Consumer:
         self._membership: Membership | None = None
         self._topics: frozenset[str] | re.Pattern[str] | None = None  # subscribed to
         self._assigned_by_hand = False
-        self._is_started = self._is_closed = False
+        self._is_started = self._is_closed = self._is_unsubscribing = False
         self._time: Callable[[], float] = float  # the loop's, once there is one
 
     @classmethod
@@ -181,7 +181,7 @@ class Consumer:
         partitions are still ours, on_lost when they are gone already (on_revoked unless given), on_assigned before
         anything is read. Raises ConfigError without a group_id, IllegalUse.
         """
-        self._check_open()
+        self._check_not_unsubscribing()
         if self._config.group_id is None:
             raise ConfigError("subscribe() needs a group: set group_id (group.id), or assign() partitions instead")
         if self._assigned_by_hand:
@@ -195,7 +195,7 @@ class Consumer:
     def assign(self, partitions: Several) -> None:
         """Read these partitions, whoever else reads them; replaces an earlier assignment. Reading starts at the
         committed offsets of the group, if there is one. Raises IllegalUse after subscribe()."""
-        self._check_open()
+        self._check_not_unsubscribing()
         if self._topics is not None:
             raise IllegalUse("topics are subscribed to: `await consumer.unsubscribe()` before assign()")
         chosen = as_partitions(partitions)
@@ -213,9 +213,11 @@ class Consumer:
         the call was cancelled or `on_revoked` raised. Raises what `on_revoked` raises."""
         self._check_started()
         with self._polls.exclusive():
+            self._is_unsubscribing = True
             try:
                 await self._leave("the consumer unsubscribed from all topics", now_ms() + timeout_ms)
             finally:  # the membership has ended whatever happened: nothing may be read on without it
+                self._is_unsubscribing = False
                 self._topics, self._assigned_by_hand, self._committer.is_subscribed = None, False, False
                 self._delivered.forget(self._positions.assigned)
                 self._positions.assign(())
@@ -455,6 +457,11 @@ class Consumer:
     def _check_open(self) -> None:
         if self._is_closed:
             raise IllegalUse(f"{self!r} is closed: make another one")
+
+    def _check_not_unsubscribing(self) -> None:
+        self._check_open()
+        if self._is_unsubscribing:
+            raise IllegalUse("unsubscribe() has not ended, and would undo this call: await it first")
 
     def _check_started(self) -> None:
         self._check_open()

@@ -225,6 +225,25 @@ async def test_an_unsubscribe_whose_callback_raises_ends_the_reading() -> None:
         assert await rest_of(consumer, 0) == list(range(RECORDS))
 
 
+async def test_while_an_unsubscribe_goes_on_nothing_new_is_chosen() -> None:
+    """It would be forgotten when the unsubscribe ends."""
+    refused: list[str] = []
+
+    def chooses(_: object) -> None:
+        for choose in (lambda: consumer.subscribe([TOPIC]), lambda: consumer.assign(P0)):
+            try:
+                choose()
+            except IllegalUse as why:
+                refused.append(str(why))
+
+    async with serving() as group, made(group) as consumer:
+        consumer.subscribe([TOPIC], on_revoked=chooses)
+        await asyncio.wait_for(consumer.getone(), TEN_S)
+        await consumer.unsubscribe()
+        assert len(refused) == 2
+        assert all(why.startswith("unsubscribe() has not ended") for why in refused)
+
+
 TASKS = [
     "Fetcher._fetch",
     "OffsetResolver._find",
