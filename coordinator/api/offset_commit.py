@@ -97,15 +97,20 @@ def _unknown(version: int, topic: Topic | None) -> ErrorCode:
 
 
 def _answer(request: OffsetCommitRequest, refused: Refused, code: ErrorCode) -> OffsetCommitResponse:
+    topics = request.topics
+    if not refused and len(topics) == 1 and 0 < len(topics[0].partitions) <= REMEMBERED_PARTITIONS_MAX:
+        # a topic that is there: its name is short
+        topic = topics[0]
+        return _remembered(topic.name, topic.topic_id, tuple([one.partition_index for one in topic.partitions]), code)
     return OffsetCommitResponse(
-        topics=tuple([_topic(place, asked, refused, code) for place, asked in enumerate(request.topics)])
+        topics=tuple([_topic(place, asked, refused, code) for place, asked in enumerate(topics)])
     )
 
 
 def _topic(place: int, asked: OffsetCommitRequestTopic, refused: Refused, code: ErrorCode) -> OffsetCommitResponseTopic:
     indexes = tuple([one.partition_index for one in asked.partitions])
-    if not refused and 0 < len(indexes) <= REMEMBERED_PARTITIONS_MAX:  # a topic that is there: its name is short
-        return _remembered(asked.name, asked.topic_id, indexes, code)
+    if not refused and 0 < len(indexes) <= REMEMBERED_PARTITIONS_MAX:
+        return _remembered_topic(asked.name, asked.topic_id, indexes, code)
     return OffsetCommitResponseTopic(
         name=asked.name,
         topic_id=asked.topic_id,
@@ -117,8 +122,16 @@ def _topic(place: int, asked: OffsetCommitRequestTopic, refused: Refused, code: 
 
 
 @lru_cache(REMEMBERED_ANSWERS_MAX)
-def _remembered(name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode) -> OffsetCommitResponseTopic:
-    """One code for all partitions; messages are never changed, so the same one may be sent again."""
+def _remembered(name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode) -> OffsetCommitResponse:
+    """Return the response to a commit of one topic. Messages are never changed, so the same one may be sent again."""
+    return OffsetCommitResponse(topics=(_remembered_topic(name, topic_id, indexes, code),))
+
+
+@lru_cache(REMEMBERED_ANSWERS_MAX)
+def _remembered_topic(
+    name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode
+) -> OffsetCommitResponseTopic:
+    """One code for all partitions."""
     return OffsetCommitResponseTopic(
         name=name,
         topic_id=topic_id,

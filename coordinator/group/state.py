@@ -19,6 +19,7 @@ from rota.coordinator.group.transitions import TRANSITIONS, GroupState
 from rota.protocol.errors import ErrorCode
 
 INT32_MAX = 2**31 - 1
+_EMPTY, _DEAD = GroupState.EMPTY, GroupState.DEAD  # bound once: `is_vacant` is asked after every step
 GROUP_RECORD_OVERHEAD_BYTES = 128  # of the batch, key and value that hold a group, beside its texts and members
 
 
@@ -193,8 +194,8 @@ class ClassicGroup:
     def is_vacant(self) -> bool:
         """Return True when there is nothing to remember: the runtime may drop the object."""
         if self.hard is not None or self.offsets or self.had_offsets or self.members.pending:
-            return self.state is GroupState.DEAD
-        return self.state is GroupState.EMPTY or self.state is GroupState.DEAD
+            return self.state is _DEAD
+        return self.state is _EMPTY or self.state is _DEAD
 
     @property
     def leader_or_none(self) -> MemberId:

@@ -263,8 +263,8 @@ class Partition:
         """Use an offline partition again, with its recovered log. The epoch is a new one: its tail may be lost."""
         self._log, self.offline = log, None
         self.state.reopen(log.log_start_offset, log.log_end_offset, log.log_end_offset - log.unflushed_messages)
+        self.configure(log.config)  # before it leads: the high watermark must not pass what is flushed
         self.lead(leader_epoch)
-        self.configure(log.config)
         self._call_watches()
 
     # ---- effects

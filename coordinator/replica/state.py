@@ -35,6 +35,9 @@ class Role(Enum):
     OFFLINE = "Offline"
 
 
+_LEADER, _NONE = Role.LEADER, ErrorCode.NONE  # bound once: each append looks at them
+
+
 @dataclass(frozen=True, slots=True)
 class HighWatermarkMoved:
     """`ReplicaState.high_watermark` has a new value: fetches may read on."""
@@ -306,17 +309,17 @@ class ReplicaState(Generic[T]):
 
     def committed_error(self, offset: int) -> ErrorCode | None:
         """How a wait for the high watermark to reach `offset` ends at once; None when it has to wait."""
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             return self._role_error()
         if offset > self.high_watermark:
             return None
-        return ErrorCode.NONE if self.has_min_isr else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return _NONE if self.has_min_isr else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def flushed_error(self, offset: int) -> ErrorCode | None:
         """How a wait for the leader's own medium ends at once; None when it has to wait."""
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             return self._role_error()
-        return None if self.flushes and offset > self.flushed_offset else ErrorCode.NONE
+        return None if self.flushes and offset > self.flushed_offset else _NONE
 
     def await_committed(self, offset: int, deadline_ms: int, token: T) -> None:
         """Complete `token` when the high watermark reaches `offset` (`committed_error` says that it must wait)."""

@@ -31,6 +31,7 @@ from rota.protocol.records.errors import CorruptBatch
 
 log = structlog.get_logger("rota.coordinator")
 
+_READY: Final = ShardState.READY  # bound once: every request asks for it
 BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # records beyond it go out as another batch
 LOADED_MACHINES_MAX: Final = 64  # of one slice, when a shard becomes ready
 EXPECTED_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # others are mistakes in our own code
@@ -100,7 +101,7 @@ class CoordinatorRuntime(Generic[M]):
     def ready(self, machine_id: str) -> Shard[M] | ErrorCode:
         """Return the shard that hosts this id, or why it cannot answer (14, 16)."""
         shard = self.shards[shard_of(machine_id, len(self.shards))]
-        if shard.state is ShardState.READY:
+        if shard.state is _READY:
             return shard
         if shard.state is ShardState.CATCHING_UP and shard.is_leader:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

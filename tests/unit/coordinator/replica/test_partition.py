@@ -319,6 +319,17 @@ def test_a_log_that_was_opened_again_goes_on_where_recovery_left_it() -> None:
     assert answers.got == [("2", ErrorCode.NONE)]
 
 
+def test_a_partition_that_was_offline_from_the_start_comes_back_with_its_flushes_asked_for() -> None:
+    one = Partition("t", bytes(16), 0, 0, None)
+    one.fail("the disk is away")
+    log = MemoryLog(LogConfig(flush_messages=1))
+    log.append(batch(), leader_epoch=0, now_ms=NOW_MS)
+    one.reopen(log, 1)
+    assert one.high_watermark == 0, "its record is not on the medium yet"
+    flush(one)
+    assert one.high_watermark == 1
+
+
 def test_acks_all_has_its_minimum_capped_by_the_number_of_replicas() -> None:
     one = Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig(min_insync_replicas=2)))
     one.append(batch(), NOW_MS)
