@@ -95,7 +95,8 @@ def _fits_record(group: ClassicGroup, event: Join) -> bool:
         member_id = members.by_instance.get(event.instance_id, NO_MEMBER)
     old = members.get(member_id)
     new = member_of(event, event.member_id or event.fresh_id)
-    return group.fits_in_record(members.record_bytes + new.record_bytes - (0 if old is None else old.record_bytes))
+    members_bytes = members.record_bytes + new.record_bytes - (0 if old is None else old.record_bytes)
+    return group.fits_in_record(members_bytes, new, event.protocol_type)
 
 
 # ---- members without an id

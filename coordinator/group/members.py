@@ -126,7 +126,17 @@ def member_from(value: MemberValue, protocol: str | None) -> Member:
 class Members:
     """The members of one group, in the order of joining."""
 
-    __slots__ = ("awaiting_join", "by_id", "by_instance", "leader", "pending", "record_bytes", "supporters", "unsynced")
+    __slots__ = (
+        "awaiting_join",
+        "by_id",
+        "by_instance",
+        "leader",
+        "longest_id_bytes",
+        "pending",
+        "record_bytes",
+        "supporters",
+        "unsynced",
+    )
 
     def __init__(self) -> None:
         self.by_id: dict[MemberId, Member] = {}
@@ -135,6 +145,7 @@ class Members:
         self.unsynced: dict[MemberId, None] = {}  # told their generation, no SyncGroup yet
         self.supporters: dict[str, int] = {}
         self.record_bytes = 0
+        self.longest_id_bytes = 0  # of the members that there were since the group had none
         self.awaiting_join = 0
         self.leader: MemberId | None = None
 
@@ -163,6 +174,7 @@ class Members:
             self.by_instance[member.instance_id] = member.member_id
         self.leader = self.leader or member.member_id
         self.by_id[member.member_id] = member
+        self.longest_id_bytes = max(self.longest_id_bytes, utf8_bytes(member.member_id))
         self._count(member, 1)
         self.pending.pop(member.member_id, None)
 
@@ -174,6 +186,8 @@ class Members:
         if member is None:
             return None
         self._count(member, -1)
+        if not self.by_id:
+            self.longest_id_bytes = 0
         if member.join is not None:
             self.awaiting_join -= 1
         if member.instance_id is not None:
@@ -190,6 +204,7 @@ class Members:
         self.by_id = {new.member_id if member is old else key: member for key, member in self.by_id.items()}
         self.by_id[member_id] = new
         self.record_bytes += new.record_bytes - old.record_bytes
+        self.longest_id_bytes = max(self.longest_id_bytes, utf8_bytes(member_id))
         self.by_instance[old.instance_id] = member_id
         if self.leader == old.member_id:
             self.leader = member_id

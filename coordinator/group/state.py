@@ -126,15 +126,18 @@ class ClassicGroup:
             members=tuple(member.as_value(self.protocol, assigned=assigned) for member in self.members),
         )
 
-    def fits_in_record(self, members_bytes: int) -> bool:
-        """Return whether a record with members of `members_bytes` bytes in all could be written (law CO3)."""
-        texts = (
-            self.group_id,
-            self.protocol_type,
-            self.leader_or_none,
-            max(self.members.supporters, key=len, default=""),
-        )
-        size = members_bytes + sum(map(utf8_bytes, texts)) + GROUP_RECORD_OVERHEAD_BYTES
+    def fits_in_record(self, members_bytes: int, joining: Member | None = None, protocol_type: str = "") -> bool:
+        """Return whether a record with members of `members_bytes` bytes in all could be written (law CO3).
+
+        Whoever of them and `joining` leads, whichever assignor is chosen.
+        """
+        leader_bytes, names = self.members.longest_id_bytes, [*self.members.supporters]
+        if joining is not None:
+            leader_bytes = max(leader_bytes, utf8_bytes(joining.member_id))
+            names += [proto.name for proto in joining.protocols]
+        type_bytes = max(utf8_bytes(self.protocol_type), utf8_bytes(protocol_type))
+        texts_bytes = utf8_bytes(self.group_id) + type_bytes + leader_bytes + max(map(utf8_bytes, names), default=0)
+        size = members_bytes + texts_bytes + GROUP_RECORD_OVERHEAD_BYTES
         return size <= self.config.record_bytes_max
 
     # ---- soft state

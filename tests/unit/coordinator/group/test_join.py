@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.unit.coordinator.group.script import (
@@ -364,6 +365,19 @@ def test_a_member_that_makes_the_record_too_large_is_refused_and_nobody_else() -
     script.does(join(3, new="c", protocols=of_bytes(200)))
     script.does(fires("join")).does(fires("join")).is_in(GroupState.COMPLETING, 1)
     assert set(script.group.members.by_id) == {"a", "c"}
+
+
+def test_the_record_fits_whoever_leads_the_group() -> None:
+    script = Script(config=LIMITED).does(join(1, new="a", protocols=of_bytes(10)))
+    too_much = join(2, new="b" * 350, protocols=of_bytes(380))
+    assert script >> too_much << join_refused(2, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def test_the_protocol_type_of_the_first_member_and_the_names_of_assignors_count() -> None:
+    refused = join_refused(1, ErrorCode.UNKNOWN_SERVER_ERROR)
+    long_type = replace(join(1, new="a", protocols=of_bytes(500)), protocol_type="t" * 500)
+    for too_much in (long_type, join(1, new="a", protocols=of_bytes(500, "n" * 500))):
+        (Script(config=LIMITED) >> too_much).includes(refused)
 
 
 def test_it_is_not_even_given_an_id() -> None:
