@@ -139,7 +139,7 @@ class CommitQueue:
         timeout_ms = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         ends_ms = now_ms() + timeout_ms
         try:
-            await self._my_next_epoch(entry, group, timeout_ms)
+            await self._wait_for_earlier_commits(entry, group, timeout_ms)
             await commit(self._cluster, group, offsets, timeout_ms=max(1, int(ends_ms - now_ms())))
         except (CommitFailed, RebalanceInProgress, FencedInstance) as error:
             if isinstance(error.__cause__, BrokerError):
@@ -148,7 +148,7 @@ class CommitQueue:
         finally:
             _release(entry)
 
-    async def _my_next_epoch(self, entry: _Entry, group: GroupMetadata, timeout_ms: int) -> None:
+    async def _wait_for_earlier_commits(self, entry: _Entry, group: GroupMetadata, timeout_ms: int) -> None:
         if entry.before is None:
             return
         done, _ = await asyncio.wait({entry.before}, timeout=timeout_ms / 1000)
