@@ -116,14 +116,14 @@ class Upkeep:
         for partition in self._partitions.all():
             if self._is_stopping:
                 return
-            if partition.offline is None and partition.log.has_unflushed_segments:
+            if partition.offline is None and (of := partition.log).has_unflushed_segments:
                 try:
-                    flush = partition.log.begin_flush(rolled=True)
+                    flush = of.begin_flush(rolled=True)
                     await asyncio.to_thread(flush.run)
                     flush.finish()
                     partition.flushed()
                 except StorageFailed as error:
-                    partition.fail(str(error))
+                    partition.log_failed(of, str(error))
 
     async def _checkpoint(self) -> None:
         try:
@@ -164,7 +164,7 @@ class Upkeep:
                 await self._compact(partition, of)
         except StorageFailed as error:
             if of.failure is not None:
-                partition.fail(str(error))
+                partition.log_failed(of, str(error))
                 return
             wait_ms = self._waits.delay(partition, self._now_ms())
             log.warning(

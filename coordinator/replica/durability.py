@@ -54,11 +54,12 @@ class Durability:
             return
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, thread_name_prefix="flush")
+        log = partition.log
         try:
-            flush = partition.log.begin_flush()
+            flush = log.begin_flush()
             await asyncio.get_running_loop().run_in_executor(self._executor, flush.run)
             flush.finish()
         except Exception as cause:  # noqa: BLE001  # whatever it is: the other partitions are flushed, too
-            partition.fail(str(cause) or repr(cause))
+            partition.log_failed(log, str(cause) or repr(cause))
         else:
             partition.flushed()

@@ -254,6 +254,11 @@ class Partition:
             log.error("Partition offline", topic=self.topic, partition=self.index, reason=reason)
             self._stop(reason, ErrorCode.KAFKA_STORAGE_ERROR)
 
+    def log_failed(self, failed: Log, reason: str) -> None:
+        """As `fail`, unless the partition uses another log by now: work on the old one ended after the reopening."""
+        if failed is self._log:
+            self.fail(reason)
+
     def close(self) -> None:
         """The topic was deleted, or the broker stops: whatever waits gets NOT_LEADER_OR_FOLLOWER."""
         if self.offline is None:

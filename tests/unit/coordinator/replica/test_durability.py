@@ -146,3 +146,15 @@ async def test_drained_waits_for_a_real_thread() -> None:
     durability.close()
     with pytest.raises(RuntimeError):
         executor.submit(lambda: None)
+
+
+async def test_a_flush_of_a_log_that_was_replaced_meanwhile_fails_nothing() -> None:
+    """Law A1. The partition was recovered while a flush of its old log still hung."""
+    gate = Gate()
+    one = partition(Durability(gate))
+    await turns()
+    one.fail("a write failed")
+    one.reopen(MemoryLog(LogConfig()), 1)
+    gate.open(refuse=True)
+    await turns()
+    assert one.offline is None
