@@ -203,7 +203,8 @@ class Log(Protocol):
         """The work of `compact` in slices: call each in any thread, one after the other, then resume the generator.
 
         A slice computes for a few milliseconds and may wait for the disk. Every method of the log may be called
-        between slices. A slice that raises StorageFailed changes nothing: close the generator and begin again later.
+        between slices. A slice that raises StorageFailed changes nothing, unless `failure` is set then: close the
+        generator and begin again later.
         """
 
     def begin_flush(self, *, rolled: bool = False) -> Flush:

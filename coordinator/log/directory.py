@@ -93,6 +93,7 @@ class LogDirectory:
                 self.identify(cluster_id)
             self._was_clean = (path / CLEAN_FILE).exists()
             self._system.unlink(path / CLEAN_FILE)
+            self._system.sync_path(path)  # else a power loss brings the marker back
             self._recovery_points = self._checkpoint(RECOVERY_POINT_FILE)
             self._starts = self._checkpoint(LOG_START_FILE)
             self._cleaned = self._checkpoint(CLEANER_FILE)
@@ -157,7 +158,7 @@ class LogDirectory:
             log_start_offset=self._starts.get(key, 0),
             cleaned_until=self._cleaned.get(key, 0),
             high_watermark=self.high_watermarks.get(key, 0),
-            reread=failed is not None or key in self._unrecovered,
+            reread=failed is not None or key in self._unrecovered or not self._was_clean,
         )
         self._clean_logs.discard(key)
         self._unrecovered.add(key)
@@ -343,7 +344,7 @@ class LogDirectory:
     def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """A missing or damaged checkpoint knows nothing, which only costs time. Raises OSError."""
         try:
-            return read_checkpoint((self.path / name).read_text())
+            return read_checkpoint((self.path / name).read_text(errors="replace"))
         except (FileNotFoundError, BadCheckpoint):
             return {}
 

@@ -39,7 +39,7 @@ class RecoveryCheckpoint:
     log_start_offset: int = 0
     cleaned_until: int = 0
     high_watermark: int = 0
-    reread: bool = False  # a write or an fsync failed: what the page cache holds may never reach the medium
+    reread: bool = False  # a write or an fsync may have failed: what the page cache holds may never reach the medium
 
 
 class Owner(Protocol):
@@ -88,6 +88,8 @@ class DiskLog(SegmentedLog):
         epochs = folder.load_epochs()
         before = epochs.entries()
         self.cut_bytes = _make_whole(folder, segments, epochs, known)
+        if not before:
+            epochs = _learned_epochs(segments)
         end = segments[-1].next_offset if segments else 0
         if not segments or end < known.log_start_offset:
             segments = _start_at(folder, segments, known.log_start_offset, config, now_ms)
@@ -160,6 +162,7 @@ class DiskLog(SegmentedLog):
     def abandon(self) -> None:
         """Let its files go as a crash would: nothing is written, the next start recovers."""
         self._closed = True
+        self.failure = self.failure or "it was closed"
         for segment in self._segments:
             self._folder.release(segment)
 
@@ -208,6 +211,17 @@ def _start_at(folder: Folder, segments: list[Segment], offset: int, config: LogC
     for segment in reversed(segments):
         folder.remove(segment)
     return [folder.create(offset, config.index_interval_bytes, now_ms)]
+
+
+def _learned_epochs(segments: list[Segment]) -> LeaderEpochs:
+    """From the headers of all batches, because the file with the epochs is missing or damaged."""
+    epochs = LeaderEpochs()
+    with suppress(CorruptBatch):  # of a damaged log no more is known
+        for segment in segments:
+            for _, header in segment.walk():
+                if header.leader_epoch > epochs.latest:
+                    epochs.assign(header.leader_epoch, header.base_offset)
+    return epochs
 
 
 def _producers(folder: Folder, segments: list[Segment], end: int) -> Producers:

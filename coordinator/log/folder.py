@@ -231,9 +231,9 @@ class Folder:
         return self._chain([self._segment(base, index_interval_bytes, sizes[base]) for base in sorted(sizes)])
 
     def load_epochs(self) -> LeaderEpochs:
-        """Empty when there are none, or the file is damaged: recovery learns them from the batches."""
+        """Empty when there are none, or the file is damaged: opening learns them from the batches."""
         try:
-            return LeaderEpochs.from_text((self.path / EPOCHS_FILE).read_text())
+            return LeaderEpochs.from_text((self.path / EPOCHS_FILE).read_text(errors="replace"))
         except (FileNotFoundError, BadCheckpoint):
             return LeaderEpochs()
         except OSError as error:
@@ -284,6 +284,7 @@ class Folder:
         """The indexes go first: a segment without them is whole."""
         store, indexes = _parts(segment)
         self._loaded.forget(segment)
+        self._names_made += 1  # what follows may take its offsets: a power loss must not bring it back
         try:
             indexes.remove(self.trash)
             store.throw(self.trash)

@@ -322,13 +322,13 @@ class SegmentedLog:
                     return
             self._staged = staged
             self._storage.prepare_swap(staged)
-            yield self._storage.begin_sync_names().run
+            yield LogFlush(self, self._recovery_point, [self._storage.begin_sync_names()]).run
             if is_current():
                 is_swapping = True  # from here on `staged` may be the only copy
                 self._swap(group, staged)
                 self._staged = None
         finally:
-            if not is_swapping:
+            if not is_swapping and self.failure is None:  # a failed log leaves its files to its recovery
                 self._discard(staged)
 
     def _discard(self, staged: Segment) -> None:
@@ -339,7 +339,8 @@ class SegmentedLog:
 
     def begin_flush(self, *, rolled: bool = False) -> LogFlush:
         self._check()
-        return LogFlush(self, self._active.base_offset if rolled else self._end)
+        end = self._active.base_offset if rolled else self._end
+        return LogFlush(self, end, self._unflushed(end))
 
     def flush(self) -> None:
         flush = self.begin_flush()
@@ -400,7 +401,7 @@ class SegmentedLog:
     def _append(self, data: Buffer, found: Batches, now_ms: int, append_time_ms: int) -> Appended:
         end = found[-1][1].next_offset
         if self._is_full(len(data), end - 1, found, now_ms):
-            self._roll(now_ms)
+            self._roll(now_ms, found[0][1].base_offset)
         self._active.append(data, found)
         is_new_epoch = False
         for _, header in found:
@@ -414,7 +415,7 @@ class SegmentedLog:
         return Appended(found[0][1].base_offset, end - 1, append_time_ms)
 
     def _read(self, offset: int, bytes_max: int, end: int, first_whole: bool, wait: bool) -> bytes:
-        at = bisect_right(self._bases, offset) - 1
+        at = max(bisect_right(self._bases, offset) - 1, 0)
         while at < len(self._segments):
             segment = self._segments[at]
             position = segment.position_of(offset, wait=wait)
@@ -426,19 +427,31 @@ class SegmentedLog:
 
     def _is_full(self, size_bytes: int, last_offset: int, found: Batches, now_ms: int) -> bool:
         active, held_bytes = self._active, self._active.size_bytes
+        if not active.fits(last_offset):
+            return True
         if not held_bytes:
             return False
-        if held_bytes + size_bytes > self.config.segment_bytes or not active.fits(last_offset):
+        if held_bytes + size_bytes > self.config.segment_bytes:
             return True
         first_ms = active.first_timestamp
         if first_ms >= 0:
             return max([header.max_timestamp for _, header in found]) - first_ms > self.config.segment_ms
         return active.created_ms >= 0 and now_ms - active.created_ms > self.config.segment_ms
 
-    def _roll(self, now_ms: int) -> None:
-        self._active.seal()
-        self._snapshot()
-        self._use([*self._segments, self._storage.create(self._end, self.config.index_interval_bytes, now_ms)])
+    def _roll(self, now_ms: int, base_offset: int | None = None) -> None:
+        """Begin a segment at `base_offset`, by default at the log end. An empty active segment is replaced."""
+        base_offset = self._end if base_offset is None else base_offset
+        try:
+            if self._active.size_bytes:
+                self._active.seal()
+                self._snapshot()
+                kept = self._segments
+            else:
+                self._storage.remove(self._active)
+                kept = self._segments[:-1]
+            self._use([*kept, self._storage.create(base_offset, self.config.index_interval_bytes, now_ms)])
+        except StorageFailed as error:
+            raise self._failed(error) from error
 
     def _snapshot(self) -> None:
         """Producer state as of the end, so that a start has not to read the log for it."""
@@ -475,9 +488,8 @@ class LogFlush:
 
     __slots__ = ("_end", "_log", "_syncs", "_truncations")
 
-    def __init__(self, log: SegmentedLog, end: int) -> None:
-        self._log, self._end, self._truncations = log, end, log._truncations
-        self._syncs = log._unflushed(end)
+    def __init__(self, log: SegmentedLog, end: int, syncs: list[Sync]) -> None:
+        self._log, self._end, self._syncs, self._truncations = log, end, syncs, log._truncations
 
     def run(self) -> None:
         log = self._log

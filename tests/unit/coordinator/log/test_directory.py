@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from rota.coordinator.log.directory import (
 )
 from rota.coordinator.log.disk import DiskLog
 
-from .log_kit import fill, flush_rolled, offsets, values
+from .log_kit import batch, fill, flush_rolled, offsets, values
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100, retention_ms=None)
 
@@ -291,3 +292,107 @@ def test_a_log_that_cannot_be_opened_spoils_the_marker_until_it_is_deleted(tmp_p
     directory.remove_log("t", 1)
     directory.close()
     assert (tmp_path / CLEAN_FILE).exists()
+
+
+class FilesThatRun(FaultyFiles):
+    """Calls `on_unlink` once, after the next unlink of a segment: what another thread does meanwhile."""
+
+    __slots__ = ("on_unlink",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_unlink: Callable[[], object] | None = None
+
+    def unlink(self, path: Path) -> None:
+        super().unlink(path)
+        if path.suffix == ".log" and self.on_unlink is not None:
+            run, self.on_unlink = self.on_unlink, None
+            run()
+
+
+def test_a_compaction_of_a_failed_log_ends_while_its_recovery_runs(tmp_path: Path) -> None:
+    """Law L1. The recovery completes the swap: nobody removes the new segment while it removes the old ones."""
+    system = FilesThatRun()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, replace(CONFIG, compact=True))
+    for number in range(30):
+        log.append(batch((b"%d" % number, bytes(100))), leader_epoch=0, now_ms=0)
+    slices = log.compaction(0, force=True)
+    for run in slices:
+        run()
+        if list(log.path.glob("*.log.swap")):
+            break
+    system.fail("pwrite", "t-0/", times=1)
+    with pytest.raises(StorageFailed):
+        fill(log, 1, key=b"k")
+    opening = directory.begin_open("t", 0, CONFIG)
+    system.on_unlink = slices.close
+    opening.run()
+    assert system.on_unlink is None
+    assert offsets(opening.finish()) == [*range(30)]
+    directory.close()
+
+
+def test_a_log_that_was_opened_again_leaves_its_files_to_its_successor(tmp_path: Path) -> None:
+    """Also when only a read had failed."""
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    directory.open_log("t", 0, CONFIG)
+    with pytest.raises(StorageFailed, match="has to be recovered"):
+        log.truncate_fully_and_start_at(3)
+    directory.close()
+
+
+class LostPages(FaultyFiles):
+    """The medium has only the first `medium_bytes` of a file, the page cache has all of it."""
+
+    __slots__ = ("medium_bytes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.medium_bytes = dict[str, int]()
+
+    def drop_cached(self, fd: int) -> None:
+        size_bytes = self.medium_bytes.pop(self._paths[fd], None)
+        if size_bytes is not None:
+            os.truncate(self._paths[fd], size_bytes)
+
+
+def test_a_restart_after_a_failed_fsync_reads_the_medium(tmp_path: Path) -> None:
+    """Law A5. The page cache outlives the process."""
+    system = LostPages()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 2)
+    log.flush()
+    system.medium_bytes[str(tmp_path / "t-0" / "00000000000000000000.log")] = log.size_bytes
+    fill(log, 1)
+    system.fail("fsync", ".log", times=1)
+    with pytest.raises(StorageFailed):
+        log.flush()
+    with pytest.raises(StorageFailed):
+        directory.close()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    assert directory.open_log("t", 0, CONFIG).log_end_offset == 2
+    directory.close()
+
+
+def test_a_power_loss_does_not_bring_the_marker_back(tmp_path: Path) -> None:
+    """Law A5. It is gone from the medium before a log is opened."""
+    opened(tmp_path).close()
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    calls = [(call.call, call.path) for call in system.calls]
+    assert ("fsync", str(tmp_path)) in calls[calls.index(("unlink", str(tmp_path / CLEAN_FILE))) :]
+    directory.abandon()
+
+
+@pytest.mark.parametrize("name", ["cleaner-offset-checkpoint", "t-0/leader-epoch-checkpoint", "t-0/partition.metadata"])
+def test_a_checkpoint_that_is_no_text_is_a_damaged_one(tmp_path: Path, name: str) -> None:
+    directory = opened(tmp_path)
+    fill(directory.open_log("t", 0, CONFIG, topic_id=bytes(16)), 3)
+    directory.close()
+    (tmp_path / name).write_bytes(b"\xff\xfe\x80")
+    again = opened(tmp_path)
+    assert again.open_log("t", 0, CONFIG, topic_id=bytes(16)).log_end_offset == 3
+    again.close()

@@ -136,6 +136,18 @@ def test_epochs_survive_the_loss_of_their_file(tmp_path: Path) -> None:
     assert reopened(log, clean=False).epochs.entries() == [(1, 0), (2, 1), (5, 3)]
 
 
+def test_epochs_of_flushed_segments_survive_the_loss_of_their_file(tmp_path: Path) -> None:
+    log = DiskLog.open(tmp_path / "t-0", CONFIG)
+    for epoch in (2, 3, 5):
+        for _ in range(5):
+            log.append(values(1), leader_epoch=epoch, now_ms=0)
+    log.close()
+    (log.path / "leader-epoch-checkpoint").unlink()
+    for known in (RecoveryCheckpoint(recovery_point=15), RecoveryCheckpoint(clean=True)):
+        assert DiskLog.open(log.path, CONFIG, known).epochs.entries() == [(2, 0), (3, 5), (5, 10)]
+        (log.path / "leader-epoch-checkpoint").unlink()
+
+
 def test_the_time_index_survives_a_stop_in_order(tmp_path: Path) -> None:
     log = DiskLog.open(tmp_path / "t-0", replace(CONFIG, index_interval_bytes=1 << 20))
     fill(log, 3, timestamps=(5, 9, 7))

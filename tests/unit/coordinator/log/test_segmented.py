@@ -278,3 +278,59 @@ def test_a_segment_that_cannot_be_removed_stays(tmp_path: Path) -> None:
     system.clear()
     log.retain(0)
     assert offsets(log) == []
+
+
+def test_a_failed_fsync_of_names_in_a_compaction_is_not_forgotten(tmp_path: Path) -> None:
+    """Law A5. The folder may have lost the names of segments that were rolled."""
+    log, system = failing_log(tmp_path)
+    log.config = replace(CONFIG, compact=True)
+    fill(log, 12, key=b"k")
+    for run in log.compaction(0, force=True):
+        if list(log.path.glob("*.log.swap")):
+            system.fail("fsync", "t-0", times=1)
+            with pytest.raises(StorageFailed, match="injected"):
+                run()
+            break
+        run()
+    with pytest.raises(StorageFailed, match="has to be recovered"):
+        log.flush()
+
+
+def test_a_failed_fsync_in_retention_is_not_forgotten(tmp_path: Path) -> None:
+    """Law A5. The active segment is rolled and, as others wait for their sync already, synced at once."""
+    system = FaultyFiles()
+    log = DiskLog.open(tmp_path / "t-0", CONFIG, files=OpenFiles(1, system))
+    fill(log, 8)
+    log.config = replace(CONFIG, retention_bytes=0)
+    system.fail("fsync", times=1)
+    with pytest.raises(StorageFailed, match="injected"):
+        log.retain(0)
+    with pytest.raises(StorageFailed, match="has to be recovered"):
+        log.flush()
+
+
+def test_the_names_of_removed_segments_are_synced_before_others_take_their_offsets(tmp_path: Path) -> None:
+    """Law L2. Else a power loss brings back what a truncation has cut, before what was flushed later."""
+    log, system = failing_log(tmp_path)
+    fill(log, 12)
+    log.flush()
+    log.truncate(2)
+    fill(log, 1)
+    system.calls.clear()
+    log.flush()
+    assert [call for call in system.calls if call.call == "fsync" and call.path.endswith("t-0")]
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_follower_keeps_what_lies_beyond_a_gap_that_no_index_spans(tmp_path: Path, count: int) -> None:
+    """Law L2. Compaction of the leader has left more than 2^31 offsets without a record."""
+    log, far = DiskLog.open(tmp_path / "t-0", CONFIG), (1 << 31) + 5
+    if count:
+        fill(log, count)
+    for number in range(20):
+        data = values(1)
+        log.append_as_follower((far + number).to_bytes(8, "big") + data[8:], leader_epoch=0)
+    expected = [*range(count), *range(far, far + 20)]
+    assert offsets(log) == expected
+    log.abandon()
+    assert offsets(DiskLog.open(tmp_path / "t-0", CONFIG)) == expected

@@ -155,6 +155,6 @@ async def test_a_flush_of_a_log_that_was_replaced_meanwhile_fails_nothing() -> N
     await turns()
     one.fail("a write failed")
     one.reopen(MemoryLog(LogConfig()), 1)
-    gate.open(refuse=True)
+    gate.open(StorageFailed("the disk is gone"))
     await turns()
     assert one.offline is None
