@@ -33,7 +33,7 @@ def running_broker(properties: Mapping[str, str] | None = None, *, data: Path | 
     config = BrokerConfig({**PRESETS["dev"], **FREE_PORT, **(properties or {})})
     if data is not None:
         config = config.changed({"log.dirs": str(data)})
-    served = _Served(config, memory=data is None)
+    served = _BrokerThread(config, memory=data is None)
     served.start()
     try:
         yield served.address()
@@ -41,7 +41,7 @@ def running_broker(properties: Mapping[str, str] | None = None, *, data: Path | 
         served.stop()
 
 
-class _Served(threading.Thread):
+class _BrokerThread(threading.Thread):
     """Runs the broker in a thread and an event loop of its own, so that the caller may block."""
 
     def __init__(self, config: BrokerConfig, *, memory: bool) -> None:
@@ -53,7 +53,7 @@ class _Served(threading.Thread):
         self._stopping: asyncio.Event | None = None
 
     def address(self) -> str:
-        """Where it listens, once it does."""
+        """Return HOST:PORT once the broker listens. Raises TimeoutError, and what `Broker.start` raises."""
         if not self._ready.wait(START_S):
             raise TimeoutError("the broker did not start")
         if self._failure is not None:
@@ -62,7 +62,7 @@ class _Served(threading.Thread):
         return f"{host}:{port}"
 
     def stop(self) -> None:
-        """In order, as SIGTERM does."""
+        """Stop the broker gracefully, as SIGTERM does."""
         if self._loop is not None and self._stopping is not None and self.is_alive():
             self._loop.call_soon_threadsafe(self._stopping.set)
         self.join(STOP_S)
@@ -74,7 +74,7 @@ class _Served(threading.Thread):
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         try:
             await self._broker.start()
-        except BaseException as failure:  # noqa: BLE001  # raised in the thread that waits
+        except BaseException as failure:  # noqa: BLE001  # `address` raises it in the caller's thread
             self._failure = failure
             return
         finally:

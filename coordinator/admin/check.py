@@ -1,6 +1,6 @@
 """`rota check HOST:PORT`: does a broker answer there? For health checks of containers and supervisors.
 
-It asks ApiVersions, which every broker of Kafka's protocol answers; exit code 0 when it does, 1 when not.
+It sends ApiVersions, which every Kafka broker answers. The exit code is 0 when it does, else 1.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsR
 from rota.protocol.wire import DecodeError
 
 CLIENT_ID = "rota-check"
-ANSWER_BYTES_MAX = 1 << 20
+RESPONSE_BYTES_MAX = 1 << 20
 KEY, VERSION = ApiVersionsRequest.KEY, 0
 
 
 class NotHealthy(Exception):
-    """Nobody answers there, or not as a broker does."""
+    """Nothing listens at the address, or no Kafka broker."""
 
 
 def check(address: str, timeout_s: float = 3.0) -> int:
-    """How many APIs the broker at `address` speaks. Raises NotHealthy."""
+    """Return the number of APIs that the broker at `address` supports. Raises NotHealthy."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise NotHealthy(f"{address!r} is no address: expected HOST:PORT")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout_s) as connection:
-            connection.sendall(_question())
+            connection.sendall(_request())
             answer = _read(connection)
         _, at = read_response_header(answer, KEY, VERSION)
         response, _ = codec(ApiVersionsResponse, VERSION).decode(answer, at)
@@ -40,20 +40,20 @@ def check(address: str, timeout_s: float = 3.0) -> int:
     return len(response.api_keys)
 
 
-def _question() -> bytes:
+def _request() -> bytes:
     body = request_header(KEY, VERSION, 1, CLIENT_ID) + codec(ApiVersionsRequest, VERSION).encode(ApiVersionsRequest())
     return struct.pack(">i", len(body)) + body
 
 
 def _read(connection: socket.socket) -> bytes:
-    """One frame without its length. Raises NotHealthy, OSError."""
-    size = int.from_bytes(_exactly(connection, 4), "big")
-    if size > ANSWER_BYTES_MAX:
+    """Return one frame without its length. Raises DecodeError, OSError."""
+    size = int.from_bytes(_receive_exactly(connection, 4), "big")
+    if size > RESPONSE_BYTES_MAX:
         raise DecodeError(f"an answer of {size} bytes")
-    return _exactly(connection, size)
+    return _receive_exactly(connection, size)
 
 
-def _exactly(connection: socket.socket, size: int) -> bytes:
+def _receive_exactly(connection: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
         more = connection.recv(size - len(data))

@@ -14,10 +14,10 @@ def main() -> None:
     """Run the command of the process's arguments."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["serve"]:
-        gc.disable()  # until the broker has settled: imports make little garbage and many objects
-        from rota.coordinator.admin.options import quick
+        gc.disable()  # until configure_collector: imports make little garbage and many objects
+        from rota.coordinator.admin.options import parse_plain
 
-        options = quick(arguments[1:])
+        options = parse_plain(arguments[1:])
         if options is not None:
             from rota.coordinator.admin.serve import run
 

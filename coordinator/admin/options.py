@@ -1,6 +1,6 @@
-"""The options of `rota serve`, and the settings that they make.
+"""The options of `rota serve`, and the broker settings that they give.
 
-The strongest last: preset, file, --data and --listen, --set.
+In ascending order of precedence: preset, file, --data and --listen, --set.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FLAGS: dict[str, str] = {
 
 
 class OptionsRefused(ValueError):
-    """A command line that cannot be; the message says what to write instead."""
+    """An invalid command line; the message says what to write instead."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class ServeOptions:
                 raise OptionsRefused(f"{name} {value}: valid values are {', '.join(valid)}")
 
     def broker_config(self) -> BrokerConfig:
-        """The settings of the broker. Raises OptionsRefused, ConfigRefused, FileRefused, OSError."""
+        """Return the settings of the broker. Raises OptionsRefused, ConfigRefused, FileRefused, OSError."""
         properties = dict(PRESETS[self.preset]) if self.preset is not None else {}
         if self.config is not None:
             properties |= load_properties(self.config)
@@ -69,8 +69,8 @@ class ServeOptions:
         return BrokerConfig(properties)
 
 
-def quick(arguments: list[str]) -> ServeOptions | None:
-    """The options, when all is plain; None leaves it to the library that explains and helps, at 80 ms of a start."""
+def parse_plain(arguments: list[str]) -> ServeOptions | None:
+    """Return the options; None when typer must parse them, for help or an error, which adds 80 ms to the start."""
     options, given = ServeOptions(), iter(arguments)
     for argument in given:
         name, equals, value = argument.partition("=")
@@ -102,4 +102,4 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-__all__ = ["FLAGS", "ConfigRefused", "OptionsRefused", "ServeOptions", "quick"]
+__all__ = ["FLAGS", "ConfigRefused", "OptionsRefused", "ServeOptions", "parse_plain"]

@@ -18,7 +18,7 @@ Help for each option, and a faster event loop: pip install 'rota[broker]'"""
 
 
 def run_plain(arguments: list[str]) -> int:
-    """Run one command; returns the exit code. `serve` comes here only with options that cannot be understood."""
+    """Run one command; returns the exit code. A `serve` that reaches it has invalid options."""
     match arguments:
         case ["version"]:
             print(version_line())

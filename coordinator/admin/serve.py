@@ -1,8 +1,8 @@
 """`rota serve`: one broker from start to stop.
 
 Exit codes: 0 after a graceful stop, 2 when it cannot start (one line says why and what to do), 128 + the signal's
-number when a second signal cuts the stop short, 1 when the stop could not put everything on the medium, and for our
-own mistakes.
+number when a second signal cuts the stop short, 1 when the stop could not put everything on the medium, and for
+a fault of Rota.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.observe.logs import get_logger, print_error, writing_by_thread
 
 EXIT_CANNOT_START = 2
-EXIT_NOT_IN_ORDER = 1
-# A request leaves nothing behind that only the collector could take (tests hold that), so a look every 700 objects
-# would walk the replies that wait for their write again and again, a sixth of a commit's time, and find nothing.
+EXIT_UNCLEAN_STOP = 1
+# A request leaves no reference cycles (tests check it). With the default of 700 objects the collector would
+# traverse the pending replies again and again, a sixth of the time of a commit, and find nothing.
 GC_THRESHOLDS = 100_000, 50, 100
 SETTLE_S = 1.0  # after the first answers, which need not wait for it
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Runs(Protocol):
-    """What a broker is to this file."""
+class ServedBroker(Protocol):
+    """The methods of a broker that `serve` calls."""
 
     async def start(self) -> tuple[str, int]:
-        """Open the data, listen; where. Raises OSError when the world does not let it."""
+        """Open the data and listen; return (host, port). Raises ConfigRefused, StorageFailed, StoreFailed, OSError."""
 
     async def stop(self) -> None:
         """Let requests under way finish, within rota.drain.timeout.ms; flush; mark the data as cleanly closed."""
@@ -61,10 +61,10 @@ def run(options: ServeOptions) -> int:
                 return runner.run(serve(Broker(config, memory=options.memory), config, options.ready_fd))
         except Exception as error:  # the interpreter would wait for a pipe that nobody reads
             log.critical("Internal error", exc_info=error)
-            return EXIT_NOT_IN_ORDER
+            return EXIT_UNCLEAN_STOP
 
 
-async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int:
+async def serve(broker: ServedBroker, config: BrokerConfig, ready_fd: int | None) -> int:
     """Start, report the address, stop on a signal; return the exit code."""
     log, stopping = get_logger("rota.serve"), asyncio.Event()
     _on_signals(stopping.set)
@@ -74,7 +74,7 @@ async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int
         return cannot_start(str(why))
     except OSError as why:
         return cannot_start(_explain(why, config))
-    asyncio.get_running_loop().call_later(SETTLE_S, settle)
+    asyncio.get_running_loop().call_later(SETTLE_S, configure_collector)
     log.info("listening", host=host, port=port)
     report_ready(ready_fd, host, port)
     await stopping.wait()
@@ -83,13 +83,13 @@ async def serve(broker: Runs, config: BrokerConfig, ready_fd: int | None) -> int
         await broker.stop()
     except (StorageFailed, StoreFailed) as why:
         log.error("stopped, but not in order: the next start recovers", reason=str(why))
-        return EXIT_NOT_IN_ORDER
+        return EXIT_UNCLEAN_STOP
     log.info("stopped")
     return 0
 
 
-def settle() -> None:
-    """What a start makes stays: the collector takes the litter once and need not look at the rest again."""
+def configure_collector() -> None:
+    """Exclude the objects of the start from garbage collection, and collect less often from now on."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -97,7 +97,7 @@ def settle() -> None:
 
 
 def report_ready(ready_fd: int | None, host: str, port: int) -> None:
-    """Write `HOST:PORT` for a supervisor, and close, so that one who reads to the end goes on."""
+    """Write `HOST:PORT` to the supervisor's file descriptor and close it."""
     if ready_fd is None:
         return
     shown = f"[{host}]" if ":" in host else host
@@ -141,6 +141,6 @@ def _on_signals(stop: Callable[[], None]) -> None:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     try:
         import uvloop
-    except ImportError:  # a platform that it does not run on
+    except ImportError:  # not available on this platform
         return asyncio.new_event_loop
     return uvloop.new_event_loop

@@ -2,9 +2,9 @@
 
 v1 throttle time only · v2 flexible
 
-Replaces all configs of a topic: what is not named goes back to its default. A broker's settings come from its file and
-do not change while it runs; asking for it is refused by name. Taking away what was set while it ran is nothing to do:
-Kafka's reassignment tool ends with that.
+Replaces all configs of a topic: a config that is not in the request returns to its default. The settings of a broker
+come from its file and do not change while it runs: a request to set one is refused. A request that sets none succeeds:
+Kafka's reassignment tool ends with it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Entry(Protocol):
 
 
 class Resource(Protocol):
-    """What has configs, of this API or the incremental one."""
+    """A resource with configs, of this API or the incremental one."""
 
     resource_type: int
     resource_name: str
@@ -54,7 +54,7 @@ R = TypeVar("R", bound=Resource)
 
 
 def alter_configs(node: Node, call: Call, request: AlterConfigsRequest) -> DelayedReply[AlterConfigsResponse]:
-    """Each resource is answered for itself."""
+    """Return one result for each resource."""
     return eager.start(_alter_all(node, request))
 
 
@@ -88,7 +88,7 @@ async def alter_each(
     altered: Callable[[R, Mapping[str, str]], Configs | Refusal],
     validate_only: bool,
 ) -> list[tuple[R, Refusal | None]]:
-    """What became of each resource. `altered` gives a topic's new configs from what is asked and the old ones."""
+    """Return each resource with its error or None. `altered` returns the new configs from the resource and the old."""
     resources = list(resources)
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
@@ -133,7 +133,7 @@ async def _refusal_of(change: Awaitable[Topic | Refusal]) -> Refusal | None:
 
 
 def _topic(node: Node, resource: Resource) -> Topic | Refusal | None:
-    """Whose configs these are; None when they are this broker's, or the defaults of all brokers."""
+    """Return the topic that the resource names; None for this broker or the defaults of all brokers."""
     names = Counter(config.name for config in resource.configs)
     if any(count > 1 for count in names.values()):
         return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")

@@ -2,8 +2,8 @@
 
 v0 flexible (KIP-455) · v1 may forbid another replication factor (KIP-860)
 
-There is one broker, so a partition can be moved only to where it is: that is done at once. Nothing is ever under way
-that could be cancelled.
+There is one broker, so the only valid target is the current replica: such a reassignment is complete at once. None is
+ever in progress, so none can be cancelled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rota.protocol.messages.alter_partition_reassignments import (
 def alter_partition_reassignments(
     node: Node, call: Call, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Each partition is answered for itself."""
+    """Return one result for each partition."""
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         responses=tuple(_topic(node, requested) for requested in request.topics),

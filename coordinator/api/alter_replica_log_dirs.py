@@ -2,7 +2,7 @@
 
 v1 a replica in another directory of its broker (KIP-113) · v2 flexible
 
-All partitions live in the first of `log.dirs`: they can be moved only to where they are.
+All partitions are in the first of `log.dirs`: any other target directory is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rota.protocol.messages.alter_replica_log_dirs import (
 
 
 def alter_replica_log_dirs(node: Node, call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-    """Each partition is answered for itself; of one that is named twice the last mention counts, as in Kafka."""
+    """Return one result for each partition; the last entry wins when a partition is named twice, as in Kafka."""
     here = os.path.abspath(node.config.log_dirs[0])
     paths = {
         (topic.name, index): directory.path

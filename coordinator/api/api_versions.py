@@ -27,14 +27,14 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # 
 
 
 def api_versions(node: Node, call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """What this broker speaks."""
+    """Return the supported APIs with their versions, and the supported features."""
     if call.version >= 3 and not _is_named(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     return ApiVersionsResponse(api_keys=_served(), supported_features=_features() if call.version >= 4 else ())
 
 
 def unsupported_version(node: Node, call: Call) -> ApiVersionsResponse:
-    """For a client newer than we are: it chooses from the list and asks again."""
+    """Return the response to a newer client, which retries with a version from the list."""
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_served())
 
 

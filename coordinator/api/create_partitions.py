@@ -2,7 +2,7 @@
 
 v1 throttle time only · v2 flexible · v3 quotas (KIP-599)
 
-Every topic that was asked for is in the answer. Groups that subscribe to it rebalance (R14).
+The response has every topic of the request. Groups that subscribe to it rebalance (R14).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rota.protocol.messages.create_partitions import (
 def create_partitions(
     node: Node, call: Call, request: CreatePartitionsRequest
 ) -> DelayedReply[CreatePartitionsResponse]:
-    """Answered when the partitions are in the metadata store and their logs are there."""
+    """Add the partitions; delayed until they are in the metadata store and their logs are open."""
     return eager.start(_create_all(node, request))
 
 

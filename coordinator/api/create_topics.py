@@ -3,7 +3,7 @@
 v4 -1 for the broker's defaults (KIP-464) · v5 flexible, the configs of the new topic (KIP-525) · v6 quotas
 v7 topic ids (KIP-516)
 
-Each topic is answered for itself: a wrong one never spoils the others. Topics of the system are not for clients.
+Each topic has its own error, which does not affect the others. Clients cannot create internal topics.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEFAULT = -1
 
 
 def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> DelayedReply[CreateTopicsResponse]:
-    """Answered when the topics are in the metadata store and their logs are there."""
+    """Create the topics; delayed until they are in the metadata store and their logs are open."""
     return eager.start(_create_all(node, request))
 
 
@@ -70,7 +70,7 @@ async def _create(node: Node, requested: CreatableTopic, validate_only: bool) ->
 
 
 def _plan(node: Node, requested: CreatableTopic) -> Topic | Refusal:
-    """The topic as it would be; nothing has changed."""
+    """Return the topic that the request would create, or its error; changes nothing."""
     if requested.name in RESERVED:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {requested.name} is prohibited.")
     if requested.assignments and (requested.replication_factor != DEFAULT or requested.num_partitions != DEFAULT):

@@ -1,6 +1,6 @@
 """DeleteGroups, key 42, versions 0-2.
 
-v2 flexible. Only an Empty group may go; its offsets go with it.
+v2 flexible. Only an Empty group can be deleted; its offsets are deleted with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.protocol.messages.delete_groups import (
 def delete_groups(
     node: Node, call: Call, request: DeleteGroupsRequest
 ) -> DeleteGroupsResponse | DelayedReply[DeleteGroupsResponse]:
-    """Answer with one code for each group when all their tombstones are durable."""
+    """Return one error code for each group; delayed until all tombstones are durable."""
     whole: DelayedReply[DeleteGroupsResponse] = DelayedReply()
     names = tuple(dict.fromkeys(request.groups_names))
     codes: dict[str, ErrorCode] = {}

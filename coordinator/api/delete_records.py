@@ -1,6 +1,6 @@
 """DeleteRecords, key 21, versions 0-2.
 
-v2 flexible. Moves the start of logs up (KIP-107). There are no followers to wait for: `timeout_ms` is unused.
+v2 flexible. Moves the log start offset forward (KIP-107). There are no followers to wait for: `timeout_ms` is unused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_WATERMARK: Final = -1
 
 
 def delete_records(node: Node, call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Delete the records before each offset (-1: all committed ones). Returns the new start of each log."""
+    """Delete the records before each offset (-1: the high watermark). Returns the new start of each log."""
     partition_lookup = PartitionLookup(node.topics, node.partitions)
     return DeleteRecordsResponse(
         topics=tuple(

@@ -2,7 +2,7 @@
 
 v1 throttle time · v4 flexible · v5 error messages (KIP-599) · v6 topics by id (KIP-516)
 
-Each topic is answered for itself. `delete.topic.enable=false` refuses all; topics of the system are not for clients.
+Each topic has its own error. `delete.topic.enable=false` refuses all. Clients cannot delete internal topics.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rota.protocol.wire import UUID_ZERO
 def delete_topics(
     node: Node, call: Call, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse | DelayedReply[DeleteTopicsResponse]:
-    """Answered when the topics are out of the metadata store and their logs are gone."""
+    """Delete the topics; delayed until they are out of the metadata store and their logs are removed."""
     requested = _requested(call, request)
     if not node.config.delete_topic_enable:
         code = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= 3 else ErrorCode.INVALID_REQUEST

@@ -29,7 +29,7 @@ def describe_cluster(node: Node, call: Call, request: DescribeClusterRequest) ->
         cluster_id=node.topics.cluster_id,
         controller_id=node.config.node_id,
         brokers=(_this_broker(node, call),),
-        cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_ASKED,
+        cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_REQUESTED,
     )
 
 

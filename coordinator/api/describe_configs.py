@@ -4,15 +4,15 @@ v1 sources and synonyms (KIP-226) · v3 types and documentation (KIP-569) · v4 
 
 Topics and this broker: every config with its value, source and default. The empty broker name stands for the defaults
 of all brokers, which can only be set dynamically, and Rota's are not: it has none. Broker loggers, client metrics and
-groups have no configs here. A broker that was given no `advertised.listeners` advertises to each client the address
-that this client used, and says so here too: it is no default but where it was started.
+groups have no configs here. A broker without `advertised.listeners` advertises to each client the address that the
+client used, and shows that address here, too, with the source STATIC_BROKER.
 """
 
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.config.definition import Source
-from rota.coordinator.config.describe import Described, Synonym, describe_broker, describe_topic
+from rota.coordinator.config.describe import ConfigEntry, Synonym, describe_broker, describe_topic
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.metadata.topic_names import refuse_name
 from rota.coordinator.metadata.topics import unknown_topic
@@ -31,7 +31,7 @@ ADVERTISED = "advertised.listeners"
 
 
 def describe_configs(node: Node, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Each resource is answered for itself."""
+    """Return one result for each resource."""
     return DescribeConfigsResponse(
         results=tuple(_result(node, call, request, resource) for resource in request.resources)
     )
@@ -57,7 +57,7 @@ def _result(
     )
 
 
-def _describe(node: Node, call: Call, resource: DescribeConfigsResource) -> list[Described] | Refusal:
+def _describe(node: Node, call: Call, resource: DescribeConfigsResource) -> list[ConfigEntry] | Refusal:
     if resource.resource_type == TOPIC:
         return _describe_topic(node, resource.resource_name)
     if resource.resource_type == BROKER:
@@ -65,7 +65,7 @@ def _describe(node: Node, call: Call, resource: DescribeConfigsResource) -> list
     return Refusal(ErrorCode.INVALID_REQUEST, f"Resources of type {resource.resource_type} have no configs here.")
 
 
-def _describe_topic(node: Node, name: str) -> list[Described] | Refusal:
+def _describe_topic(node: Node, name: str) -> list[ConfigEntry] | Refusal:
     refusal = refuse_name(name)
     if refusal is not None:
         return refusal
@@ -73,7 +73,7 @@ def _describe_topic(node: Node, name: str) -> list[Described] | Refusal:
     return unknown_topic() if topic is None else describe_topic(topic.configs, node.config)
 
 
-def _describe_broker(node: Node, call: Call, name: str) -> list[Described] | Refusal:
+def _describe_broker(node: Node, call: Call, name: str) -> list[ConfigEntry] | Refusal:
     if not name:
         return []
     refusal = refuse_broker(node, name, "expected {} or empty string")
@@ -85,7 +85,7 @@ def _describe_broker(node: Node, call: Call, name: str) -> list[Described] | Ref
     ]
 
 
-def _advertised(node: Node, call: Call, described: Described) -> Described:
+def _advertised(node: Node, call: Call, described: ConfigEntry) -> ConfigEntry:
     if node.config.advertises:
         return described
     address = f"[{call.reached_host}]" if ":" in call.reached_host else call.reached_host
@@ -95,7 +95,7 @@ def _advertised(node: Node, call: Call, described: Described) -> Described:
 
 
 def refuse_broker(node: Node, name: str, expected: str = "expected {}") -> Refusal | None:
-    """None when the resource's name is the id of this broker."""
+    """Return an error unless the resource's name is the id of this broker."""
     if not name.removeprefix("-").isdecimal():
         return Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) == node.config.node_id:
@@ -104,7 +104,7 @@ def refuse_broker(node: Node, name: str, expected: str = "expected {}") -> Refus
     return Refusal(ErrorCode.INVALID_REQUEST, why)
 
 
-def _config(request: DescribeConfigsRequest, described: Described) -> DescribeConfigsResourceResult:
+def _config(request: DescribeConfigsRequest, described: ConfigEntry) -> DescribeConfigsResourceResult:
     synonyms = tuple(DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in described.synonyms)
     return DescribeConfigsResourceResult(
         name=described.name,

@@ -20,12 +20,12 @@ from rota.protocol.messages.describe_groups import (
 
 # every operation on a group (read, delete, describe, their configs): there is no authorizer that forbids any
 AUTHORIZED_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-NOT_ASKED: Final = -(2**31)
+NOT_REQUESTED: Final = -(2**31)
 
 
 def describe_groups(node: Node, call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Return state, protocol and members of each group."""
-    operations = AUTHORIZED_OPERATIONS if call.version >= 3 and request.include_authorized_operations else NOT_ASKED
+    operations = AUTHORIZED_OPERATIONS if call.version >= 3 and request.include_authorized_operations else NOT_REQUESTED
     return DescribeGroupsResponse(groups=tuple(_describe(node, call, name, operations) for name in request.groups))
 
 

@@ -2,7 +2,7 @@
 
 v0 flexible from the start (KIP-664)
 
-A transaction is never under way here: its start offset and its coordinator's epoch are -1.
+There are no transactions: their start offset and coordinator epoch are -1.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.producers import Producer
-from rota.coordinator.metadata.topic_names import wrong_with
+from rota.coordinator.metadata.topic_names import invalid_reason
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.describe_producers import (
@@ -23,7 +23,7 @@ from rota.protocol.messages.describe_producers import (
 
 
 def describe_producers(node: Node, call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """The idempotent producers that each partition's log remembers."""
+    """Return the idempotent producers with state in each partition's log."""
     partition_lookup = PartitionLookup(node.topics, node.partitions)
     return DescribeProducersResponse(
         topics=tuple(
@@ -49,7 +49,7 @@ def _partition(partition_lookup: PartitionLookup, name: str, index: int) -> Part
 
 
 def _missing(partition_lookup: PartitionLookup, name: str, index: int) -> tuple[ErrorCode, str | None]:
-    why = wrong_with(name)
+    why = invalid_reason(name)
     if why is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, message(f"Topic name is invalid: {why}")
     return partition_lookup.missing((name, index)), None

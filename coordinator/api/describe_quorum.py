@@ -1,9 +1,9 @@
 """DescribeQuorum, key 55, versions 0-2.
 
-v0 flexible (KIP-595) · v1 when a replica last fetched and was in step (KIP-836) · v2 messages, addresses (KIP-853)
+v0 flexible (KIP-595) · v1 time of the last fetch and catch-up (KIP-836) · v2 messages, addresses (KIP-853)
 
-The metadata of a single broker is kept by that broker: a quorum of one, always in step with itself. Offsets are the
-numbers of the metadata store's changes.
+A single broker keeps its own metadata: the quorum has one voter, which is always caught up. Offsets are the change
+numbers of the metadata store.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LISTENER: Final = "PLAINTEXT"
 
 
 def describe_quorum(node: Node, call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """The one voter, and how far it is."""
+    """Return this broker as the only voter, with its log end offset."""
     listener = Listener(name=LISTENER, host=call.reached_host, port=call.reached_port)
-    me = Voter(node_id=node.config.node_id, listeners=(listener,))
-    knows_me = any(topic.topic_name == METADATA for topic in request.topics)
+    this_broker = Voter(node_id=node.config.node_id, listeners=(listener,))
+    has_metadata_topic = any(topic.topic_name == METADATA for topic in request.topics)
     topics = tuple(
         TopicData(
             topic_name=topic.topic_name,
@@ -40,7 +40,7 @@ def describe_quorum(node: Node, call: Call, request: DescribeQuorumRequest) -> D
         )
         for topic in request.topics
     )
-    return DescribeQuorumResponse(error_message="", topics=topics, nodes=(me,) if knows_me else ())
+    return DescribeQuorumResponse(error_message="", topics=topics, nodes=(this_broker,) if has_metadata_topic else ())
 
 
 def _partition(node: Node, name: str, index: int) -> PartitionData:
@@ -54,7 +54,7 @@ def _partition(node: Node, name: str, index: int) -> PartitionData:
             high_watermark=0,
         )
     end, wall_ms = node.topics.store.last_change, node.wall_ms()
-    me = ReplicaState(
+    this_broker = ReplicaState(
         replica_id=node.config.node_id,
         log_end_offset=end,
         last_fetch_timestamp=wall_ms,
@@ -66,5 +66,5 @@ def _partition(node: Node, name: str, index: int) -> PartitionData:
         leader_id=node.config.node_id,
         leader_epoch=1,  # the controller's epoch in the metadata store
         high_watermark=end,
-        current_voters=(me,),
+        current_voters=(this_broker,),
     )

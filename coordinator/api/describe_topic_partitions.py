@@ -12,7 +12,7 @@ from rota.coordinator.api import authorized
 from rota.coordinator.api.metadata import availability
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata.topic import INTERNAL, PartitionState, Topic
-from rota.coordinator.metadata.topic_names import wrong_with
+from rota.coordinator.metadata.topic_names import invalid_reason
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -57,7 +57,7 @@ def describe_topic_partitions(
 
 def _refused(names: set[str]) -> DescribeTopicPartitionsResponse:
     code = ErrorCode.INVALID_REQUEST
-    topics = (_failed(name, code, authorized.NOT_ASKED) for name in sorted(names))
+    topics = (_failed(name, code, authorized.NOT_REQUESTED) for name in sorted(names))
     return DescribeTopicPartitionsResponse(topics=tuple(topics))
 
 
@@ -74,8 +74,8 @@ def _failed(name: str, code: ErrorCode, operations: int) -> DescribeTopicPartiti
 def _add(node: Node, page: Page, name: str, start: int) -> None:
     topic = node.topics.get(name)
     if topic is None:
-        is_wrong = wrong_with(name) is not None
-        code = ErrorCode.INVALID_TOPIC_EXCEPTION if is_wrong else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        is_invalid = invalid_reason(name) is not None
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION if is_invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         page.topics.append(_failed(name, code, authorized.TOPIC))
         return
     states = topic.partitions[start : start + page.left]

@@ -2,8 +2,9 @@
 
 v1 unclean elections (KIP-460) · v2 flexible
 
-A partition whose preferred replica leads, or for an unclean election one that has a leader, needs no election. With one
-replica nothing else can be, but for a partition whose log failed: nobody can lead that one until the broker restarts.
+A partition whose preferred replica leads needs no election, nor, in an unclean election, one that has a leader. With
+one replica that holds for every partition except those whose log failed: these have no leader until the broker
+restarts.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ UNCLEAN: Final = 1
 
 
 def elect_leaders(node: Node, call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Each partition that was named is answered for itself; of all, only those where something is wrong."""
+    """Return one result for each partition named; for a request without topics, only the partitions with an error."""
     code = ErrorCode.NONE if request.election_type in (PREFERRED, UNCLEAN) else ErrorCode.INVALID_REQUEST
     if request.topic_partitions is None:
-        return ElectLeadersResponse(error_code=code, replica_election_results=tuple(_everywhere(node, request)))
+        return ElectLeadersResponse(error_code=code, replica_election_results=tuple(_all_topics(node, request)))
     results = tuple(_topic(node, request, requested) for requested in request.topic_partitions)
     return ElectLeadersResponse(error_code=code, replica_election_results=results)
 
 
-def _everywhere(node: Node, request: ElectLeadersRequest) -> list[ReplicaElectionResult]:
+def _all_topics(node: Node, request: ElectLeadersRequest) -> list[ReplicaElectionResult]:
     found = []
     for topic in node.topics:
         requested = TopicPartitions(topic=topic.name, partitions=tuple(range(len(topic.partitions))))
         result = _topic(node, request, requested)
-        wrong = [
+        failed = [
             partition for partition in result.partition_result if partition.error_code != ErrorCode.ELECTION_NOT_NEEDED
         ]
-        if wrong:
-            found.append(ReplicaElectionResult(topic=topic.name, partition_result=tuple(wrong)))
+        if failed:
+            found.append(ReplicaElectionResult(topic=topic.name, partition_result=tuple(failed)))
     return found
 
 

@@ -35,11 +35,11 @@ TOPIC_IDS_SINCE: Final = 13
 STORAGE_ERROR_SINCE: Final = 6
 READ_COMMITTED: Final = 1
 CONSUMER_MAX: Final = -1  # replica ids from 0 on are brokers
-LOADS_MAX: Final = 3  # after so many loads the loop waits for the disk: what was loaded does not stay in memory
+LOADS_MAX: Final = 3  # then the loop reads from the disk: the page cache does not keep the loaded data
 
 
 def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | DelayedReply[FetchResponse]:
-    """Records from each partition's offset on; delayed until `min_bytes` are there or `max_wait_ms` is over."""
+    """Return records from each partition's offset on; delayed until `min_bytes` are available or for `max_wait_ms`."""
     now_ms = node.now_ms()
     context = node.fetch_sessions.open(_session_request(call.version, request), now_ms)
     if context.error is not ErrorCode.NONE:
@@ -72,7 +72,7 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
 
 
 async def _load_and_respond(node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult) -> FetchResponse:
-    """Bring cold data into memory in a thread, then answer with what there is: such a fetch has records to give."""
+    """Load data that is not in the page cache in a thread, then respond at once: such a fetch has records."""
     loop = asyncio.get_running_loop()
     for _ in range(LOADS_MAX):
         await loop.run_in_executor(None, _load, result.loads)
@@ -84,7 +84,7 @@ async def _load_and_respond(node: Node, context: FetchContext, plan: FetchPlan, 
 
 def _load(loads: Sequence[Callable[[], None]]) -> None:
     for load in loads:
-        with suppress(OSError):  # the read that follows meets it again, and takes the partition offline
+        with suppress(OSError):  # the next read gets the same error and takes the partition offline
             load()
 
 
@@ -128,7 +128,7 @@ def _response(node: Node, context: FetchContext, responses: Sequence[PartitionRe
 
 
 def _by_topic(responses: Sequence[PartitionResponse]) -> tuple[FetchableTopicResponse, ...]:
-    """Neighbours of one topic share an entry; the order stays that of reading."""
+    """Group adjacent partitions of one topic; the order of reading does not change."""
     return tuple(
         _topic(name, tuple(response for _, response in group))
         for name, group in groupby(responses, key=lambda response: response[0][0])

@@ -54,7 +54,7 @@ def _find(node: Node, call: Call, key: str, code: ErrorCode, message: str) -> Co
 
 async def _refusal(node: Node, key_type: int) -> tuple[ErrorCode, str]:
     if key_type == TRANSACTION:
-        # Of all codes the one that every client takes as final; a retriable one would have it ask until its timeout.
+        # The one code that every client takes as final; with a retriable one it would retry until its timeout.
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Rota does not coordinate transactions yet."
     if key_type != GROUP:
         return ErrorCode.INVALID_REQUEST, f"Key type {key_type} is unknown; 0 stands for a group."

@@ -14,7 +14,7 @@ from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
-    """Answer from the group directly: this hot path has no event and no effects, it moves one deadline."""
+    """Extend the member's session. Calls the group directly: a heartbeat has no event and no effects."""
     group_id = request.group_id
     if not group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from rota.coordinator.api.alter_configs import Configs, alter_each
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.config.definition import Type, unknown
+from rota.coordinator.config.definition import Type, unknown_config
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.config.topic_properties import TOPIC as TOPIC_CONFIGS
 from rota.coordinator.metadata import eager
@@ -33,7 +33,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 def incremental_alter_configs(
     node: Node, call: Call, request: IncrementalAlterConfigsRequest
 ) -> DelayedReply[IncrementalAlterConfigsResponse]:
-    """Each resource is answered for itself."""
+    """Return one result for each resource."""
     return eager.start(_alter_all(node, request))
 
 
@@ -75,7 +75,7 @@ def _refuse(change: AlterableConfig) -> Refusal | None:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {change.name}")
     definition = TOPIC_CONFIGS.get(change.name)
     if definition is None:
-        return Refusal(ErrorCode.INVALID_CONFIG, str(unknown(change.name, TOPIC_CONFIGS, "topic")))
+        return Refusal(ErrorCode.INVALID_CONFIG, str(unknown_config(change.name, TOPIC_CONFIGS, "topic")))
     if change.config_operation != SET and definition.type is not Type.LIST:
         word = "APPEND" if change.config_operation == APPEND else "SUBTRACT"
         why = f"Can't {word} to key {change.name} because its type is not LIST."

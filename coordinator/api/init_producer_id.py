@@ -2,11 +2,11 @@
 
 v2 flexible · v3 the id that the producer had (KIP-360) · v4 PRODUCER_FENCED · v5 TRANSACTION_ABORTABLE (KIP-890)
 
-An idempotent producer gets a fresh id and epoch 0, also in exchange for one that it had.
+An idempotent producer gets a new id and epoch 0, also when it sends the id that it has.
 Left out: transactions. A transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED: of the codes that all
-clients take as final it is the one that says "not with this transactional id"; a retriable code would have them ask for
-ever. Its checks come first, as in Kafka: an empty id is INVALID_REQUEST, a timeout beyond transaction.max.timeout.ms
-INVALID_TRANSACTION_TIMEOUT.
+clients take as final it is the one that says "not with this transactional id"; a retriable code would make them retry
+for ever. Its checks come first, as in Kafka: an empty id is INVALID_REQUEST, a timeout beyond
+transaction.max.timeout.ms INVALID_TRANSACTION_TIMEOUT.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 def init_producer_id(
     node: Node, call: Call, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | DelayedReply[InitProducerIdResponse]:
-    """A producer id that was never given before, with epoch 0."""
+    """Return a new producer id with epoch 0."""
     error = _refusal(node, request)
     if error is not ErrorCode.NONE:
         return _refused(error)
@@ -59,7 +59,7 @@ async def _take(node: Node) -> InitProducerIdResponse:
         producer_id = await node.producer_ids.take()
     except StoreFailed as failure:
         log.error("no producer id", cause=str(failure))
-        return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # as Kafka: clients ask again
+        return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # as Kafka: clients retry
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 

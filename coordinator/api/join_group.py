@@ -23,7 +23,7 @@ PREFIX_CHARS_MAX: Final = 4_096  # of a member id: with the rest of it, what the
 def join_group(
     node: Node, call: Call, request: JoinGroupRequest
 ) -> JoinGroupResponse | DelayedReply[JoinGroupResponse]:
-    """Answer when the group's next generation begins, or at once with a refusal."""
+    """Return an error at once, or a response that is delayed until the group's next generation begins."""
     shard = _refusal(node, request)
     if isinstance(shard, ErrorCode):
         return _response(Joined(member_id=MemberId(request.member_id), error=shard), call.version)

@@ -16,7 +16,7 @@ from rota.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResp
 def leave_group(
     node: Node, call: Call, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | DelayedReply[LeaveGroupResponse]:
-    """Answer with one code for each member."""
+    """Remove the members; return one error code for each."""
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     shard = node.groups.ready(request.group_id)

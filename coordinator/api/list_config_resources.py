@@ -23,7 +23,7 @@ ALL: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 
 
 def list_config_resources(node: Node, call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    """The resources of the asked types; of all when none is named."""
+    """Return the resources of the requested types; of all types when the request names none."""
     types = (request.resource_types or ALL) if call.version >= 1 else (CLIENT_METRICS,)
     if not set(types) <= set(ALL):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -41,7 +41,7 @@ NOTHING: Final = TimedOffset(-1, NO_TIMESTAMP)
 
 
 def _earliest(partition: Partition) -> TimedOffset:
-    """With the epoch of the record there; that of the leader when the log is empty."""
+    """Return the log start offset, with the epoch of its record; the leader's epoch when the log is empty."""
     start, log = partition.log_start_offset, partition.log
     epoch = partition.leader_epoch if start == log.log_end_offset else log.epoch_at(start)
     return TimedOffset(start, NO_TIMESTAMP, epoch)
@@ -57,7 +57,7 @@ def _nothing(partition: Partition) -> TimedOffset:
 
 Find = Callable[[Partition], TimedOffset]
 
-# What each negative timestamp stands for, and the version that brought it.
+# (first version, search) of each negative timestamp
 _SPECIAL: Final[dict[int, tuple[int, Find | None]]] = {
     LATEST: (1, None),
     EARLIEST: (1, _earliest),
@@ -70,13 +70,13 @@ _UNBOUNDED: Final = frozenset({EARLIEST, EARLIEST_LOCAL})  # the start may be th
 
 
 def list_offsets(node: Node, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """For each partition the first offset at or after a time, or what a negative time stands for."""
+    """Return for each partition the first offset at or after a timestamp, or the offset of a special timestamp."""
     search = _Search(node, call, request)
     return ListOffsetsResponse(topics=tuple(search.topic(topic) for topic in request.topics))
 
 
 class _Search:
-    """One request: who asks bounds what is found."""
+    """The search of one request. Replica id and isolation level bound the offsets that it returns."""
 
     __slots__ = ("_partition_lookup", "_read_committed", "_replica_id", "_version")
 
@@ -116,9 +116,9 @@ class _Search:
         return _refused(index, error or self._not_available())
 
     def _find(self, partition: Partition, timestamp: int) -> TimedOffset | None:
-        """None for what lies behind the high watermark of a leader that has not caught up with its own epoch yet.
+        """Return the offset; NOTHING when a consumer may not fetch it. Raises StorageFailed.
 
-        What lies behind the high watermark of any other leader is not there for consumers. Raises StorageFailed.
+        Returns None for such an offset while the high watermark has not reached the start of the leader's epoch.
         """
         end = self._fetchable_end(partition)
         is_lagging = self._replica_id == CONSUMER and partition.state.leader_epoch_start_offset > end

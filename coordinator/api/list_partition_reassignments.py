@@ -2,7 +2,7 @@
 
 v0 flexible (KIP-455)
 
-With one broker a reassignment is done when it is answered: none is ever under way.
+With one broker a reassignment is complete when it is answered: none is ever in progress.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ from rota.protocol.messages.list_partition_reassignments import (
 def list_partition_reassignments(
     node: Node, call: Call, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """Nothing."""
+    """Return an empty response."""
     return ListPartitionReassignmentsResponse()

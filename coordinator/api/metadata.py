@@ -17,7 +17,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, INTERNAL, RESERVED, PartitionState, Refusal, Topic
-from rota.coordinator.metadata.topic_names import wrong_with
+from rota.coordinator.metadata.topic_names import invalid_reason
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.metadata import (
@@ -34,7 +34,7 @@ TOPICS_CREATED_PER_REQUEST_MAX = 1_000
 
 
 def metadata(node: Node, call: Call, request: MetadataRequest) -> MetadataResponse | DelayedReply[MetadataResponse]:
-    """Brokers, and the leader of each partition. Delayed only while a missing topic is being created."""
+    """Return the brokers and the leader of each partition. Delayed only while a missing topic is created."""
     requested = request.topics
     if requested is None or (call.version == 0 and not requested):
         return _response(node, call, request, [_topic(node, topic) for topic in node.topics])
@@ -76,7 +76,7 @@ def _refused(call: Call, requested: tuple[MetadataRequestTopic, ...]) -> Metadat
 def _to_create(node: Node, request: MetadataRequest, names: list[str]) -> list[str]:
     if not (request.allow_auto_topic_creation and node.config.auto_create_topics_enable):
         return []
-    missing = [name for name in names if name not in node.topics and wrong_with(name) is None]
+    missing = [name for name in names if name not in node.topics and invalid_reason(name) is None]
     return missing[:TOPICS_CREATED_PER_REQUEST_MAX]
 
 
@@ -117,8 +117,8 @@ def _by_names(node: Node, names: Iterable[str], outcomes: dict[str, ErrorCode]) 
 
 def _missing(name: str, code: ErrorCode | None) -> MetadataResponseTopic:
     if code is None:
-        is_wrong = wrong_with(name) is not None
-        code = ErrorCode.INVALID_TOPIC_EXCEPTION if is_wrong else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        is_invalid = invalid_reason(name) is not None
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION if is_invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL)
 
 
@@ -177,7 +177,7 @@ def _response(
         cluster_id=node.topics.cluster_id,
         controller_id=node.config.node_id,
         topics=tuple(topics),
-        cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_ASKED,
+        cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_REQUESTED,
     )
 
 

@@ -1,4 +1,4 @@
-"""What an API file may use. The shell (`broker.py`) fills it; an API never reaches past it.
+"""The parts of the broker that an API file may use. `broker.py` creates it; an API uses nothing else of the broker.
 
 The shape of an API file:
 
@@ -32,15 +32,15 @@ __all__ = ["Call", "HangUp", "Node"]
 
 @dataclass(slots=True)
 class Node:
-    """The broker as its APIs see it."""
+    """The parts of the broker that its APIs use."""
 
     config: BrokerConfig
     topics: Topics  # names, ids, partition counts, configs: the cluster's metadata
-    partitions: Partitions  # the logs that live here
+    partitions: Partitions  # the partitions with a log on this broker
     groups: GroupCoordinator
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
-    timers: Timers  # call me at that time, unless I cancel
+    timers: Timers  # call back at a time, unless cancelled
     now_ms: Callable[[], int]  # elapsed time, for deadlines; only differences mean anything
     wall_ms: Callable[[], int]  # ms since the epoch, for timestamps
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well

@@ -3,9 +3,9 @@
 v2-v4 retention time · v6 leader epoch (KIP-320) · v7 static members (KIP-345) · v8 flexible
 v9 member epochs of KIP-848 (the same field; the classic generation here) · v10 topic ids (KIP-848)
 
-Each partition is answered for itself: an unknown topic or too long metadata never spoils the others. Who may not commit
-at all hears that, except about topics that are not there: Kafka looks at topics first, then at the member, then at
-the metadata.
+Each partition has its own error: an unknown topic or too long metadata does not affect the others. Kafka checks the
+topics first, then the member, then the metadata: a member that may not commit gets its error for every partition
+except those of unknown topics.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from rota.protocol.messages.offset_commit import (
 NONE = ErrorCode.NONE
 TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 INT64_MAX: Final = (1 << 63) - 1
-REMEMBERED_ANSWERS_MAX: Final = 4_096  # whoever commits some partitions commits the same ones again
-REMEMBERED_PARTITIONS_MAX: Final = 128
+CACHED_RESPONSES_MAX: Final = 4_096  # a consumer commits the same partitions again and again
+CACHED_PARTITIONS_MAX: Final = 128
 Refused = dict[tuple[int, int], ErrorCode]  # by (position of the topic in the request, partition index)
 
 
 def offset_commit(
     node: Node, call: Call, request: OffsetCommitRequest
 ) -> OffsetCommitResponse | DelayedReply[OffsetCommitResponse]:
-    """Answer when the offsets are durable."""
+    """Append the offsets to the log; delayed until they are durable."""
     refused: Refused = {}
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
     records = _records(node, call, request, refused)
@@ -68,23 +68,23 @@ def _code_only(code: ErrorCode) -> ErrorCode:
 
 
 def _records(node: Node, call: Call, request: OffsetCommitRequest, refused: Refused) -> list[OffsetRecord]:
-    """Return what may be committed; the rest goes to `refused`."""
+    """Return a record for each valid offset; add an error to `refused` for each other one."""
     wall_ms, group_id, version = node.wall_ms(), request.group_id, call.version
     retention_ms = request.retention_time_ms if version <= 4 else -1
     expire_ms = min(wall_ms + retention_ms, INT64_MAX) if retention_ms >= 0 else None
     metadata_bytes_max = node.config.offset_metadata_max_bytes
     records: list[OffsetRecord] = []
-    for place, asked in enumerate(request.topics):
-        topic = node.topics.by_id(asked.topic_id) if version >= 10 else node.topics.get(asked.name)
+    for position, requested in enumerate(request.topics):
+        topic = node.topics.by_id(requested.topic_id) if version >= 10 else node.topics.get(requested.name)
         name, topic_id, count = ("", b"", 0) if topic is None else (topic.name, topic.topic_id, len(topic.partitions))
-        for one in asked.partitions:
-            index, metadata = one.partition_index, one.committed_metadata or ""
+        for partition in requested.partitions:
+            index, metadata = partition.partition_index, partition.committed_metadata or ""
             if not 0 <= index < count:
-                refused[place, index] = _unknown(version, topic)
+                refused[position, index] = _unknown(version, topic)
             elif len(metadata) > metadata_bytes_max:
-                refused[place, index] = TOO_LARGE
+                refused[position, index] = TOO_LARGE
             else:
-                offset, epoch = one.committed_offset, one.committed_leader_epoch
+                offset, epoch = partition.committed_offset, partition.committed_leader_epoch
                 value = OffsetValue(offset, epoch, metadata, wall_ms, expire_ms, topic_id)
                 records.append(OffsetRecord(group_id, name, index, value))
     return records
@@ -98,47 +98,49 @@ def _unknown(version: int, topic: Topic | None) -> ErrorCode:
 
 def _answer(request: OffsetCommitRequest, refused: Refused, code: ErrorCode) -> OffsetCommitResponse:
     topics = request.topics
-    if not refused and len(topics) == 1 and 0 < len(topics[0].partitions) <= REMEMBERED_PARTITIONS_MAX:
-        # a topic that is there: its name is short
+    if not refused and len(topics) == 1 and 0 < len(topics[0].partitions) <= CACHED_PARTITIONS_MAX:
+        # the topic exists, so its name is short
         topic = topics[0]
-        return _remembered(topic.name, topic.topic_id, tuple([one.partition_index for one in topic.partitions]), code)
+        return _cached_response(
+            topic.name, topic.topic_id, tuple([partition.partition_index for partition in topic.partitions]), code
+        )
     return OffsetCommitResponse(
-        topics=tuple([_topic(place, asked, refused, code) for place, asked in enumerate(topics)])
+        topics=tuple([_topic(position, requested, refused, code) for position, requested in enumerate(topics)])
     )
 
 
-def _topic(place: int, asked: OffsetCommitRequestTopic, refused: Refused, code: ErrorCode) -> OffsetCommitResponseTopic:
-    indexes = tuple([one.partition_index for one in asked.partitions])
-    if not refused and 0 < len(indexes) <= REMEMBERED_PARTITIONS_MAX:
-        return _remembered_topic(asked.name, asked.topic_id, indexes, code)
+def _topic(
+    position: int, requested: OffsetCommitRequestTopic, refused: Refused, code: ErrorCode
+) -> OffsetCommitResponseTopic:
+    indexes = tuple([partition.partition_index for partition in requested.partitions])
+    if not refused and 0 < len(indexes) <= CACHED_PARTITIONS_MAX:
+        return _cached_topic(requested.name, requested.topic_id, indexes, code)
     return OffsetCommitResponseTopic(
-        name=asked.name,
-        topic_id=asked.topic_id,
+        name=requested.name,
+        topic_id=requested.topic_id,
         partitions=tuple(
-            OffsetCommitResponsePartition(partition_index=index, error_code=_code(refused.get((place, index)), code))
+            OffsetCommitResponsePartition(partition_index=index, error_code=_code(refused.get((position, index)), code))
             for index in indexes
         ),
     )
 
 
-@lru_cache(REMEMBERED_ANSWERS_MAX)
-def _remembered(name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode) -> OffsetCommitResponse:
-    """Return the response to a commit of one topic. Messages are never changed, so the same one may be sent again."""
-    return OffsetCommitResponse(topics=(_remembered_topic(name, topic_id, indexes, code),))
+@lru_cache(CACHED_RESPONSES_MAX)
+def _cached_response(name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode) -> OffsetCommitResponse:
+    """Return the response to a commit of one topic. Messages are immutable, so responses may share it."""
+    return OffsetCommitResponse(topics=(_cached_topic(name, topic_id, indexes, code),))
 
 
-@lru_cache(REMEMBERED_ANSWERS_MAX)
-def _remembered_topic(
-    name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode
-) -> OffsetCommitResponseTopic:
+@lru_cache(CACHED_RESPONSES_MAX)
+def _cached_topic(name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode) -> OffsetCommitResponseTopic:
     """One code for all partitions."""
     return OffsetCommitResponseTopic(
         name=name,
         topic_id=topic_id,
-        partitions=tuple(OffsetCommitResponsePartition(partition_index=one, error_code=code) for one in indexes),
+        partitions=tuple(OffsetCommitResponsePartition(partition_index=index, error_code=code) for index in indexes),
     )
 
 
 def _code(refusal: ErrorCode | None, code: ErrorCode) -> ErrorCode:
-    """The answer for one partition, from its own refusal and what the group said."""
+    """Return the code of one partition, from its own error and that of the group."""
     return code if refusal is None or (refusal is TOO_LARGE and code is not NONE) else refusal

@@ -1,6 +1,6 @@
 """OffsetDelete, key 47, version 0 (KIP-496).
 
-Forgets the offsets of topics that the group does not subscribe to.
+Deletes the committed offsets of topics that the group does not subscribe to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rota.protocol.messages.offset_delete import (
 def offset_delete(
     node: Node, call: Call, request: OffsetDeleteRequest
 ) -> OffsetDeleteResponse | DelayedReply[OffsetDeleteResponse]:
-    """Answer with one code for each partition when all their tombstones are durable."""
+    """Return one error code for each partition; delayed until all tombstones are durable."""
     shard = node.groups.ready(request.group_id) if request.group_id else ErrorCode.INVALID_GROUP_ID
     if isinstance(shard, ErrorCode):
         return OffsetDeleteResponse(error_code=shard)

@@ -4,8 +4,8 @@ v2 all topics (null) and a group error · v5 leader epoch · v6 flexible · v7 r
 v8 many groups (KIP-709) · v9 member epochs (KIP-848, unused by classic groups) · v10 topic ids
 
 Laws
-    O1  What is read waits for what it was computed from: a commit that is not durable yet is not shown before it is.
-    O2  Unknown is -1, never 0.
+    O1  A response waits until the commits that it contains are durable.
+    O2  A partition without a committed offset has offset -1, never 0.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)  #
 Offsets = Mapping[tuple[str, int], OffsetValue]
 
 
-class Wanted(NamedTuple):
-    """One topic that is asked for; `name` is None for an id that nobody knows."""
+class RequestedTopic(NamedTuple):
+    """One topic of the request; `name` is None when no topic has `topic_id`."""
 
     name: str | None
     topic_id: bytes
@@ -46,29 +46,35 @@ class Wanted(NamedTuple):
 def offset_fetch(
     node: Node, call: Call, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | DelayedReply[OffsetFetchResponse]:
-    """The committed offsets of one group, or of many."""
+    """Return the committed offsets of one group, or of several. Delayed while a commit is being written."""
     if call.version >= 8:
         return _many(node, call, request)
-    wanted = None if request.topics is None else [Wanted(t.name, ZERO_ID, t.partition_indexes) for t in request.topics]
+    requested = (
+        None
+        if request.topics is None
+        else [RequestedTopic(t.name, ZERO_ID, t.partition_indexes) for t in request.topics]
+    )
     shard = node.groups.ready(request.group_id)
     if isinstance(shard, ErrorCode):
-        return _single(call, wanted, {}, shard)
+        return _single(call, requested, {}, shard)
     group = shard.machines.get(request.group_id)
-    body = _single(call, wanted, {} if group is None else group.offsets, NONE)
-    return shard.when_committed(body, lambda code: _single(call, wanted, {}, code))
+    body = _single(call, requested, {} if group is None else group.offsets, NONE)
+    return shard.when_committed(body, lambda code: _single(call, requested, {}, code))
 
 
-def _single(call: Call, wanted: list[Wanted] | None, offsets: Offsets, code: ErrorCode) -> OffsetFetchResponse:
-    """Up to v7. Version 1 has no place for a group error: it goes to each partition."""
+def _single(
+    call: Call, requested: list[RequestedTopic] | None, offsets: Offsets, code: ErrorCode
+) -> OffsetFetchResponse:
+    """Return the response up to v7. Version 1 has no group error: each partition gets it."""
     topics = tuple(
         OffsetFetchResponseTopic(
-            name=want.name or "",
+            name=topic.name or "",
             partitions=tuple(
-                _partition(OffsetFetchResponsePartition, index, offsets.get((want.name or "", index)), code)
-                for index in want.partitions
+                _partition(OffsetFetchResponsePartition, index, offsets.get((topic.name or "", index)), code)
+                for index in topic.partitions
             ),
         )
-        for want in (_everything(offsets) if wanted is None else wanted)
+        for topic in (_topics_with_offsets(offsets) if requested is None else requested)
     )
     return OffsetFetchResponse(topics=topics, error_code=code)
 
@@ -76,15 +82,15 @@ def _single(call: Call, wanted: list[Wanted] | None, offsets: Offsets, code: Err
 def _many(
     node: Node, call: Call, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | DelayedReply[OffsetFetchResponse]:
-    """From v8. The answer waits for the last of the shards that still write."""
-    bodies = [_group(node, call, asked) for asked in request.groups]
+    """Return the response from v8 on. Delayed until the last of the shards has written its pending commits."""
+    bodies = [_group(node, call, group_request) for group_request in request.groups]
     waiting = [body for body in bodies if isinstance(body, DelayedReply)]
     if not waiting:
         return OffsetFetchResponse(groups=tuple(bodies))  # type: ignore[arg-type]
     whole: DelayedReply[OffsetFetchResponse] = DelayedReply()
     left = len(waiting)
 
-    def one_more(_: OffsetFetchResponseGroup) -> None:
+    def count_answer(_: OffsetFetchResponseGroup) -> None:
         nonlocal left
         left -= 1
         if left == 0:
@@ -95,61 +101,65 @@ def _many(
             )
 
     for body in waiting:
-        body.then(one_more)
+        body.then(count_answer)
     return whole
 
 
 def _group(
-    node: Node, call: Call, asked: OffsetFetchRequestGroup
+    node: Node, call: Call, group_request: OffsetFetchRequestGroup
 ) -> OffsetFetchResponseGroup | DelayedReply[OffsetFetchResponseGroup]:
-    shard = node.groups.ready(asked.group_id)
+    shard = node.groups.ready(group_request.group_id)
     if isinstance(shard, ErrorCode):
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=shard)
-    group = shard.machines.get(asked.group_id)
+        return OffsetFetchResponseGroup(group_id=group_request.group_id, error_code=shard)
+    group = shard.machines.get(group_request.group_id)
     offsets: Offsets = {} if group is None else group.offsets
-    wanted = _everything(offsets) if asked.topics is None else _wanted(node, call, asked)
-    body = OffsetFetchResponseGroup(
-        group_id=asked.group_id, topics=tuple(_topic(node, call, want, offsets) for want in wanted)
+    requested = (
+        _topics_with_offsets(offsets) if group_request.topics is None else _requested_topics(node, call, group_request)
     )
-    return shard.when_committed(body, lambda code: OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code))
+    body = OffsetFetchResponseGroup(
+        group_id=group_request.group_id, topics=tuple(_topic(node, call, topic, offsets) for topic in requested)
+    )
+    return shard.when_committed(
+        body, lambda code: OffsetFetchResponseGroup(group_id=group_request.group_id, error_code=code)
+    )
 
 
-def _wanted(node: Node, call: Call, asked: OffsetFetchRequestGroup) -> list[Wanted]:
-    assert asked.topics is not None
+def _requested_topics(node: Node, call: Call, group_request: OffsetFetchRequestGroup) -> list[RequestedTopic]:
+    assert group_request.topics is not None
     if call.version < 10:
-        return [Wanted(topic.name, ZERO_ID, topic.partition_indexes) for topic in asked.topics]
-    wanted = []
-    for topic in asked.topics:
+        return [RequestedTopic(topic.name, ZERO_ID, topic.partition_indexes) for topic in group_request.topics]
+    requested = []
+    for topic in group_request.topics:
         known = node.topics.by_id(topic.topic_id)
-        wanted.append(Wanted(known.name if known else None, topic.topic_id, topic.partition_indexes))
-    return wanted
+        requested.append(RequestedTopic(known.name if known else None, topic.topic_id, topic.partition_indexes))
+    return requested
 
 
-def _topic(node: Node, call: Call, want: Wanted, offsets: Offsets) -> OffsetFetchResponseTopics:
-    topic_id = want.topic_id
-    if call.version >= 10 and topic_id == ZERO_ID and want.name is not None:
-        known = node.topics.get(want.name)
+def _topic(node: Node, call: Call, topic: RequestedTopic, offsets: Offsets) -> OffsetFetchResponseTopics:
+    topic_id = topic.topic_id
+    if call.version >= 10 and topic_id == ZERO_ID and topic.name is not None:
+        known = node.topics.get(topic.name)
         topic_id = known.topic_id if known else ZERO_ID
-    code = ErrorCode.UNKNOWN_TOPIC_ID if want.name is None else NONE
+    code = ErrorCode.UNKNOWN_TOPIC_ID if topic.name is None else NONE
     return OffsetFetchResponseTopics(
-        name=want.name or "",
+        name=topic.name or "",
         topic_id=topic_id,
         partitions=tuple(
-            _partition(OffsetFetchResponsePartitions, index, _of_topic(offsets, want, index), code)
-            for index in want.partitions
+            _partition(OffsetFetchResponsePartitions, index, _of_topic(offsets, topic, index), code)
+            for index in topic.partitions
         ),
     )
 
 
-def _of_topic(offsets: Offsets, want: Wanted, index: int) -> OffsetValue | None:
+def _of_topic(offsets: Offsets, topic: RequestedTopic, index: int) -> OffsetValue | None:
     """Return the offset, unless it was committed for a deleted topic of that name and the request names another id."""
-    value = offsets.get((want.name or "", index))
-    is_foreign = value is not None and value.topic_id is not None and want.topic_id not in (ZERO_ID, value.topic_id)
+    value = offsets.get((topic.name or "", index))
+    is_foreign = value is not None and value.topic_id is not None and topic.topic_id not in (ZERO_ID, value.topic_id)
     return None if is_foreign else value
 
 
 def _partition(shape: type[P], index: int, value: OffsetValue | None, code: ErrorCode) -> P:
-    """O2: an offset that nobody committed is -1 with empty metadata."""
+    """O2: without a committed offset the response has -1 and empty metadata."""
     if value is None:
         return shape(partition_index=index, committed_offset=-1, error_code=code)
     return shape(
@@ -161,9 +171,9 @@ def _partition(shape: type[P], index: int, value: OffsetValue | None, code: Erro
     )
 
 
-def _everything(offsets: Offsets) -> list[Wanted]:
-    """All topics that have offsets, for a request that names none."""
+def _topics_with_offsets(offsets: Offsets) -> list[RequestedTopic]:
+    """Return all topics with committed offsets, for a request without topics."""
     return [
-        Wanted(name, ZERO_ID, [index for _, index in keys])
+        RequestedTopic(name, ZERO_ID, [index for _, index in keys])
         for name, keys in groupby(sorted(offsets), lambda key: key[0])
     ]

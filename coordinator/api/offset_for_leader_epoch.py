@@ -2,7 +2,7 @@
 
 v2 current leader epoch (KIP-320) · v3 replica id · v4 flexible
 
-Consumers ask after a change of leader: did my epoch end before the offset that I have read?
+A consumer sends it after a change of leader, to detect that the log was truncated below its position.
 """
 
 from __future__ import annotations
@@ -24,28 +24,30 @@ from rota.protocol.messages.offset_for_leader_epoch import (
 def offset_for_leader_epoch(
     node: Node, call: Call, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Where each epoch ended; epoch and offset -1 for one that the log does not know."""
+    """Return the end offset of each epoch; epoch and offset are -1 for an epoch that is not in the log."""
     partition_lookup = PartitionLookup(node.topics, node.partitions)
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=tuple(_end(partition_lookup, topic.topic, one) for one in topic.partitions),
+                partitions=tuple(_end(partition_lookup, topic.topic, requested) for requested in topic.partitions),
             )
             for topic in request.topics
         )
     )
 
 
-def _end(partition_lookup: PartitionLookup, name: str, one: OffsetForLeaderPartition) -> EpochEndOffset:
-    partition = partition_lookup.find((name, one.partition))
+def _end(partition_lookup: PartitionLookup, name: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = partition_lookup.find((name, requested.partition))
     if partition is None:
-        return EpochEndOffset(partition=one.partition, error_code=partition_lookup.missing((name, one.partition)))
+        return EpochEndOffset(
+            partition=requested.partition, error_code=partition_lookup.missing((name, requested.partition))
+        )
     try:
-        error = fence(partition, one.current_leader_epoch)
+        error = fence(partition, requested.current_leader_epoch)
         if error is not ErrorCode.NONE:
-            return EpochEndOffset(partition=one.partition, error_code=error)
-        epoch, end = epoch_end(partition, one.leader_epoch)
+            return EpochEndOffset(partition=requested.partition, error_code=error)
+        epoch, end = epoch_end(partition, requested.leader_epoch)
     except StorageFailed:
-        return EpochEndOffset(partition=one.partition, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
-    return EpochEndOffset(partition=one.partition, leader_epoch=epoch, end_offset=end)
+        return EpochEndOffset(partition=requested.partition, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    return EpochEndOffset(partition=requested.partition, leader_epoch=epoch, end_offset=end)

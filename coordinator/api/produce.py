@@ -41,7 +41,7 @@ ALL: Final = -1
 ACKS: Final = frozenset({ALL, 0, 1})
 ADMIN_CLIENT: Final = "__admin_client"  # the one client that may write to internal topics, as in Kafka
 NOT_WRITTEN: Final = -1
-# Refusals that say nothing about the log: Kafka gives no log start offset with them.
+# Kafka sends no log start offset with these errors.
 _WITHOUT_START: Final = frozenset(
     {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR}
 )
@@ -61,7 +61,7 @@ def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse 
 
 
 class _Produce:
-    """One request. It counts the partitions whose records are not committed yet."""
+    """The handling of one request. It counts the partitions whose records are not committed yet."""
 
     __slots__ = (
         "_acks",
@@ -93,8 +93,8 @@ class _Produce:
 
     def topic(self, topic: TopicProduceData) -> TopicProduceResponse:
         name: str | bytes = topic.topic_id if self._version >= TOPIC_IDS_SINCE else topic.name
-        answers = tuple(self._partition(name, one) for one in topic.partition_data)
-        return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        responses = tuple(self._partition(name, data) for data in topic.partition_data)
+        return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
     def _partition(self, name: str | bytes, data: PartitionProduceData) -> PartitionProduceResponse:
         if self._transactional is not ErrorCode.NONE:
@@ -134,7 +134,7 @@ class _Produce:
         is_all = self._acks == ALL
         state = partition.state
         if (state.committed_error(offset) if is_all else state.flushed_error(offset)) is ErrorCode.NONE:
-            return  # one broker without flushing: every append
+            return  # always so on a single broker that does not flush
 
         def done(error: ErrorCode) -> None:
             if error is not ErrorCode.NONE:
@@ -153,7 +153,7 @@ class _Produce:
 
 def _transactional(request: ProduceRequest) -> ErrorCode:
     """Kafka's error for records of a transaction: without a transactional id, and with one that is unknown."""
-    if not any(is_transactional(one.records) for one in _partitions(request)):
+    if not any(is_transactional(data.records) for data in _partitions(request)):
         return ErrorCode.NONE
     if request.transactional_id is None:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -161,7 +161,7 @@ def _transactional(request: ProduceRequest) -> ErrorCode:
 
 
 def _partitions(request: ProduceRequest) -> Iterator[PartitionProduceData]:
-    return (one for topic in request.topic_data for one in topic.partition_data)
+    return (data for topic in request.topic_data for data in topic.partition_data)
 
 
 def _written(partition: Partition, appended: Appended, records: bytes | memoryview) -> PartitionProduceResponse:
@@ -203,6 +203,6 @@ def _refused_by_log(partition: Partition, refusal: AppendRefused) -> PartitionPr
 
 def _hang_up_on_error(response: ProduceResponse) -> None:
     for topic in response.responses:
-        for one in topic.partition_responses:
-            if one.error_code:
-                raise HangUp(f"produce with acks 0 failed: {ErrorCode.of(one.error_code).name}")
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                raise HangUp(f"produce with acks 0 failed: {ErrorCode.of(partition.error_code).name}")

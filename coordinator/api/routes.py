@@ -1,10 +1,10 @@
-"""Which function answers which API: the supported surface, from which ApiVersions is answered too.
+"""The table of supported APIs: the function that handles each. ApiVersions is answered from it.
 
-The function of an API has the name of its file. A file is loaded, with its messages, when its API is first asked for:
-that is a third of the time from start to first answer.
+The function of an API has the name of its file. A file is loaded, with its messages, at the first request for its API:
+loading all of them would take a third of the time from start to first response.
 
 Law
-    What is not here is not advertised, and what is here works.
+    ApiVersions advertises exactly the APIs of this table, and each of them works.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Routes(Mapping[int, Route]):
     def __getitem__(self, key: int) -> Route:
         api, name = APIS[key], SERVES[key]
         served = import_module(f"rota.coordinator.api.{name}")
-        unsupported_version = getattr(served, "unsupported_version", None)  # ApiVersions answers any
+        unsupported_version = getattr(served, "unsupported_version", None)  # ApiVersions answers any version
         serve = getattr(served, name)
         return Route(key, api.name, api.versions, api.flexible, api.request, api.response, serve, unsupported_version)
 
@@ -74,5 +74,5 @@ class Routes(Mapping[int, Route]):
 
 
 def routes() -> Mapping[int, Route]:
-    """The table that a dispatcher works from."""
+    """Return the table for a dispatcher."""
     return Routes()

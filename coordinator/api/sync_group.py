@@ -17,7 +17,7 @@ from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 def sync_group(
     node: Node, call: Call, request: SyncGroupRequest
 ) -> SyncGroupResponse | DelayedReply[SyncGroupResponse]:
-    """Answer when the leader's assignment has arrived and is durable."""
+    """Return the member's assignment; delayed until the leader has sent it and it is durable."""
     shard = _refusal(node, call, request)
     if isinstance(shard, ErrorCode):
         return SyncGroupResponse(error_code=shard)

@@ -2,7 +2,7 @@
 
 v1 kind of change instead of the permission to go down, trial runs (KIP-584, KIP-778) · v2 one error for all
 
-The features of this broker are at the one level that it has, so every change is either none or refused.
+Each feature of this broker has a single level, so a request either changes nothing or is refused.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ UPGRADE_TYPES: Final = (1, 2, 3)  # upgrade, safe downgrade, unsafe downgrade
 
 
 def update_features(node: Node, call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    """All updates, or none and the first that is wrong."""
+    """Return success for all updates, or the error of the first invalid one."""
     for update in request.feature_updates:
-        why = _wrong(node, update)
+        why = _update_error(node, update)
         if why is not None:
             return UpdateFeaturesResponse(
                 error_code=ErrorCode.INVALID_UPDATE_VERSION,
@@ -40,12 +40,12 @@ def update_features(node: Node, call: Call, request: UpdateFeaturesRequest) -> U
     return UpdateFeaturesResponse(results=results if call.version <= 1 else ())
 
 
-def _wrong(node: Node, update: FeatureUpdateKey) -> str | None:
-    why = _problem(node, update)
+def _update_error(node: Node, update: FeatureUpdateKey) -> str | None:
+    why = _error_reason(node, update)
     return why and f"Invalid update version {update.max_version_level} for feature {update.feature}. {why}"
 
 
-def _problem(node: Node, update: FeatureUpdateKey) -> str | None:
+def _error_reason(node: Node, update: FeatureUpdateKey) -> str | None:
     level, levels = update.max_version_level, FEATURES.get(update.feature)
     if update.upgrade_type not in UPGRADE_TYPES:
         return "The controller does not support the given upgrade type."

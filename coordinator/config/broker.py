@@ -2,7 +2,7 @@
 
 Laws
     Every property that Rota knows by type is one attribute: its name with `_` for `.`, its unit last as Kafka has it.
-    A configuration is valid as a whole or refused; once built it does not change.
+    An invalid configuration is refused as a whole; a valid one is immutable.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rota.coordinator.config.broker_properties import USED
-from rota.coordinator.config.definition import ConfigRefused, Definition, Support, unknown
-from rota.coordinator.config.listeners import Endpoint, advertised, endpoints, host_limits
+from rota.coordinator.config.definition import ConfigRefused, Definition, Support, unknown_config
+from rota.coordinator.config.listeners import Endpoint, parse_advertised, parse_endpoints, parse_host_limits
 
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
@@ -118,12 +118,12 @@ class BrokerConfig:
         if self.broker_id >= 0 and "node.id" not in self.properties:
             self.node_id = self.broker_id
         self.broker_id = self.node_id
-        self.log_dirs = self.log_dirs or self.log_dir  # log.dirs unset is None until here
-        self.listens = endpoints("listeners", self.listeners, self.properties)
-        self.advertises = advertised(self.advertised_listeners, self.properties)
+        self.log_dirs = self.log_dirs or self.log_dir  # None when log.dirs is not set
+        self.listens = parse_endpoints("listeners", self.listeners, self.properties)
+        self.advertises = parse_advertised(self.advertised_listeners, self.properties)
 
     def _check(self) -> None:
-        host_limits(self.max_connections_per_ip_overrides)
+        parse_host_limits(self.max_connections_per_ip_overrides)
         if not self.log_dirs:
             raise ConfigRefused("log.dirs", "Configuration log.dirs names no folder")
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
@@ -135,12 +135,12 @@ class BrokerConfig:
 
     @property
     def segment_ms(self) -> int:
-        """Age at which a new segment begins: log.roll.ms, else log.roll.hours."""
+        """Age in ms at which the log rolls: log.roll.ms, else log.roll.hours."""
         return self.log_roll_ms if self.log_roll_ms is not None else self.log_roll_hours * HOUR_MS
 
     @property
     def retention_ms(self) -> int:
-        """Age at which segments go; -1 for no limit: log.retention.ms, else .minutes, else .hours."""
+        """Age in ms at which segments are deleted; -1 for no limit: log.retention.ms, else .minutes, else .hours."""
         if self.log_retention_ms is not None:
             return self.log_retention_ms
         if self.log_retention_minutes is not None:
@@ -148,12 +148,12 @@ class BrokerConfig:
         return self.log_retention_hours * HOUR_MS if self.log_retention_hours >= 0 else -1
 
     def changed(self, properties: Mapping[str, str]) -> BrokerConfig:
-        """The same settings with these on top. Raises ConfigRefused."""
+        """Return these settings with `properties` over them. Raises ConfigRefused."""
         return BrokerConfig({**self.properties, **properties})
 
 
 def definition_of(name: str) -> Definition:
-    """What a broker property is. Raises ConfigRefused with the nearest known name."""
+    """Return the definition of a broker property. Raises ConfigRefused with the nearest known name."""
     used = USED.get(name)
     if used is not None:
         return used
@@ -163,7 +163,7 @@ def definition_of(name: str) -> Definition:
     if known is None:
         if name.startswith("listener.name."):
             raise ConfigRefused(name, f"Configuration {name}: settings of a single listener are not supported")
-        raise unknown(name, (*USED, *others()), "broker")
+        raise unknown_config(name, (*USED, *others()), "broker")
     return known
 
 

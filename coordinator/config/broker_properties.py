@@ -1,6 +1,6 @@
 """The broker properties that Rota knows by type: Apache Kafka 4.3's names and defaults, and Rota's own under `rota.`.
 
-Where a default differs from Kafka's, the line says why. What Kafka knows beyond these is in other_properties.py.
+Where a default differs from Kafka's, the line says why. Kafka's other properties are in other_properties.py.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ _NO_COUNT = "2147483647"
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _D, _T, _ANY = Definition, Type, Update.CLUSTER_WIDE
 _EACH = Update.PER_BROKER
-_IDLE = Support.NO_EFFECT  # typed and kept for the day when there are other brokers, or a cleaner of its own
+_IDLE = Support.NO_EFFECT  # accepted for a later version
 
 _IDENTITY = (
     # Kafka has no default for node.id; a lone broker needs none.
     _D("node.id", _T.INT, "0", "Number of this broker in its cluster.", 0),
     _D("broker.id", _T.INT, "-1", "Older name of node.id.", -1),
     _D("broker.rack", _T.STRING, None, "Place of this broker, for clients that prefer a near one."),
-    # Kafka listens on every interface; Rota on the loopback until told otherwise: it has no authentication yet.
+    # Kafka listens on every interface; Rota on the loopback by default, because it has no authentication yet.
     _D("listeners", _T.LIST, "PLAINTEXT://127.0.0.1:9092", "Where to listen: NAME://HOST:PORT.", update=_EACH),
     _D(
         "advertised.listeners",
         _T.LIST,
         None,
-        "Addresses that clients are told; unset, each client is told the address that it used.",
+        "Addresses that clients connect to; unset, each client gets the address that it used.",
     ),
     # Kafka's is /tmp/kafka-logs, which a reboot empties.
     _D("log.dir", _T.LIST, "rota-data", "Folder of the logs when log.dirs is unset."),

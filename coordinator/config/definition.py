@@ -1,8 +1,8 @@
-"""What one property is: its name, the type of its value, which values are right, what it is when nobody sets it.
+"""The definition of one property: its name, the type of its value, its valid values, its default.
 
 Laws
-    An unknown name is refused with the nearest known one; a wrong value is refused with the right ones.
-    A value that was accepted is the text that is kept and shown; parsing it again gives the same value.
+    The error for an unknown name contains the nearest known name; that for an invalid value contains the valid ones.
+    An accepted value is stored and shown as its text; parsing that text again gives the same value.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Update(Enum):
 
 
 class Support(Enum):
-    """What Rota does with a property that Kafka knows."""
+    """How far Rota supports a property of Kafka."""
 
     USED = "used"
     NO_EFFECT = "accepted, without effect"
@@ -61,7 +61,7 @@ class Support(Enum):
 
 
 class ConfigRefused(ValueError):
-    """A property that cannot be: `name` says which, the message what to write instead. On the wire INVALID_CONFIG."""
+    """An unknown property or an invalid value. The message names the valid ones. The error code is INVALID_CONFIG."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -79,17 +79,17 @@ class Definition:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
-    also: int | None = None  # a value outside low..high that is right too, such as -1 for "no limit"
+    also: int | None = None  # a valid value outside low..high, such as -1 for "no limit"
     update: Update = Update.READ_ONLY
     support: Support = Support.USED
 
     @property
     def sensitive(self) -> bool:
-        """Its value is never shown."""
+        """Whether its value is never shown."""
         return self.type is Type.PASSWORD
 
     def parse(self, text: str | None) -> Value:
-        """The value of `text`. Raises ConfigRefused."""
+        """Return the typed value of `text`. Raises ConfigRefused."""
         if text is None:
             return None
         value = self._typed(text.strip())
@@ -98,18 +98,18 @@ class Definition:
 
     def _typed(self, text: str) -> Value:
         try:
-            return _READ[self.type](text)
+            return _PARSERS[self.type](text)
         except ValueError:
-            raise self._wrong(text, f"it is not {_NOUN[self.type]}") from None
+            raise self._invalid(text, f"it is not {_TYPE_NAMES[self.type]}") from None
 
     def _check(self, value: Value, text: str) -> None:
         for item in value if isinstance(value, tuple) else (value,):
             if self.choices and item not in self.choices:
-                raise self._wrong(text, f"right are: {', '.join(self.choices)}")
+                raise self._invalid(text, f"valid values are: {', '.join(self.choices)}")
         if isinstance(value, int | float) and not isinstance(value, bool) and value != self.also:
             low, high = self._bounds()
             if not ((low is None or low <= value) and (high is None or value <= high)):  # nan is in no range
-                raise self._wrong(text, f"right is {self.valid()}")
+                raise self._invalid(text, f"the valid value is {self.valid()}")
 
     def _bounds(self) -> tuple[float | None, float | None]:
         wide = {Type.INT: INT_MAX, Type.SHORT: (1 << 15) - 1, Type.LONG: LONG_MAX}.get(self.type)
@@ -117,21 +117,21 @@ class Definition:
         return low, (self.high if self.high is not None else wide)
 
     def valid(self) -> str:
-        """The right values in words."""
+        """Return the valid values in words."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         low, high = self._bounds()
         if low is None and high is None:
-            return _NOUN[self.type]
-        words = f"{_NOUN[self.type]} from {_plain(low)} to {_plain(high)}"
+            return _TYPE_NAMES[self.type]
+        words = f"{_TYPE_NAMES[self.type]} from {_bound_text(low)} to {_bound_text(high)}"
         return words if self.also is None else f"{words}, or {self.also}"
 
-    def _wrong(self, text: str, why: str) -> ConfigRefused:
+    def _invalid(self, text: str, why: str) -> ConfigRefused:
         shown = "the value" if self.sensitive else f"{text!r}"
         return ConfigRefused(self.name, f"Invalid value {shown} for configuration {self.name}: {why}")
 
 
-def _plain(bound: float | None) -> str:
+def _bound_text(bound: float | None) -> str:
     return "any" if bound is None else str(int(bound) if float(bound).is_integer() else bound)
 
 
@@ -142,7 +142,7 @@ def _boolean(text: str) -> bool:
     return lower == "true"
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     if not text.isascii() or "_" in text:  # int() takes both, Java does not
         raise ValueError(text)
     return int(text)
@@ -152,19 +152,19 @@ def _items(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",")) if text else ()
 
 
-_READ: dict[Type, Callable[[str], Value]] = {
+_PARSERS: dict[Type, Callable[[str], Value]] = {
     Type.UNKNOWN: str,
     Type.BOOLEAN: _boolean,
     Type.STRING: str,
-    Type.INT: _whole,
-    Type.SHORT: _whole,
-    Type.LONG: _whole,
+    Type.INT: _integer,
+    Type.SHORT: _integer,
+    Type.LONG: _integer,
     Type.DOUBLE: float,
     Type.LIST: _items,
     Type.CLASS: str,
     Type.PASSWORD: str,
 }
-_NOUN = {
+_TYPE_NAMES = {
     Type.UNKNOWN: "text",
     Type.BOOLEAN: "true or false",
     Type.STRING: "text",
@@ -178,9 +178,9 @@ _NOUN = {
 }
 
 
-def unknown(name: str, known: Iterable[str], what: str) -> ConfigRefused:
-    """The refusal of a name that nobody knows, with the nearest that somebody does."""
-    from difflib import get_close_matches  # only for people who mistype: it costs 5 ms to import
+def unknown_config(name: str, known: Iterable[str], what: str) -> ConfigRefused:
+    """Return the exception for an unknown name. Its message has the nearest known name."""
+    from difflib import get_close_matches  # imported only after an error: it takes 5 ms
 
     near = get_close_matches(name, list(known), n=1, cutoff=0.6) if len(name) <= NAME_CHARS_MAX else []
     hint = f"; the nearest known name is {near[0]}" if near else ""
@@ -188,5 +188,5 @@ def unknown(name: str, known: Iterable[str], what: str) -> ConfigRefused:
 
 
 def by_name(definitions: Iterable[Definition]) -> Mapping[str, Definition]:
-    """Definitions to look up."""
+    """Return the definitions by name."""
     return {definition.name: definition for definition in definitions}

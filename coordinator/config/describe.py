@@ -1,4 +1,4 @@
-"""What DescribeConfigs says: every config with its value, where that comes from and what it would be without.
+"""The entries of DescribeConfigs: each config with its value, the source of the value, and its synonyms.
 
 Source: KIP-133, KIP-226 (synonyms), KIP-569 (types and documentation).
 """
@@ -17,15 +17,15 @@ from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
 
 
 class Synonym(NamedTuple):
-    """One place that can give a config its value, the strongest first."""
+    """One source of a config's value; an entry lists the strongest first."""
 
     name: str
     value: str | None
     source: Source
 
 
-class Described(NamedTuple):
-    """One config as DescribeConfigs shows it. `value` is None for what is unset and for what is secret."""
+class ConfigEntry(NamedTuple):
+    """One config as DescribeConfigs shows it. `value` is None when it is unset or sensitive."""
 
     name: str
     value: str | None
@@ -37,55 +37,58 @@ class Described(NamedTuple):
     doc: str
 
 
-_SAME_TIME = (
+_TIME_UNITS = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
-_BROKER_SYNONYMS = {name: names for names in _SAME_TIME for name in names} | {
+_BROKER_SYNONYMS = {name: names for names in _TIME_UNITS for name in names} | {
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
     "broker.id": ("broker.id", "node.id"),
     "node.id": ("node.id", "broker.id"),
 }
 
 
-def describe_topic(overrides: Mapping[str, str | None], broker: BrokerConfig) -> list[Described]:
-    """Every config of a topic, in the order of their names. Raises ConfigRefused when `overrides` are wrong."""
+def describe_topic(overrides: Mapping[str, str | None], broker: BrokerConfig) -> list[ConfigEntry]:
+    """Return every config of a topic, ordered by name. Raises ConfigRefused when `overrides` are invalid."""
     config = TopicConfig(overrides, broker)
-    return [_topic_one(config, definition) for definition in TOPIC.values()]
+    return [_topic_entry(config, definition) for definition in TOPIC.values()]
 
 
-def _topic_one(config: TopicConfig, definition: Definition) -> Described:
+def _topic_entry(config: TopicConfig, definition: Definition) -> ConfigEntry:
     name, value = definition.name, config.text(definition.name)
-    synonyms = (*_own(config, name), *_given(SYNONYMS[name][0][0] if name in SYNONYMS else None, config.broker))
+    synonyms = (
+        *_topic_synonym(config, name),
+        *_broker_synonyms(SYNONYMS[name][0][0] if name in SYNONYMS else None, config.broker),
+    )
     source = synonyms[0].source if synonyms else Source.DEFAULT
-    return Described(name, value, source, False, definition.sensitive, synonyms, definition.type, definition.doc)
+    return ConfigEntry(name, value, source, False, definition.sensitive, synonyms, definition.type, definition.doc)
 
 
-def _own(config: TopicConfig, name: str) -> Iterator[Synonym]:
+def _topic_synonym(config: TopicConfig, name: str) -> Iterator[Synonym]:
     if name in config.overrides:
         yield Synonym(name, config.overrides[name], Source.TOPIC)
 
 
-def describe_broker(broker: BrokerConfig) -> list[Described]:
-    """Every property of a broker, in the order of their names."""
+def describe_broker(broker: BrokerConfig) -> list[ConfigEntry]:
+    """Return every property of a broker, ordered by name."""
     known = {**USED, **others()}
-    return [_broker_one(broker, known[name]) for name in sorted(known)]
+    return [_broker_entry(broker, known[name]) for name in sorted(known)]
 
 
-def _broker_one(broker: BrokerConfig, definition: Definition) -> Described:
+def _broker_entry(broker: BrokerConfig, definition: Definition) -> ConfigEntry:
     name = definition.name
-    synonyms = tuple(_given(name, broker))
+    synonyms = tuple(_broker_synonyms(name, broker))
     source = synonyms[0].source if synonyms else Source.DEFAULT
     value = None if definition.sensitive else broker.properties.get(name, definition.default)
     if name in ("node.id", "broker.id"):
         value = str(broker.node_id)
     read_only = definition.update is Update.READ_ONLY
-    return Described(name, value, source, read_only, definition.sensitive, synonyms, definition.type, definition.doc)
+    return ConfigEntry(name, value, source, read_only, definition.sensitive, synonyms, definition.type, definition.doc)
 
 
-def _given(name: str | None, broker: BrokerConfig) -> Iterator[Synonym]:
-    """What the broker's file says under any name of the thing, then the default of the name itself."""
+def _broker_synonyms(name: str | None, broker: BrokerConfig) -> Iterator[Synonym]:
+    """Yield the broker's settings under each name of the config, then the default of `name`."""
     if name is None:
         return
     definition = USED.get(name) or others()[name]

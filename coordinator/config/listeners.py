@@ -1,6 +1,6 @@
 """Addresses in Kafka's form: `NAME://HOST:PORT`, an IPv6 host in brackets, an empty host for every interface.
 
-A file written for a broker of Kafka's metadata quorum names a controller's listener too: it is left out here.
+A file for a KRaft broker has a listener for the controller, too; it is ignored here.
 """
 
 from __future__ import annotations
@@ -29,41 +29,43 @@ class Endpoint:
         return f"{self.listener}://{host}:{self.port}"
 
 
-def endpoint(text: str, name: str = "listeners") -> Endpoint:
-    """The address in `text`. Raises ConfigRefused under the property's `name`."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None or int(found[4]) > 0xFFFF:
-        raise ConfigRefused(name, f"Invalid value {text!r} for configuration {name}: right is PLAINTEXT://HOST:PORT")
-    return Endpoint(found[1].upper(), found[2] or found[3] or "", int(found[4]))
+def parse_endpoint(text: str, name: str = "listeners") -> Endpoint:
+    """Return the address in `text`. Raises ConfigRefused; `name` is the property in the message."""
+    match = _FORM.fullmatch(text.strip())
+    if match is None or int(match[4]) > 0xFFFF:
+        raise ConfigRefused(name, f"Invalid value {text!r} for configuration {name}: expected PLAINTEXT://HOST:PORT")
+    return Endpoint(match[1].upper(), match[2] or match[3] or "", int(match[4]))
 
 
-def endpoints(name: str, texts: tuple[str, ...], properties: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """The addresses of a list, without those of controllers. Raises ConfigRefused."""
+def parse_endpoints(name: str, texts: tuple[str, ...], properties: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    """Return the addresses of a list, without those of controllers. Raises ConfigRefused."""
     if len(texts) > LISTENERS_MAX:
         raise ConfigRefused(name, f"Configuration {name} has more than {LISTENERS_MAX} addresses")
     controllers = {each.strip().upper() for each in properties.get("controller.listener.names", "").split(",")}
-    found = tuple(one for one in (endpoint(text, name) for text in texts) if one.listener not in controllers)
-    if not found:
+    addresses = tuple(
+        address for address in (parse_endpoint(text, name) for text in texts) if address.listener not in controllers
+    )
+    if not addresses:
         raise ConfigRefused(name, f"Configuration {name} names no address for clients")
-    _check_plain(name, found, properties)
-    return found
+    _check_plain(name, addresses, properties)
+    return addresses
 
 
-def advertised(texts: tuple[str, ...] | None, properties: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """The addresses that clients are told; empty when they are told the one they used. Raises ConfigRefused."""
+def parse_advertised(texts: tuple[str, ...] | None, properties: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    """Return the addresses for clients; empty when each client gets the address that it used. Raises ConfigRefused."""
     if not texts:
         return ()
-    found = endpoints("advertised.listeners", texts, properties)
-    for one in found:
-        if one.host in ("", "0.0.0.0", "::"):
-            raise ConfigRefused("advertised.listeners", f"No client can reach {one}: name the host")
-    return found
+    addresses = parse_endpoints("advertised.listeners", texts, properties)
+    for address in addresses:
+        if address.host in ("", "0.0.0.0", "::"):
+            raise ConfigRefused("advertised.listeners", f"No client can reach {address}: name the host")
+    return addresses
 
 
-def _check_plain(name: str, found: tuple[Endpoint, ...], properties: Mapping[str, str]) -> None:
-    names = [one.listener for one in found]
+def _check_plain(name: str, addresses: tuple[Endpoint, ...], properties: Mapping[str, str]) -> None:
+    names = [address.listener for address in addresses]
     if len(set(names)) < len(names):
-        raise ConfigRefused(name, f"Configuration {name} has two addresses of one listener name")
+        raise ConfigRefused(name, f"Configuration {name} has two addresses with the same listener name")
     pairs = [pair.partition(":") for pair in properties.get("listener.security.protocol.map", "").split(",")]
     protocols = {left.strip().upper(): right.strip().upper() for left, _, right in pairs}
     for listener in names:
@@ -71,13 +73,13 @@ def _check_plain(name: str, found: tuple[Endpoint, ...], properties: Mapping[str
             raise ConfigRefused(name, f"Configuration {name}: {listener} is protected, and Rota has no TLS or SASL yet")
 
 
-def host_limits(text: str) -> dict[str, int]:
-    """The connections that single hosts may have, of `host:count,...`. Raises ConfigRefused."""
+def parse_host_limits(text: str) -> dict[str, int]:
+    """Return the most connections of each host from `host:count,...`. Raises ConfigRefused."""
     limits: dict[str, int] = {}
     for pair in filter(None, (each.strip() for each in text.split(","))):
         host, _, count = pair.rpartition(":")
         if not host or not count.isdecimal():
             name = "max.connections.per.ip.overrides"
-            raise ConfigRefused(name, f"Invalid value {text!r} for configuration {name}: right is host:count,...")
+            raise ConfigRefused(name, f"Invalid value {text!r} for configuration {name}: expected host:count,...")
         limits[host] = int(count)
     return limits

@@ -1,10 +1,10 @@
-"""Sets of properties with a name, under whatever else is given."""
+"""Named sets of properties. Every other source of settings overrides them."""
 
 from __future__ import annotations
 
 PRESETS: dict[str, dict[str, str]] = {
     "dev": {
-        # A test wants its group at once, and members that die noticed soon.
+        # A test needs its group at once, and a short session timeout for members that crash.
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1000",
         "offsets.topic.replication.factor": "1",

@@ -1,6 +1,6 @@
-"""The settings of one topic: what was set for it on top of what the broker gives.
+"""The settings of one topic: its own configs, over the defaults that the broker's settings give.
 
-Source: KIP-226 (DescribeConfigs sources). A wrong name or value is INVALID_CONFIG on the wire.
+Source: KIP-226 (DescribeConfigs sources). The error code for an invalid name or value is INVALID_CONFIG.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cached_property
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.broker_properties import USED
-from rota.coordinator.config.definition import LONG_MAX, ConfigRefused, Support, Value, unknown
+from rota.coordinator.config.definition import LONG_MAX, ConfigRefused, Support, Value, unknown_config
 from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
 from rota.coordinator.log.contract import LogConfig
 from rota.protocol.records.batch import Codec
@@ -26,12 +26,12 @@ _CODECS: dict[str, Codec | None] = {
 
 
 def check_topic(overrides: Mapping[str, str | None]) -> dict[str, str]:
-    """What was asked for a topic, if all of it is right. Raises ConfigRefused."""
+    """Return a topic's own configs if all of them are valid. Raises ConfigRefused."""
     checked: dict[str, str] = {}
     for name, text in overrides.items():
         definition = TOPIC.get(name)
         if definition is None:
-            raise unknown(name, TOPIC, "topic")
+            raise unknown_config(name, TOPIC, "topic")
         if text is None:
             raise ConfigRefused(name, f"Null value not supported for topic configs: {name}")
         value = definition.parse(text)
@@ -42,7 +42,7 @@ def check_topic(overrides: Mapping[str, str | None]) -> dict[str, str]:
 
 
 class TopicConfig:
-    """One topic's settings over the broker's. Raises ConfigRefused when `overrides` or the two together are wrong."""
+    """One topic's settings over the broker's. Raises ConfigRefused when `overrides` or the combination is invalid."""
 
     def __init__(self, overrides: Mapping[str, str | None], broker: BrokerConfig) -> None:
         self.overrides = check_topic(overrides)
@@ -53,7 +53,7 @@ class TopicConfig:
             )
 
     def text(self, name: str) -> str:
-        """The value in force, as text."""
+        """Return the effective value, as text."""
         own = self.overrides.get(name)
         if own is not None:
             return own
@@ -70,7 +70,7 @@ class TopicConfig:
         return self.broker.properties.get(name, used.default if used is not None else None)
 
     def value(self, name: str) -> Value:
-        """The value in force, typed."""
+        """Return the effective value, typed."""
         return TOPIC[name].parse(self.text(name))
 
     def _long(self, name: str) -> int:
@@ -85,7 +85,7 @@ class TopicConfig:
 
     @cached_property
     def compression_type(self) -> str:
-        """`producer` to keep what came, or the codec that batches are kept in."""
+        """`producer` to keep the producer's codec, else the codec that batches are stored in."""
         return self.text("compression.type")
 
     @cached_property
@@ -107,7 +107,7 @@ class TopicConfig:
         return None if level == -1 and self.compression_type == "gzip" else level
 
     def log_config(self) -> LogConfig:
-        """The same settings as the log takes them."""
+        """Return the settings of the topic's logs."""
         policy, ratio = self.value("cleanup.policy"), self.value("min.cleanable.dirty.ratio")
         assert isinstance(policy, tuple)
         assert isinstance(ratio, float)
@@ -140,5 +140,5 @@ def _times(text: str, factor: int) -> str:
 
 
 def _limit(value: int) -> int | None:
-    """Kafka's -1 (any negative number) is no limit."""
+    """Return None, no limit, for a negative number, as in Kafka."""
     return None if value < 0 else value

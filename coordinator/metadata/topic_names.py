@@ -1,4 +1,4 @@
-"""What a topic may be called: Kafka's rules, and Kafka's words for what is wrong."""
+"""Kafka's rules for topic names, and its messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ NAME_CHARS_MAX = 249  # a file name of 255 less "-" and a partition number of fi
 _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
-def wrong_with(name: str) -> str | None:
-    """Why a name is not allowed; None when it is."""
+def invalid_reason(name: str) -> str | None:
+    """Return why a name is invalid; None when it is valid."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -25,20 +25,20 @@ def wrong_with(name: str) -> str | None:
 
 
 def refuse_name(name: str) -> Refusal | None:
-    """None when a topic may have that name."""
-    why = wrong_with(name)
+    """Return an error when the name is invalid, else None."""
+    why = invalid_reason(name)
     if why is None:
         return None
     return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
 
 
-def folded(name: str) -> str:
-    """Two names with the same fold collide: metric names cannot tell '.' from '_'."""
+def collision_key(name: str) -> str:
+    """Return the key that colliding names share: metric names cannot tell '.' from '_'."""
     return name.replace(".", "_")
 
 
 def refuse_collision(name: str, existing: Iterable[str]) -> Refusal | None:
-    """None when `name` collides with none of `existing`, all of the same fold."""
+    """Return an error when `existing`, the topics with the collision key of `name`, has another name."""
     for other in existing:
         if other != name:
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")

@@ -21,7 +21,7 @@ from rota.coordinator.metadata.changes import Change, ConfigChanged, PartitionsA
 from rota.coordinator.metadata.placement import PARTITIONS_PER_REQUEST_MAX, Assignment
 from rota.coordinator.metadata.store import Create, Delete, NodeExists, NoNode, Op, Set, Store
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE, PartitionState, Refusal, Topic
-from rota.coordinator.metadata.topic_names import folded, refuse_collision, refuse_name
+from rota.coordinator.metadata.topic_names import collision_key, refuse_collision, refuse_name
 from rota.protocol.errors import ErrorCode
 
 PLACED_PER_SLICE = 64  # partitions whose logs are opened before the loop has its turn
@@ -281,9 +281,9 @@ class Topics:
 
     def _lock(self, name: str) -> asyncio.Lock:
         """T7, T4. One lock for all names that could not exist together; it is forgotten when nobody holds it."""
-        lock = self._locks.get(folded(name))
+        lock = self._locks.get(collision_key(name))
         if lock is None:
-            lock = self._locks[folded(name)] = asyncio.Lock()
+            lock = self._locks[collision_key(name)] = asyncio.Lock()
         return lock
 
     async def _read(self, name: str) -> Topic:
@@ -302,19 +302,19 @@ class Topics:
             return refusal
         if name in self._by_name:
             return _exists(name)
-        return refuse_collision(name, sorted(self._by_fold.get(folded(name), ())))
+        return refuse_collision(name, sorted(self._by_fold.get(collision_key(name), ())))
 
     def _remember(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
-        self._by_fold.setdefault(folded(topic.name), set()).add(topic.name)
+        self._by_fold.setdefault(collision_key(topic.name), set()).add(topic.name)
 
     def _forget(self, topic: Topic) -> None:
         del self._by_name[topic.name], self._by_id[topic.topic_id]
-        fold = self._by_fold[folded(topic.name)]
+        fold = self._by_fold[collision_key(topic.name)]
         fold.discard(topic.name)
         if not fold:
-            del self._by_fold[folded(topic.name)]
+            del self._by_fold[collision_key(topic.name)]
 
     def _notify(self, change: Change) -> None:
         for listener in list(self._listeners):

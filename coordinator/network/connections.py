@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import structlog
 
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.config.listeners import host_limits
+from rota.coordinator.config.listeners import parse_host_limits
 from rota.coordinator.network.call import Route
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.dispatch import ApiHandler, Dispatcher
@@ -51,7 +51,7 @@ class Connections:
         self.connection_bytes_max = config.rota_connection_inflight_bytes_max
         self.requests_max = config.queued_max_requests
         self._count_max, self._per_host_max = config.max_connections, config.max_connections_per_ip
-        self._host_overrides = host_limits(config.max_connections_per_ip_overrides)
+        self._host_overrides = parse_host_limits(config.max_connections_per_ip_overrides)
         self._advertised = {endpoint.listener: endpoint for endpoint in config.advertises}
         self._open: set[Connection] = set()
         self._stalled: set[Connection] = set()

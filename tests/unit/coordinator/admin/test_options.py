@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from rota.coordinator.admin.commands import app, serve
-from rota.coordinator.admin.options import FLAGS, OptionsRefused, ServeOptions, quick
+from rota.coordinator.admin.options import FLAGS, OptionsRefused, ServeOptions, parse_plain
 from rota.coordinator.config.definition import ConfigRefused
 
 
@@ -29,7 +29,7 @@ def test_both_ways_have_the_same_options() -> None:
 
 def test_the_short_way_reads_what_is_plain() -> None:
     line = "--memory --listen 127.0.0.1:0 --set a=b --set=c=d --ready-fd 3 --log-level debug --preset=dev"
-    assert quick(line.split()) == ServeOptions(
+    assert parse_plain(line.split()) == ServeOptions(
         memory=True,
         listen="127.0.0.1:0",
         settings=("a=b", "c=d"),
@@ -37,7 +37,7 @@ def test_the_short_way_reads_what_is_plain() -> None:
         log_level="debug",
         preset="dev",
     )
-    assert quick([]) == ServeOptions()
+    assert parse_plain([]) == ServeOptions()
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_short_way_reads_what_is_plain() -> None:
     ["--help", "--what", "--data", "--data --memory", "--ready-fd x", "--ready-fd=-1", "stray", "--memory=yes", "-h"],
 )
 def test_the_short_way_leaves_the_rest_to_the_explained_one(line: str) -> None:
-    assert quick(line.split()) is None
+    assert parse_plain(line.split()) is None
 
 
 def test_the_strongest_setting_wins(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import structlog
 
 from rota.coordinator.admin.check import check
 from rota.coordinator.admin.options import ServeOptions
-from rota.coordinator.admin.serve import EXIT_CANNOT_START, EXIT_NOT_IN_ORDER, cannot_start, report_ready, run, serve
+from rota.coordinator.admin.serve import EXIT_CANNOT_START, EXIT_UNCLEAN_STOP, cannot_start, report_ready, run, serve
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import StoreFailed
@@ -61,7 +61,7 @@ async def test_a_stop_that_cannot_write_is_told_and_is_no_success() -> None:
         served = asyncio.ensure_future(serve(Full(), BrokerConfig(), writes))
         await asyncio.to_thread(_all_of, reads)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert await served == EXIT_NOT_IN_ORDER
+        assert await served == EXIT_UNCLEAN_STOP
     assert [one["reason"] for one in logs if one["log_level"] == "error"] == ["no space left on device"]
 
 
@@ -134,7 +134,7 @@ sys.exit(run(ServeOptions(memory=True)))
     reads, writes = _full_pipe()
     process = subprocess.Popen([sys.executable, "-c", program], stderr=writes)
     try:
-        assert process.wait(PATIENCE_S) == EXIT_NOT_IN_ORDER
+        assert process.wait(PATIENCE_S) == EXIT_UNCLEAN_STOP
     finally:
         process.kill()
         os.close(reads)
@@ -246,9 +246,9 @@ def test_the_exit_code_of_a_start_that_fails_is_2(capsys: pytest.CaptureFixture[
 
 SETTLES = """
 import gc
-from rota.coordinator.admin.serve import settle
+from rota.coordinator.admin.serve import configure_collector
 gc.disable()
-settle()
+configure_collector()
 print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.get_threshold()[0] > 10_000)
 """
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.group_world import SUBSCRIPTION, GroupWorld
 
-from rota.coordinator.api.describe_groups import AUTHORIZED_OPERATIONS, NOT_ASKED, describe_groups
+from rota.coordinator.api.describe_groups import AUTHORIZED_OPERATIONS, NOT_REQUESTED, describe_groups
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
 
@@ -51,4 +51,4 @@ def test_authorized_operations_only_when_asked_for() -> None:
     asked = DescribeGroupsRequest(groups=("g",), include_authorized_operations=True)
     assert world.ask(describe_groups, asked, 5).groups[0].authorized_operations == AUTHORIZED_OPERATIONS
     unasked = DescribeGroupsRequest(groups=("g",))
-    assert world.ask(describe_groups, unasked, 5).groups[0].authorized_operations == NOT_ASKED
+    assert world.ask(describe_groups, unasked, 5).groups[0].authorized_operations == NOT_REQUESTED

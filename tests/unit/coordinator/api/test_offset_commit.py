@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.group_world import GroupWorld, commit_request
 
-from rota.coordinator.api.offset_commit import _remembered, offset_commit
+from rota.coordinator.api.offset_commit import _cached_response, offset_commit
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
@@ -108,7 +108,7 @@ def test_a_retention_time_without_end_is_taken() -> None:
 
 
 def test_topics_of_which_no_partition_is_named_are_not_remembered() -> None:
-    kept = _remembered.cache_info().currsize
+    kept = _cached_response.cache_info().currsize
     asked = OffsetCommitRequestTopic(name="x" * 30_000, partitions=())
     GroupWorld().open().ask(offset_commit, commit_request(7, topics=(asked,)), 8)
-    assert _remembered.cache_info().currsize == kept
+    assert _cached_response.cache_info().currsize == kept

@@ -7,7 +7,7 @@ from pathlib import Path
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import Source
-from rota.coordinator.config.describe import Described, Synonym, describe_broker, describe_topic
+from rota.coordinator.config.describe import ConfigEntry, Synonym, describe_broker, describe_topic
 
 RECORDED = [
     line.split("\t")
@@ -26,7 +26,7 @@ def recorded(resource: str) -> dict[str, tuple[str, str, str, str]]:
     return {row[1]: (row[2], OURS.get(row[1], row[3]), row[4], row[5]) for row in RECORDED if row[0] == resource}
 
 
-def shown(one: Described) -> tuple[str, str, str, str]:
+def shown(one: ConfigEntry) -> tuple[str, str, str, str]:
     default = next((each.value for each in one.synonyms if each.source is Source.DEFAULT), one.value)
     return (
         one.type.name,

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from rota.coordinator.metadata.topic_names import folded, refuse_collision, refuse_name, wrong_with
+from rota.coordinator.metadata.topic_names import collision_key, invalid_reason, refuse_collision, refuse_name
 from rota.protocol.errors import ErrorCode
 
 
 @pytest.mark.parametrize("name", ["a", "A-1_b.c", "...", "-", "_", "x" * 249])
 def test_right_names(name: str) -> None:
-    assert wrong_with(name) is None
+    assert invalid_reason(name) is None
     assert refuse_name(name) is None
 
 
@@ -30,7 +30,7 @@ def test_wrong_names_are_refused_in_kafkas_words(name: str, why: str) -> None:
 
 
 def test_names_collide_when_they_fold_alike() -> None:
-    assert folded("a.b") == folded("a_b") != folded("a-b")
+    assert collision_key("a.b") == collision_key("a_b") != collision_key("a-b")
     assert refuse_collision("a.b", ["a_b"]) is not None
     assert refuse_collision("a.b", ["a.b"]) is None
     assert refuse_collision("a.b", []) is None

@@ -8,7 +8,7 @@ import socket
 import pytest
 from tests.unit.coordinator.network.conftest import Serve
 
-from rota.coordinator.config.listeners import Endpoint, endpoint
+from rota.coordinator.config.listeners import Endpoint, parse_endpoint
 from rota.coordinator.network.listener import CannotListen, open_sockets
 
 
@@ -49,7 +49,7 @@ def test_a_host_that_nobody_knows_is_told() -> None:
 
 @pytest.mark.parametrize("text", ["PLAINTEXT://localhost:0", "PLAINTEXT://:0"])
 def test_all_addresses_of_a_host_share_one_port(text: str) -> None:
-    sockets = open_sockets(endpoint(text))
+    sockets = open_sockets(parse_endpoint(text))
     for one in sockets:
         one.listen()
     (port,) = {one.getsockname()[1] for one in sockets}
