@@ -40,7 +40,7 @@ def read_checkpoint(text: str) -> dict[TopicPartition, int]:
 
 
 def partition_of(folder_name: str) -> TopicPartition | None:
-    """("topic", n) of a folder's name; None for other folders."""
+    """Return the topic and partition of a folder's name; None for other folders."""
     topic, dash, number = folder_name.rpartition("-")
     if not (topic and dash and number.isdecimal()) or folder_name.endswith(DELETE_SUFFIX):
         return None

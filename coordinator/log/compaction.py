@@ -1,4 +1,4 @@
-"""Compaction: the last value of each key stays, at its offset.
+"""Compaction keeps the last value of each key, at its offset.
 
 Laws
     G5  Replaying the compacted log gives what replaying the log gave.
@@ -37,7 +37,7 @@ class Range:
 def cleanable(
     segments: Sequence[Segment], config: LogConfig, first_dirty: int, now_ms: int, *, force: bool
 ) -> Range | None:
-    """What a pass would clean; None when it is not worth one. The last segment is the active one."""
+    """Return the offsets to clean; None when too few are dirty. The last segment is the active one."""
     end = segments[-1].base_offset
     if config.min_compaction_lag_ms > 0:
         for segment in segments[:-1]:
@@ -73,7 +73,7 @@ class Compaction:
 
     @property
     def cleaned_until(self) -> int:
-        """Where the next pass finds dirt."""
+        """The first dirty offset for the next pass."""
         return self._mapped_end
 
     def map_keys(self, segments: Sequence[Segment]) -> Iterator[None]:
@@ -103,7 +103,7 @@ class Compaction:
         self._mapped_end = max(self._mapped_end, header.next_offset)
 
     def groups(self, segments: Sequence[Segment]) -> list[list[Segment]]:
-        """Neighbours that become one segment: together no larger than a segment may be."""
+        """Return the groups of adjacent segments to merge, each at most `segment_bytes` together."""
         groups: list[list[Segment]] = []
         size_bytes = 0
         for segment in segments:
@@ -119,7 +119,7 @@ class Compaction:
         return groups
 
     def clean(self, group: list[Segment], staged: Segment) -> Iterator[None]:
-        """Second half, for one group: write what stays to `staged`, seal and sync it."""
+        """Second half, for one group: write the remaining records to `staged`, seal and sync it."""
         out, headers, read_bytes = bytearray(), list[tuple[int, BatchHeader]](), 0
         for segment in group:
             for _, header, batch in segment.scan():
@@ -145,7 +145,7 @@ class Compaction:
             out += kept
 
     def _filter(self, header: BatchHeader, batch: bytes) -> bytes:
-        """The batch as it stays: itself, rewritten, or b"" when nothing of it stays."""
+        """Return the batch unchanged, rewritten, or b"" when none of it remains."""
         if header.is_control or header.base_offset >= self._mapped_end:
             return batch
         if not header.count:
@@ -167,7 +167,7 @@ class Compaction:
         return record.value is not None or horizon_ms is None or self._now_ms < horizon_ms
 
     def _holds_place(self, header: BatchHeader) -> bool:
-        """Whether an empty batch still says something: a producer's last sequence, or where the cleaned part ends."""
+        """Whether an empty batch must stay: it has a producer's last sequence, or is the end of the cleaned part."""
         if header.next_offset == self._range.end:
             return True
         producer = self._last_of_producers.get(header.producer_id)
@@ -180,7 +180,7 @@ def _write(staged: Segment, out: bytearray, headers: Headers) -> None:
 
 
 class Slices:
-    """Runs a generator one step at a time, in whatever thread `advance` is called."""
+    """Runs a generator one step at a time, in the thread that calls `advance`."""
 
     __slots__ = ("_steps", "is_done")
 

@@ -1,7 +1,7 @@
-"""Which leader epoch began at which offset, and Kafka's `leader-epoch-checkpoint` file. Pure.
+"""The start offset of each leader epoch, and Kafka's `leader-epoch-checkpoint` file. Pure.
 
 Laws
-    Epochs and their start offsets grow together; an epoch without records gives way to the next.
+    Epochs and their start offsets grow together; an epoch without records is replaced by the next.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class BadCheckpoint(ValueError):
 
 
 class LeaderEpochs:
-    """(epoch, start offset) in ascending order. Methods that change something say so by returning True."""
+    """(epoch, start offset) in ascending order. Methods return True when they change it."""
 
     __slots__ = ("_epochs", "_starts")
 
@@ -38,7 +38,7 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """The batch at `start_offset` has that epoch; entries that it contradicts go."""
+        """Add an entry and remove those that contradict it. Returns whether the entries changed."""
         if epoch < 0 or (self._epochs and self._epochs[-1] == epoch and self._starts[-1] <= start_offset):
             return False
         while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
@@ -63,7 +63,7 @@ class LeaderEpochs:
         return (self._epochs[at - 1] if at else epoch), self._starts[at]
 
     def truncate(self, end_offset: int) -> bool:
-        """The log ends there now."""
+        """Remove the epochs that start at `end_offset` or later. Returns whether the entries changed."""
         before = len(self._starts)
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
@@ -71,7 +71,7 @@ class LeaderEpochs:
         return len(self._starts) != before
 
     def begin(self, start_offset: int) -> bool:
-        """The log starts there now: the epoch of that offset starts with it, older ones go."""
+        """Move the log start: the epoch of `start_offset` starts there, older ones are removed."""
         at = bisect_right(self._starts, start_offset) - 1
         if at < 0 or (at == 0 and self._starts[0] == start_offset):
             return False

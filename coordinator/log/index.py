@@ -3,7 +3,7 @@
 Laws
     Offsets, positions and timestamps grow from entry to entry.
     The first batch has no entry, so that zeros at the end of a file are room that was never used.
-    An index is a hint: what it holds is true, and what it lacks is found by walking on from the entry before.
+    An index is sparse: its entries are exact, and a batch without one is found by a search from the entry before it.
 
 Files (big endian): `.index` is (relative offset i32, position i32), the last offset of a batch and where it begins;
 `.timeindex` is (timestamp i64, relative offset i32), the largest timestamp so far and the last offset of its batch.
@@ -54,7 +54,7 @@ class OffsetIndex:
         self._positions.append(position)
 
     def floor(self, offset: int) -> int:
-        """Where to start walking for `offset`: the batch there ends at or before it, or is the first."""
+        """Return the position to search from: the batch there ends at or before `offset`, or is the first."""
         at = bisect_right(self._offsets, offset - self.base_offset)
         return self._positions[at - 1] if at else 0
 
@@ -72,7 +72,7 @@ class OffsetIndex:
 
     @classmethod
     def from_bytes(cls, base_offset: int, data: bytes, log_bytes: int) -> OffsetIndex:
-        """Of a segment of `log_bytes`. Raises BadIndex."""
+        """Return the index of a segment of `log_bytes`. Raises BadIndex."""
         pairs = array("i", _used(data, OFFSET_ENTRY_BYTES))
         if _SWAP:
             pairs.byteswap()
@@ -106,13 +106,13 @@ class TimeIndex:
         return self._timestamps[-1], self.base_offset + self._offsets[-1]
 
     def append(self, timestamp: int, last_offset: int) -> None:
-        """Nothing happens unless `timestamp` is larger than all before; -1 is no timestamp."""
+        """Add an entry if `timestamp` is larger than all before; -1 is no timestamp."""
         if timestamp > (self._timestamps[-1] if self._timestamps else -1):
             self._timestamps.append(timestamp)
             self._offsets.append(last_offset - self.base_offset)
 
     def floor(self, timestamp: int) -> int:
-        """All records before this offset are older than `timestamp`."""
+        """Return an offset such that all records before it are older than `timestamp`."""
         at = bisect_left(self._timestamps, timestamp)
         return self.base_offset + (self._offsets[at - 1] if at else 0)
 
@@ -139,7 +139,7 @@ class TimeIndex:
 
 
 def _used(data: bytes, entry_bytes: int) -> bytes:
-    """Without the zeros of a preallocated file."""
+    """Return the data without the zeros at the end of a preallocated file. Raises BadIndex."""
     if len(data) % entry_bytes:
         raise BadIndex(f"{len(data)} bytes are not a whole number of entries")
     used = len(data.rstrip(b"\0"))

@@ -1,8 +1,8 @@
-"""Which old segments go. Pure.
+"""The choice of the segments that retention deletes. Pure.
 
 Laws
-    Only whole segments go, the oldest first, none after one that stays.
-    What lies below the log start always goes; time and size count only where the policy is `delete`.
+    Only whole segments are deleted, the oldest first, none after one that stays.
+    Segments below the log start are always deleted; time and size apply only if the policy is `delete`.
     A segment's age is that of its newest record; a log with retention by size keeps at least that size.
 """
 
@@ -14,8 +14,8 @@ from typing import Protocol
 from rota.coordinator.log.contract import LogConfig
 
 
-class Aged(Protocol):
-    """What retention looks at in a segment."""
+class AgedSegment(Protocol):
+    """The attributes of a segment that retention uses."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -27,17 +27,17 @@ class Aged(Protocol):
     def largest_timestamp(self) -> int: ...
 
 
-def expired_count(segments: Sequence[Aged], config: LogConfig, log_start_offset: int, now_ms: int) -> int:
-    """How many of the segments go, from the first; the last one only with everything that it holds."""
+def expired_count(segments: Sequence[AgedSegment], config: LogConfig, log_start_offset: int, now_ms: int) -> int:
+    """Return how many segments, from the first, are to be deleted; the last one only when all its records are."""
     count = _below_start(segments, log_start_offset)
     if config.delete and config.retention_ms is not None:
-        count = max(count, _old(segments, now_ms - config.retention_ms))
+        count = max(count, _expired_by_time(segments, now_ms - config.retention_ms))
     if config.delete and config.retention_bytes is not None:
-        count = max(count, _too_many(segments, config.retention_bytes))
+        count = max(count, _expired_by_size(segments, config.retention_bytes))
     return count
 
 
-def _below_start(segments: Sequence[Aged], log_start_offset: int) -> int:
+def _below_start(segments: Sequence[AgedSegment], log_start_offset: int) -> int:
     count = 0
     for segment in segments:
         if segment.next_offset > log_start_offset or not segment.size_bytes:
@@ -46,8 +46,8 @@ def _below_start(segments: Sequence[Aged], log_start_offset: int) -> int:
     return count
 
 
-def _old(segments: Sequence[Aged], oldest_ms: int) -> int:
-    """A segment without any timestamp stays: nobody can say how old it is."""
+def _expired_by_time(segments: Sequence[AgedSegment], oldest_ms: int) -> int:
+    """A segment without a timestamp stays: its age is unknown."""
     count = 0
     for segment in segments:
         if not segment.size_bytes or not 0 <= segment.largest_timestamp < oldest_ms:
@@ -56,7 +56,7 @@ def _old(segments: Sequence[Aged], oldest_ms: int) -> int:
     return count
 
 
-def _too_many(segments: Sequence[Aged], retention_bytes: int) -> int:
+def _expired_by_size(segments: Sequence[AgedSegment], retention_bytes: int) -> int:
     over = sum(segment.size_bytes for segment in segments) - retention_bytes
     count = 0
     for segment in segments:

@@ -30,7 +30,7 @@ _NO_BATCH: Final = BatchMetadata(-1, -1, 0, -1)
 
 
 class BadSnapshot(ValueError):
-    """The file is not what was written; an older one, or the log itself, has the truth."""
+    """The file is damaged: use an older one, or rebuild the state from the log."""
 
 
 class Snapshots(Protocol):
@@ -90,7 +90,7 @@ def read_snapshot(data: bytes) -> list[Producer]:
         raise BadSnapshot(f"{len(data)} bytes for {count} entries")
     producers: dict[int, Producer] = {}
     for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
-        _take(producers, *fields)
+        _add_entry(producers, *fields)
     return list(producers.values())
 
 
@@ -114,7 +114,7 @@ def _entry(producer: Producer, batch: BatchMetadata, timestamp: int) -> bytes:
     )
 
 
-def _take(
+def _add_entry(
     producers: dict[int, Producer],
     producer_id: int,
     epoch: int,
@@ -125,7 +125,7 @@ def _take(
     coordinator_epoch: int,
     transaction_first_offset: int,
 ) -> None:
-    """One entry: all but the batches is as in the producer's last one."""
+    """Add one entry. Everything except the batches comes from the producer's last entry."""
     earlier = producers.get(producer_id)
     producer = Producer(producer_id, epoch, coordinator_epoch, timestamp, transaction_first_offset)
     if earlier is not None and earlier.epoch == epoch:

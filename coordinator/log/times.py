@@ -11,7 +11,7 @@ from rota.protocol.records.record import Record, read_records
 
 
 def first_since(segments: Iterable[Segment], timestamp_ms: int, start_offset: int) -> TimedOffset | None:
-    """The first record at or after `start_offset` that is at least as new. Raises CorruptBatch."""
+    """Return the first record at or after `start_offset` with at least that timestamp (ms). Raises CorruptBatch."""
     for segment in segments:
         if segment.next_offset <= start_offset or segment.largest_timestamp < timestamp_ms:
             continue
@@ -23,7 +23,7 @@ def first_since(segments: Iterable[Segment], timestamp_ms: int, start_offset: in
 
 
 def newest(segments: Iterable[Segment]) -> TimedOffset | None:
-    """The first record that has the largest timestamp. Raises CorruptBatch."""
+    """Return the first record with the largest timestamp. Raises CorruptBatch."""
     segment = max(segments, key=lambda segment: segment.largest_timestamp)
     timestamp, offset = segment.largest
     if timestamp < 0:
@@ -36,7 +36,7 @@ def newest(segments: Iterable[Segment]) -> TimedOffset | None:
 
 
 def _batches_since(segment: Segment, timestamp_ms: int, offset: int) -> Iterator[tuple[BatchHeader, list[Record]]]:
-    """The batches that may hold such a record, decoded."""
+    """Yield the decoded batches that may have such a record."""
     start = segment.offsets.floor(max(segment.times.floor(timestamp_ms), offset - 1))
     for position, header in segment.walk(start):
         if header.max_timestamp >= timestamp_ms and header.last_offset >= offset and header.count:

@@ -1,15 +1,15 @@
 """The metadata store of a single broker: the tree in memory, and a journal file that it is replayed from.
 
 Laws
-    S7  The loop never waits for the disk. One round at a time is written and synced by a thread; the commits that come
-        meanwhile make the next round and share its fsync.
-    S8  A commit is decided on top of all commits before it, written or not, and changes the tree in their order once it
-        is durable: readers see durable changes alone.
+    S7  The loop never waits for the disk. One round at a time is written and synced by a thread; commits that arrive
+        meanwhile form the next round and share its fsync.
+    S8  A commit is checked against all commits before it, written or not, and is applied to the tree in their order
+        once it is durable: readers see durable changes only.
     S9  After a failed fsync every commit raises StoreFailed until the broker has started again.
 
 A commit is one entry of the journal: a JSON list of facts, as text that people can read. A round is one frame. A
-journal in which most facts are outdated is rewritten as a snapshot, at opening and while it is open. Without a journal
-nothing waits, and neither where no event loop runs.
+journal in which most facts are outdated is rewritten as a snapshot, at opening and while it is open. Without a
+journal, or without an event loop, a commit is applied at once.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class EmbeddedStore:
 
     @property
     def failed(self) -> str | None:
-        """Why nothing can be written any more; None while it can."""
+        """Why the store cannot be written; None while it can."""
         return None if self._journal is None else self._journal.failed
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
@@ -150,7 +150,7 @@ class EmbeddedStore:
         return await commit.done
 
     async def _write_rounds(self, journal: Journal, loop: asyncio.AbstractEventLoop) -> None:
-        """S7. Runs as long as commits come."""
+        """S7. Run until the queue is empty."""
         try:
             while self._queue:
                 commits, self._queue = self._queue, []
@@ -170,7 +170,7 @@ class EmbeddedStore:
                 self._apply(commit.facts)
                 if not commit.done.done():
                     commit.done.set_result(commit.facts)
-        except Exception as error:  # noqa: BLE001  # a failed journal, or our own mistake: nobody waits for ever
+        except Exception as error:  # noqa: BLE001  # a failed journal or a fault: no caller waits for ever
             for commit in commits:
                 commit.fail(error)
 
@@ -221,8 +221,8 @@ class EmbeddedStore:
                 self._tree.apply(entry)
                 facts += len(entry)
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise StoreFailed(f"the journal holds an entry that makes no sense: {error!r}") from error
-        self._write_now(self._tree.ephemerals())  # the session that made them is over
+            raise StoreFailed(f"the journal holds an invalid entry: {error!r}") from error
+        self._write_now(self._tree.ephemerals())  # the session that created them has ended
         if facts > FACTS_PER_NODE_MAX * len(self._tree.nodes):
             self._compact(journal)
 
@@ -237,7 +237,7 @@ class EmbeddedStore:
             self._compact_at *= 2
 
     async def _shrink(self, journal: Journal, loop: asyncio.AbstractEventLoop) -> None:
-        """The commits are durable already, so a failure here is no failure of theirs: it is tried again later."""
+        """Rewrite the journal as a snapshot. A failure does not affect the durable commits; it is tried again later."""
         facts = list(self._tree.snapshot())
         try:
             await loop.run_in_executor(self._thread, journal.rewrite, (_encode([fact]) for fact in facts))

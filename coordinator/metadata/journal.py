@@ -1,11 +1,11 @@
-"""A file of frames, each whole or absent: what the embedded store writes to disk.
+"""The embedded store's file: a sequence of frames, each of which is read whole or not at all.
 
     frame:  u32 length of the payload | u32 CRC32C of the payload | payload        (big-endian; a payload is not empty)
     payload:  one entry a line, all entries of one `append`; no entry has a line feed in it
 
 Laws
     J1  `append` returns when its frame is on the medium. A write that fails is cut off again.
-    J4  After a failed fsync nothing is written any more: nobody knows what the medium holds until it is read again.
+    J4  After a failed fsync nothing is written: what is on the medium is unknown until the file is read again.
     J2  One frame at most is not synced. A crash leaves it whole or torn, whichever of its pages reached the medium; a
         torn one is cut at the next opening.
     J3  Damage before the last frame is not a torn write: opening refuses, and says where, rather than forget changes.
@@ -51,9 +51,9 @@ def _payload_at(data: bytes, position: int) -> bytes | None:
 
 
 def _is_damaged(data: bytes, position: int) -> bool:
-    """Whether a whole frame begins anywhere behind `position`: then it was not the last write that tore.
+    """Return whether a whole frame begins after `position`: then the damage is not a torn last write.
 
-    Looked for byte by byte, since the length of the broken one may be what is broken.
+    It searches byte by byte, since the length field of the damaged frame may be wrong.
     """
     return any(_payload_at(data, found.start()) is not None for found in _FIRST_BYTE.finditer(data, position + 1))
 
@@ -96,7 +96,7 @@ class Journal:
     def append(self, *entries: bytes) -> None:
         """Write one frame with these entries and sync it. Raises StoreFailed.
 
-        Nothing was appended then. After a failed fsync, or a failed write that could not be cut off, every later call
+        The file is then unchanged. After a failed fsync, or a failed write that could not be cut off, every later call
         raises StoreFailed, too.
         """
         if self.failed is not None or self._file < 0:
@@ -105,7 +105,7 @@ class Journal:
         try:
             _write_at(self._file, data, self.size_bytes)
         except OSError as error:
-            self._set_back(error)
+            self._undo_write(error)
             raise StoreFailed(f"cannot write {self._path}: {error}") from error
         try:
             os.fdatasync(self._file)
@@ -146,8 +146,8 @@ class Journal:
             os.close(self._file)
             self._file = -1
 
-    def _set_back(self, cause: OSError) -> None:
-        """Cut off what a failed write has left, so that the next one may follow."""
+    def _undo_write(self, cause: OSError) -> None:
+        """Remove the bytes of a failed write, so that the next one can follow."""
         try:
             os.ftruncate(self._file, self.size_bytes)
             os.fsync(self._file)
@@ -155,7 +155,7 @@ class Journal:
             self._fail(cause)
 
     def _fail(self, cause: OSError) -> None:
-        """Take the file out of use; what could not be synced is cut off if that is still possible."""
+        """Refuse further writes; remove the bytes that could not be synced if that is possible."""
         self.failed = f"{self._path} is out of use until the broker has read it again, since a write failed: {cause}"
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, self.size_bytes)

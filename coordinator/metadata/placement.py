@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go. Pure: the brokers come in as numbers.
+"""The assignment of new partitions' replicas to brokers. Pure: brokers are ids.
 
 Replicas are striped: partition p starts at the broker after the one where p-1 started, so that leaders spread evenly.
 """
@@ -16,7 +16,7 @@ Assignment = Sequence[tuple[int, Sequence[int]]]  # (partition index, broker ids
 
 
 def striped(brokers: Sequence[int], first: int, count: int, replication: int) -> tuple[PartitionState, ...] | Refusal:
-    """Partitions `first` to `first + count - 1` over the live brokers."""
+    """Return partitions `first` to `first + count - 1`, striped over the live brokers, or an error."""
     if replication > len(brokers):
         why = f"only {len(brokers)} broker(s) are registered"
         return Refusal(
@@ -33,12 +33,12 @@ def striped(brokers: Sequence[int], first: int, count: int, replication: int) ->
 def manual(
     brokers: Sequence[int], first: int, assignment: Assignment, replication: int | None = None
 ) -> tuple[PartitionState, ...] | Refusal:
-    """Partitions as the client placed them; their indexes must be `first`, `first + 1`, … in any order."""
+    """Return the partitions of a manual assignment, or an error. Indexes are `first`, `first + 1`, … in any order."""
     states: dict[int, PartitionState] = {}
     for index, replicas in assignment:
         if index in states:
             return _refuse(f"Found multiple manual partition assignments for partition {index}")
-        why = _wrong_replicas(replicas, brokers, replication)
+        why = _invalid_replicas(replicas, brokers, replication)
         if why is not None:
             return _refuse(f"The manual partition assignment includes {why}")
         replication = len(replicas)
@@ -56,7 +56,7 @@ def _refuse(message: str) -> Refusal:
     return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
 
 
-def _wrong_replicas(replicas: Sequence[int], brokers: Sequence[int], replication: int | None) -> str | None:
+def _invalid_replicas(replicas: Sequence[int], brokers: Sequence[int], replication: int | None) -> str | None:
     if not replicas:
         return "an empty replica list."
     for broker in sorted(replicas):

@@ -1,6 +1,6 @@
-"""A broker says that it is there: `/brokers/ids/N`, and `/controller` when nobody holds it. Both go with its session.
+"""The registration of a broker: it creates `/brokers/ids/N`, and `/controller` if absent, for its session.
 
-The nodes have the fields that brokers of the ZooKeeper age wrote, so that tools which read them keep working.
+The nodes have the fields that Kafka brokers wrote with ZooKeeper, so that tools which read them keep working.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from rota.coordinator.metadata.store import NodeExists, Store
 
 
 class AlreadyRegistered(Exception):
-    """Another broker of that id is alive."""
+    """Another live broker has the same id."""
 
 
 async def register(
     store: Store, broker_id: int, endpoints: Sequence[Endpoint], *, rack: str | None = None, wall_ms: int
 ) -> None:
-    """Raises AlreadyRegistered, StoreFailed."""
+    """Create the broker's ephemeral node. Raises AlreadyRegistered, StoreFailed."""
     path = f"{znodes.BROKER_IDS}/{broker_id}"
     try:
         await store.create(path, _broker_node(endpoints, rack, wall_ms), ephemeral=True)
@@ -29,7 +29,7 @@ async def register(
 
 
 async def claim_controller(store: Store, broker_id: int, *, wall_ms: int) -> int:
-    """The controller's id: this broker's, when nobody else was first. Raises StoreFailed."""
+    """Become the controller unless another broker is; return the controller's id. Raises StoreFailed."""
     node = {"version": 2, "brokerid": broker_id, "timestamp": str(wall_ms), "kraftControllerEpoch": -1}
     try:
         await store.create(znodes.CONTROLLER, znodes.text(node), ephemeral=True)

@@ -4,13 +4,13 @@ Every implementation passes tests/contract/test_store.py. Methods are coroutines
 network. `eager.start` finishes those that do not have to wait inside the caller's own turn of the loop.
 
 Laws
-    S1  A change that returned survives a crash; one that raised a StoreError changed nothing.
-    S2  `commit` is atomic: all of its operations or none, and nobody sees the middle.
+    S1  A change survives a crash once its method returned; a method that raises StoreError changes nothing.
+    S2  `commit` is atomic: it applies all of its operations or none, and no reader sees a part of them.
     S3  A node's version starts at 0 and grows by one with each set; deleting and creating again starts over at 0.
     S4  An ephemeral node lives as long as the session that made it, has no children, and is gone after reopening.
-    S5  A watch fires once, after the change, before the changing call returns to its caller; a watcher who wants
-        more sets it again with its next read, so that it cannot miss a change between the two. The same watch set
-        twice on a node fires once. A watch must not raise.
+    S5  A watch fires once, after the change, before the changing call returns to its caller; to see the next
+        change, set the watch again with the next read, so that no change between the two is missed. The same watch
+        set twice on a node fires once. A watch must not raise.
     S6  A sequential node's number is larger than that of every earlier one under the same parent.
 """
 
@@ -27,7 +27,7 @@ ANY_VERSION = -1
 
 
 class StoreError(Exception):
-    """What the tree refuses. `path` is the node that it is about."""
+    """An operation that the tree refuses. `path` is the node at fault."""
 
     def __init__(self, path: str, why: str = "") -> None:
         super().__init__(f"{type(self).__name__}: {path}" + (f" ({why})" if why else ""))
@@ -35,11 +35,11 @@ class StoreError(Exception):
 
 
 class NoNode(StoreError):
-    """The node, or the parent that it needs, is not there."""
+    """The node or its parent does not exist."""
 
 
 class NodeExists(StoreError):
-    """A node of that path is there already."""
+    """A node with that path exists."""
 
 
 class BadVersion(StoreError):
@@ -62,8 +62,8 @@ class StoreFailed(Exception):
     """The disk or the connection to the store failed. Readers see no change; whether it is durable is not known."""
 
 
-class Happened(Enum):
-    """What a watch reports. The names are ZooKeeper's."""
+class EventType(Enum):
+    """The type of a watch event, with ZooKeeper's names."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -74,7 +74,7 @@ class Happened(Enum):
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
     path: str
-    what: Happened
+    what: EventType
 
 
 Watch = Callable[[WatchEvent], None]
@@ -126,7 +126,7 @@ class Store(Protocol):
         """A node's data. The watch reports CHANGED or DELETED. Raises NoNode (and sets no watch)."""
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        """None when it is not there. The watch reports CREATED, CHANGED or DELETED, for absent nodes as well."""
+        """None when it does not exist. The watch reports CREATED, CHANGED or DELETED, for absent nodes as well."""
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         """Names (not paths) of the children, sorted. The watch reports CHILD or DELETED. Raises NoNode."""
@@ -148,4 +148,4 @@ class Store(Protocol):
         """Number of the last change that this session knows of (ZooKeeper's zxid); it only grows."""
 
     async def close(self) -> None:
-        """Ends the session: its ephemeral nodes go."""
+        """End the session and delete its ephemeral nodes."""

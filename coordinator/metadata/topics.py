@@ -1,9 +1,9 @@
-"""The cluster's topics: an image in memory for whoever reads, kept in the metadata store, changed only through here.
+"""The cluster's topics: an image in memory for readers; every change is written to the metadata store first.
 
 Laws
-    T1  The image follows the store: a change is in the store before anybody sees it.
+    T1  The image follows the store: a change is in the store before a reader sees it.
     T2  A topic's id is drawn once, and never given to another topic, not even to a later one of the same name.
-    T3  Whoever listens hears of every change once, in order, after the image has it.
+    T3  Each listener is called once for every change, in order, after the image has it.
     T4  Two names that differ only in '.' and '_' never both exist.
     T7  Changes of one topic happen one after the other, each on top of the one before; those of several topics share
         the store's writes.
@@ -45,7 +45,7 @@ class Topics:
         self._fresh_uuid = fresh_uuid
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        self._by_fold: dict[str, set[str]] = {}
+        self._by_collision_key: dict[str, set[str]] = {}
         self._listeners: list[Callable[[Change], None]] = []
         self._places: list[Callable[[Topic, Sequence[PartitionState]], Iterator[None]]] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -85,7 +85,7 @@ class Topics:
     # ---- changing
 
     async def load(self) -> None:
-        """Fill the image from the store; lay the store's first nodes if it is new. Tells no listener."""
+        """Fill the image from the store; create the store's first nodes if it is new. Calls no listener."""
         missing: list[Op] = [Create(path) for path in znodes.PERSISTENT if await self.store.exists(path) is None]
         if await self.store.exists(znodes.CLUSTER_ID) is None:
             fresh = self.cluster_id or znodes.uuid_text(self._fresh_uuid())
@@ -164,12 +164,12 @@ class Topics:
         assignment: Assignment | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> Topic | Refusal:
-        """A new topic, with `partitions` times `replication` or as `assignment` places it. Raises StoreFailed."""
+        """Create a topic, with `partitions` times `replication` or as `assignment` places it. Raises StoreFailed."""
         topic = self.plan(name, partitions, replication, assignment=assignment, configs=configs)
         return topic if isinstance(topic, Refusal) else await self.add(topic)
 
     async def add(self, topic: Topic) -> Topic | Refusal:
-        """Create what `plan` gave. Raises StoreFailed."""
+        """Create the topic that `plan` returned. Raises StoreFailed."""
         async with self._lock(topic.name):
             refusal = self._refuse_new(topic.name)
             return refusal if refusal is not None else await self._add(topic)
@@ -302,19 +302,19 @@ class Topics:
             return refusal
         if name in self._by_name:
             return _exists(name)
-        return refuse_collision(name, sorted(self._by_fold.get(collision_key(name), ())))
+        return refuse_collision(name, sorted(self._by_collision_key.get(collision_key(name), ())))
 
     def _remember(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
-        self._by_fold.setdefault(collision_key(topic.name), set()).add(topic.name)
+        self._by_collision_key.setdefault(collision_key(topic.name), set()).add(topic.name)
 
     def _forget(self, topic: Topic) -> None:
         del self._by_name[topic.name], self._by_id[topic.topic_id]
-        fold = self._by_fold[collision_key(topic.name)]
-        fold.discard(topic.name)
-        if not fold:
-            del self._by_fold[collision_key(topic.name)]
+        colliding = self._by_collision_key[collision_key(topic.name)]
+        colliding.discard(topic.name)
+        if not colliding:
+            del self._by_collision_key[collision_key(topic.name)]
 
     def _notify(self, change: Change) -> None:
         for listener in list(self._listeners):

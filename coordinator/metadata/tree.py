@@ -1,7 +1,7 @@
-"""The tree of versioned nodes in memory: what the embedded store keeps, and what its journal is replayed into. Pure.
+"""The tree of versioned nodes in memory: the content of the embedded store, rebuilt from its journal. Pure.
 
-`prepare` turns operations into facts, or raises and changes nothing. `apply` performs facts and returns the watches
-that fire. Only facts are journaled, so replay decides nothing.
+A fact is one change of a node. `prepare` converts operations into facts, or raises and changes nothing. `apply` applies
+facts and returns the watches that fire. The journal has facts only, so a replay checks nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rota.coordinator.metadata.store import (
     Check,
     Create,
     Delete,
-    Happened,
+    EventType,
     NoChildrenForEphemerals,
     NodeExists,
     NoNode,
@@ -33,7 +33,7 @@ from rota.coordinator.metadata.store import (
 
 @dataclass(slots=True)
 class Node:
-    """`made` counts the children ever made under it: the next sequential number."""
+    """`made` counts the children ever created under it: the next sequential number."""
 
     data: bytes = b""
     version: int = 0
@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A node came to be. `version` is not 0 only in a snapshot."""
+    """A node was created. `version` is 0 except in a snapshot."""
 
     path: str
     data: bytes
@@ -66,7 +66,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many children were ever made under a node: what a snapshot cannot see in the children that are left."""
+    """The number of children ever created under a node, for a snapshot, which has only the remaining children."""
 
     path: str
     made: int
@@ -134,7 +134,7 @@ class Tree:
         self._child_watches.setdefault(path, {})[watch] = None
 
     def prepare(self, ops: Sequence[Op], pending: Trial | None = None) -> list[Fact]:
-        """Return the facts that the operations lead to, in order. Raises the first error and changes nothing then.
+        """Return the facts of the operations, in order. Raises the first error and then changes nothing.
 
         `pending` holds earlier operations that are not applied yet; these come after them and are added to it.
         """
@@ -157,7 +157,7 @@ class Tree:
         return events
 
     def ephemerals(self) -> list[Fact]:
-        """Return the facts that the end of the session leads to."""
+        """Return the facts that delete the ephemeral nodes at the end of the session."""
         return [Gone(path) for path, node in self.nodes.items() if node.ephemeral]
 
     def snapshot(self) -> Iterator[Fact]:
@@ -180,15 +180,15 @@ class Tree:
                 parent = self.nodes[parent_of(path)]
                 parent.children.add(name_of(path))
                 parent.made += 1
-                return [*self._node_events(path, Happened.CREATED), *self._child_events(parent_of(path))]
+                return [*self._node_events(path, EventType.CREATED), *self._child_events(parent_of(path))]
             case Changed(path, data, version):
                 self.nodes[path].data, self.nodes[path].version = data, version
-                return self._node_events(path, Happened.CHANGED)
+                return self._node_events(path, EventType.CHANGED)
             case Gone(path):
                 del self.nodes[path]
                 self.nodes[parent_of(path)].children.discard(name_of(path))
-                gone = self._node_events(path, Happened.DELETED)
-                gone += self._child_events(path, Happened.DELETED)
+                gone = self._node_events(path, EventType.DELETED)
+                gone += self._child_events(path, EventType.DELETED)
                 return [*gone, *self._child_events(parent_of(path))]
             case Counted(path, made):
                 self.nodes[path].made = made
@@ -197,16 +197,16 @@ class Tree:
                 self.last_change = number
                 return []
 
-    def _node_events(self, path: str, what: Happened) -> list[tuple[Watch, WatchEvent]]:
+    def _node_events(self, path: str, what: EventType) -> list[tuple[Watch, WatchEvent]]:
         return [(watch, WatchEvent(path, what)) for watch in self._node_watches.pop(path, ())]
 
-    def _child_events(self, path: str, what: Happened = Happened.CHILD) -> list[tuple[Watch, WatchEvent]]:
+    def _child_events(self, path: str, what: EventType = EventType.CHILD) -> list[tuple[Watch, WatchEvent]]:
         return [(watch, WatchEvent(path, what)) for watch in self._child_watches.pop(path, ())]
 
 
 @dataclass(slots=True)
 class Sketch:
-    """A node as it will be when the operations so far have been performed."""
+    """The state of a node after the operations so far."""
 
     version: int
     ephemeral: bool
@@ -228,7 +228,7 @@ class Trial:
         self._sketches |= later._sketches
 
     def perform(self, op: Op) -> Fact | None:
-        """What it leads to; None for a Check. Raises as the store's method does."""
+        """Return the fact of one operation; None for a Check. Raises what the store's method raises."""
         check_path(op.path)
         match op:
             case Create(path, data, ephemeral, sequential):

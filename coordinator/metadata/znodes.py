@@ -1,4 +1,4 @@
-"""The paths and texts under which the cluster's metadata is kept: those of the Kafka world, so that its tools read it.
+"""The paths and contents of the metadata store's nodes: those of Kafka with ZooKeeper, so that its tools read them.
 
 /cluster/id                             {"version": "1", "id": ...}
 /controller                             {"version": 2, "brokerid": 1, "timestamp": ...}         ephemeral

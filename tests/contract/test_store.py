@@ -25,7 +25,7 @@ from rota.coordinator.metadata.store import (
     Check,
     Create,
     Delete,
-    Happened,
+    EventType,
     NoChildrenForEphemerals,
     NodeExists,
     NoNode,
@@ -133,12 +133,12 @@ async def test_a_watch_fires_once_and_is_set_again_with_a_read(store: Store) -> 
     assert await store.exists("/a", heard.append) is None
     await store.create("/a")
     await store.set("/a", b"1")
-    assert heard == [WatchEvent("/a", Happened.CREATED)]
+    assert heard == [WatchEvent("/a", EventType.CREATED)]
     await store.get("/a", heard.append)
     await store.get("/a", heard.append)
     await store.set("/a", b"2")
     await store.delete("/a")
-    assert heard[1:] == [WatchEvent("/a", Happened.CHANGED)]
+    assert heard[1:] == [WatchEvent("/a", EventType.CHANGED)]
 
 
 async def test_a_watch_on_children_hears_of_them_and_of_the_end(store: Store) -> None:
@@ -153,9 +153,9 @@ async def test_a_watch_on_children_hears_of_them_and_of_the_end(store: Store) ->
     await store.children("/a", heard.append)
     await store.delete("/a")
     assert heard == [
-        WatchEvent("/a", Happened.CHILD),
-        WatchEvent("/a", Happened.CHILD),
-        WatchEvent("/a", Happened.DELETED),
+        WatchEvent("/a", EventType.CHILD),
+        WatchEvent("/a", EventType.CHILD),
+        WatchEvent("/a", EventType.DELETED),
     ]
 
 
@@ -322,7 +322,7 @@ class Conversation(RuleBasedStateMachine):
         ops: list[Op] = [Create(path, b"w")] if before is None else [Set(path, b"w"), Set(path, b"v")]
         worked = outcome(lambda: now(self.store.commit(ops))) is None
         outcome(lambda: self.model.commit(ops))
-        what = Happened.CREATED if before is None else Happened.CHANGED
+        what = EventType.CREATED if before is None else EventType.CHANGED
         assert heard == ([WatchEvent(path, what)] if worked else [])
 
     @invariant()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.coordinator.metadata.store import BadNode, Create, Delete, Happened, NoNode, Set, WatchEvent
+from rota.coordinator.metadata.store import BadNode, Create, Delete, EventType, NoNode, Set, WatchEvent
 from rota.coordinator.metadata.tree import Changed, Gone, Made, Tree, check_path, name_of, parent_of
 
 
@@ -55,8 +55,8 @@ def test_watches_go_off_in_the_order_of_the_changes() -> None:
     tree.watch_children("/", on_children)
     told = tree.apply(tree.prepare([Set("/a", b"3"), Create("/new")]))
     assert told == [
-        (on_node, WatchEvent("/a", Happened.CHANGED)),
-        (on_node, WatchEvent("/new", Happened.CREATED)),
-        (on_children, WatchEvent("/", Happened.CHILD)),
+        (on_node, WatchEvent("/a", EventType.CHANGED)),
+        (on_node, WatchEvent("/new", EventType.CREATED)),
+        (on_children, WatchEvent("/", EventType.CHILD)),
     ]
     assert tree.apply(tree.prepare([Set("/a", b"4")])) == []
