@@ -1,4 +1,4 @@
-"""The cluster: its id, its controller, its brokers; and who shall lead a partition."""
+"""DescribeCluster and ElectLeaders."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rota.client.admin.asking import Deadline, settle
-from rota.client.admin.outcomes import Answer, Asked, Outcomes, Place
+from rota.client.admin.call_results import CallResults, ErrorContext, KeyResult, SentRequest
+from rota.client.admin.requests import Deadline, request_with_retries
 from rota.client.errors import BrokerError, Unsupported
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import BrokerInfo
@@ -18,7 +18,7 @@ from rota.protocol.messages.describe_cluster import DescribeClusterRequest, Desc
 from rota.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from rota.protocol.messages.metadata import MetadataRequest
 
-PREFERRED, UNCLEAN = 0, 1  # as ElectLeaders says them
+PREFERRED, UNCLEAN = 0, 1  # election types of ElectLeaders
 UNCLEAN_VERSION: Final = 1  # of ElectLeaders
 REMEDIES: Final = {
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "Start the broker that is the first of the partition's replicas.",
@@ -28,7 +28,7 @@ REMEDIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """`controller` is None when nobody is, or the one who is cannot be reached by clients."""
+    """A cluster. `controller` is None when there is none, or when clients cannot connect to it."""
 
     cluster_id: str | None
     controller: BrokerInfo | None
@@ -36,10 +36,14 @@ class ClusterDescription:
 
 
 async def describe_cluster(cluster: Cluster, deadline: Deadline) -> ClusterDescription:
-    """Brokers in the order of their ids. Raises BrokerError, TimedOut."""
+    """Return the description of the cluster, brokers sorted by id. Raises BrokerError, TimedOut."""
     try:
         answer = await cluster.ask_until(
-            AnyNode(), DescribeClusterRequest(), _codes, what="describing the cluster", timeout_ms=deadline.left_ms
+            AnyNode(),
+            DescribeClusterRequest(),
+            _error_codes,
+            what="describing the cluster",
+            timeout_ms=deadline.remaining_ms,
         )
     except Unsupported:
         return await _from_metadata(cluster, deadline)
@@ -52,49 +56,51 @@ async def describe_cluster(cluster: Cluster, deadline: Deadline) -> ClusterDescr
 async def elect_leaders(
     cluster: Cluster, partitions: Iterable[TopicPartition], deadline: Deadline, *, unclean: bool
 ) -> dict[TopicPartition, bool]:
-    """Whether there was something to elect: False where the right replica leads already. Raises AdminFailed."""
-    outcomes = Outcomes[TopicPartition, bool](
-        "electing leaders", 43, partitions, lambda key: Place(*key), remedies=REMEDIES
+    """Elect leaders. Returns for each partition whether an election was needed. Raises AdminFailed."""
+    results = CallResults[TopicPartition, bool](
+        "electing leaders", 43, partitions, lambda key: ErrorContext(*key), remedies=REMEDIES
     )
 
     def build(keys: Sequence[TopicPartition]) -> ElectLeadersRequest:
         topics = {topic: tuple(key.partition for key in keys if key.topic == topic) for topic, _ in keys}
         named = tuple(TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in topics.items())
         kind = UNCLEAN if unclean else PREFERRED
-        return ElectLeadersRequest(election_type=kind, topic_partitions=named, timeout_ms=deadline.broker_ms)
+        return ElectLeadersRequest(election_type=kind, topic_partitions=named, timeout_ms=deadline.broker_timeout_ms)
 
-    def read(asked: Asked[TopicPartition], answer: ElectLeadersResponse) -> Iterable[Answer[TopicPartition, bool]]:
-        for key in asked.keys if answer.error_code else ():
-            yield Answer(key, answer.error_code, False)
+    def read(
+        sent: SentRequest[TopicPartition], answer: ElectLeadersResponse
+    ) -> Iterable[KeyResult[TopicPartition, bool]]:
+        for key in sent.keys if answer.error_code else ():
+            yield KeyResult(key, answer.error_code, False)
         for topic in answer.replica_election_results:
             for one in topic.partition_result:
                 key, needed = TopicPartition(topic.topic, one.partition_id), one.error_code != _NOT_NEEDED
-                yield Answer(key, one.error_code if needed else 0, needed, one.error_message)
+                yield KeyResult(key, one.error_code if needed else 0, needed, one.error_message)
 
-    if outcomes.open():
-        oldest = UNCLEAN_VERSION if unclean else 0
-        await settle(cluster, Controller(), outcomes, build, read, deadline, oldest=oldest)
-    return outcomes.results()
+    if results.pending():
+        version_min = UNCLEAN_VERSION if unclean else 0
+        await request_with_retries(cluster, Controller(), results, build, read, deadline, version_min=version_min)
+    return results.all_or_raise()
 
 
 _NOT_NEEDED: Final = ErrorCode.ELECTION_NOT_NEEDED
 
 
 async def _from_metadata(cluster: Cluster, deadline: Deadline) -> ClusterDescription:
-    """Before Kafka 2.8."""
+    """Describe the cluster with a Metadata request, for brokers before Kafka 2.8."""
     answer = await cluster.ask_until(
         AnyNode(),
         MetadataRequest(topics=(), allow_auto_topic_creation=False),
         lambda _: (),
         what="describing the cluster",
-        timeout_ms=deadline.left_ms,
+        timeout_ms=deadline.remaining_ms,
         version_min=1,
     )
     nodes = [BrokerInfo(one.node_id, one.host, one.port, one.rack) for one in answer.brokers]
     return _description(answer.cluster_id, answer.controller_id, nodes)
 
 
-def _codes(answer: DescribeClusterResponse) -> Iterable[int]:
+def _error_codes(answer: DescribeClusterResponse) -> Iterable[int]:
     return (answer.error_code,)
 
 

@@ -1,8 +1,8 @@
-"""Configurations of topics and brokers: described, and changed one by one (KIP-339).
+"""DescribeConfigs and IncrementalAlterConfigs (KIP-339).
 
 Laws
-    What is not named in a change stays as it is; AlterConfigs, which replaces everything, is never sent.
-    A broker is asked about itself; anything else may be asked of any broker.
+    Settings that a change does not name keep their values; AlterConfigs, which replaces all settings, is never sent.
+    The configuration of a broker is requested from that broker; other descriptions come from any broker.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from enum import IntEnum
 from functools import partial
 from typing import Final, Self
 
-from rota.client.admin.asking import Deadline, settle, side_by_side
-from rota.client.admin.outcomes import Answer, Asked, Outcomes, Place
+from rota.client.admin.call_results import CallResults, ErrorContext, KeyResult, SentRequest
+from rota.client.admin.requests import Deadline, request_with_retries, run_concurrently
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode, Controller, Node, Target
@@ -40,7 +40,7 @@ REMEDIES: Final = {
 
 
 class ResourceType(IntEnum):
-    """What has a configuration, as the wire numbers it."""
+    """The types of resources that have a configuration, with their numbers in the protocol."""
 
     TOPIC = 2
     BROKER = 4
@@ -50,7 +50,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, as the wire numbers it."""
+    """The sources of a value, with their numbers in the protocol."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -68,7 +68,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigType(IntEnum):
-    """The type of a value, as the wire numbers it (KIP-569)."""
+    """The types of values, with their numbers in the protocol (KIP-569)."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -88,8 +88,8 @@ class ConfigType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """Whose configuration: `ConfigResource.topic("orders")`, `ConfigResource.broker(0)`; a broker without a name
-    stands for the default of all brokers."""
+    """A resource that has a configuration: `ConfigResource.topic("orders")`, `ConfigResource.broker(0)`; a broker
+    without a name stands for the default of all brokers."""
 
     type: ResourceType
     name: str
@@ -100,7 +100,7 @@ class ConfigResource:
 
     @classmethod
     def broker(cls, node: int | None) -> Self:
-        """None: what holds for all brokers."""
+        """The configuration of a broker; None: the default of all brokers."""
         return cls(ResourceType.BROKER, "" if node is None else str(node))
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class ConfigResource:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """Where else a value is set; the first that is set counts."""
+    """Another place where the value is set; the first synonym that is set has effect."""
 
     name: str
     value: str | None
@@ -135,7 +135,7 @@ class ConfigEntry:
 
 
 class ConfigOperation(IntEnum):
-    """What happens to a setting, as the wire numbers it."""
+    """The operations on a setting, with their numbers in the protocol."""
 
     SET = 0
     DELETE = 1
@@ -170,8 +170,8 @@ class ConfigChange:
 
 Entries = dict[str, ConfigEntry]
 Changes = Mapping[str, ConfigChange | str | int | bool | None]  # a plain value is set, None is deleted
-Described = Iterable[Answer[ConfigResource, Entries]]
-Altered = Iterable[Answer[ConfigResource, None]]
+Described = Iterable[KeyResult[ConfigResource, Entries]]
+Altered = Iterable[KeyResult[ConfigResource, None]]
 
 
 async def describe_configs(
@@ -183,64 +183,66 @@ async def describe_configs(
     synonyms: bool,
     documentation: bool,
 ) -> dict[ConfigResource, Entries]:
-    """Of each resource the settings by name: those in `keys`, or all. Raises AdminFailed."""
-    wanted = None if keys is None else tuple(keys)
-    outcomes = Outcomes[ConfigResource, Entries]("describing configs", 32, resources, _place, remedies=REMEDIES)
+    """Return the settings of each resource by name: those in `keys`, or all. Raises AdminFailed."""
+    requested = None if keys is None else tuple(keys)
+    results = CallResults[ConfigResource, Entries](
+        "describing configs", 32, resources, _error_context, remedies=REMEDIES
+    )
 
-    def build(asked: Sequence[ConfigResource]) -> DescribeConfigsRequest:
+    def build(batch: Sequence[ConfigResource]) -> DescribeConfigsRequest:
         return DescribeConfigsRequest(
             resources=tuple(
-                DescribeConfigsResource(resource_type=one.type, resource_name=one.name, configuration_keys=wanted)
-                for one in asked
+                DescribeConfigsResource(resource_type=one.type, resource_name=one.name, configuration_keys=requested)
+                for one in batch
             ),
             include_synonyms=synonyms,
             include_documentation=documentation,
         )
 
-    def read(_: Asked[ConfigResource], answer: DescribeConfigsResponse) -> Described:
+    def read(_: SentRequest[ConfigResource], answer: DescribeConfigsResponse) -> Described:
         for one in answer.results:
-            entries = {entry.name: _entry(entry) for entry in one.configs}
-            yield Answer(_resource(one.resource_type, one.resource_name), one.error_code, entries, one.error_message)
+            entries = {entry.name: _config_entry(entry) for entry in one.configs}
+            yield KeyResult(_resource(one.resource_type, one.resource_name), one.error_code, entries, one.error_message)
 
-    await side_by_side(
-        partial(settle, cluster, target, outcomes, build, read, deadline, among=among)
-        for target, among in _by_target(outcomes.open(), AnyNode()).items()
+    await run_concurrently(
+        partial(request_with_retries, cluster, target, results, build, read, deadline, keys=keys)
+        for target, keys in _group_by_target(results.pending(), AnyNode()).items()
     )
-    return outcomes.results()
+    return results.all_or_raise()
 
 
 async def alter_configs(
     cluster: Cluster, changes: Mapping[ConfigResource, Changes], deadline: Deadline, *, validate_only: bool
 ) -> None:
-    """Raises AdminFailed: of one resource all changes are made or none."""
-    outcomes = Outcomes[ConfigResource, None]("altering configs", 44, changes, _place, remedies=REMEDIES)
+    """Alter settings. Of one resource all changes are made or none. Raises AdminFailed."""
+    results = CallResults[ConfigResource, None]("altering configs", 44, changes, _error_context, remedies=REMEDIES)
 
-    def build(asked: Sequence[ConfigResource]) -> IncrementalAlterConfigsRequest:
-        altered = tuple(_altered(one, changes[one]) for one in asked)
+    def build(batch: Sequence[ConfigResource]) -> IncrementalAlterConfigsRequest:
+        altered = tuple(_alter_resource(one, changes[one]) for one in batch)
         return IncrementalAlterConfigsRequest(resources=altered, validate_only=validate_only)
 
-    def read(_: Asked[ConfigResource], answer: IncrementalAlterConfigsResponse) -> Altered:
+    def read(_: SentRequest[ConfigResource], answer: IncrementalAlterConfigsResponse) -> Altered:
         for one in answer.responses:
-            yield Answer(_resource(one.resource_type, one.resource_name), one.error_code, None, one.error_message)
+            yield KeyResult(_resource(one.resource_type, one.resource_name), one.error_code, None, one.error_message)
 
-    await side_by_side(
-        partial(settle, cluster, target, outcomes, build, read, deadline, among=among)
-        for target, among in _by_target(outcomes.open(), Controller()).items()
+    await run_concurrently(
+        partial(request_with_retries, cluster, target, results, build, read, deadline, keys=keys)
+        for target, keys in _group_by_target(results.pending(), Controller()).items()
     )
-    outcomes.results()
+    results.all_or_raise()
 
 
-def _by_target(resources: Iterable[ConfigResource], elsewhere: Target) -> dict[Target, list[ConfigResource]]:
-    """Each broker that is asked about itself, and one place for all the rest."""
+def _group_by_target(resources: Iterable[ConfigResource], other_target: Target) -> dict[Target, list[ConfigResource]]:
+    """Group the resources by target: brokers by their own id, all others under `other_target`."""
     found: dict[Target, list[ConfigResource]] = {}
     for one in resources:
-        found.setdefault(_target(one, elsewhere), []).append(one)
+        found.setdefault(_target(one, other_target), []).append(one)
     return found
 
 
-def _target(resource: ConfigResource, elsewhere: Target) -> Target:
+def _target(resource: ConfigResource, other_target: Target) -> Target:
     if resource.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not resource.name:
-        return elsewhere
+        return other_target
     if not resource.name.isdecimal():
         raise IllegalUse(f"{resource}: a broker is named by its number, as in ConfigResource.broker(0)")
     return Node(int(resource.name))
@@ -250,11 +252,13 @@ def _resource(kind: int, name: str) -> ConfigResource:
     return ConfigResource(ResourceType(kind), name)
 
 
-def _place(resource: ConfigResource) -> Place:
-    return Place(topic=resource.name) if resource.type is ResourceType.TOPIC else Place(broker=resource.name)
+def _error_context(resource: ConfigResource) -> ErrorContext:
+    return (
+        ErrorContext(topic=resource.name) if resource.type is ResourceType.TOPIC else ErrorContext(broker=resource.name)
+    )
 
 
-def _entry(one: DescribeConfigsResourceResult) -> ConfigEntry:
+def _config_entry(one: DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
         one.name,
         one.value,
@@ -267,15 +271,15 @@ def _entry(one: DescribeConfigsResourceResult) -> ConfigEntry:
     )
 
 
-def _altered(resource: ConfigResource, changes: Changes) -> AlterConfigsResource:
-    made = ((name, _change(given)) for name, given in changes.items())
+def _alter_resource(resource: ConfigResource, changes: Changes) -> AlterConfigsResource:
+    made = ((name, _config_change(given)) for name, given in changes.items())
     configs = tuple(
         AlterableConfig(name=name, config_operation=change.operation, value=change.value) for name, change in made
     )
     return AlterConfigsResource(resource_type=resource.type, resource_name=resource.name, configs=configs)
 
 
-def _change(given: ConfigChange | str | int | bool | None) -> ConfigChange:
+def _config_change(given: ConfigChange | str | int | bool | None) -> ConfigChange:
     if isinstance(given, ConfigChange):
         return given
     if given is None:

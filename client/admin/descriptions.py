@@ -1,7 +1,7 @@
-"""What a group is, as its coordinator describes it. Pure.
+"""Descriptions of groups, from the responses of DescribeGroups and ConsumerGroupDescribe. Pure.
 
 Laws
-    Bytes that are not what consumers say leave their fields empty; they are never an error.
+    Metadata and assignments that cannot be decoded leave their fields empty; they never raise.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from rota.protocol.messages import consumer_group_describe as newer
 from rota.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from rota.protocol.wire import DecodeError
 
-CLASSIC, NEWER = "classic", "consumer"  # types of groups, as ListGroups says them
+CLASSIC, CONSUMER = "classic", "consumer"  # group types, as in ListGroups
 
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member. `topics`, `owned`, `rack` are from its subscription, `assignment` is what it was given: empty where the
-    group is not a consumer group, while it rebalances, and where the bytes are not what consumers say. `metadata` and
-    `raw_assignment` are those bytes."""
+    """A member. `topics`, `owned` and `rack` come from its subscription, `assignment` from its assignment. They are
+    empty when the group is not a consumer group, while it rebalances, and when the bytes cannot be decoded. `metadata`
+    and `raw_assignment` are the undecoded bytes."""
 
     member_id: str
     group_instance_id: str | None
@@ -40,8 +40,8 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group. `state`: Empty, PreparingRebalance, CompletingRebalance, Stable, or Assigning, Reconciling where `type`
-    is "consumer" (KIP-848); `protocol`: the assignor."""
+    """A group. `state` is Empty, PreparingRebalance, CompletingRebalance or Stable; Assigning or Reconciling are
+    possible when `type` is "consumer" (KIP-848). `protocol` is the name of the assignor."""
 
     group_id: str
     state: str
@@ -52,8 +52,8 @@ class GroupDescription:
     type: str = CLASSIC
 
 
-def of_newer(one: newer.DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
-    """As ConsumerGroupDescribe told it (KIP-848)."""
+def from_consumer_group_describe(one: newer.DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
+    """Convert a group of a ConsumerGroupDescribe response (KIP-848)."""
     members = tuple(
         MemberDescription(
             member.member_id,
@@ -71,28 +71,28 @@ def of_newer(one: newer.DescribedGroup, coordinator: BrokerInfo | None) -> Group
         for member in one.members
     )
     return GroupDescription(
-        one.group_id, one.group_state, PROTOCOL_TYPE, one.assignor_name, members, coordinator, NEWER
+        one.group_id, one.group_state, PROTOCOL_TYPE, one.assignor_name, members, coordinator, CONSUMER
     )
 
 
-def of_classic(one: DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
-    """As DescribeGroups told it."""
+def from_describe_groups(one: DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
+    """Convert a group of a DescribeGroups response."""
     members = tuple(_member(member, one.protocol_type) for member in one.members)
     return GroupDescription(one.group_id, one.group_state, one.protocol_type, one.protocol_data, members, coordinator)
 
 
 def _member(one: DescribedGroupMember, protocol_type: str) -> MemberDescription:
     consumes = protocol_type == PROTOCOL_TYPE
-    told = _subscription(one.member_metadata) if consumes else Subscription()
+    subscription = _subscription(one.member_metadata) if consumes else Subscription()
     return MemberDescription(
         one.member_id,
         one.group_instance_id,
         one.client_id,
         one.client_host,
-        told.topics,
+        subscription.topics,
         _partitions(_assigned(one.member_assignment)) if consumes else (),
-        _partitions(told.owned_partitions),
-        told.rack_id,
+        _partitions(subscription.owned_partitions),
+        subscription.rack_id,
         one.member_metadata,
         one.member_assignment,
     )

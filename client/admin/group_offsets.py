@@ -1,8 +1,8 @@
-"""The offsets that groups have committed: read, set, deleted.
+"""Committed offsets of groups: list, alter, delete.
 
 Laws
-    Topics are named by their names here, never by id: the names are what was asked for.
-    Nothing committed is None, never an offset.
+    Requests name topics by name, never by id: the caller gives names.
+    A partition without a committed offset is None, never an offset.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from rota.client.admin.asking import Deadline, settle, settle_where
-from rota.client.admin.groups import coordinator, of_group
-from rota.client.admin.outcomes import UNKNOWN, Answer, Asked, Outcomes, Place
+from rota.client.admin.call_results import UNKNOWN_TOPIC_CODES, CallResults, ErrorContext, KeyResult, SentRequest
+from rota.client.admin.groups import coordinator, group_context
+from rota.client.admin.requests import Deadline, request_each_broker, request_with_retries
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import Coordinator
 from rota.client.types import OffsetAndMetadata, TopicPartition
@@ -37,8 +37,8 @@ from rota.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 
-NAMES_UNTIL: Final = 9  # the last version of OffsetCommit and OffsetFetch that names topics by their names
-EVERYTHING_VERSION: Final = 2  # of OffsetFetch: all that a group has
+TOPIC_NAMES_VERSION_MAX: Final = 9  # the last version of OffsetCommit and OffsetFetch that names topics by their names
+ALL_OFFSETS_VERSION: Final = 2  # of OffsetFetch: the first that can return all offsets of a group
 REMEDIES: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID: "The group has members: stop them, or remove them with remove_members().",
     ErrorCode.REBALANCE_IN_PROGRESS: "The group has members: stop them, or remove them with remove_members().",
@@ -53,60 +53,73 @@ Offsets = dict[TopicPartition, OffsetAndMetadata | None]
 async def list_group_offsets(
     cluster: Cluster, groups: Mapping[str, Iterable[TopicPartition] | None], deadline: Deadline
 ) -> dict[str, Offsets]:
-    """For each group the given partitions (None where nothing is committed), or all that it has (None). Many groups in
-    one request where the broker can do that (KIP-709). Raises AdminFailed."""
-    wanted = {group: None if given is None else tuple(dict.fromkeys(given)) for group, given in groups.items()}
-    outcomes = Outcomes[str, Offsets]("reading committed offsets", 9, wanted, of_group, remedies=REMEDIES)
+    """Return the committed offsets of each group: of the given partitions (None where nothing is committed), or all of
+    them (when the partitions are None). One request holds many groups where the broker supports it (KIP-709). Raises
+    AdminFailed."""
+    requested = {group: None if given is None else tuple(dict.fromkeys(given)) for group, given in groups.items()}
+    results = CallResults[str, Offsets]("reading committed offsets", 9, requested, group_context, remedies=REMEDIES)
 
     def build(names: Sequence[str]) -> OffsetFetchRequest:
-        return _fetch_request({name: wanted[name] for name in names})
+        return _fetch_request({name: requested[name] for name in names})
 
-    def read(asked: Asked[str], answer: OffsetFetchResponse) -> Iterable[Answer[str, Offsets]]:
+    def read(sent: SentRequest[str], answer: OffsetFetchResponse) -> Iterable[KeyResult[str, Offsets]]:
         parts: list[tuple[str, Any]] = [(one.group_id, one) for one in answer.groups]
-        for name, one in parts or [(asked.keys[0], answer)]:  # before v8 the whole answer is about one group
-            told = dict(_parts(one.topics))
-            worst = next((part.error_code for part in told.values() if part.error_code), 0)
-            yield Answer(name, one.error_code or worst, dict.fromkeys(wanted.get(name) or ()) | _committed(told))
+        for name, one in parts or [(sent.keys[0], answer)]:  # before v8 the whole answer is about one group
+            by_partition = dict(_each_partition(one.topics))
+            worst = next((part.error_code for part in by_partition.values() if part.error_code), 0)
+            yield KeyResult(
+                name,
+                one.error_code or worst,
+                dict.fromkeys(requested.get(name) or ()) | _committed_offsets(by_partition),
+            )
 
-    await settle_where(
+    await request_each_broker(
         cluster,
         coordinator(cluster, deadline),
         Coordinator,
-        outcomes,
+        results,
         build,
         read,
         deadline,
-        oldest=EVERYTHING_VERSION,
-        newest=NAMES_UNTIL,
+        version_min=ALL_OFFSETS_VERSION,
+        version_max=TOPIC_NAMES_VERSION_MAX,
     )
-    return outcomes.results()
+    return results.all_or_raise()
 
 
 async def alter_group_offsets(
     cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], deadline: Deadline
 ) -> None:
-    """As a committer outside of group management: the group must have no members. Raises AdminFailed."""
-    outcomes = Outcomes[TopicPartition, None](
-        "setting offsets", 8, offsets, _of(group), final=UNKNOWN, remedies=REMEDIES
+    """Commit offsets outside of group management: the group must have no members. Raises AdminFailed."""
+    results = CallResults[TopicPartition, None](
+        "setting offsets", 8, offsets, _of(group), final=UNKNOWN_TOPIC_CODES, remedies=REMEDIES
     )
 
     def build(keys: Sequence[TopicPartition]) -> OffsetCommitRequest:
         topics = tuple(
-            OffsetCommitRequestTopic(name=name, partitions=tuple(_commit(one, offsets[one]) for one in ones))
+            OffsetCommitRequestTopic(name=name, partitions=tuple(_commit_partition(one, offsets[one]) for one in ones))
             for name, ones in _by_topic(keys).items()
         )
         return OffsetCommitRequest(group_id=group, topics=topics)
 
     if offsets:
-        await settle(cluster, Coordinator(group), outcomes, build, _set, deadline, newest=NAMES_UNTIL)
-    outcomes.results()
+        await request_with_retries(
+            cluster,
+            Coordinator(group),
+            results,
+            build,
+            _read_offset_commit,
+            deadline,
+            version_max=TOPIC_NAMES_VERSION_MAX,
+        )
+    results.all_or_raise()
 
 
 async def delete_group_offsets(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition], deadline: Deadline
 ) -> None:
-    """Of topics that no member subscribes to (KIP-496). Raises AdminFailed."""
-    outcomes = Outcomes[TopicPartition, None]("deleting offsets", 47, partitions, _of(group), remedies=REMEDIES)
+    """Delete committed offsets of topics that no member subscribes to (KIP-496). Raises AdminFailed."""
+    results = CallResults[TopicPartition, None]("deleting offsets", 47, partitions, _of(group), remedies=REMEDIES)
 
     def build(keys: Sequence[TopicPartition]) -> OffsetDeleteRequest:
         topics = tuple(
@@ -118,22 +131,24 @@ async def delete_group_offsets(
         )
         return OffsetDeleteRequest(group_id=group, topics=topics)
 
-    def read(asked: Asked[TopicPartition], answer: OffsetDeleteResponse) -> Iterable[Answer[TopicPartition, None]]:
-        for key in asked.keys if answer.error_code else ():
-            yield Answer(key, answer.error_code, None)
-        for key, one in _parts(answer.topics):
-            yield Answer(key, one.error_code, None)
+    def read(
+        sent: SentRequest[TopicPartition], answer: OffsetDeleteResponse
+    ) -> Iterable[KeyResult[TopicPartition, None]]:
+        for key in sent.keys if answer.error_code else ():
+            yield KeyResult(key, answer.error_code, None)
+        for key, one in _each_partition(answer.topics):
+            yield KeyResult(key, one.error_code, None)
 
-    if outcomes.open():
-        await settle(cluster, Coordinator(group), outcomes, build, read, deadline)
-    outcomes.results()
+    if results.pending():
+        await request_with_retries(cluster, Coordinator(group), results, build, read, deadline)
+    results.all_or_raise()
 
 
-# ---- how requests and answers read
+# ---- requests and responses
 
 
-def _of(group: str) -> Callable[[TopicPartition], Place]:
-    return lambda key: Place(key.topic, key.partition, group)
+def _of(group: str) -> Callable[[TopicPartition], ErrorContext]:
+    return lambda key: ErrorContext(key.topic, key.partition, group)
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
@@ -143,42 +158,44 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicParti
     return found
 
 
-def _fetch_request(wanted: Mapping[str, tuple[TopicPartition, ...] | None]) -> OffsetFetchRequest:
-    """In both shapes: versions that know only one group take the first, which is the only one then."""
-    group, given = next(iter(wanted.items()))
+def _fetch_request(requested: Mapping[str, tuple[TopicPartition, ...] | None]) -> OffsetFetchRequest:
+    """Fill the fields of all versions: before v8 a request holds one group only, the first."""
+    group, given = next(iter(requested.items()))
     return OffsetFetchRequest(
         group_id=group,
-        topics=None if given is None else tuple(OffsetFetchRequestTopic(**one) for one in _named(given)),
+        topics=None if given is None else tuple(OffsetFetchRequestTopic(**one) for one in _fetch_topics(given)),
         groups=tuple(
             OffsetFetchRequestGroup(
                 group_id=name,
-                topics=None if asked is None else tuple(OffsetFetchRequestTopics(**one) for one in _named(asked)),
+                topics=None
+                if partitions is None
+                else tuple(OffsetFetchRequestTopics(**one) for one in _fetch_topics(partitions)),
             )
-            for name, asked in wanted.items()
+            for name, partitions in requested.items()
         ),
     )
 
 
-def _named(partitions: Iterable[TopicPartition]) -> Iterator[dict[str, Any]]:
+def _fetch_topics(partitions: Iterable[TopicPartition]) -> Iterator[dict[str, Any]]:
     for name, ones in _by_topic(partitions).items():
         yield {"name": name, "partition_indexes": tuple(one.partition for one in ones)}
 
 
-def _parts(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
+def _each_partition(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
     for topic in topics:
         for one in topic.partitions:
             yield TopicPartition(topic.name, one.partition_index), one
 
 
-def _committed(told: Mapping[TopicPartition, Any]) -> Offsets:
+def _committed_offsets(by_partition: Mapping[TopicPartition, Any]) -> Offsets:
     return {
         key: OffsetAndMetadata(one.committed_offset, one.metadata or "", one.committed_leader_epoch)
-        for key, one in sorted(told.items())
+        for key, one in sorted(by_partition.items())
         if one.committed_offset >= 0
     }
 
 
-def _commit(partition: TopicPartition, at: int | OffsetAndMetadata) -> OffsetCommitRequestPartition:
+def _commit_partition(partition: TopicPartition, at: int | OffsetAndMetadata) -> OffsetCommitRequestPartition:
     given = OffsetAndMetadata(at) if isinstance(at, int) else at
     return OffsetCommitRequestPartition(
         partition_index=partition.partition,
@@ -188,5 +205,7 @@ def _commit(partition: TopicPartition, at: int | OffsetAndMetadata) -> OffsetCom
     )
 
 
-def _set(_: Asked[TopicPartition], answer: OffsetCommitResponse) -> Iterable[Answer[TopicPartition, None]]:
-    return (Answer(key, one.error_code, None) for key, one in _parts(answer.topics))
+def _read_offset_commit(
+    _: SentRequest[TopicPartition], answer: OffsetCommitResponse
+) -> Iterable[KeyResult[TopicPartition, None]]:
+    return (KeyResult(key, one.error_code, None) for key, one in _each_partition(answer.topics))

@@ -1,7 +1,7 @@
-"""Groups: listed, described, deleted, rid of members.
+"""Groups: list, describe, delete, remove members.
 
 Laws
-    Every broker is asked which groups it coordinates; a group is described and changed by its coordinator alone.
+    ListGroups goes to every broker; describe and change requests go to the coordinator of the group.
     A group that does not exist fails with GROUP_ID_NOT_FOUND, also where an old broker calls it Dead (KIP-1043).
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rota.client.admin.asking import Deadline, every_node, settle, settle_where
-from rota.client.admin.descriptions import GroupDescription, of_classic, of_newer
-from rota.client.admin.outcomes import Answer, Asked, Outcomes, Place
+from rota.client.admin.call_results import CallResults, ErrorContext, KeyResult, SentRequest
+from rota.client.admin.descriptions import GroupDescription, from_consumer_group_describe, from_describe_groups
+from rota.client.admin.requests import Deadline, request_all_brokers, request_each_broker, request_with_retries
 from rota.client.errors import AdminFailed, BrokerError
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import Coordinator
@@ -36,8 +36,8 @@ REMEDIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """That a group is there. `state` is empty before ListGroups v4, `type` before v5; a group that only keeps offsets
-    has no `protocol_type`."""
+    """A group in a list. `state` is empty before ListGroups v4, `type` before v5. `protocol_type` is empty when the
+    group has only committed offsets."""
 
     group_id: str
     protocol_type: str
@@ -46,95 +46,102 @@ class GroupListing:
 
     @property
     def is_simple(self) -> bool:
-        """Offsets without members: somebody commits outside of group management."""
+        """Whether the group has offsets but no group protocol: a client commits outside of group management."""
         return not self.protocol_type
 
 
 async def list_groups(
     cluster: Cluster, deadline: Deadline, *, states: Iterable[str], types: Iterable[str]
 ) -> dict[str, GroupListing]:
-    """By name. Raises AdminFailed where a broker did not answer: `done` and `failed` are by broker then."""
+    """Return the groups of all brokers, by name. Raises AdminFailed when a broker did not respond; its `done` and
+    `failed` are by broker id."""
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
-    oldest = TYPES_VERSION if request.types_filter else STATES_VERSION if request.states_filter else 0
-    nodes = (await cluster.refresh(timeout_ms=deadline.left_ms)).brokers
-    outcomes = Outcomes[int, dict[str, GroupListing]](
-        "listing groups", 16, sorted(nodes), lambda node: Place(broker=str(nodes[node])), remedies=REMEDIES
+    version_min = TYPES_VERSION if request.types_filter else STATES_VERSION if request.states_filter else 0
+    nodes = (await cluster.refresh(timeout_ms=deadline.remaining_ms)).brokers
+    results = CallResults[int, dict[str, GroupListing]](
+        "listing groups", 16, sorted(nodes), lambda node: ErrorContext(broker=str(nodes[node])), remedies=REMEDIES
     )
 
-    def read(asked: Asked[int], answer: ListGroupsResponse) -> Iterable[Answer[int, dict[str, GroupListing]]]:
+    def read(sent: SentRequest[int], answer: ListGroupsResponse) -> Iterable[KeyResult[int, dict[str, GroupListing]]]:
         listed = [
             GroupListing(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in answer.groups
         ]
-        yield Answer(asked.node, answer.error_code, {one.group_id: one for one in listed})
+        yield KeyResult(sent.node, answer.error_code, {one.group_id: one for one in listed})
 
-    await every_node(cluster, outcomes, lambda _: request, read, deadline, oldest=oldest)
-    found = {name: one for listed in outcomes.results().values() for name, one in listed.items()}
+    await request_all_brokers(cluster, results, lambda _: request, read, deadline, version_min=version_min)
+    found = {name: one for listed in results.all_or_raise().values() for name, one in listed.items()}
     return {name: found[name] for name in sorted(found)}
 
 
 async def describe_groups(cluster: Cluster, groups: Iterable[str], deadline: Deadline) -> dict[str, GroupDescription]:
-    """Raises AdminFailed."""
-    outcomes = Outcomes[str, GroupDescription]("describing groups", 15, groups, of_group, remedies=REMEDIES)
+    """Return the description of each group. Raises AdminFailed."""
+    results = CallResults[str, GroupDescription]("describing groups", 15, groups, group_context, remedies=REMEDIES)
 
     def build(names: Sequence[str]) -> DescribeGroupsRequest:
         return DescribeGroupsRequest(groups=tuple(names))
 
-    def read(asked: Asked[str], answer: DescribeGroupsResponse) -> Iterable[Answer[str, GroupDescription]]:
+    def read(sent: SentRequest[str], answer: DescribeGroupsResponse) -> Iterable[KeyResult[str, GroupDescription]]:
         for one in answer.groups:
-            gone = one.group_state == DEAD and not one.error_code
-            code = ErrorCode.GROUP_ID_NOT_FOUND if gone else one.error_code
-            told = of_classic(one, cluster.metadata.brokers.get(asked.node))
-            yield Answer(one.group_id, code, told, one.error_message)
+            is_dead = one.group_state == DEAD and not one.error_code
+            code = ErrorCode.GROUP_ID_NOT_FOUND if is_dead else one.error_code
+            description = from_describe_groups(one, cluster.metadata.brokers.get(sent.node))
+            yield KeyResult(one.group_id, code, description, one.error_message)
 
-    await settle_where(cluster, coordinator(cluster, deadline), Coordinator, outcomes, build, read, deadline)
-    await _describe_newer(cluster, outcomes, deadline)
-    return outcomes.results()
+    await request_each_broker(cluster, coordinator(cluster, deadline), Coordinator, results, build, read, deadline)
+    await _describe_consumer_groups(cluster, results, deadline)
+    return results.all_or_raise()
 
 
-async def _describe_newer(cluster: Cluster, outcomes: Outcomes[str, GroupDescription], deadline: Deadline) -> None:
-    """Groups of the consumer protocol (KIP-848), which DescribeGroups does not find. Old brokers have none."""
+async def _describe_consumer_groups(
+    cluster: Cluster, results: CallResults[str, GroupDescription], deadline: Deadline
+) -> None:
+    """Describe the groups that DescribeGroups did not find: those of the consumer protocol (KIP-848)."""
     absent = [
         name
-        for name, error in outcomes.failed.items()
+        for name, error in results.failed.items()
         if isinstance(error, BrokerError) and error.code is ErrorCode.GROUP_ID_NOT_FOUND
     ]
-    newer = Outcomes[str, GroupDescription](outcomes.what, 69, absent, of_group)
+    consumer_results = CallResults[str, GroupDescription](results.what, 69, absent, group_context)
 
     def build(names: Sequence[str]) -> ConsumerGroupDescribeRequest:
         return ConsumerGroupDescribeRequest(group_ids=tuple(names))
 
-    def read(asked: Asked[str], answer: ConsumerGroupDescribeResponse) -> Iterable[Answer[str, GroupDescription]]:
+    def read(
+        sent: SentRequest[str], answer: ConsumerGroupDescribeResponse
+    ) -> Iterable[KeyResult[str, GroupDescription]]:
         for one in answer.groups:
-            told = of_newer(one, cluster.metadata.brokers.get(asked.node))
-            yield Answer(one.group_id, one.error_code, told, one.error_message)
+            description = from_consumer_group_describe(one, cluster.metadata.brokers.get(sent.node))
+            yield KeyResult(one.group_id, one.error_code, description, one.error_message)
 
-    await settle_where(cluster, coordinator(cluster, deadline), Coordinator, newer, build, read, deadline)
-    for name, told in newer.done.items():
-        outcomes.succeed(name, told)
+    await request_each_broker(
+        cluster, coordinator(cluster, deadline), Coordinator, consumer_results, build, read, deadline
+    )
+    for name, description in consumer_results.done.items():
+        results.succeed(name, description)
 
 
-async def found_group(cluster: Cluster, group: str, deadline: Deadline) -> GroupDescription | None:
-    """None when there is no such group. Raises AdminFailed."""
+async def describe_group_if_exists(cluster: Cluster, group: str, deadline: Deadline) -> GroupDescription | None:
+    """Return the description of a group, or None when it does not exist. Raises AdminFailed."""
     try:
         return (await describe_groups(cluster, (group,), deadline))[group]
-    except AdminFailed as refused:
-        if refused.codes == {ErrorCode.GROUP_ID_NOT_FOUND}:
+    except AdminFailed as error:
+        if error.codes == {ErrorCode.GROUP_ID_NOT_FOUND}:
             return None
         raise
 
 
 async def delete_groups(cluster: Cluster, groups: Iterable[str], deadline: Deadline) -> None:
-    """With all their offsets. Raises AdminFailed."""
-    outcomes = Outcomes[str, None]("deleting groups", 42, groups, of_group, remedies=REMEDIES)
+    """Delete groups and their committed offsets. Raises AdminFailed."""
+    results = CallResults[str, None]("deleting groups", 42, groups, group_context, remedies=REMEDIES)
 
     def build(names: Sequence[str]) -> DeleteGroupsRequest:
         return DeleteGroupsRequest(groups_names=tuple(names))
 
-    def read(_: Asked[str], answer: DeleteGroupsResponse) -> Iterable[Answer[str, None]]:
-        return (Answer(one.group_id, one.error_code, None) for one in answer.results)
+    def read(_: SentRequest[str], answer: DeleteGroupsResponse) -> Iterable[KeyResult[str, None]]:
+        return (KeyResult(one.group_id, one.error_code, None) for one in answer.results)
 
-    await settle_where(cluster, coordinator(cluster, deadline), Coordinator, outcomes, build, read, deadline)
-    outcomes.results()
+    await request_each_broker(cluster, coordinator(cluster, deadline), Coordinator, results, build, read, deadline)
+    results.all_or_raise()
 
 
 async def remove_members(
@@ -146,10 +153,10 @@ async def remove_members(
     instances: Iterable[str],
     reason: str,
 ) -> None:
-    """By member id, or static ones by group instance id (KIP-345, KIP-800). Raises AdminFailed."""
+    """Remove members by member id, and static members by group instance id (KIP-345, KIP-800). Raises AdminFailed."""
     statics = frozenset(instances)
-    wanted = dict.fromkeys((*statics, *members))
-    outcomes = Outcomes[str, None](f"removing members of {group}", 13, wanted, _of(group), remedies=REMEDIES)
+    requested = dict.fromkeys((*statics, *members))
+    results = CallResults[str, None](f"removing members of {group}", 13, requested, _of(group), remedies=REMEDIES)
 
     def build(names: Sequence[str]) -> LeaveGroupRequest:
         leaving = tuple(
@@ -160,41 +167,44 @@ async def remove_members(
         )
         return LeaveGroupRequest(group_id=group, members=leaving)
 
-    def read(asked: Asked[str], answer: LeaveGroupResponse) -> Iterable[Answer[str, None]]:
-        for name in asked.keys if answer.error_code else ():
-            yield Answer(name, answer.error_code, None)
+    def read(sent: SentRequest[str], answer: LeaveGroupResponse) -> Iterable[KeyResult[str, None]]:
+        for name in sent.keys if answer.error_code else ():
+            yield KeyResult(name, answer.error_code, None)
         for one in answer.members:
             name = one.group_instance_id if one.group_instance_id in statics else one.member_id
-            yield Answer(str(name), one.error_code, None)
+            yield KeyResult(str(name), one.error_code, None)
 
-    if wanted:
-        await settle(cluster, Coordinator(group), outcomes, build, read, deadline, oldest=MEMBERS_VERSION)
-    outcomes.results()
+    if requested:
+        await request_with_retries(
+            cluster, Coordinator(group), results, build, read, deadline, version_min=MEMBERS_VERSION
+        )
+    results.all_or_raise()
 
 
 async def remove_all_members(cluster: Cluster, group: str, deadline: Deadline, *, reason: str) -> None:
-    """Whoever is a member now; static ones by their instance id, so that they are gone for good. Raises AdminFailed."""
-    told = (await describe_groups(cluster, (group,), deadline))[group].members
-    instances = [one.group_instance_id for one in told if one.group_instance_id is not None]
-    members = [one.member_id for one in told if one.group_instance_id is None]
+    """Remove all current members. Static members are removed by instance id, so that they do not keep their place.
+    Raises AdminFailed."""
+    described = (await describe_groups(cluster, (group,), deadline))[group].members
+    instances = [one.group_instance_id for one in described if one.group_instance_id is not None]
+    members = [one.member_id for one in described if one.group_instance_id is None]
     await remove_members(cluster, group, deadline, members=members, instances=instances, reason=reason)
 
 
-# ---- how answers read
+# ---- requests and responses
 
 
 def coordinator(cluster: Cluster, deadline: Deadline) -> Callable[[str], Awaitable[int]]:
-    """Where each group is, by the deadline."""
-    return lambda group: cluster.coordinator(group, timeout_ms=deadline.left_ms)
+    """Return a function that looks up the coordinator of a group until the deadline."""
+    return lambda group: cluster.coordinator(group, timeout_ms=deadline.remaining_ms)
 
 
-def of_group(group: str) -> Place:
-    """What an error about a group names."""
-    return Place(group=group)
+def group_context(group: str) -> ErrorContext:
+    """Return the context of an error about a group."""
+    return ErrorContext(group=group)
 
 
-def _of(group: str) -> Callable[[str], Place]:
-    return lambda _: Place(group=group)
+def _of(group: str) -> Callable[[str], ErrorContext]:
+    return lambda _: ErrorContext(group=group)
 
 
 def _listed(one: ListedGroup) -> GroupListing:

@@ -1,7 +1,7 @@
-"""How far a group is behind: committed offsets beside the ends of their partitions.
+"""The lag of a group: the distance from its committed offsets to the ends of the partitions.
 
 Laws
-    A lag is a number only where an offset is committed and the end is known; None otherwise, never 0.
+    A lag is a number only where an offset is committed and the end is known. Otherwise it is None, never 0.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rota.client.admin.asking import Deadline
 from rota.client.admin.descriptions import GroupDescription
 from rota.client.admin.group_offsets import list_group_offsets
-from rota.client.admin.groups import found_group
+from rota.client.admin.groups import describe_group_if_exists
 from rota.client.admin.partition_offsets import bounds
+from rota.client.admin.requests import Deadline
 from rota.client.network.cluster import Cluster
 from rota.client.types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """`committed` None: nothing is. `start`, `end` of the log: None when the partition is gone or has no leader.
-    `lag`: records from the committed offset to the end, negative when the log has become shorter than that.
-    `member`: the id of who reads the partition now, None for nobody."""
+    """The lag of one partition. `committed` is None when no offset is committed. `start` and `end` of the log are None
+    when the partition does not exist or has no leader. `lag` is the number of records from the committed offset to the
+    end, negative when the log ends before that offset. `member` is the id of the member that is assigned the
+    partition, or None."""
 
     committed: int | None
     start: int | None
@@ -34,25 +35,26 @@ class PartitionLag:
 async def group_lag(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None, deadline: Deadline
 ) -> dict[TopicPartition, PartitionLag]:
-    """Of the given partitions, or of all that the group has committed or been assigned. Raises AdminFailed."""
-    described = await found_group(cluster, group, deadline)
-    readers = _readers(described)
-    asked = None if partitions is None else tuple(partitions)
-    offsets = (await list_group_offsets(cluster, {group: asked}, deadline))[group]
-    wanted = sorted({*offsets, *readers} if asked is None else asked)
-    ranges = await bounds(cluster, wanted, deadline)
+    """Return the lag of the given partitions, or of all that the group has committed or is assigned. Raises
+    AdminFailed."""
+    described = await describe_group_if_exists(cluster, group, deadline)
+    members = _member_of_partition(described)
+    requested = None if partitions is None else tuple(partitions)
+    offsets = (await list_group_offsets(cluster, {group: requested}, deadline))[group]
+    partitions = sorted({*offsets, *members} if requested is None else requested)
+    ranges = await bounds(cluster, partitions, deadline)
     lags = {}
-    for one in wanted:
+    for one in partitions:
         at, (start, end) = offsets.get(one), ranges.get(one, (None, None))
         committed = None if at is None else at.offset
-        lags[one] = PartitionLag(committed, start, end, lag_of(committed, end), readers.get(one))
+        lags[one] = PartitionLag(committed, start, end, compute_lag(committed, end), members.get(one))
     return lags
 
 
-def lag_of(committed: int | None, end: int | None) -> int | None:
+def compute_lag(committed: int | None, end: int | None) -> int | None:
     return None if committed is None or end is None else end - committed
 
 
-def _readers(group: GroupDescription | None) -> dict[TopicPartition, str]:
+def _member_of_partition(group: GroupDescription | None) -> dict[TopicPartition, str]:
     members = () if group is None else group.members
     return {partition: member.member_id for member in members for partition in member.assignment}

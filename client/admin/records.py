@@ -1,13 +1,13 @@
-"""Records: everything before an offset is deleted (KIP-107)."""
+"""DeleteRecords (KIP-107): delete the records before an offset."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from rota.client.admin.asking import Deadline, settle_where
-from rota.client.admin.outcomes import Answer, Asked, Outcomes, Place
-from rota.client.admin.places import leaders_of
+from rota.client.admin.call_results import CallResults, ErrorContext, KeyResult, SentRequest
+from rota.client.admin.partition_lookup import find_leaders
+from rota.client.admin.requests import Deadline, request_each_broker
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import Leader
 from rota.client.types import TopicPartition
@@ -20,7 +20,7 @@ from rota.protocol.messages.delete_records import (
 )
 
 REMEDIES: Final = {
-    ErrorCode.OFFSET_OUT_OF_RANGE: "The offset is beyond the end of the log; -1 stands for all that is there.",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "The offset is beyond the end of the log; -1 stands for all records.",
     ErrorCode.POLICY_VIOLATION: "The topic is compacted: its cleanup.policy has to have delete.",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "Check topic and partition against describe_topics().",
 }
@@ -29,9 +29,12 @@ REMEDIES: Final = {
 async def delete_records(
     cluster: Cluster, before: Mapping[TopicPartition, int], deadline: Deadline
 ) -> dict[TopicPartition, int]:
-    """The log start that each partition has then; -1 as an offset: up to the high watermark. Raises AdminFailed."""
-    outcomes = Outcomes[TopicPartition, int]("deleting records", 21, before, lambda key: Place(*key), remedies=REMEDIES)
-    leaders = await leaders_of(cluster, outcomes, deadline)
+    """Delete the records before each offset (-1: the high watermark). Returns the new log start offset of each
+    partition. Raises AdminFailed."""
+    results = CallResults[TopicPartition, int](
+        "deleting records", 21, before, lambda key: ErrorContext(*key), remedies=REMEDIES
+    )
+    leaders = await find_leaders(cluster, results, deadline)
 
     async def locate(partition: TopicPartition) -> int | None:
         return leaders.get(partition)
@@ -42,13 +45,13 @@ async def delete_records(
             one = DeleteRecordsPartition(partition_index=key.partition, offset=before[key])
             topics.setdefault(key.topic, []).append(one)
         named = tuple(DeleteRecordsTopic(name=name, partitions=tuple(ones)) for name, ones in topics.items())
-        return DeleteRecordsRequest(topics=named, timeout_ms=deadline.broker_ms)
+        return DeleteRecordsRequest(topics=named, timeout_ms=deadline.broker_timeout_ms)
 
-    await settle_where(cluster, locate, Leader, outcomes, build, _read, deadline)
-    return outcomes.results()
+    await request_each_broker(cluster, locate, Leader, results, build, _read, deadline)
+    return results.all_or_raise()
 
 
-def _read(_: Asked[TopicPartition], answer: DeleteRecordsResponse) -> Iterable[Answer[TopicPartition, int]]:
+def _read(_: SentRequest[TopicPartition], answer: DeleteRecordsResponse) -> Iterable[KeyResult[TopicPartition, int]]:
     for topic in answer.topics:
         for one in topic.partitions:
-            yield Answer(TopicPartition(topic.name, one.partition_index), one.error_code, one.low_watermark)
+            yield KeyResult(TopicPartition(topic.name, one.partition_index), one.error_code, one.low_watermark)

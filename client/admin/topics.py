@@ -1,9 +1,9 @@
-"""Topics: created, deleted, described, listed, given more partitions.
+"""Topics: create, delete, describe, list, add partitions.
 
 Laws
-    Asking about a topic never creates it.
-    Where a call waits, the broker that answers next shows what was done: all partitions have a leader, or the topic is
-    gone. Kafka's own clients do not wait.
+    Describing a topic never creates it.
+    A call with `wait` ends when the metadata of a broker shows the change: all partitions have a leader, or the topic
+    does not exist. Kafka's clients do not wait.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rota.client.admin.asking import Deadline, settle
-from rota.client.admin.outcomes import UNKNOWN, Answer, Asked, Outcomes, Place
-from rota.client.admin.visible import Expected, until_visible
+from rota.client.admin.call_results import UNKNOWN_TOPIC_CODES, CallResults, ErrorContext, KeyResult, SentRequest
+from rota.client.admin.requests import Deadline, request_with_retries
+from rota.client.admin.topic_visibility import ExpectedTopic, wait_until_visible
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.client.network.targets import AnyNode, Controller
@@ -44,7 +44,7 @@ from rota.protocol.messages.metadata import (
 from rota.protocol.wire import UUID_ZERO
 
 BY_ID_VERSION: Final = 6  # of DeleteTopics
-UNREACHED: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT})  # asking again would be a second attempt, not a question
+NOT_RETRIED: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT})  # a retry would be a second change
 REMEDIES: Final = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or delete the topic first.",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "Check the name against list_topics().",
@@ -59,7 +59,7 @@ NameAndId = tuple[str | None, bytes]
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made. -1: the broker's `num.partitions`, `default.replication.factor`.
+    """A topic to create. -1: the broker's `num.partitions`, `default.replication.factor`.
 
     `replica_assignments`: for each partition, from 0, the brokers that hold it, the preferred leader first; then
     `partitions` and `replication_factor` stay -1.
@@ -83,8 +83,8 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What was made, or with `validate_only` would be. `id` (16 bytes) is None before CreateTopics v7 and for a mere
-    check; `partitions` and `replication_factor` are -1, `configs` empty where a broker before v5 answered."""
+    """The topic that was created, or with `validate_only` would be. `id` (16 bytes) is None before CreateTopics v7 and
+    with `validate_only`; `partitions` and `replication_factor` are -1, `configs` empty before CreateTopics v5."""
 
     name: str
     id: bytes | None = field(repr=False)
@@ -105,7 +105,7 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicListing:
-    """That a topic is there."""
+    """A topic in a list."""
 
     name: str
     id: bytes | None = field(repr=False)
@@ -115,32 +115,37 @@ class TopicListing:
 async def create_topics(
     cluster: Cluster, topics: Iterable[NewTopic], deadline: Deadline, *, validate_only: bool, wait: bool
 ) -> dict[str, CreatedTopic]:
-    """One request for all of them. Raises AdminFailed."""
-    wanted = _by_name(topics)
-    outcomes = Outcomes[str, CreatedTopic]("creating topics", 19, wanted, Place, final=UNREACHED, remedies=REMEDIES)
+    """Create topics with one request for all. Returns them by name. Raises AdminFailed."""
+    requested = _by_name(topics)
+    results = CallResults[str, CreatedTopic](
+        "creating topics", 19, requested, ErrorContext, final=NOT_RETRIED, remedies=REMEDIES
+    )
 
     def build(names: Sequence[str]) -> CreateTopicsRequest:
-        made = tuple(_creatable(wanted[name]) for name in names)
-        return CreateTopicsRequest(topics=made, timeout_ms=deadline.broker_ms, validate_only=validate_only)
+        made = tuple(_creatable_topic(requested[name]) for name in names)
+        return CreateTopicsRequest(topics=made, timeout_ms=deadline.broker_timeout_ms, validate_only=validate_only)
 
-    def read(_: Asked[str], answer: CreateTopicsResponse) -> Iterable[Answer[str, CreatedTopic]]:
+    def read(_: SentRequest[str], answer: CreateTopicsResponse) -> Iterable[KeyResult[str, CreatedTopic]]:
         for one in answer.topics:
-            yield Answer(one.name, one.error_code, _made(one, validate_only), one.error_message)
+            yield KeyResult(one.name, one.error_code, _created_topic(one, validate_only), one.error_message)
 
-    if wanted:
-        await settle(cluster, Controller(), outcomes, build, read, deadline)
+    if requested:
+        await request_with_retries(cluster, Controller(), results, build, read, deadline)
     if wait and not validate_only:
-        expected = {name: Expected(_size(wanted[name], made), made.id, name) for name, made in outcomes.done.items()}
-        await until_visible(cluster, outcomes, expected, deadline)
-    return outcomes.results()
+        expected = {
+            name: ExpectedTopic(_expected_partition_count(requested[name], made), made.id, name)
+            for name, made in results.done.items()
+        }
+        await wait_until_visible(cluster, results, expected, deadline)
+    return results.all_or_raise()
 
 
 async def delete_topics(cluster: Cluster, topics: Iterable[str | bytes], deadline: Deadline, *, wait: bool) -> None:
-    """By name, or by id (16 bytes). Raises AdminFailed."""
-    wanted = tuple(topics)
-    by_id = any(isinstance(topic, bytes) for topic in wanted)
-    outcomes = Outcomes[str | bytes, NameAndId](
-        "deleting topics", 20, wanted, _place, final=UNREACHED, remedies=REMEDIES
+    """Delete topics by name or by id (16 bytes). Raises AdminFailed."""
+    requested = tuple(topics)
+    by_id = any(isinstance(topic, bytes) for topic in requested)
+    results = CallResults[str | bytes, NameAndId](
+        "deleting topics", 20, requested, _error_context, final=NOT_RETRIED, remedies=REMEDIES
     )
 
     def build(keys: Sequence[str | bytes]) -> DeleteTopicsRequest:
@@ -149,15 +154,19 @@ async def delete_topics(cluster: Cluster, topics: Iterable[str | bytes], deadlin
             for key in keys
         )
         names = tuple(key for key in keys if isinstance(key, str))
-        return DeleteTopicsRequest(topics=states, topic_names=names, timeout_ms=deadline.broker_ms)
+        return DeleteTopicsRequest(topics=states, topic_names=names, timeout_ms=deadline.broker_timeout_ms)
 
-    if wanted:
-        oldest = BY_ID_VERSION if by_id else 0
-        await settle(cluster, Controller(), outcomes, build, _deleted, deadline, oldest=oldest)
+    if requested:
+        version_min = BY_ID_VERSION if by_id else 0
+        await request_with_retries(
+            cluster, Controller(), results, build, _read_delete_topics, deadline, version_min=version_min
+        )
     if wait:
-        gone = {key: Expected(0, _id(topic_id), name) for key, (name, topic_id) in outcomes.done.items() if name}
-        await until_visible(cluster, outcomes, gone, deadline)
-    outcomes.results()
+        expected = {
+            key: ExpectedTopic(0, _id(topic_id), name) for key, (name, topic_id) in results.done.items() if name
+        }
+        await wait_until_visible(cluster, results, expected, deadline)
+    results.all_or_raise()
 
 
 async def create_partitions(
@@ -168,62 +177,66 @@ async def create_partitions(
     validate_only: bool,
     wait: bool,
 ) -> None:
-    """Raises AdminFailed."""
-    wanted = {name: one if isinstance(one, NewPartitions) else NewPartitions(one) for name, one in totals.items()}
-    outcomes = Outcomes[str, None]("adding partitions", 37, wanted, Place, final=UNREACHED, remedies=REMEDIES)
+    """Add partitions up to the total of each topic. Raises AdminFailed."""
+    requested = {name: one if isinstance(one, NewPartitions) else NewPartitions(one) for name, one in totals.items()}
+    results = CallResults[str, None](
+        "adding partitions", 37, requested, ErrorContext, final=NOT_RETRIED, remedies=REMEDIES
+    )
 
     def build(names: Sequence[str]) -> CreatePartitionsRequest:
-        grown = tuple(_grown(name, wanted[name]) for name in names)
-        return CreatePartitionsRequest(topics=grown, timeout_ms=deadline.broker_ms, validate_only=validate_only)
+        grown = tuple(_partitions_topic(name, requested[name]) for name in names)
+        return CreatePartitionsRequest(topics=grown, timeout_ms=deadline.broker_timeout_ms, validate_only=validate_only)
 
-    def read(_: Asked[str], answer: CreatePartitionsResponse) -> Iterable[Answer[str, None]]:
-        return (Answer(one.name, one.error_code, None, one.error_message) for one in answer.results)
+    def read(_: SentRequest[str], answer: CreatePartitionsResponse) -> Iterable[KeyResult[str, None]]:
+        return (KeyResult(one.name, one.error_code, None, one.error_message) for one in answer.results)
 
-    if wanted:
-        await settle(cluster, Controller(), outcomes, build, read, deadline)
+    if requested:
+        await request_with_retries(cluster, Controller(), results, build, read, deadline)
     if wait and not validate_only:
-        expected = {name: Expected(wanted[name].total, None, name) for name in outcomes.done}
-        await until_visible(cluster, outcomes, expected, deadline)
-    outcomes.results()
+        expected = {name: ExpectedTopic(requested[name].total, None, name) for name in results.done}
+        await wait_until_visible(cluster, results, expected, deadline)
+    results.all_or_raise()
 
 
 async def describe_topics(cluster: Cluster, names: Iterable[str], deadline: Deadline) -> dict[str, TopicDescription]:
-    """Raises AdminFailed, with UnknownTopic for what is not there."""
-    wanted = tuple(names)
-    outcomes = Outcomes[str, TopicDescription]("describing topics", 3, wanted, Place, final=UNKNOWN, remedies=REMEDIES)
+    """Return the description of each topic. Raises AdminFailed, with UnknownTopic for those that do not exist."""
+    requested = tuple(names)
+    results = CallResults[str, TopicDescription](
+        "describing topics", 3, requested, ErrorContext, final=UNKNOWN_TOPIC_CODES, remedies=REMEDIES
+    )
 
-    def read(_: Asked[str], answer: MetadataResponse) -> Iterable[Answer[str, TopicDescription]]:
-        return (Answer(str(one.name), one.error_code, _described(one)) for one in answer.topics)
+    def read(_: SentRequest[str], answer: MetadataResponse) -> Iterable[KeyResult[str, TopicDescription]]:
+        return (KeyResult(str(one.name), one.error_code, _topic_description(one)) for one in answer.topics)
 
-    if wanted:
-        await settle(cluster, AnyNode(), outcomes, _about, read, deadline)
-    return outcomes.results()
+    if requested:
+        await request_with_retries(cluster, AnyNode(), results, _metadata_request, read, deadline)
+    return results.all_or_raise()
 
 
 async def list_topics(cluster: Cluster, deadline: Deadline, *, internal: bool) -> dict[str, TopicListing]:
-    """All topics by name; internal ones when asked for."""
+    """Return all topics by name; with `internal` the internal topics too."""
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
     answer = await cluster.ask_until(
-        AnyNode(), request, lambda one: (one.error_code,), what="listing topics", timeout_ms=deadline.left_ms
+        AnyNode(), request, lambda one: (one.error_code,), what="listing topics", timeout_ms=deadline.remaining_ms
     )
-    there = sorted((one.name, one) for one in answer.topics if one.error_code not in UNKNOWN)
+    existing = sorted((one.name, one) for one in answer.topics if one.error_code not in UNKNOWN_TOPIC_CODES)
     return {
         name: TopicListing(name, _id(one.topic_id), one.is_internal)
-        for name, one in there
+        for name, one in existing
         if internal or not one.is_internal
     }
 
 
-# ---- how requests and answers read
+# ---- requests and responses
 
 
-def _about(names: Sequence[str]) -> MetadataRequest:
+def _metadata_request(names: Sequence[str]) -> MetadataRequest:
     topics = tuple(MetadataRequestTopic(name=name) for name in names)
     return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
 
-def _place(key: str | bytes) -> Place:
-    return Place(key if isinstance(key, str) else f"id {key.hex()}")
+def _error_context(key: str | bytes) -> ErrorContext:
+    return ErrorContext(key if isinstance(key, str) else f"id {key.hex()}")
 
 
 def _by_name(topics: Iterable[NewTopic]) -> dict[str, NewTopic]:
@@ -235,7 +248,7 @@ def _by_name(topics: Iterable[NewTopic]) -> dict[str, NewTopic]:
     return found
 
 
-def _creatable(topic: NewTopic) -> CreatableTopic:
+def _creatable_topic(topic: NewTopic) -> CreatableTopic:
     return CreatableTopic(
         name=topic.name,
         num_partitions=topic.partitions,
@@ -248,33 +261,35 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _deleted(_: Asked[str | bytes], answer: DeleteTopicsResponse) -> Iterable[Answer[str | bytes, NameAndId]]:
-    """Told of the name and of the id: whichever it was asked by counts."""
+def _read_delete_topics(
+    _: SentRequest[str | bytes], answer: DeleteTopicsResponse
+) -> Iterable[KeyResult[str | bytes, NameAndId]]:
+    """Yield the result under the name and under the id: only the key that the request holds is recorded."""
     for one in answer.responses:
         for key in (one.name, one.topic_id):
             if key is not None:
-                yield Answer(key, one.error_code, (one.name, one.topic_id), one.error_message)
+                yield KeyResult(key, one.error_code, (one.name, one.topic_id), one.error_message)
 
 
-def _made(one: CreatableTopicResult, is_trial: bool) -> CreatedTopic:
-    """A trial is answered with an id, too, which nobody will ever have."""
+def _created_topic(one: CreatableTopicResult, validate_only: bool) -> CreatedTopic:
+    """Convert a result. With `validate_only` the broker returns an id that no topic will have: it is dropped."""
     configs = {config.name: config.value for config in one.configs or ()}
-    topic_id = None if is_trial else _id(one.topic_id)
+    topic_id = None if validate_only else _id(one.topic_id)
     return CreatedTopic(one.name, topic_id, one.num_partitions, one.replication_factor, configs)
 
 
-def _size(asked: NewTopic, made: CreatedTopic) -> int:
-    """How many partitions have to be seen; where nobody says (before v5), one."""
-    return max(made.partitions, asked.partitions, len(asked.replica_assignments or ()), 1)
+def _expected_partition_count(requested: NewTopic, made: CreatedTopic) -> int:
+    """The number of partitions to wait for; 1 where neither the request nor the response (before v5) has it."""
+    return max(made.partitions, requested.partitions, len(requested.replica_assignments or ()), 1)
 
 
-def _grown(name: str, wanted: NewPartitions) -> CreatePartitionsTopic:
-    given = wanted.replica_assignments
+def _partitions_topic(name: str, requested: NewPartitions) -> CreatePartitionsTopic:
+    given = requested.replica_assignments
     assignments = None if given is None else tuple(CreatePartitionsAssignment(broker_ids=tuple(one)) for one in given)
-    return CreatePartitionsTopic(name=name, count=wanted.total, assignments=assignments)
+    return CreatePartitionsTopic(name=name, count=requested.total, assignments=assignments)
 
 
-def _described(one: MetadataResponseTopic) -> TopicDescription:
+def _topic_description(one: MetadataResponseTopic) -> TopicDescription:
     partitions = sorted(one.partitions, key=lambda partition: partition.partition_index)
     return TopicDescription(
         str(one.name),

@@ -18,7 +18,7 @@ PURE = (
     "coordinator/runtime",
     *(f"coordinator/metadata/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
     *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),
-    *(f"client/admin/{name}.py" for name in ("descriptions", "outcomes")),
+    *(f"client/admin/{name}.py" for name in ("call_results", "descriptions")),
     *(
         f"client/consumer/{name}.py"
         for name in (

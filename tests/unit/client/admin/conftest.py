@@ -1,4 +1,4 @@
-"""Two brokers whose answers the test writes, and a cluster that knows both."""
+"""Two scripted brokers, and a cluster that is connected to both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.client.network.scripted import EVERYTHING, Scripted
 
-from rota.client.admin.asking import Deadline
+from rota.client.admin.requests import Deadline
 from rota.client.config import ClientConfig
 from rota.client.network.cluster import Cluster
 from rota.protocol.messages.api_versions import ApiVersion
@@ -53,8 +53,8 @@ class Pair:
             found.append(Coordinator(key=group, node_id=broker.node, host="127.0.0.1", port=broker.port))
         return FindCoordinatorResponse(coordinators=tuple(found))
 
-    def asked(self, request: type) -> list[list[object]]:
-        """What each broker was asked of this kind."""
+    def requests(self, request: type) -> list[list[object]]:
+        """The requests of this type that each broker received."""
         return [[one for one in broker.asked if type(one) is request] for broker in self.both]
 
     def _topic(self, name: str) -> MetadataResponseTopic:
@@ -70,10 +70,10 @@ class Pair:
         )
 
 
-def until_version(request: Any, newest: int) -> tuple[ApiVersion, ...]:
-    """What a broker says that knows this API up to that version alone."""
+def until_version(request: Any, version_max: int) -> tuple[ApiVersion, ...]:
+    """The ApiVersions of a broker that supports this API up to `version_max`."""
     return tuple(
-        dataclasses.replace(one, max_version=newest) if one.api_key == request.KEY else one for one in EVERYTHING
+        dataclasses.replace(one, max_version=version_max) if one.api_key == request.KEY else one for one in EVERYTHING
     )
 
 
@@ -102,11 +102,11 @@ async def deadline() -> Deadline:
 
 @pytest.fixture
 async def soon() -> Deadline:
-    """For what is to fail, whatever else the machine does."""
+    """A short deadline, for calls that must fail."""
     return Deadline(150, 100)
 
 
 @pytest.fixture
 async def later() -> Deadline:
-    """For what fails in part: time enough for the other part."""
+    """A longer deadline, for calls that fail in part."""
     return Deadline(1_000, 800)

@@ -41,7 +41,7 @@ async def test_what_is_under_way_ends_when_it_is_closed(pair: Pair) -> None:
     pair.two.on(DescribeClusterRequest, lambda _: None)
     async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
         asking = asyncio.create_task(admin.describe_cluster())
-        await eventually(lambda: any(pair.asked(DescribeClusterRequest)))
+        await eventually(lambda: any(pair.requests(DescribeClusterRequest)))
     with pytest.raises(KafkaError):
         async with asyncio.timeout(5):
             await asking

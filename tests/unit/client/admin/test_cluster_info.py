@@ -6,8 +6,8 @@ import pytest
 from tests.unit.client.admin.conftest import Pair
 from tests.unit.client.network.scripted import EVERYTHING, Scripted
 
-from rota.client.admin.asking import Deadline
 from rota.client.admin.cluster_info import describe_cluster, elect_leaders
+from rota.client.admin.requests import Deadline
 from rota.client.config import ClientConfig
 from rota.client.errors import AdminFailed, BrokerError
 from rota.client.network.cluster import Cluster
@@ -68,7 +68,7 @@ async def test_each_partition_has_its_own_election(pair: Pair, cluster: Cluster,
     with pytest.raises(AdminFailed, match=r"a-2.*first of the partition's replicas") as failed:
         await elect_leaders(cluster, [FIRST, SECOND, THIRD], deadline, unclean=False)
     assert failed.value.done == {FIRST: True, SECOND: False}
-    (request,) = pair.asked(ElectLeadersRequest)[0]
+    (request,) = pair.requests(ElectLeadersRequest)[0]
     assert request.election_type == 0  # type: ignore[attr-defined]
     assert request.topic_partitions[0].partitions == (0, 1, 2)  # type: ignore[attr-defined]
 

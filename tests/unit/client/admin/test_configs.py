@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from tests.unit.client.admin.conftest import Pair
 
-from rota.client.admin.asking import Deadline
 from rota.client.admin.configs import (
     ConfigChange,
     ConfigEntry,
@@ -19,6 +18,7 @@ from rota.client.admin.configs import (
     alter_configs,
     describe_configs,
 )
+from rota.client.admin.requests import Deadline
 from rota.client.errors import AdminFailed, BrokerError, IllegalUse
 from rota.client.network.cluster import Cluster
 from rota.protocol.messages.describe_configs import (
@@ -73,8 +73,8 @@ async def test_a_broker_is_asked_about_itself(pair: Pair, cluster: Cluster, dead
     wanted = [TOPIC, ConfigResource.broker(1), ConfigResource.broker(None), OTHER]
     told = await describe_configs(cluster, wanted, deadline, **WHATEVER)
     assert list(told) == wanted
-    requests: Any = pair.asked(DescribeConfigsRequest)
-    names = [[sorted(one.resource_name for one in request.resources) for request in asked] for asked in requests]
+    requests: Any = pair.requests(DescribeConfigsRequest)
+    names = [[sorted(one.resource_name for one in request.resources) for request in received] for received in requests]
     assert ["1"] in names[1]
     assert ["", "a", "b"] in names[0] + names[1]
 
@@ -89,7 +89,7 @@ async def test_an_entry_says_where_it_comes_from(pair: Pair, cluster: Cluster, d
         "retention.ms", "5", ConfigSource.TOPIC, False, False, ConfigType.LONG, "how long", (synonym,)
     )
     assert not entry.is_default
-    (request,) = [one for asked in pair.asked(DescribeConfigsRequest) for one in asked]
+    (request,) = [one for received in pair.requests(DescribeConfigsRequest) for one in received]
     assert request.resources[0].configuration_keys == ("x",)  # type: ignore[attr-defined]
     assert request.include_synonyms  # type: ignore[attr-defined]
 
@@ -106,7 +106,7 @@ async def test_a_change_says_what_happens_to_each_setting(pair: Pair, cluster: C
         "w": ConfigChange.delete(),
     }
     await alter_configs(cluster, {TOPIC: changes}, deadline, validate_only=True)
-    (request,) = pair.asked(IncrementalAlterConfigsRequest)[0]
+    (request,) = pair.requests(IncrementalAlterConfigsRequest)[0]
     assert request.validate_only  # type: ignore[attr-defined]
     sent = request.resources[0].configs  # type: ignore[attr-defined]
     assert [(one.name, one.config_operation, one.value) for one in sent] == [

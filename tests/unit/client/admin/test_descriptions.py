@@ -5,7 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client.admin.descriptions import GroupDescription, MemberDescription, of_classic, of_newer
+from rota.client.admin.descriptions import (
+    GroupDescription,
+    MemberDescription,
+    from_consumer_group_describe,
+    from_describe_groups,
+)
 from rota.client.network.metadata import BrokerInfo
 from rota.client.types import TopicPartition
 from rota.protocol.messages import consumer_group_describe as newer
@@ -39,7 +44,7 @@ def test_a_group_of_the_consumer_protocol() -> None:
     )
     partitions = (TopicPartition("a", 0), TopicPartition("a", 2))
     described = MemberDescription("m", "i", "c", "/h", ("a",), partitions, rack="r")
-    assert of_newer(group, HERE) == GroupDescription(
+    assert from_consumer_group_describe(group, HERE) == GroupDescription(
         "g", "Reconciling", "consumer", "uniform", (described,), HERE, "consumer"
     )
 
@@ -49,6 +54,6 @@ def test_bytes_of_any_kind_are_never_an_error(metadata: bytes, assignment: bytes
     member = DescribedGroupMember(
         member_id="m", client_id="c", client_host="/h", member_metadata=metadata, member_assignment=assignment
     )
-    told = of_classic(DescribedGroup(group_id="g", protocol_type="consumer", members=(member,)), None)
+    told = from_describe_groups(DescribedGroup(group_id="g", protocol_type="consumer", members=(member,)), None)
     assert (told.members[0].metadata, told.members[0].raw_assignment) == (metadata, assignment)
     assert told.type == "classic"

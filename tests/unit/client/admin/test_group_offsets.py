@@ -8,8 +8,8 @@ import pytest
 from tests.unit.client.admin.conftest import Pair, until_version
 from tests.unit.client.network.scripted import Scripted
 
-from rota.client.admin.asking import Deadline
 from rota.client.admin.group_offsets import alter_group_offsets, delete_group_offsets, list_group_offsets
+from rota.client.admin.requests import Deadline
 from rota.client.config import ClientConfig
 from rota.client.errors import AdminFailed, BrokerError
 from rota.client.network.cluster import Cluster
@@ -67,7 +67,7 @@ async def test_many_groups_are_one_request_for_each_broker(pair: Pair, cluster: 
         "h": {THIRD: OffsetAndMetadata(9), FIRST: None},
         "x": {},
     }
-    assert [len(asked) for asked in pair.asked(OffsetFetchRequest)] == [1, 1]
+    assert [len(received) for received in pair.requests(OffsetFetchRequest)] == [1, 1]
 
 
 async def test_a_group_that_is_refused_harms_no_other(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
@@ -124,13 +124,13 @@ def commits(pair: Pair, **codes: int) -> None:
 async def test_offsets_are_set_outside_of_any_generation(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     commits(pair)
     await alter_group_offsets(cluster, "g", {FIRST: 4, SECOND: OffsetAndMetadata(6, "note", 2)}, deadline)
-    request: Any = pair.asked(OffsetCommitRequest)[0][0]
+    request: Any = pair.requests(OffsetCommitRequest)[0][0]
     assert (request.group_id, request.generation_id_or_member_epoch, request.member_id) == ("g", -1, "")
     first, second = request.topics[0].partitions
     assert (first.committed_offset, first.committed_metadata, first.committed_leader_epoch) == (4, "", -1)
     assert (second.committed_offset, second.committed_metadata, second.committed_leader_epoch) == (6, "note", 2)
     await alter_group_offsets(cluster, "g", {}, deadline)
-    assert len(pair.asked(OffsetCommitRequest)[0]) == 1
+    assert len(pair.requests(OffsetCommitRequest)[0]) == 1
 
 
 async def test_members_are_in_the_way(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
@@ -147,7 +147,7 @@ async def test_a_partition_that_is_not_there_is_told_at_once(pair: Pair, cluster
     commits(pair, p1=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     with pytest.raises(AdminFailed, match="describe_topics"):
         await alter_group_offsets(cluster, "g", {FIRST: 4, SECOND: 4}, deadline)
-    assert len(pair.asked(OffsetCommitRequest)[0]) == 1
+    assert len(pair.requests(OffsetCommitRequest)[0]) == 1
 
 
 async def test_offsets_are_deleted_one_by_one(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:

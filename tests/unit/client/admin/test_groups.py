@@ -8,16 +8,16 @@ import pytest
 from tests.unit.client.admin.conftest import Pair, until_version
 from tests.unit.client.network.scripted import Scripted
 
-from rota.client.admin.asking import Deadline
 from rota.client.admin.groups import (
     GroupListing,
     delete_groups,
+    describe_group_if_exists,
     describe_groups,
-    found_group,
     list_groups,
     remove_all_members,
     remove_members,
 )
+from rota.client.admin.requests import Deadline
 from rota.client.config import ClientConfig
 from rota.client.errors import AdminFailed, TimedOut, Unsupported
 from rota.client.network.cluster import Cluster
@@ -54,8 +54,8 @@ async def test_every_broker_lists_its_groups(pair: Pair, cluster: Cluster, deadl
     told = await list_groups(cluster, deadline, states=["Stable"], types=["classic"])
     assert list(told) == ["a", "b", "c", "d"]
     assert told["a"] == GroupListing("a", "consumer", "Stable")
-    requests: Any = pair.asked(ListGroupsRequest)
-    assert [(one.states_filter, one.types_filter) for asked in requests for one in asked] == [
+    requests: Any = pair.requests(ListGroupsRequest)
+    assert [(one.states_filter, one.types_filter) for received in requests for one in received] == [
         (("Stable",), ("classic",))
     ] * 2
 
@@ -72,10 +72,10 @@ async def test_a_broker_that_is_silent_is_told_beside_the_groups_of_the_others(
 
 
 @pytest.mark.parametrize(
-    ("newest", "filters"), [(3, {"states": ["Stable"], "types": ()}), (4, {"states": (), "types": ["classic"]})]
+    ("version_max", "filters"), [(3, {"states": ["Stable"], "types": ()}), (4, {"states": (), "types": ["classic"]})]
 )
-async def test_a_broker_that_cannot_filter_is_not_asked(deadline: Deadline, newest: int, filters: Any) -> None:
-    async with Scripted(versions=until_version(ListGroupsRequest, newest)) as broker:
+async def test_a_broker_that_cannot_filter_is_not_asked(deadline: Deadline, version_max: int, filters: Any) -> None:
+    async with Scripted(versions=until_version(ListGroupsRequest, version_max)) as broker:
         lists(broker, "a")
         cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))
         await cluster.start()
@@ -162,15 +162,15 @@ async def test_a_group_that_is_not_there_is_not_found(
     with pytest.raises(AdminFailed, match=r"group gone.*GROUP_ID_NOT_FOUND.*list_groups") as failed:
         await describe_groups(cluster, ["g", "gone"], deadline)
     assert failed.value.done["g"].state == "Stable"
-    assert await found_group(cluster, "gone", deadline) is None
-    found = await found_group(cluster, "g", deadline)
+    assert await describe_group_if_exists(cluster, "gone", deadline) is None
+    found = await describe_group_if_exists(cluster, "g", deadline)
     assert found == failed.value.done["g"]
 
 
 async def test_other_refusals_are_not_taken_for_absence(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     describes(pair, group_of("g", error_code=30))
     with pytest.raises(AdminFailed, match="GROUP_AUTHORIZATION_FAILED"):
-        await found_group(cluster, "g", deadline)
+        await describe_group_if_exists(cluster, "g", deadline)
 
 
 async def test_groups_are_deleted_where_they_are(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
@@ -212,7 +212,7 @@ async def test_members_are_removed_by_id_and_static_ones_by_instance(
 ) -> None:
     leaves(pair)
     await remove_members(cluster, "g", deadline, members=["m"], instances=["i"], reason="because")
-    request: Any = pair.asked(LeaveGroupRequest)[0][0]
+    request: Any = pair.requests(LeaveGroupRequest)[0][0]
     assert [(one.member_id, one.group_instance_id, one.reason) for one in request.members] == [
         ("", "i", "because"),
         ("m", None, "because"),
@@ -224,7 +224,7 @@ async def test_everybody_is_who_is_there(pair: Pair, cluster: Cluster, deadline:
     leaves(pair)
     await remove_all_members(cluster, "g", deadline, reason="because")
     await remove_all_members(cluster, "empty", deadline, reason="because")
-    (request,) = pair.asked(LeaveGroupRequest)[0]
+    (request,) = pair.requests(LeaveGroupRequest)[0]
     assert [(one.member_id, one.group_instance_id) for one in request.members] == [("", "i"), ("m", None)]  # type: ignore[attr-defined]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.client.admin.conftest import Pair
 
-from rota.client.admin.asking import Deadline
 from rota.client.admin.partition_offsets import bounds, list_offsets
+from rota.client.admin.requests import Deadline
 from rota.client.errors import AdminFailed, TimedOut, UnknownTopic
 from rota.client.network.cluster import Cluster
 from rota.client.offsets.list_offsets import EARLIEST, LATEST

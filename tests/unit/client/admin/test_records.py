@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.client.admin.conftest import Pair
 
-from rota.client.admin.asking import Deadline
 from rota.client.admin.records import delete_records
+from rota.client.admin.requests import Deadline
 from rota.client.errors import AdminFailed
 from rota.client.network.cluster import Cluster
 from rota.client.types import TopicPartition
@@ -46,8 +46,10 @@ def deletes(pair: Pair, node: int, *, moves: int | None = None, **codes: int) ->
 
 
 def numbers(pair: Pair) -> list[list[list[int]]]:
-    requests: Any = pair.asked(DeleteRecordsRequest)
-    return [[[p.partition_index for t in one.topics for p in t.partitions] for one in asked] for asked in requests]
+    requests: Any = pair.requests(DeleteRecordsRequest)
+    return [
+        [[p.partition_index for t in one.topics for p in t.partitions] for one in received] for received in requests
+    ]
 
 
 async def test_each_leader_is_asked_once(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.client.admin.conftest import Pair, until_version
 from tests.unit.client.network.scripted import Scripted
 
-from rota.client.admin.asking import Deadline
+from rota.client.admin.requests import Deadline
 from rota.client.admin.topics import (
     NewPartitions,
     NewTopic,
@@ -72,7 +72,7 @@ async def test_many_topics_are_one_request(pair: Pair, cluster: Cluster, deadlin
     assert (first.num_partitions, first.replication_factor, first.configs[0].value) == (2, 1, "5")
     assert (second.num_partitions, second.replication_factor) == (-1, -1)
     assert [(one.partition_index, one.broker_ids) for one in second.assignments] == [(0, (0, 1)), (1, (1, 0))]
-    assert sum(len(asked) for asked in pair.asked(CreateTopicsRequest)) == 1
+    assert sum(len(received) for received in pair.requests(CreateTopicsRequest)) == 1
 
 
 async def test_some_topics_fail_and_the_others_are_told(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
@@ -102,7 +102,7 @@ async def test_what_the_controller_had_no_time_for_is_not_begun_again(
     creates(pair, a=ErrorCode.REQUEST_TIMED_OUT)
     with pytest.raises(AdminFailed, match="REQUEST_TIMED_OUT"):
         await create_topics(cluster, [NewTopic("a")], deadline, validate_only=False, wait=True)
-    assert len(pair.asked(CreateTopicsRequest)[0]) == 1
+    assert len(pair.requests(CreateTopicsRequest)[0]) == 1
 
 
 async def test_an_old_broker_knows_no_ids(deadline: Deadline) -> None:
@@ -170,7 +170,7 @@ async def test_a_deletion_that_fails_names_the_topic(pair: Pair, cluster: Cluste
     with pytest.raises(AdminFailed, match=r"\(b\).*list_topics") as failed:
         await delete_topics(cluster, ["a", "b"], deadline, wait=True)
     assert isinstance(failed.value.failed["b"], UnknownTopic)
-    assert len(pair.asked(DeleteTopicsRequest)[0]) == 1
+    assert len(pair.requests(DeleteTopicsRequest)[0]) == 1
     with pytest.raises(AdminFailed, match=SECOND_ID.hex()):
         await delete_topics(cluster, [SECOND_ID], deadline, wait=True)
 

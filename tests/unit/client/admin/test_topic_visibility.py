@@ -1,10 +1,10 @@
-"""When a topic counts as there, when as gone."""
+"""When a topic is visible, and when it is deleted."""
 
 from __future__ import annotations
 
 import pytest
 
-from rota.client.admin.visible import Expected
+from rota.client.admin.topic_visibility import ExpectedTopic
 from rota.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 MINE, OTHER = b"1" * 16, b"2" * 16
@@ -18,7 +18,7 @@ def seen(*leaders: int, code: int = 0, topic_id: bytes = MINE) -> MetadataRespon
 
 
 @pytest.mark.parametrize(
-    ("shown", "there"),
+    ("topic", "is_visible"),
     [
         (seen(0, 1), True),
         (seen(0, 1, 0), True),  # somebody added more
@@ -31,12 +31,13 @@ def seen(*leaders: int, code: int = 0, topic_id: bytes = MINE) -> MetadataRespon
         (seen(0, 1, topic_id=bytes(16)), True),  # a broker that knows no ids
     ],
 )
-def test_there_is_all_partitions_with_leaders_under_the_id(shown: MetadataResponseTopic, there: bool) -> None:
-    assert Expected(2, MINE, "a").holds(shown) is there
+def test_a_topic_is_visible_with_its_id_and_all_leaders(topic: MetadataResponseTopic, is_visible: bool) -> None:
+    assert ExpectedTopic(2, MINE, "a").matches(topic) is is_visible
 
 
 @pytest.mark.parametrize(
-    ("shown", "gone"), [(seen(code=3), True), (seen(0), False), (seen(0, topic_id=OTHER), True), (seen(code=5), False)]
+    ("topic", "is_deleted"),
+    [(seen(code=3), True), (seen(0), False), (seen(0, topic_id=OTHER), True), (seen(code=5), False)],
 )
-def test_gone_is_unknown_or_another(shown: MetadataResponseTopic, gone: bool) -> None:
-    assert Expected(0, MINE, "a").holds(shown) is gone
+def test_a_topic_is_deleted_when_unknown_or_under_another_id(topic: MetadataResponseTopic, is_deleted: bool) -> None:
+    assert ExpectedTopic(0, MINE, "a").matches(topic) is is_deleted
