@@ -4,6 +4,7 @@ Laws
     Only whole segments are deleted, the oldest first, none after one that stays.
     Segments below the log start are always deleted; time and size apply only if the policy is `delete`.
     A segment's age is that of its newest record; a log with retention by size keeps at least that size.
+    A segment that compaction has emptied holds back none after it. The last segment stays while it is empty.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def expired_count(segments: Sequence[AgedSegment], config: LogConfig, log_start_
 def _below_start(segments: Sequence[AgedSegment], log_start_offset: int) -> int:
     count = 0
     for segment in segments:
-        if segment.next_offset > log_start_offset or not segment.size_bytes:
+        if segment.next_offset > log_start_offset or (not segment.size_bytes and segment is segments[-1]):
             break
         count += 1
     return count
@@ -49,19 +50,23 @@ def _below_start(segments: Sequence[AgedSegment], log_start_offset: int) -> int:
 def _expired_by_time(segments: Sequence[AgedSegment], oldest_ms: int) -> int:
     """A segment without a timestamp stays: its age is unknown."""
     count = 0
-    for segment in segments:
-        if not segment.size_bytes or not 0 <= segment.largest_timestamp < oldest_ms:
+    for place, segment in enumerate(segments, 1):
+        if not segment.size_bytes:
+            continue
+        if not 0 <= segment.largest_timestamp < oldest_ms:
             break
-        count += 1
+        count = place
     return count
 
 
 def _expired_by_size(segments: Sequence[AgedSegment], retention_bytes: int) -> int:
     over = sum(segment.size_bytes for segment in segments) - retention_bytes
     count = 0
-    for segment in segments:
-        if not segment.size_bytes or over < segment.size_bytes:
+    for place, segment in enumerate(segments, 1):
+        if not segment.size_bytes:
+            continue
+        if over < segment.size_bytes:
             break
         over -= segment.size_bytes
-        count += 1
+        count = place
     return count

@@ -49,5 +49,18 @@ def test_an_empty_segment_stays() -> None:
     assert expired_count([Old(0, 10, -1)], LogConfig(retention_ms=0, retention_bytes=0), 10, 9999) == 0
 
 
+@pytest.mark.parametrize(
+    "config", [LogConfig(retention_ms=1000), LogConfig(retention_ms=None, retention_bytes=100)], ids=["time", "size"]
+)
+def test_segments_that_compaction_has_emptied_stop_no_retention(config: LogConfig) -> None:
+    emptied = [Old(0, 10, -1), Old(0, 20, -1)]
+    assert expired_count([*emptied, Old(100, 30, 1000), Old(100, 40, 8000)], config, 0, 8500) == 3
+    assert expired_count([Old(100, 10, 1000), Old(0, 20, -1)], config, 0, 500) == 0
+
+
+def test_segments_that_compaction_has_emptied_go_below_the_log_start() -> None:
+    assert expired_count([Old(0, 10, -1), Old(100, 20, 1), Old(100, 30, 1)], KEEP, 20, 0) == 2
+
+
 def test_nobody_knows_how_old_records_without_a_time_are() -> None:
     assert expired_count([Old(100, 10, -1), Old(100, 20, 5)], LogConfig(retention_ms=0), 0, 9999) == 0
