@@ -174,7 +174,14 @@ class Log(Protocol):
         """(epoch, end offset) of the largest epoch <= leader_epoch, for truncation; (-1, -1) when unknown."""
 
     def delete_before(self, offset: int) -> int:
-        """DeleteRecords: move the log start up to `offset`; returns the new start. Raises OffsetOutOfRange."""
+        """As `begin_delete_before`; the log start is on the medium when this returns it. Raises StorageFailed, too."""
+
+    def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
+        """DeleteRecords: move the log start up to `offset`, at once. Raises OffsetOutOfRange, StorageFailed.
+
+        Returns the call that writes the log start to the medium, in any thread: it raises StorageFailed. The calls of
+        logs that share a checkpoint are equal, and one of them writes for all. None when nothing has to be written.
+        """
 
     @property
     def latest_epoch(self) -> int:

@@ -22,7 +22,7 @@ import fcntl
 import os
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -100,11 +100,10 @@ class LogDirectory:
             self.high_watermarks = self._checkpoint(HIGH_WATERMARK_FILE)
             if self._was_clean:
                 self._clean_logs = set(self.partitions())
-        except OSError as error:
+        except (OSError, StorageFailed) as error:
             self._unlock()
-            raise StorageFailed(f"cannot open the log directory {path}: {error}") from error
-        except StorageFailed:
-            self._unlock()
+            if isinstance(error, OSError):
+                raise StorageFailed(f"cannot open the log directory {path}: {error}") from error
             raise
 
     @property
@@ -148,8 +147,7 @@ class LogDirectory:
         A log that is open still has failed: it is let go, and recovered from its last good recovery point on.
         """
         key = topic, partition
-        failed = self._logs.pop(key, None)
-        if failed is not None:
+        if (failed := self._logs.pop(key, None)) is not None:
             failed.abandon()
             self._note(key, failed)
         known = RecoveryCheckpoint(
@@ -179,18 +177,17 @@ class LogDirectory:
     def checkpoint(self) -> None:
         """Write down what was noted last. May run in another thread. Raises StorageFailed."""
         self._write(RECOVERY_POINT_FILE, self._recovery_points)
-        self._write(LOG_START_FILE, self._starts, but_zero=True)
+        self._write_starts()
         self._write(CLEANER_FILE, self._cleaned, but_zero=True)
         self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
 
     def remove_log(self, topic: str, partition: int) -> None:
         """Delete a log, also one that cannot be opened. Raises StorageFailed."""
-        key = topic, partition
-        log = self._logs.get(key)
+        log = self._logs.get((topic, partition))
         if log is not None:
             log.destroy()
             return
-        self._forget(key)
+        self._forget((topic, partition))
         path = self.path / f"{topic}-{partition}"
         try:
             if path.exists():
@@ -235,10 +232,10 @@ class LogDirectory:
         self._files.close()
         self._unlock()
 
-    def start_moved(self, log: DiskLog) -> None:
-        """Written at once: a record that was deleted on request must not come back."""
+    def start_moved(self, log: DiskLog) -> Callable[[], None]:
+        """Note the log start. Returns the call that writes it: a record that was deleted must not come back."""
         self._starts[self._key(log)] = log.log_start_offset
-        self._write(LOG_START_FILE, self._starts, but_zero=True)
+        return self._write_starts
 
     def truncated(self, log: DiskLog) -> None:
         """Written at once if the log ends before what is written: what comes there later was never flushed."""
@@ -347,6 +344,9 @@ class LogDirectory:
             return read_checkpoint((self.path / name).read_text(errors="replace"))
         except (FileNotFoundError, BadCheckpoint):
             return {}
+
+    def _write_starts(self) -> None:
+        self._write(LOG_START_FILE, self._starts, but_zero=True)
 
     def _write(self, name: str, offsets: dict[TopicPartition, int], *, but_zero: bool = False) -> None:
         """The loop and a thread may write the same checkpoint: the later one writes what is true then."""

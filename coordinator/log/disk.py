@@ -13,6 +13,7 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +46,8 @@ class RecoveryCheckpoint:
 class Owner(Protocol):
     """The log directory, which keeps for its logs what outlives them."""
 
-    def start_moved(self, log: DiskLog) -> None:
-        """DeleteRecords moved the log start."""
+    def start_moved(self, log: DiskLog) -> Callable[[], None]:
+        """DeleteRecords moved the log start. Returns the call that writes it to the medium, in any thread."""
 
     def truncated(self, log: DiskLog) -> None:
         """It may end before its recovery point that is written down."""
@@ -121,12 +122,10 @@ class DiskLog(SegmentedLog):
         """Use the descriptors, the loaded indexes and the trash of all logs from now on."""
         self._folder.share(self._segments, files, loaded, trash)
 
-    def delete_before(self, offset: int) -> int:
-        before = self.log_start_offset
-        start = super().delete_before(offset)
-        if start != before and self.owner is not None:
-            self.owner.start_moved(self)
-        return start
+    def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
+        """A start that did not move is written, too: an earlier write may be under way, or have failed."""
+        super().begin_delete_before(offset)
+        return None if self.owner is None else self.owner.start_moved(self)
 
     def truncate(self, offset: int) -> None:
         super().truncate(offset)
@@ -136,7 +135,7 @@ class DiskLog(SegmentedLog):
     def truncate_fully_and_start_at(self, offset: int) -> None:
         super().truncate_fully_and_start_at(offset)
         if self.owner is not None:
-            self.owner.start_moved(self)
+            self.owner.start_moved(self)()
             self.owner.truncated(self)
 
     def close(self) -> None:

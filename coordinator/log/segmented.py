@@ -197,10 +197,16 @@ class SegmentedLog:
         return self.epochs.end(leader_epoch, self._end)
 
     def delete_before(self, offset: int) -> int:
+        write = self.begin_delete_before(offset)
+        if write is not None:
+            write()
+        return self._start
+
+    def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
         if not 0 <= offset <= self._end:
             raise OffsetOutOfRange(offset, self._start, self._end)
         self._start_at(offset)
-        return self._start
+        return None
 
     def truncate(self, offset: int) -> None:
         if offset >= self._end:

@@ -167,16 +167,18 @@ class Partition:
             self.fail(str(error))
             raise
 
-    def delete_before(self, offset: int) -> int:
-        """Move the log start up to `offset` and return the log start. Raises OffsetOutOfRange, StorageFailed."""
-        if offset > self.log_start_offset:
-            try:
-                self.log.delete_before(offset)
-            except StorageFailed as error:
-                self.fail(str(error))
-                raise
-            self.log_start_moved()
-        return self.log_start_offset
+    def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
+        """Move the log start up to `offset`. Returns what writes it to the medium; see `Log.begin_delete_before`.
+
+        Raises OffsetOutOfRange, StorageFailed. The caller tells `log_failed` when the returned call raises.
+        """
+        try:
+            write = self.log.begin_delete_before(offset)
+        except StorageFailed as error:
+            self.fail(str(error))
+            raise
+        self.log_start_moved()
+        return write
 
     # ---- waiting
 

@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.chaos.line import Line
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
@@ -22,11 +24,15 @@ from rota.coordinator.replica.retry_wait import RetryWaits
 from rota.coordinator.runtime.shard import ShardState
 from rota.coordinator.storage import Disk
 from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+from rota.protocol.messages.heartbeat import HeartbeatRequest
 from rota.protocol.records.record import Record, read_all, write_batch
 
 from .faulty_files import FaultyFiles
 
 PATIENCE_S = 30
+LOG_STARTS = "log-start-offset-checkpoint"
 RECORD_KEY = b"\0\x63"  # of a record type that nobody knows
 
 
@@ -189,6 +195,68 @@ async def test_large_files_are_synced_and_unlinked_in_threads(tmp_path: Path) ->
         assert not [call for call in slow if call.thread == here]
         reads = [call for call in one.system.calls if call.call == "pread" and call.path.endswith(".log")]
         assert [call for call in reads if call.thread != here]
+
+
+def delete_records(*offsets: int) -> DeleteRecordsRequest:
+    """One entry of `t-0` for each offset."""
+    deletions = tuple(DeleteRecordsPartition(partition_index=0, offset=offset) for offset in offsets)
+    return DeleteRecordsRequest(topics=(DeleteRecordsTopic(name="t", partitions=deletions),), timeout_ms=1000)
+
+
+@asynccontextmanager
+async def lines(broker: Broker, count: int) -> AsyncIterator[list[Line]]:
+    host, port = broker.address
+    opened = [await Line.open(f"{host}:{port}") for _ in range(count)]
+    try:
+        yield opened
+    finally:
+        for line in opened:
+            await line.close()
+
+
+def deleted(response: Any) -> list[tuple[int, int]]:
+    """(error, low watermark) of each partition."""
+    return [(one.error_code, one.low_watermark) for topic in response.topics for one in topic.partitions]
+
+
+async def test_a_slow_checkpoint_delays_deleted_records_and_no_heartbeat(tmp_path: Path) -> None:
+    """A checkpoint thread may hold the lock of the file meanwhile; both requests are answered when it is durable."""
+    async with world(tmp_path) as one, lines(one.broker, 3) as (member, *admins):
+        await one.create()
+        assert all(one.produce(b"%d" % number) for number in range(5))
+        await member.ask(FindCoordinatorRequest(key="g"), 2)
+        is_free = threading.Event()
+        failsafe = threading.Timer(PATIENCE_S, is_free.set)  # ends a broker whose loop waits for the file
+        failsafe.start()
+        fault = one.system.fail("fsync", LOG_STARTS, blocks=is_free)
+        first = admins[0].send(delete_records(3, 3), 2)
+        await one.until(lambda: fault.hits > 0 and one.partition().log_start_offset == 3)
+        second = admins[1].send(delete_records(4), 2)
+        await one.until(lambda: one.partition().log_start_offset == 4)
+        for _ in range(20):
+            beat = await member.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+            assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert not is_free.is_set()
+        assert not first.done()
+        assert not second.done()
+        is_free.set()
+        failsafe.cancel()
+        assert deleted(await first) == [(0, 3), (0, 3)]
+        assert deleted(await second) == [(0, 4)]
+        assert "t 0 4" in (one.path / LOG_STARTS).read_text()
+
+
+async def test_a_log_start_that_can_not_be_written_is_an_error_of_its_partition(tmp_path: Path) -> None:
+    async with world(tmp_path) as one, lines(one.broker, 1) as (admin,):
+        await one.create()
+        assert all(one.produce(b"%d" % number) for number in range(5))
+        one.system.fail("fsync", LOG_STARTS, errno.EIO)
+        answer = await admin.ask(delete_records(3, 9), 2)
+        assert deleted(answer) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1), (ErrorCode.OFFSET_OUT_OF_RANGE, -1)]
+        one.system.clear()
+        await one.online()
+        assert deleted(await admin.ask(delete_records(3), 2)) == [(0, 3)]
+        assert "t 0 3" in (one.path / LOG_STARTS).read_text()
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync", "open", "replace", "unlink"])

@@ -341,7 +341,7 @@ def test_the_high_watermark_is_never_below_the_log_start() -> None:
     one = flushing()
     one.append(batch(), NOW_MS)
     one.append(batch(), NOW_MS)
-    assert one.delete_before(1) == 1
+    assert one.begin_delete_before(1) is None
     assert (one.state.log_start_offset, one.high_watermark) == (1, 1)
     one.log.config = LogConfig(flush_messages=1, retention_ms=1_000)
     one.log.retain(NOW_MS + 1_000_000)
@@ -351,10 +351,10 @@ def test_the_high_watermark_is_never_below_the_log_start() -> None:
 
 def test_a_disk_that_fails_to_delete_takes_it_offline() -> None:
     class Stuck(MemoryLog):
-        def delete_before(self, offset: int) -> int:
+        def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
             raise StorageFailed("read-only file system")
 
     one = Partition("t", bytes(16), 0, 0, Stuck())
     with capture_logs(), pytest.raises(StorageFailed):
-        one.delete_before(1)
+        one.begin_delete_before(1)
     assert one.offline == "read-only file system"
