@@ -15,7 +15,7 @@ from typing import Final
 from rota.client.errors import AssignmentFailed
 from rota.client.group import notes
 from rota.client.group.assignors.base import GroupAssignment, MemberSubscription
-from rota.client.group.assignors.racks import with_racks
+from rota.client.group.assignors.rack_info import with_racks
 from rota.client.group.state import Member
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import decoded_subscription, grouped, snapshot

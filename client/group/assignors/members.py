@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from rota.client.group.assignors.base import MemberSubscription
 
 
-def in_order(members: Mapping[str, MemberSubscription]) -> list[str]:
+def sorted_member_ids(members: Mapping[str, MemberSubscription]) -> list[str]:
     """Member ids."""
 
     def place(member_id: str) -> tuple[bool, str, str]:
@@ -22,10 +22,10 @@ def in_order(members: Mapping[str, MemberSubscription]) -> list[str]:
     return sorted(members, key=place)
 
 
-def by_topic(members: Mapping[str, MemberSubscription]) -> dict[str, list[str]]:
+def consumers_per_topic(members: Mapping[str, MemberSubscription]) -> dict[str, list[str]]:
     """Who subscribes to a topic, in order. Topics in the order of their names."""
     subscribers: dict[str, list[str]] = {topic: [] for topic in sorted({t for m in members.values() for t in m.topics})}
-    for member_id in in_order(members):
+    for member_id in sorted_member_ids(members):
         for topic in dict.fromkeys(members[member_id].topics):
             subscribers[topic].append(member_id)
     return subscribers

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rota.client.group.assignors.base import GroupAssignment, MemberSubscription
-from rota.client.group.assignors.members import by_topic
-from rota.client.group.assignors.stateless import Stateless
+from rota.client.group.assignors.members import consumers_per_topic
+from rota.client.group.assignors.stateless import StatelessAssignor
 from rota.client.types import PartitionInfo, TopicPartition
 
 
-class OriginalAssignor(Stateless):
+class OriginalAssignor(StatelessAssignor):
     """Equal shares until nothing is left."""
 
     @property
@@ -30,7 +30,7 @@ class OriginalAssignor(Stateless):
         self, topics: Mapping[str, Sequence[PartitionInfo]], members: Mapping[str, MemberSubscription]
     ) -> GroupAssignment:
         shares: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
-        for topic, subscribers in by_topic(members).items():
+        for topic, subscribers in consumers_per_topic(members).items():
             partitions = [TopicPartition(topic, info.partition) for info in topics.get(topic, ())]
             share = -(-len(partitions) // len(subscribers))
             for i, member_id in enumerate(subscribers):

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rota.client.group.assignors.base import GroupAssignment, MemberSubscription
-from rota.client.group.assignors.members import by_topic
-from rota.client.group.assignors.range_by_rack import divide, topic_shares
-from rota.client.group.assignors.stateless import Stateless
+from rota.client.group.assignors.members import consumers_per_topic
+from rota.client.group.assignors.range_by_rack import assign_all, topic_assignment_states
+from rota.client.group.assignors.stateless import StatelessAssignor
 from rota.client.types import PartitionInfo, TopicPartition
 
 
-class RangeAssignor(Stateless):
+class RangeAssignor(StatelessAssignor):
     """Co-partitioned topics stay together."""
 
     @property
@@ -28,11 +28,11 @@ class RangeAssignor(Stateless):
         self, topics: Mapping[str, Sequence[PartitionInfo]], members: Mapping[str, MemberSubscription]
     ) -> GroupAssignment:
         runs: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
-        subscribers_of = by_topic(members)
-        shares = topic_shares(topics, subscribers_of, members)
-        if any(share.near.count for share in shares):
-            divide(shares)
-            for partition, member_id in sorted(item for share in shares for item in share.taken.items()):
+        subscribers_of = consumers_per_topic(members)
+        states = topic_assignment_states(topics, subscribers_of, members)
+        if any(state.racks.is_used for state in states):
+            assign_all(states)
+            for partition, member_id in sorted(item for state in states for item in state.assigned.items()):
                 runs[member_id].append(partition)
             return GroupAssignment(runs)
         for topic, subscribers in subscribers_of.items():
@@ -43,6 +43,6 @@ class RangeAssignor(Stateless):
 
 
 def _runs(partitions: Sequence[TopicPartition], count: int) -> list[Sequence[TopicPartition]]:
-    share, longer = divmod(len(partitions), count)
-    starts = [i * share + min(i, longer) for i in range(count + 1)]
+    quotient, remainder = divmod(len(partitions), count)
+    starts = [i * quotient + min(i, remainder) for i in range(count + 1)]
     return [partitions[starts[i] : starts[i + 1]] for i in range(count)]

@@ -1,4 +1,4 @@
-"""What assignors have in common that remember nothing. Pure."""
+"""The base of assignors without state. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rota.client.group.assignors.base import RebalanceProtocol
 from rota.client.types import TopicPartition
 
 
-class Stateless:
+class StatelessAssignor:
     """An eager assignor without user data."""
 
     @property

@@ -1,12 +1,12 @@
 """sticky: balanced first, and then as few partitions change hands as possible; eager. Pure.
 
-Members tell in their user data what they had and in which generation (protocol/sticky_user_data.py), so that anybody
-who leads next keeps it. All subscriptions equal: equal.py; different ones: unequal.py.
+Members send their partitions and the generation in their user data (protocol/sticky_user_data.py), so that the next
+leader knows them. All subscriptions equal: constrained.py; different ones: general.py, as in AbstractStickyAssignor.
 
 Laws
-    User data that is garbage is no claim.
-    Where racks count (racks.py), a member gives up what is far away from it, for somebody near: it moves more often.
-    Between members that have equally good claims to be served first, the member id decides, as in Java.
+    A member whose user data cannot be decoded owns nothing.
+    When racks are used (rack_info.py), a member gives up partitions without a replica in its rack: more of them move.
+    Between members that are equal otherwise, the member id decides, as in Java.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rota.client.group.assignors.base import GroupAssignment, MemberSubscription, RebalanceProtocol
-from rota.client.group.assignors.claims import Claim, settle
-from rota.client.group.assignors.equal import share_equally
-from rota.client.group.assignors.racks import racks
-from rota.client.group.assignors.unequal import share_unequally
+from rota.client.group.assignors.constrained import constrained_assign
+from rota.client.group.assignors.general import general_assign
+from rota.client.group.assignors.owned_partitions import MemberData, resolve_owned_partitions
+from rota.client.group.assignors.rack_info import rack_info
 from rota.client.types import PartitionInfo, TopicPartition
-from rota.protocol.consumer_protocol import TopicPartition as Had
+from rota.protocol.consumer_protocol import TopicPartition as TopicPartitions
 from rota.protocol.sticky_user_data import StickyUserData, decode_sticky, encode_sticky
 
-Shares = dict[str, list[TopicPartition]]
+Assignment = dict[str, list[TopicPartition]]
 
 
 class StickyAssignor:
-    """Remembers what its member had."""
+    """Remembers the partitions of its member, as user data."""
 
     def __init__(self) -> None:
-        self._had: bytes | None = None
+        self._user_data: bytes | None = None
 
     @property
     def name(self) -> str:
@@ -41,43 +41,43 @@ class StickyAssignor:
 
     def user_data(self, topics: Iterable[str]) -> bytes | None:
         """None before the first assignment."""
-        return self._had
+        return self._user_data
 
     def assign(
         self, topics: Mapping[str, Sequence[PartitionInfo]], members: Mapping[str, MemberSubscription]
     ) -> GroupAssignment:
-        claims = {member_id: claim_of(subscription.user_data) for member_id, subscription in members.items()}
-        return GroupAssignment(share(topics, members, claims))
+        member_data = {member_id: member_data_of(subscription.user_data) for member_id, subscription in members.items()}
+        return GroupAssignment(sticky_assign(topics, members, member_data))
 
     def on_assignment(self, partitions: Sequence[TopicPartition], user_data: bytes | None, generation_id: int) -> None:
         numbers: dict[str, list[int]] = {}
         for topic, number in partitions:
             numbers.setdefault(topic, []).append(number)
-        had = tuple(Had(topic=topic, partitions=tuple(mine)) for topic, mine in numbers.items())
-        self._had = encode_sticky(StickyUserData(previous_assignment=had, generation=generation_id))
+        previous = tuple(TopicPartitions(topic=topic, partitions=tuple(mine)) for topic, mine in numbers.items())
+        self._user_data = encode_sticky(StickyUserData(previous_assignment=previous, generation=generation_id))
 
 
-def claim_of(user_data: bytes | None) -> Claim:
-    """From a member's user data."""
-    said = decode_sticky(user_data) if user_data else None
-    if said is None:
-        return Claim()
-    had = [TopicPartition(one.topic, number) for one in said.previous_assignment for number in one.partitions]
-    return Claim(had, said.generation)
+def member_data_of(user_data: bytes | None) -> MemberData:
+    """Decode a member's user data; nothing is owned when it is missing or garbage."""
+    decoded = decode_sticky(user_data) if user_data else None
+    if decoded is None:
+        return MemberData()
+    previous = [TopicPartition(one.topic, number) for one in decoded.previous_assignment for number in one.partitions]
+    return MemberData(previous, decoded.generation)
 
 
-def share(
+def sticky_assign(
     topics: Mapping[str, Sequence[PartitionInfo]],
     members: Mapping[str, MemberSubscription],
-    claims: Mapping[str, Claim],
-) -> Shares:
-    """The sticky assignment. Member ids of `members` and `claims` are the same."""
+    member_data: Mapping[str, MemberData],
+) -> Assignment:
+    """Return the sticky assignment. `members` and `member_data` have the same member ids."""
     if not members:
         return {}
-    wanted = {topic for member in members.values() for topic in member.topics}
-    partitions = [TopicPartition(name, one.partition) for name in sorted(wanted) for one in topics.get(name, ())]
-    had = settle(claims, frozenset(partitions))
-    near = racks((one for name in wanted for one in topics.get(name, ())), members)
+    subscribed = {topic for member in members.values() for topic in member.topics}
+    partitions = [TopicPartition(name, one.partition) for name in sorted(subscribed) for one in topics.get(name, ())]
+    owned = resolve_owned_partitions(member_data, frozenset(partitions))
+    racks = rack_info((one for name in subscribed for one in topics.get(name, ())), members)
     if len({frozenset(member.topics) for member in members.values()}) == 1:
-        return share_equally(partitions, had.owned, near)
-    return share_unequally(partitions, members, had, near)
+        return constrained_assign(partitions, owned.owned, racks)
+    return general_assign(partitions, members, owned, racks)

@@ -6,8 +6,8 @@ import pytest
 from tests.property.assignor_world import Group, infos, named
 
 from rota.client.group.assignors.base import MemberSubscription, RebalanceProtocol
-from rota.client.group.assignors.claims import Claim
-from rota.client.group.assignors.cooperative_sticky import CooperativeStickyAssignor, claim_of, withheld
+from rota.client.group.assignors.cooperative_sticky import CooperativeStickyAssignor, adjust_assignment, member_data_of
+from rota.client.group.assignors.owned_partitions import MemberData
 from rota.client.group.assignors.sticky import StickyAssignor
 from rota.client.types import TopicPartition
 
@@ -26,22 +26,24 @@ def test_its_user_data_is_the_generation_as_java_writes_it() -> None:
 
 
 def test_the_generation_of_the_subscription_counts() -> None:
-    assert claim_of(MemberSubscription(("t",), (T0,), 9, user_data=b"\x00\x00\x00\x02")) == Claim((T0,), 9)
+    assert member_data_of(MemberSubscription(("t",), (T0,), 9, user_data=b"\x00\x00\x00\x02")) == MemberData((T0,), 9)
 
 
 def test_an_older_subscription_has_it_in_its_user_data() -> None:
-    assert claim_of(MemberSubscription(("t",), (T0,), user_data=b"\x00\x00\x00\x02")) == Claim((T0,), 2)
+    assert member_data_of(MemberSubscription(("t",), (T0,), user_data=b"\x00\x00\x00\x02")) == MemberData((T0,), 2)
 
 
 def test_librdkafka_s_user_data_are_those_of_sticky() -> None:
     sticky = StickyAssignor()
     sticky.on_assignment([T0, T1], None, 6)
-    assert claim_of(MemberSubscription(("t",), (T0, T1), user_data=sticky.user_data(()))) == Claim((T0, T1), 6)
+    assert member_data_of(MemberSubscription(("t",), (T0, T1), user_data=sticky.user_data(()))) == MemberData(
+        (T0, T1), 6
+    )
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\x00", b"\xff" * 9, b"\x7f\xff\xff\xff\x00"])
 def test_garbage_is_no_generation(garbage: bytes) -> None:
-    assert claim_of(MemberSubscription(("t",), (T0,), user_data=garbage)) == Claim((T0,), -1)
+    assert member_data_of(MemberSubscription(("t",), (T0,), user_data=garbage)) == MemberData((T0,), -1)
 
 
 def test_what_moves_is_nobody_s_for_one_round() -> None:
@@ -84,10 +86,10 @@ def test_a_topic_that_a_member_no_longer_wants_is_free_at_once() -> None:
 
 def test_two_that_claim_the_same_both_give_it_up() -> None:
     shares = {"a": [T0], "b": [T1], "c": [T2]}
-    claims = {"a": Claim([T0, T2], 5), "b": Claim([T0], 5), "c": Claim([], 5)}
-    assert withheld(shares, claims) == {"a": [], "b": [T1], "c": []}
+    claims = {"a": MemberData([T0, T2], 5), "b": MemberData([T0], 5), "c": MemberData([], 5)}
+    assert adjust_assignment(shares, claims) == {"a": [], "b": [T1], "c": []}
 
 
 def test_a_zombie_s_claim_does_not_take_a_partition_from_who_has_it_now() -> None:
-    claims = {"a": Claim([T0], 5), "b": Claim([T0], 3)}
-    assert withheld({"a": [T0], "b": []}, claims) == {"a": [T0], "b": []}
+    claims = {"a": MemberData([T0], 5), "b": MemberData([T0], 3)}
+    assert adjust_assignment({"a": [T0], "b": []}, claims) == {"a": [T0], "b": []}

@@ -6,8 +6,8 @@ import pytest
 from tests.property.assignor_world import Group, infos, named
 
 from rota.client.group.assignors.base import MemberSubscription, RebalanceProtocol
-from rota.client.group.assignors.claims import Claim
-from rota.client.group.assignors.sticky import StickyAssignor, claim_of
+from rota.client.group.assignors.owned_partitions import MemberData
+from rota.client.group.assignors.sticky import StickyAssignor, member_data_of
 from rota.client.types import TopicPartition
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -36,12 +36,12 @@ def test_a_member_says_what_it_had_as_java_writes_it() -> None:
 def test_what_a_member_says_is_its_claim() -> None:
     assignor = StickyAssignor()
     assignor.on_assignment([T0, U0, T1], None, 7)
-    assert claim_of(assignor.user_data(["t"])) == Claim([T0, T1, U0], 7)
+    assert member_data_of(assignor.user_data(["t"])) == MemberData([T0, T1, U0], 7)
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
 def test_garbage_is_no_claim(garbage: bytes) -> None:
-    assert claim_of(garbage) == Claim()
+    assert member_data_of(garbage) == MemberData()
     members = {"a": MemberSubscription(("t",), user_data=garbage), "b": MemberSubscription(("t",))}
     made = StickyAssignor().assign(infos({"t": 3}), members).partitions
     assert [len(mine) for mine in made.values()] == [2, 1]

@@ -5,54 +5,54 @@ from __future__ import annotations
 from tests.property.assignor_world import infos
 
 from rota.client.group.assignors.base import MemberSubscription
-from rota.client.group.assignors.racks import NOWHERE, Racks, all_racks, racks, with_racks
+from rota.client.group.assignors.rack_info import NO_RACKS, RackInfo, all_rack_info, rack_info, with_racks
 from rota.client.types import PartitionInfo, TopicPartition
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 ON = {T0: frozenset({"r1"}), T1: frozenset({"r2"}), T2: frozenset({"r1", "r2"})}
 
 
-def of(on: dict[TopicPartition, frozenset[str]], **members: str | None) -> Racks:
+def of(on: dict[TopicPartition, frozenset[str]], **members: str | None) -> RackInfo:
     told = {member_id: MemberSubscription(("t",), rack=rack) for member_id, rack in members.items()}
-    return racks(infos({"t": len(on)}, on.__getitem__)["t"], told)
+    return rack_info(infos({"t": len(on)}, on.__getitem__)["t"], told)
 
 
 def test_who_is_near_what() -> None:
-    near = of(ON, a="r1", b="r2", c=None)
-    assert [near.fit("a", one) for one in ON] == [True, False, True]
-    assert [near.near("b", one) for one in ON] == [False, True, True]
-    assert [near.rivals(one) for one in ON] == [1, 1, 2]
+    racks = of(ON, a="r1", b="r2", c=None)
+    assert [racks.racks_match("a", one) for one in ON] == [True, False, True]
+    assert [racks.is_in_same_rack("b", one) for one in ON] == [False, True, True]
+    assert [racks.consumers_in_rack(one) for one in ON] == [1, 1, 2]
 
 
 def test_who_has_no_rack_fits_everywhere_and_is_near_nothing() -> None:
-    near = of(ON, a="r1", c="")
-    assert near.fit("c", T1)
-    assert not near.near("c", T1)
+    racks = of(ON, a="r1", c="")
+    assert racks.racks_match("c", T1)
+    assert not racks.is_in_same_rack("c", T1)
 
 
 def test_they_do_not_count_without_members_that_name_one() -> None:
-    assert of(ON, a=None, b="") is NOWHERE
+    assert of(ON, a=None, b="") is NO_RACKS
 
 
 def test_they_do_not_count_when_no_member_is_near_anything() -> None:
-    assert of(ON, a="r9") is NOWHERE
+    assert of(ON, a="r9") is NO_RACKS
 
 
 def test_they_do_not_count_when_all_partitions_are_everywhere() -> None:
-    assert of(dict.fromkeys(ON, frozenset({"r1", "r2"})), a="r1") is NOWHERE
-    assert racks((), {"a": MemberSubscription((), rack="r1")}) is NOWHERE
+    assert of(dict.fromkeys(ON, frozenset({"r1", "r2"})), a="r1") is NO_RACKS
+    assert rack_info((), {"a": MemberSubscription((), rack="r1")}) is NO_RACKS
 
 
 def test_they_can_be_had_also_when_they_do_not_count() -> None:
-    told = all_racks(infos({"t": 1}, ON.__getitem__)["t"], {"a": MemberSubscription(("t",), rack="r2")})
-    assert not told.count
-    assert not told.fit("a", T0)
+    told = all_rack_info(infos({"t": 1}, ON.__getitem__)["t"], {"a": MemberSubscription(("t",), rack="r2")})
+    assert not told.is_used
+    assert not told.racks_match("a", T0)
 
 
 def test_nowhere_everything_fits() -> None:
-    assert NOWHERE.fit("a", T0)
-    assert not NOWHERE.near("a", T0)
-    assert not NOWHERE.count
+    assert NO_RACKS.racks_match("a", T0)
+    assert not NO_RACKS.is_in_same_rack("a", T0)
+    assert not NO_RACKS.is_used
 
 
 def test_the_racks_of_a_partition_are_those_of_all_its_replicas() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.property.assignor_world import named
 
-from rota.client.group.assignors.equal import share_equally
-from rota.client.group.assignors.racks import Racks
+from rota.client.group.assignors.constrained import constrained_assign
+from rota.client.group.assignors.rack_info import RackInfo
 from rota.client.types import TopicPartition
 
 
@@ -13,7 +13,7 @@ def share(count: int, **owned: str) -> dict[str, str]:
     """Partitions of topic t by number: a="0 1"."""
     partitions = [TopicPartition("t", number) for number in range(count)]
     had = {member_id: [partitions[int(number)] for number in mine.split()] for member_id, mine in owned.items()}
-    return {member_id: named(mine).replace("t:", "") for member_id, mine in share_equally(partitions, had).items()}
+    return {member_id: named(mine).replace("t:", "") for member_id, mine in constrained_assign(partitions, had).items()}
 
 
 def test_it_starts_as_round_robin_does() -> None:
@@ -50,15 +50,15 @@ def test_no_partitions() -> None:
     assert share(0, a="", b="") == {"a": "", "b": ""}
 
 
-def near(racks: str, **members: str) -> Racks:
+def near(racks: str, **members: str) -> RackInfo:
     """The rack of each partition, and of members."""
-    return Racks(members, {TopicPartition("t", n): frozenset({rack}) for n, rack in enumerate(racks.split())})
+    return RackInfo(members, {TopicPartition("t", n): frozenset({rack}) for n, rack in enumerate(racks.split())})
 
 
 def by_rack(racks: str, members: dict[str, str], **owned: str) -> dict[str, str]:
     partitions = [TopicPartition("t", number) for number in range(len(racks.split()))]
     had = {member_id: [partitions[int(number)] for number in mine.split()] for member_id, mine in owned.items()}
-    made = share_equally(partitions, had, near(racks, **members))
+    made = constrained_assign(partitions, had, near(racks, **members))
     return {member_id: named(mine).replace("t:", "") for member_id, mine in made.items()}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.property.assignor_world import infos, named
 
 from rota.client.group.assignors.base import MemberSubscription
-from rota.client.group.assignors.claims import Claim, settle
-from rota.client.group.assignors.racks import Racks
-from rota.client.group.assignors.unequal import share_unequally
+from rota.client.group.assignors.general import general_assign
+from rota.client.group.assignors.owned_partitions import MemberData, resolve_owned_partitions
+from rota.client.group.assignors.rack_info import RackInfo
 from rota.client.types import TopicPartition
 
 
@@ -19,9 +19,9 @@ def parse(text: str) -> list[TopicPartition]:
 def share(counts: dict[str, int], **members: tuple[str, str] | tuple[str, str, int]) -> dict[str, str]:
     """a=("topics", "what it had", since when)."""
     partitions = [TopicPartition(topic, one.partition) for topic in counts for one in infos(counts)[topic]]
-    claims = {member_id: Claim(parse(told[1]), (*told, 1)[2]) for member_id, told in members.items()}
+    claims = {member_id: MemberData(parse(told[1]), (*told, 1)[2]) for member_id, told in members.items()}
     wanted = {member_id: MemberSubscription(tuple(told[0].split())) for member_id, told in members.items()}
-    made = share_unequally(partitions, wanted, settle(claims, frozenset(partitions)))
+    made = general_assign(partitions, wanted, resolve_owned_partitions(claims, frozenset(partitions)))
     return {member_id: named(mine) for member_id, mine in made.items()}
 
 
@@ -73,8 +73,8 @@ def by_rack(a: str, b: str) -> dict[str, str]:
     partitions = parse("t:0 t:1 t:2 t:3 u:0")
     on = dict(zip(partitions, (frozenset(racks) for racks in ("y", "x", "y", "x", "xy")), strict=True))
     members = {"a": MemberSubscription(("t",)), "b": MemberSubscription(("t", "u"))}
-    had = settle({"a": Claim(parse(a), 1), "b": Claim(parse(b), 1)}, frozenset(partitions))
-    made = share_unequally(partitions, members, had, Racks({"a": "x", "b": "y"}, on))
+    had = resolve_owned_partitions({"a": MemberData(parse(a), 1), "b": MemberData(parse(b), 1)}, frozenset(partitions))
+    made = general_assign(partitions, members, had, RackInfo({"a": "x", "b": "y"}, on))
     return {member_id: named(mine) for member_id, mine in made.items()}
 
 
