@@ -1,8 +1,8 @@
-"""What a log checks before it takes a producer's batches. Pure.
+"""The checks of batches before they are appended to a log. Pure.
 
 Laws
-    Whatever is refused is refused before anything is written, with the code that Kafka's log gives.
-    Records are decoded only where a topic compacts: a record without key could never be told from another.
+    A batch is refused before anything is written, with Kafka's error code.
+    Records are decoded only where a topic compacts: a record without a key cannot be compacted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Batches = list[tuple[int, BatchHeader]]
 
 
 def admit(buffer: Buffer, config: LogConfig) -> Batches:
-    """(position, header) of each batch. Raises AppendRefused."""
+    """Return (position, header) of each batch. Raises AppendRefused."""
     try:
         batches = list(headers(buffer))
         for position, header in batches:
@@ -44,7 +44,7 @@ def admit(buffer: Buffer, config: LogConfig) -> Batches:
 
 
 def admit_replicated(buffer: Buffer, log_end_offset: int, leader_epoch: int) -> tuple[Batches, int]:
-    """(position, header) of the batches that a follower takes from its leader, and how many bytes they have.
+    """Return (position, header) of the batches that a follower appends, and their size in bytes.
 
     See `Log.append_as_follower`. Raises AppendRefused.
     """
@@ -67,7 +67,7 @@ def admit_replicated(buffer: Buffer, log_end_offset: int, leader_epoch: int) -> 
 
 
 def admit_sequences(batches: Batches, producers: Producers) -> BatchMetadata | None:
-    """The first write of a batch that was sent before: then none of them is written. Raises AppendRefused."""
+    """Return the metadata of a duplicate batch, of which nothing is written, else None. Raises AppendRefused."""
     if len(batches) == 1:
         header = batches[0][1]
         return producers.check(header) if header.producer_id >= 0 else None
@@ -90,7 +90,7 @@ def _check_size(header: BatchHeader, config: LogConfig) -> None:
 
 
 def _check_client(header: BatchHeader) -> None:
-    """What only a broker may write, and what a client forgot."""
+    """Refuse what only a broker may write. Raises AppendRefused."""
     if header.base_offset != 0:
         raise AppendRefused(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset}, which only a log may give")
     if header.is_control:

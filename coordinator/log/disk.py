@@ -88,7 +88,7 @@ class DiskLog(SegmentedLog):
         segments = folder.open(config.index_interval_bytes)
         epochs = folder.load_epochs()
         before = epochs.entries()
-        self.cut_bytes = _make_whole(folder, segments, epochs, known)
+        self.cut_bytes = _recover_segments(folder, segments, epochs, known)
         if not before:
             epochs = _learned_epochs(segments)
         end = segments[-1].next_offset if segments else 0
@@ -166,7 +166,7 @@ class DiskLog(SegmentedLog):
             self._folder.release(segment)
 
 
-def _make_whole(folder: Folder, segments: list[Segment], epochs: LeaderEpochs, known: RecoveryCheckpoint) -> int:
+def _recover_segments(folder: Folder, segments: list[Segment], epochs: LeaderEpochs, known: RecoveryCheckpoint) -> int:
     """Find the end of the log; after an unclean stop check what lies past the recovery point. Returns bytes cut."""
     if known.clean and segments:
         try:

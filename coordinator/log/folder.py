@@ -43,7 +43,7 @@ def file_name(offset: int, suffix: str) -> str:
 
 
 class LoadedIndexes:
-    """Which sealed segments have their indexes in memory; the least recently loaded let go."""
+    """The sealed segments whose indexes are in memory; beyond a limit the least recently loaded one is released."""
 
     __slots__ = ("_limit", "_segments")
 
@@ -133,16 +133,16 @@ class FileIndexes:
 
     def remove(self, trash: Trash) -> None:
         """Raises OSError."""
-        trash.throw(self.offsets_path)
-        trash.throw(self.times_path)
+        trash.discard(self.offsets_path)
+        trash.discard(self.times_path)
 
     def share(self, loaded: LoadedIndexes) -> None:
-        """Use that list of loaded indexes from now on."""
+        """Use the loaded indexes of the other logs from now on."""
         self._loaded = loaded
 
 
 class PathSync:
-    """The fsync of files or folders by fresh descriptors. A missing one is fine: it was renamed or removed."""
+    """The fsync of files or folders, each opened for it. A missing one is skipped: it was renamed or removed."""
 
     __slots__ = ("_finished", "_paths", "_system")
 
@@ -203,7 +203,7 @@ class FileSnapshots:
 
 
 class Folder:
-    """The medium of a log on disk. `open` comes first. Methods raise StorageFailed."""
+    """The segment storage of a log on disk. Call `open` first. Methods raise StorageFailed."""
 
     __slots__ = ("_files", "_loaded", "_names_made", "_names_synced", "_system", "path", "snapshots", "trash")
 
@@ -215,12 +215,12 @@ class Folder:
         self._names_made = self._names_synced = 0
 
     def open(self, index_interval_bytes: int) -> list[Segment]:
-        """The segments that are there, the last one active, none of them checked. Makes the folder if need be."""
+        """Return the existing segments, unchecked; the last one is active. Creates the folder if it is missing."""
         try:
             self.path.mkdir(exist_ok=True)
             names = set(os.listdir(self.path))
             if any(name.endswith((*UNFINISHED, SWAP)) for name in names):
-                self._finish(names)
+                self._complete_swaps(names)
                 names = set(os.listdir(self.path))
             sizes = {int(name[:20]): self._size(name) for name in names if _is(name, LOG)}
         except OSError as error:
@@ -231,7 +231,7 @@ class Folder:
         return self._chain([self._segment(base, index_interval_bytes, sizes[base]) for base in sorted(sizes)])
 
     def load_epochs(self) -> LeaderEpochs:
-        """Empty when there are none, or the file is damaged: opening learns them from the batches."""
+        """Return the epochs; empty without a file or with a damaged one: recovery rebuilds them from the batches."""
         try:
             return LeaderEpochs.from_text((self.path / EPOCHS_FILE).read_text(errors="replace"))
         except (FileNotFoundError, BadCheckpoint):
@@ -240,7 +240,7 @@ class Folder:
             raise StorageFailed(f"cannot read {self.path / EPOCHS_FILE}: {error}") from error
 
     def create(self, base_offset: int, index_interval_bytes: int, now_ms: int) -> Segment:
-        """Past offset 0 it has its file at once: when no other segment is left, its name says where the log goes on."""
+        """Create a segment. Past offset 0 its file is created too: the file's name keeps the log's end."""
         self._names_made += 1
         segment = self._segment(base_offset, index_interval_bytes, 0, now_ms)
         if base_offset:
@@ -249,7 +249,7 @@ class Folder:
         return segment
 
     def stage(self, base_offset: int, index_interval_bytes: int) -> Segment:
-        """For another thread to write: it shares nothing with the other segments until the swap."""
+        """Return a segment for another thread to write; it shares nothing with the other segments until the swap."""
         store = FileStore(self.path / file_name(base_offset, LOG + CLEANED), OpenFiles(1, self._system))
         store.create()
         indexes = FileIndexes(self.path, base_offset, LoadedIndexes(1), self._system, CLEANED)
@@ -281,25 +281,25 @@ class Folder:
         self.remove(staged)
 
     def remove(self, segment: Segment) -> None:
-        """The indexes go first: a segment without them is whole."""
+        """Remove a segment, its indexes first: they can be rebuilt from a segment."""
         store, indexes = _parts(segment)
         self._loaded.forget(segment)
         self._names_made += 1  # what follows may take its offsets: a power loss must not bring it back
         try:
             indexes.remove(self.trash)
-            store.throw(self.trash)
+            store.move_to_trash(self.trash)
         except OSError as error:
             raise StorageFailed(f"cannot remove {store.path}: {error.strerror or error}") from error
 
     def release(self, segment: Segment) -> None:
-        """Close its files and let its indexes go."""
+        """Close the files of a segment and drop its indexes."""
         store, _ = _parts(segment)
         self._loaded.forget(segment)
         store.close()
         self._files.forget(store.path)
 
     def share(self, segments: list[Segment], files: OpenFiles, loaded: LoadedIndexes, trash: Trash) -> None:
-        """Join the other logs: what was opened with caches of its own (in another thread) uses theirs from now on."""
+        """Use the caches of the other logs from now on; the log was opened with its own in another thread."""
         for segment in segments:
             store, indexes = _parts(segment)
             self._loaded.forget(segment)
@@ -317,7 +317,7 @@ class Folder:
             raise StorageFailed(f"cannot write {self.path / EPOCHS_FILE}: {error}") from error
 
     def remove_tree(self) -> None:
-        """Remove the folder with all it holds. Raises OSError."""
+        """Remove the folder and its content. Raises OSError."""
         self._system.remove_tree(self.path)
 
     def begin_sync_names(self) -> Sync:
@@ -344,19 +344,19 @@ class Folder:
     def _size(self, name: str) -> int:
         return (self.path / name).stat().st_size
 
-    def _finish(self, names: set[str]) -> None:
-        """What an earlier stop interrupted: staged files go, swaps are completed. Raises OSError, StorageFailed."""
+    def _complete_swaps(self, names: set[str]) -> None:
+        """Remove unfinished files and complete interrupted swaps. Raises OSError, StorageFailed."""
         for name in names:
             if name.endswith(UNFINISHED):
                 self._system.unlink(self.path / name)
         for name in sorted(names):
             if _is(name, LOG + SWAP):
-                self._finish_swap(int(name[:20]), names)
+                self._complete_swap(int(name[:20]), names)
         for name in names:
             if name.endswith(SWAP):
                 self._system.unlink(self.path / name)
 
-    def _finish_swap(self, base_offset: int, names: set[str]) -> None:
+    def _complete_swap(self, base_offset: int, names: set[str]) -> None:
         swap = self.path / file_name(base_offset, LOG + SWAP)
         store = FileStore(swap, self._files, swap.stat().st_size)
         end = Segment(base_offset, store, None, index_interval_bytes=1 << 30)

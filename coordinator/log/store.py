@@ -281,9 +281,9 @@ class FileStore:
         except OSError as error:
             raise self._failed("remove", error) from error
 
-    def throw(self, trash: Trash) -> None:
+    def move_to_trash(self, trash: Trash) -> None:
         """Remove the file by way of the trash. Raises OSError: then the file is still there."""
-        trash.throw(self.path)
+        trash.discard(self.path)
         self.close()
         self._files.forget(self.path)
 

@@ -29,7 +29,7 @@ class Trash:
     def __len__(self) -> int:
         return len(self._paths)
 
-    def throw(self, path: Path) -> None:
+    def discard(self, path: Path) -> None:
         """Rename a file for deletion; a missing one is fine. Raises OSError."""
         deleted = path.with_name(f"{path.name}.{next(self._numbers)}{DELETED}")
         try:
@@ -39,7 +39,7 @@ class Trash:
         self._paths.append(deleted)
 
     def move_to(self, other: Trash) -> None:
-        """Leave what is in it to another one."""
+        """Move all files to another trash."""
         other._paths += self._paths
         self._paths.clear()
 

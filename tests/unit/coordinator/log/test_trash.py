@@ -13,8 +13,8 @@ def test_thrown_files_are_renamed_at_once_and_unlinked_when_it_is_emptied(tmp_pa
     trash = Trash(FaultyFiles())
     for _ in range(2):  # the same name twice
         (tmp_path / "0.log").write_text("x")
-        trash.throw(tmp_path / "0.log")
-    trash.throw(tmp_path / "missing")
+        trash.discard(tmp_path / "0.log")
+    trash.discard(tmp_path / "missing")
     assert len(trash) == 2
     assert all(path.name.endswith(DELETED) for path in tmp_path.iterdir())
     trash.empty()
@@ -26,7 +26,7 @@ def test_what_cannot_be_unlinked_stays_for_the_next_time(tmp_path: Path) -> None
     trash = Trash(system)
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text("x")
-        trash.throw(tmp_path / name)
+        trash.discard(tmp_path / name)
     system.fail("unlink", "/b.")
     with pytest.raises(StorageFailed, match=r"cannot remove .*/b"):
         trash.empty()
