@@ -64,7 +64,7 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [cast(T, reply.result()) for reply in replies]
 
 
-def now(coroutine: Coroutine[Any, Any, T]) -> T:
+def run_eagerly(coroutine: Coroutine[Any, Any, T]) -> T:
     """Return the result of a coroutine that must not wait, as those of a store in memory."""
     try:
         coroutine.send(None)

@@ -36,7 +36,16 @@ from rota.coordinator.metadata.store import (
     StoreFailed,
     Watch,
 )
-from rota.coordinator.metadata.tree import Changed, Counted, Fact, Gone, Made, Numbered, Tree, Trial
+from rota.coordinator.metadata.tree import (
+    ChildrenCreated,
+    Fact,
+    LastChange,
+    NodeCreated,
+    NodeDataChanged,
+    NodeDeleted,
+    PendingChanges,
+    Tree,
+)
 
 JOURNAL_BYTES_MAX = 16 << 20  # beyond it an open journal is rewritten as a snapshot, when that at least halves it
 OPS_PER_SLICE = 256  # a larger commit is prepared in a turn of the loop of its own
@@ -101,7 +110,7 @@ class EmbeddedStore:
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
         (changed,) = await self._commit([Set(path, data, version)])
-        assert isinstance(changed, Changed)
+        assert isinstance(changed, NodeDataChanged)
         return changed.version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
@@ -176,11 +185,11 @@ class EmbeddedStore:
 
     async def _prepare(self, commits: list[_Commit]) -> list[_Commit]:
         """S8. Return the commits to write in one frame. The others have their error, or are in the queue again."""
-        pending, ready, frame_bytes = Trial(self._tree), list[_Commit](), 0
+        pending, ready, frame_bytes = PendingChanges(self._tree), list[_Commit](), 0
         for at, commit in enumerate(commits):
             if len(commit.ops) > OPS_PER_SLICE:
                 await asyncio.sleep(0)
-            trial = Trial(self._tree, pending)
+            trial = PendingChanges(self._tree, pending)
             try:
                 commit.facts = self._tree.prepare(commit.ops, trial)
                 commit.payload = _payload(commit.facts) if commit.facts else b""
@@ -266,15 +275,15 @@ def _encode(facts: Sequence[Fact]) -> bytes:
 
 def _row(fact: Fact) -> list[object]:
     match fact:
-        case Made(path, data, ephemeral, version):
+        case NodeCreated(path, data, ephemeral, version):
             return ["made", path, data.decode("latin-1"), ephemeral, version]
-        case Changed(path, data, version):
+        case NodeDataChanged(path, data, version):
             return ["changed", path, data.decode("latin-1"), version]
-        case Gone(path):
+        case NodeDeleted(path):
             return ["gone", path]
-        case Counted(path, made):
+        case ChildrenCreated(path, made):
             return ["counted", path, made]
-        case Numbered(path, number):
+        case LastChange(path, number):
             return ["numbered", path, number]
 
 
@@ -285,13 +294,13 @@ def _decode(payload: bytes) -> list[Fact]:
 def _fact(kind: str, path: str, *rest: object) -> Fact:
     match kind, rest:
         case "made", (str(data), bool(ephemeral), int(version)):
-            return Made(path, data.encode("latin-1"), ephemeral, version)
+            return NodeCreated(path, data.encode("latin-1"), ephemeral, version)
         case "changed", (str(data), int(version)):
-            return Changed(path, data.encode("latin-1"), version)
+            return NodeDataChanged(path, data.encode("latin-1"), version)
         case "gone", ():
-            return Gone(path)
+            return NodeDeleted(path)
         case "counted", (int(made),):
-            return Counted(path, made)
+            return ChildrenCreated(path, made)
         case "numbered", (int(number),):
-            return Numbered(path, number)
+            return LastChange(path, number)
     raise ValueError(f"unknown fact {kind!r}")

@@ -1,6 +1,7 @@
 """The assignment of new partitions' replicas to brokers. Pure: brokers are ids.
 
-Replicas are striped: partition p starts at the broker after the one where p-1 started, so that leaders spread evenly.
+Replicas are assigned round-robin: partition p starts at the broker after the one where p-1 started, so that leaders
+spread evenly.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ PARTITIONS_PER_REQUEST_MAX = 10_000  # Kafka's bound on the records of one contr
 Assignment = Sequence[tuple[int, Sequence[int]]]  # (partition index, broker ids, the preferred leader first)
 
 
-def striped(brokers: Sequence[int], first: int, count: int, replication: int) -> tuple[PartitionState, ...] | Refusal:
-    """Return partitions `first` to `first + count - 1`, striped over the live brokers, or an error."""
+def assign_round_robin(
+    brokers: Sequence[int], first: int, count: int, replication: int
+) -> tuple[PartitionState, ...] | Refusal:
+    """Return partitions `first` to `first + count - 1`, assigned round-robin to the live brokers, or an error."""
     if replication > len(brokers):
         why = f"only {len(brokers)} broker(s) are registered"
         return Refusal(
@@ -30,7 +33,7 @@ def striped(brokers: Sequence[int], first: int, count: int, replication: int) ->
     )
 
 
-def manual(
+def assign_manually(
     brokers: Sequence[int], first: int, assignment: Assignment, replication: int | None = None
 ) -> tuple[PartitionState, ...] | Refusal:
     """Return the partitions of a manual assignment, or an error. Indexes are `first`, `first + 1`, … in any order."""

@@ -51,4 +51,6 @@ class ProducerIds:
 
     def _block(self, start: int) -> bytes:
         end = start + BLOCK_IDS - 1
-        return znodes.text({"version": 1, "broker": self._broker_id, "block_start": str(start), "block_end": str(end)})
+        return znodes.json_bytes(
+            {"version": 1, "broker": self._broker_id, "block_start": str(start), "block_end": str(end)}
+        )

@@ -32,7 +32,7 @@ async def claim_controller(store: Store, broker_id: int, *, wall_ms: int) -> int
     """Become the controller unless another broker is; return the controller's id. Raises StoreFailed."""
     node = {"version": 2, "brokerid": broker_id, "timestamp": str(wall_ms), "kraftControllerEpoch": -1}
     try:
-        await store.create(znodes.CONTROLLER, znodes.text(node), ephemeral=True)
+        await store.create(znodes.CONTROLLER, znodes.json_bytes(node), ephemeral=True)
     except NodeExists:
         data, _ = await store.get(znodes.CONTROLLER)
         return int(json.loads(data)["brokerid"])
@@ -41,7 +41,7 @@ async def claim_controller(store: Store, broker_id: int, *, wall_ms: int) -> int
 
 def _broker_node(endpoints: Sequence[Endpoint], rack: str | None, wall_ms: int) -> bytes:
     first = endpoints[0]
-    return znodes.text(
+    return znodes.json_bytes(
         {
             "version": 5,
             "host": first.host,

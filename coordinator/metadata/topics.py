@@ -47,7 +47,7 @@ class Topics:
         self._by_id: dict[bytes, Topic] = {}
         self._by_collision_key: dict[str, set[str]] = {}
         self._listeners: list[Callable[[Change], None]] = []
-        self._places: list[Callable[[Topic, Sequence[PartitionState]], Iterator[None]]] = []
+        self._preparers: list[Callable[[Topic, Sequence[PartitionState]], Iterator[None]]] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # ---- reading
@@ -75,12 +75,12 @@ class Topics:
         """Call `listener` after every change (TopicCreated, PartitionsAdded, TopicDeleted, ConfigChanged)."""
         self._listeners.append(listener)
 
-    def on_place(self, place: Callable[[Topic, Sequence[PartitionState]], Iterator[None]]) -> None:
-        """Call `place` for new partitions once they are durable and before the image has them.
+    def before_partitions_added(self, prepare: Callable[[Topic, Sequence[PartitionState]], Iterator[None]]) -> None:
+        """Call `prepare` for new partitions once they are durable and before the image has them.
 
         It works while it is iterated, one partition a step, so that thousands of them do not block the loop.
         """
-        self._places.append(place)
+        self._preparers.append(prepare)
 
     # ---- changing
 
@@ -147,9 +147,9 @@ class Topics:
         if refusal is not None:
             return refusal
         states = (
-            placement.striped(self.brokers, 0, partitions, replication)
+            placement.assign_round_robin(self.brokers, 0, partitions, replication)
             if assignment is None
-            else placement.manual(self.brokers, 0, assignment)
+            else placement.assign_manually(self.brokers, 0, assignment)
         )
         if isinstance(states, Refusal):
             return _cannot_replicate(states, replication)
@@ -222,9 +222,9 @@ class Topics:
         if refusal is not None:
             return refusal
         if assignment is None:
-            return placement.striped(self.brokers, before, count - before, topic.replication_factor)
+            return placement.assign_round_robin(self.brokers, before, count - before, topic.replication_factor)
         placed = [(before + step, replicas) for step, replicas in enumerate(assignment)]
-        return placement.manual(self.brokers, before, placed, topic.replication_factor)
+        return placement.assign_manually(self.brokers, before, placed, topic.replication_factor)
 
     async def add_partitions(
         self, name: str, count: int, assignment: Sequence[Sequence[int]] | None = None
@@ -274,8 +274,8 @@ class Topics:
     # ---- inside
 
     async def _place(self, topic: Topic, states: Sequence[PartitionState]) -> None:
-        for place in self._places:
-            for count, _ in enumerate(place(topic, states), 1):
+        for prepare in self._preparers:
+            for count, _ in enumerate(prepare(topic, states), 1):
                 if count % PLACED_PER_SLICE == 0:
                     await asyncio.sleep(0)
 

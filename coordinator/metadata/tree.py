@@ -33,17 +33,17 @@ from rota.coordinator.metadata.store import (
 
 @dataclass(slots=True)
 class Node:
-    """`made` counts the children ever created under it: the next sequential number."""
+    """`children_created`: how many children were ever created under it, which is the next sequential number."""
 
     data: bytes = b""
     version: int = 0
     ephemeral: bool = False
-    made: int = 0
+    children_created: int = 0
     children: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NodeCreated:
     """A node was created. `version` is 0 except in a snapshot."""
 
     path: str
@@ -53,34 +53,34 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class NodeDataChanged:
     path: str
     data: bytes
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class NodeDeleted:
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ChildrenCreated:
     """The number of children ever created under a node, for a snapshot, which has only the remaining children."""
 
     path: str
-    made: int
+    children_created: int
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class LastChange:
     """The number of the last change, at the end of a snapshot: its entries are fewer than the changes were."""
 
     path: str
     number: int
 
 
-Fact = Made | Changed | Gone | Counted | Numbered
+Fact = NodeCreated | NodeDataChanged | NodeDeleted | ChildrenCreated | LastChange
 
 
 def parent_of(path: str) -> str:
@@ -133,19 +133,19 @@ class Tree:
         """Call `watch` at the next CHILD or DELETED."""
         self._child_watches.setdefault(path, {})[watch] = None
 
-    def prepare(self, ops: Sequence[Op], pending: Trial | None = None) -> list[Fact]:
+    def prepare(self, ops: Sequence[Op], pending: PendingChanges | None = None) -> list[Fact]:
         """Return the facts of the operations, in order. Raises the first error and then changes nothing.
 
         `pending` holds earlier operations that are not applied yet; these come after them and are added to it.
         """
         facts: list[Fact] = []
-        trial = Trial(self, pending)
+        changes = PendingChanges(self, pending)
         for op in ops:
-            fact = trial.perform(op)
+            fact = changes.perform(op)
             if fact is not None:
                 facts.append(fact)
         if pending is not None:
-            pending.add(trial)
+            pending.add(changes)
         return facts
 
     def apply(self, facts: Iterable[Fact]) -> list[tuple[Watch, WatchEvent]]:
@@ -158,74 +158,74 @@ class Tree:
 
     def ephemerals(self) -> list[Fact]:
         """Return the facts that delete the ephemeral nodes at the end of the session."""
-        return [Gone(path) for path, node in self.nodes.items() if node.ephemeral]
+        return [NodeDeleted(path) for path, node in self.nodes.items() if node.ephemeral]
 
     def snapshot(self) -> Iterator[Fact]:
         """Yield facts that build this tree from an empty one; parents first."""
         for path, node in sorted(self.nodes.items()):
             if path != "/":
-                yield Made(path, node.data, node.ephemeral, node.version)
+                yield NodeCreated(path, node.data, node.ephemeral, node.version)
         for path, node in self.nodes.items():
-            if node.made:
-                yield Counted(path, node.made)
+            if node.children_created:
+                yield ChildrenCreated(path, node.children_created)
         root = self.nodes["/"]
         if root.version:
-            yield Changed("/", root.data, root.version)
-        yield Numbered("/", self.last_change)
+            yield NodeDataChanged("/", root.data, root.version)
+        yield LastChange("/", self.last_change)
 
     def _apply(self, fact: Fact) -> list[tuple[Watch, WatchEvent]]:
         match fact:
-            case Made(path, data, ephemeral, version):
+            case NodeCreated(path, data, ephemeral, version):
                 self.nodes[path] = Node(data, version, ephemeral)
                 parent = self.nodes[parent_of(path)]
                 parent.children.add(name_of(path))
-                parent.made += 1
+                parent.children_created += 1
                 return [*self._node_events(path, EventType.CREATED), *self._child_events(parent_of(path))]
-            case Changed(path, data, version):
+            case NodeDataChanged(path, data, version):
                 self.nodes[path].data, self.nodes[path].version = data, version
                 return self._node_events(path, EventType.CHANGED)
-            case Gone(path):
+            case NodeDeleted(path):
                 del self.nodes[path]
                 self.nodes[parent_of(path)].children.discard(name_of(path))
-                gone = self._node_events(path, EventType.DELETED)
-                gone += self._child_events(path, EventType.DELETED)
-                return [*gone, *self._child_events(parent_of(path))]
-            case Counted(path, made):
-                self.nodes[path].made = made
+                events = self._node_events(path, EventType.DELETED)
+                events += self._child_events(path, EventType.DELETED)
+                return [*events, *self._child_events(parent_of(path))]
+            case ChildrenCreated(path, children_created):
+                self.nodes[path].children_created = children_created
                 return []
-            case Numbered(_, number):
+            case LastChange(_, number):
                 self.last_change = number
                 return []
 
-    def _node_events(self, path: str, what: EventType) -> list[tuple[Watch, WatchEvent]]:
-        return [(watch, WatchEvent(path, what)) for watch in self._node_watches.pop(path, ())]
+    def _node_events(self, path: str, event_type: EventType) -> list[tuple[Watch, WatchEvent]]:
+        return [(watch, WatchEvent(path, event_type)) for watch in self._node_watches.pop(path, ())]
 
-    def _child_events(self, path: str, what: EventType = EventType.CHILD) -> list[tuple[Watch, WatchEvent]]:
-        return [(watch, WatchEvent(path, what)) for watch in self._child_watches.pop(path, ())]
+    def _child_events(self, path: str, event_type: EventType = EventType.CHILD) -> list[tuple[Watch, WatchEvent]]:
+        return [(watch, WatchEvent(path, event_type)) for watch in self._child_watches.pop(path, ())]
 
 
 @dataclass(slots=True)
-class Sketch:
+class PendingNode:
     """The state of a node after the operations so far."""
 
     version: int
     ephemeral: bool
-    made: int
+    children_created: int
     children: int
 
 
-class Trial:
-    """Operations tried on top of a tree, and of an earlier trial, neither of which they touch."""
+class PendingChanges:
+    """Operations prepared on top of a tree and of earlier pending changes, neither of which they modify."""
 
-    __slots__ = ("_before", "_sketches", "_tree")
+    __slots__ = ("_before", "_nodes", "_tree")
 
-    def __init__(self, tree: Tree, before: Trial | None = None) -> None:
+    def __init__(self, tree: Tree, before: PendingChanges | None = None) -> None:
         self._tree, self._before = tree, before
-        self._sketches: dict[str, Sketch | None] = {}
+        self._nodes: dict[str, PendingNode | None] = {}
 
-    def add(self, later: Trial) -> None:
-        """Take over what `later`, a trial on top of this one, has changed."""
-        self._sketches |= later._sketches
+    def add(self, later: PendingChanges) -> None:
+        """Add the nodes that `later`, prepared on top of this one, has changed."""
+        self._nodes |= later._nodes
 
     def perform(self, op: Op) -> Fact | None:
         """Return the fact of one operation; None for a Check. Raises what the store's method raises."""
@@ -235,64 +235,66 @@ class Trial:
                 return self._create(path, data, ephemeral, sequential)
             case Set(path, data, version):
                 _check_data(path, data)
-                sketch = self._checked(path, version)
-                sketch.version += 1
-                return Changed(path, data, sketch.version)
+                node = self._checked(path, version)
+                node.version += 1
+                return NodeDataChanged(path, data, node.version)
             case Delete(path, version):
                 return self._delete(path, version)
             case Check(path, version):
                 self._checked(path, version)
                 return None
 
-    def _sketch(self, path: str) -> Sketch | None:
-        if path not in self._sketches:
-            self._sketches[path] = self._sketch_before(path)
-        return self._sketches[path]
+    def _pending(self, path: str) -> PendingNode | None:
+        if path not in self._nodes:
+            self._nodes[path] = self._pending_before(path)
+        return self._nodes[path]
 
-    def _sketch_before(self, path: str) -> Sketch | None:
+    def _pending_before(self, path: str) -> PendingNode | None:
         if self._before is not None:
-            sketch = self._before._sketch(path)
-            return None if sketch is None else replace(sketch)
-        node = self._tree.nodes.get(path)
-        return None if node is None else Sketch(node.version, node.ephemeral, node.made, len(node.children))
+            node = self._before._pending(path)
+            return None if node is None else replace(node)
+        stored = self._tree.nodes.get(path)
+        if stored is None:
+            return None
+        return PendingNode(stored.version, stored.ephemeral, stored.children_created, len(stored.children))
 
-    def _checked(self, path: str, version: int) -> Sketch:
-        sketch = self._sketch(path)
-        if sketch is None:
+    def _checked(self, path: str, version: int) -> PendingNode:
+        node = self._pending(path)
+        if node is None:
             raise NoNode(path)
-        if version not in (ANY_VERSION, sketch.version):
-            raise BadVersion(path, f"it has version {sketch.version}, not {version}")
-        return sketch
+        if version not in (ANY_VERSION, node.version):
+            raise BadVersion(path, f"it has version {node.version}, not {version}")
+        return node
 
-    def _create(self, path: str, data: bytes, ephemeral: bool, sequential: bool) -> Made:
+    def _create(self, path: str, data: bytes, ephemeral: bool, sequential: bool) -> NodeCreated:
         _check_data(path, data)
         if path == "/":
             raise NodeExists(path)
-        parent = self._sketch(parent_of(path))
+        parent = self._pending(parent_of(path))
         if parent is None:
             raise NoNode(parent_of(path))
         if parent.ephemeral:
             raise NoChildrenForEphemerals(path)
         if sequential:
-            path = f"{path}{parent.made:010d}"
-        if self._sketch(path) is not None:
+            path = f"{path}{parent.children_created:010d}"
+        if self._pending(path) is not None:
             raise NodeExists(path)
-        parent.made += 1
+        parent.children_created += 1
         parent.children += 1
-        self._sketches[path] = Sketch(0, ephemeral, 0, 0)
-        return Made(path, data, ephemeral)
+        self._nodes[path] = PendingNode(0, ephemeral, 0, 0)
+        return NodeCreated(path, data, ephemeral)
 
-    def _delete(self, path: str, version: int) -> Gone:
+    def _delete(self, path: str, version: int) -> NodeDeleted:
         if path == "/":
             raise BadNode(path, "the root stays")
-        sketch = self._checked(path, version)
-        if sketch.children:
+        node = self._checked(path, version)
+        if node.children:
             raise NotEmpty(path)
-        parent = self._sketch(parent_of(path))
+        parent = self._pending(parent_of(path))
         assert parent is not None, "a node outlived its parent"
         parent.children -= 1
-        self._sketches[path] = None
-        return Gone(path)
+        self._nodes[path] = None
+        return NodeDeleted(path)
 
 
 def _check_data(path: str, data: bytes) -> None:

@@ -62,12 +62,12 @@ def uuid_bytes(text: str) -> bytes:
     return value
 
 
-def text(value: Mapping[str, Any]) -> bytes:
+def json_bytes(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
 
 
 def topic_node(topic: Topic) -> bytes:
-    return text(
+    return json_bytes(
         {
             "version": 3,
             "topic_id": uuid_text(topic.topic_id),
@@ -79,7 +79,7 @@ def topic_node(topic: Topic) -> bytes:
 
 
 def state_node(state: PartitionState) -> bytes:
-    return text(
+    return json_bytes(
         {
             "version": 1,
             "leader": state.leader,
@@ -91,7 +91,7 @@ def state_node(state: PartitionState) -> bytes:
 
 
 def config_node(configs: Mapping[str, str]) -> bytes:
-    return text({"version": 1, "config": dict(configs)})
+    return json_bytes({"version": 1, "config": dict(configs)})
 
 
 def read_config(data: bytes) -> dict[str, str]:
@@ -118,7 +118,7 @@ def read_state(data: bytes, index: int, replicas: tuple[int, ...]) -> PartitionS
 
 
 def cluster_node(cluster_id: str) -> bytes:
-    return text({"version": "1", "id": cluster_id})
+    return json_bytes({"version": "1", "id": cluster_id})
 
 
 def read_cluster(data: bytes) -> str:

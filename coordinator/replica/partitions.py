@@ -77,7 +77,7 @@ class Partitions:
         self._reopening: dict[PartitionKey, asyncio.Task[None]] = {}
         self._reopen_waits = RetryWaits[PartitionKey](REOPEN_AFTER_MS, REOPEN_AFTER_MS_MAX)
         topics.on_change(self._changed)
-        topics.on_place(self._open)
+        topics.before_partitions_added(self._open)
 
     def get(self, topic: str, index: int) -> Partition | None:
         """None when it does not live here."""

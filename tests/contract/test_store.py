@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.soak import examples
 
-from rota.coordinator.metadata.eager import now, start
+from rota.coordinator.metadata.eager import run_eagerly, start
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import (
     ANY_VERSION,
@@ -54,7 +54,7 @@ OPS = st.one_of(
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     opened = EmbeddedStore(tmp_path / "metadata" if request.param == "journal" else None)
     yield opened
-    now(opened.close())
+    run_eagerly(opened.close())
 
 
 # ---- the laws, one by one
@@ -281,13 +281,13 @@ class Conversation(RuleBasedStateMachine):
     @rule(ops=st.lists(OPS, min_size=1, max_size=4))
     def change(self, ops: list[Op]) -> None:
         expected = outcome(lambda: self.model.commit(ops))
-        assert outcome(lambda: now(self.store.commit(ops))) == expected
+        assert outcome(lambda: run_eagerly(self.store.commit(ops))) == expected
 
     @rule(op=OPS, bytes_lost=st.integers(min_value=1, max_value=400))
     def crash_in_a_change(self, op: Op, bytes_lost: int) -> None:
         """The change tears at any byte: it is as if it had not been asked for."""
         before = self.journal.stat().st_size
-        outcome(lambda: now(self.store.commit([op])))
+        outcome(lambda: run_eagerly(self.store.commit([op])))
         written = self.journal.stat().st_size - before
         kept = before + max(0, written - bytes_lost)
         if written:
@@ -299,7 +299,7 @@ class Conversation(RuleBasedStateMachine):
         """The process is gone without a word; the file was left that long."""
         copy = self.folder / "copy"
         copy.write_bytes(self.journal.read_bytes()[:kept_bytes])
-        now(self.store.close())
+        run_eagerly(self.store.close())
         copy.replace(self.journal)
         self.store = EmbeddedStore(self.journal)
         self.model.end_session()
@@ -310,7 +310,7 @@ class Conversation(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        now(self.store.close())
+        run_eagerly(self.store.close())
         self.store = EmbeddedStore(self.journal)
         self.model.end_session()
 
@@ -318,9 +318,9 @@ class Conversation(RuleBasedStateMachine):
     def watched_change(self, path: str) -> None:
         """Whatever happens to the node next, its watch says so once."""
         heard: list[WatchEvent] = []
-        before = now(self.store.exists(path, heard.append))
+        before = run_eagerly(self.store.exists(path, heard.append))
         ops: list[Op] = [Create(path, b"w")] if before is None else [Set(path, b"w"), Set(path, b"v")]
-        worked = outcome(lambda: now(self.store.commit(ops))) is None
+        worked = outcome(lambda: run_eagerly(self.store.commit(ops))) is None
         outcome(lambda: self.model.commit(ops))
         what = EventType.CREATED if before is None else EventType.CHANGED
         assert heard == ([WatchEvent(path, what)] if worked else [])
@@ -333,8 +333,8 @@ class Conversation(RuleBasedStateMachine):
         todo = ["/"]
         while todo:
             path = todo.pop()
-            data, stat = now(self.store.get(path))
-            names = now(self.store.children(path))
+            data, stat = run_eagerly(self.store.get(path))
+            names = run_eagerly(self.store.children(path))
             assert names == self.model.children(path)
             assert stat.child_count == len(names)
             seen[path] = (data, stat.version, stat.ephemeral)
@@ -342,7 +342,7 @@ class Conversation(RuleBasedStateMachine):
         assert seen == {path: (n.data, n.version, n.ephemeral) for path, n in self.model.nodes.items()}
 
     def teardown(self) -> None:
-        now(self.store.close())
+        run_eagerly(self.store.close())
         shutil.rmtree(self.folder)
 
 

@@ -156,7 +156,7 @@ async def test_deleting_a_topic_ends_its_compaction() -> None:
     world = Kept()
     small_segments(world, 500)
     await world.until(lambda: ("upkeep", "pause") in world.node.timers._heap, ROUND_MS)
-    eager.now(world.node.topics.delete("t"))
+    eager.run_eagerly(world.node.topics.delete("t"))
     await world.until(lambda: "maintain" not in world.upkeep._tasks, COMPACTION_PAUSE_MS)
     await world.end()
 

@@ -56,7 +56,7 @@ class World:
         ids = count(1)
         store = EmbeddedStore()
         topics = Topics(store, broker_id=config.node_id, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
-        eager.now(topics.load())
+        eager.run_eagerly(topics.load())
         self.now_ms = NOW_MS
         timers, durability = Timers(lambda: self.now_ms, StillLoop()), Durability(flush_executor)
         partitions = Partitions(
@@ -82,7 +82,7 @@ class World:
     def topic(self, name: str = "t", partitions: int = 1, **configs: str) -> Topic:
         """Config names with underscores for dots."""
         named = {key.replace("_", "."): value for key, value in configs.items()}
-        topic = eager.now(self.node.topics.create(name, partitions, configs=named))
+        topic = eager.run_eagerly(self.node.topics.create(name, partitions, configs=named))
         assert isinstance(topic, Topic)
         return topic
 

@@ -232,13 +232,13 @@ class TestWaiting:
 
     async def test_until_the_topic_is_deleted(self, world: World) -> None:
         reply = self.ask(world)
-        eager.now(world.node.topics.delete("t"))
+        eager.run_eagerly(world.node.topics.delete("t"))
         await asyncio.sleep(0)
         assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     async def test_and_does_not_go_on_in_a_new_topic_of_that_name(self, world: World) -> None:
         reply = self.ask(world)
-        eager.now(world.node.topics.delete("t"))
+        eager.run_eagerly(world.node.topics.delete("t"))
         world.topic("t", partitions=3)
         await asyncio.sleep(0)
         assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

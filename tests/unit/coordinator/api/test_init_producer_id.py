@@ -65,7 +65,7 @@ def test_refusals(how: dict[str, Any], code: ErrorCode) -> None:
 
 def test_without_the_metadata_store_a_producer_is_told_to_ask_again() -> None:
     world = World()
-    eager.now(world.node.topics.store.close())
+    eager.run_eagerly(world.node.topics.store.close())
     response = ask(world)
     assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert ErrorCode.of(response.error_code).retriable

@@ -87,7 +87,7 @@ def test_version_10_names_topics_by_id() -> None:
 def test_version_10_shows_no_offset_of_a_deleted_topic_of_that_name() -> None:
     world = GroupWorld().open()
     world.commit(7)
-    eager.now(world.node.topics.delete("t"))
+    eager.run_eagerly(world.node.topics.delete("t"))
     topic = world.topic("t", 3)
     wanted = (OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),)
     answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=wanted)), 10)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from rota.coordinator.metadata.eager import gather, now, start
+from rota.coordinator.metadata.eager import gather, run_eagerly, start
 
 
 async def at_once(value: int) -> int:
@@ -19,7 +19,7 @@ def test_what_does_not_wait_is_there_without_a_loop() -> None:
     delayed_reply = start(at_once(3))
     assert delayed_reply.answered
     assert delayed_reply.value == 3
-    assert now(at_once(4)) == 4
+    assert run_eagerly(at_once(4)) == 4
 
 
 def test_what_fails_before_it_waits_raises_here() -> None:
@@ -29,7 +29,7 @@ def test_what_fails_before_it_waits_raises_here() -> None:
     with pytest.raises(KeyError):
         start(fails())
     with pytest.raises(KeyError):
-        now(fails())
+        run_eagerly(fails())
 
 
 async def test_what_waits_goes_on_as_a_task() -> None:
@@ -79,7 +79,7 @@ async def test_a_bare_turn_of_the_loop_is_a_wait_too() -> None:
 async def test_now_refuses_what_waits() -> None:
     wait = asyncio.get_running_loop().create_future()
     with pytest.raises(RuntimeError, match="had to wait"):
-        now(later(wait))
+        run_eagerly(later(wait))
 
 
 async def test_a_mistake_after_the_wait_is_the_reply() -> None:
@@ -109,7 +109,7 @@ async def test_gathered_coroutines_start_in_order_and_wait_together() -> None:
 
 
 def test_what_is_gathered_needs_no_loop_when_nothing_waits() -> None:
-    assert now(gather(at_once(number) for number in (1, 2))) == [1, 2]
+    assert run_eagerly(gather(at_once(number) for number in (1, 2))) == [1, 2]
 
 
 async def test_a_gathered_coroutine_that_fails_later_raises_for_all() -> None:

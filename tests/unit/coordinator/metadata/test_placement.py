@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.metadata.placement import manual, striped
+from rota.coordinator.metadata.placement import assign_manually, assign_round_robin
 from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 
@@ -14,7 +14,7 @@ from rota.protocol.errors import ErrorCode
 @given(st.sets(st.integers(0, 1000), min_size=1, max_size=9), st.integers(0, 50), st.integers(1, 40), st.data())
 def test_striping_is_even(brokers: set[int], first: int, count: int, data: st.DataObject) -> None:
     replication = data.draw(st.integers(1, len(brokers)))
-    states = striped(tuple(brokers), first, count, replication)
+    states = assign_round_robin(tuple(brokers), first, count, replication)
     assert not isinstance(states, Refusal)
     assert [state.index for state in states] == list(range(first, first + count))
     leaders = Counter(state.leader for state in states)
@@ -27,7 +27,7 @@ def test_striping_is_even(brokers: set[int], first: int, count: int, data: st.Da
 
 
 def test_more_replicas_than_brokers() -> None:
-    refusal = striped((1,), 0, 1, 3)
+    refusal = assign_round_robin((1,), 0, 1, 3)
     assert isinstance(refusal, Refusal)
     assert refusal.code is ErrorCode.INVALID_REPLICATION_FACTOR
     assert "only 1 broker(s) are registered" in refusal.message
@@ -45,10 +45,10 @@ def test_more_replicas_than_brokers() -> None:
     ],
 )
 def test_wrong_assignments_are_refused_in_kafkas_words(assignment: list[tuple[int, list[int]]], why: str) -> None:
-    assert manual((1, 2), 0, assignment) == Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
+    assert assign_manually((1, 2), 0, assignment) == Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
 
 
 def test_all_partitions_have_as_many_replicas() -> None:
-    assert isinstance(manual((1, 2), 0, [(0, [1, 2]), (1, [2])]), Refusal)
-    assert isinstance(manual((1, 2), 4, [(4, [1])], replication=2), Refusal)
-    assert not isinstance(manual((1, 2), 4, [(4, [2, 1])], replication=2), Refusal)
+    assert isinstance(assign_manually((1, 2), 0, [(0, [1, 2]), (1, [2])]), Refusal)
+    assert isinstance(assign_manually((1, 2), 4, [(4, [1])], replication=2), Refusal)
+    assert not isinstance(assign_manually((1, 2), 4, [(4, [2, 1])], replication=2), Refusal)

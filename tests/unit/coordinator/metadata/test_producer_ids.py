@@ -4,14 +4,14 @@ import asyncio
 import json
 from pathlib import Path
 
-from rota.coordinator.metadata.eager import now
+from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.producer_ids import BLOCK_IDS, ProducerIds
 
 
 def test_ids_grow_by_one_across_blocks() -> None:
     ids = ProducerIds(EmbeddedStore(), broker_id=1)
-    assert [now(ids.take()) for _ in range(2 * BLOCK_IDS + 1)] == list(range(2 * BLOCK_IDS + 1))
+    assert [run_eagerly(ids.take()) for _ in range(2 * BLOCK_IDS + 1)] == list(range(2 * BLOCK_IDS + 1))
 
 
 def test_no_id_is_given_again_after_a_kill(tmp_path: Path) -> None:
@@ -22,25 +22,25 @@ def test_no_id_is_given_again_after_a_kill(tmp_path: Path) -> None:
         store = EmbeddedStore(copy)
         ids = ProducerIds(store, broker_id=1)
         for _ in range(BLOCK_IDS + 3):
-            fresh = now(ids.take())
+            fresh = run_eagerly(ids.take())
             assert fresh not in seen
             seen.add(fresh)
         left = copy.read_bytes()
-        now(store.close())
+        run_eagerly(store.close())
         copy.write_bytes(left)
 
 
 def test_brokers_share_the_ids_block_by_block() -> None:
     store = EmbeddedStore()
     one, other = ProducerIds(store, broker_id=1), ProducerIds(store, broker_id=2)
-    drawn = [now(each.take()) for _ in range(3) for each in (one, other)]
+    drawn = [run_eagerly(each.take()) for _ in range(3) for each in (one, other)]
     assert drawn == [0, 1000, 1, 1001, 2, 1002]
 
 
 def test_the_block_is_noted_as_kafka_does() -> None:
     store = EmbeddedStore()
-    now(ProducerIds(store, broker_id=7).take())
-    data, _ = now(store.get("/latest_producer_id_block"))
+    run_eagerly(ProducerIds(store, broker_id=7).take())
+    data, _ = run_eagerly(store.get("/latest_producer_id_block"))
     assert json.loads(data) == {"version": 1, "broker": 7, "block_start": "0", "block_end": "999"}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rota.coordinator.config.listeners import Endpoint
-from rota.coordinator.metadata.eager import now
+from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.registration import AlreadyRegistered, claim_controller, register
 from rota.coordinator.metadata.topics import Topics
@@ -16,14 +16,14 @@ HERE = (Endpoint("PLAINTEXT", "host-a", 9092), Endpoint("INSIDE", "::1", 9093))
 
 def laid_out(path: Path | None = None) -> EmbeddedStore:
     store = EmbeddedStore(path)
-    now(Topics(store, broker_id=1, fresh_uuid=lambda: bytes(range(16))).load())
+    run_eagerly(Topics(store, broker_id=1, fresh_uuid=lambda: bytes(range(16))).load())
     return store
 
 
 def test_a_broker_is_there_with_its_addresses() -> None:
     store = laid_out()
-    now(register(store, 1, HERE, rack="r1", wall_ms=5))
-    data, stat = now(store.get("/brokers/ids/1"))
+    run_eagerly(register(store, 1, HERE, rack="r1", wall_ms=5))
+    data, stat = run_eagerly(store.get("/brokers/ids/1"))
     assert stat.ephemeral
     assert json.loads(data) == {
         "version": 5,
@@ -40,26 +40,26 @@ def test_a_broker_is_there_with_its_addresses() -> None:
 
 def test_two_brokers_of_one_id_are_one_too_many() -> None:
     store = laid_out()
-    now(register(store, 1, HERE, wall_ms=5))
+    run_eagerly(register(store, 1, HERE, wall_ms=5))
     with pytest.raises(AlreadyRegistered):
-        now(register(store, 1, HERE, wall_ms=6))
+        run_eagerly(register(store, 1, HERE, wall_ms=6))
 
 
 def test_the_first_to_ask_is_the_controller() -> None:
     store = laid_out()
-    assert now(claim_controller(store, 3, wall_ms=5)) == 3
-    assert now(claim_controller(store, 4, wall_ms=6)) == 3
-    assert now(claim_controller(store, 3, wall_ms=7)) == 3
+    assert run_eagerly(claim_controller(store, 3, wall_ms=5)) == 3
+    assert run_eagerly(claim_controller(store, 4, wall_ms=6)) == 3
+    assert run_eagerly(claim_controller(store, 3, wall_ms=7)) == 3
 
 
 def test_a_broker_that_died_is_not_there_any_more(tmp_path: Path) -> None:
     path, copy = tmp_path / "journal", tmp_path / "copy"
     store = laid_out(path)
-    now(register(store, 1, HERE, wall_ms=5))
-    now(claim_controller(store, 1, wall_ms=5))
+    run_eagerly(register(store, 1, HERE, wall_ms=5))
+    run_eagerly(claim_controller(store, 1, wall_ms=5))
     copy.write_bytes(path.read_bytes())
-    now(store.close())
+    run_eagerly(store.close())
     after = laid_out(copy)
-    now(register(after, 1, HERE, wall_ms=6))
-    assert now(claim_controller(after, 2, wall_ms=6)) == 2
-    now(after.close())
+    run_eagerly(register(after, 1, HERE, wall_ms=6))
+    assert run_eagerly(claim_controller(after, 2, wall_ms=6)) == 2
+    run_eagerly(after.close())

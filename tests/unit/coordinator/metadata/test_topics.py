@@ -12,7 +12,7 @@ import pytest
 
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.changes import Change, ConfigChanged, PartitionsAdded, TopicCreated, TopicDeleted
-from rota.coordinator.metadata.eager import now
+from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topics import PLACED_PER_SLICE, PartitionState, Refusal, Topic, Topics
 from rota.protocol.errors import ErrorCode
@@ -21,7 +21,7 @@ from rota.protocol.errors import ErrorCode
 def topics_on(store: EmbeddedStore, brokers: tuple[int, ...] = (1,), first_id: int = 1, **how: str) -> Topics:
     ids = count(first_id)
     topics = Topics(store, broker_id=1, fresh_uuid=lambda: next(ids).to_bytes(16, "big"), **how)
-    now(topics.load())
+    run_eagerly(topics.load())
     topics.brokers = brokers
     return topics
 
@@ -42,7 +42,7 @@ def code(outcome: object) -> ErrorCode:
 
 
 def test_a_topic_is_there_once_it_is_created(topics: Topics) -> None:
-    topic = made(now(topics.create("t", 3, configs={"retention.ms": "1"})))
+    topic = made(run_eagerly(topics.create("t", 3, configs={"retention.ms": "1"})))
     assert topics.get("t") == topic == topics.by_id(topic.topic_id)
     assert topics.names() == ["t"]
     assert list(topics) == [topic]
@@ -61,12 +61,12 @@ def test_a_restart_finds_everything(tmp_path: Path) -> None:
     path = tmp_path / "metadata"
     store = EmbeddedStore(path)
     before = topics_on(store, cluster_id="the-cluster")
-    now(before.create("kept", 2, configs={"cleanup.policy": "compact"}))
-    now(before.create("gone", 1))
-    now(before.add_partitions("kept", 5))
-    now(before.alter_config("kept", {"retention.ms": "7"}))
-    now(before.delete("gone"))
-    now(store.close())
+    run_eagerly(before.create("kept", 2, configs={"cleanup.policy": "compact"}))
+    run_eagerly(before.create("gone", 1))
+    run_eagerly(before.add_partitions("kept", 5))
+    run_eagerly(before.alter_config("kept", {"retention.ms": "7"}))
+    run_eagerly(before.delete("gone"))
+    run_eagerly(store.close())
     after = topics_on(EmbeddedStore(path), first_id=900, cluster_id="another")
     assert after.cluster_id == "the-cluster"
     assert after.names() == ["kept"]
@@ -75,67 +75,67 @@ def test_a_restart_finds_everything(tmp_path: Path) -> None:
 
 
 def test_a_topic_of_the_same_name_is_another_topic(topics: Topics) -> None:
-    first = made(now(topics.create("t")))
-    now(topics.delete("t"))
-    second = made(now(topics.create("t")))
+    first = made(run_eagerly(topics.create("t")))
+    run_eagerly(topics.delete("t"))
+    second = made(run_eagerly(topics.create("t")))
     assert first.topic_id != second.topic_id
     assert topics.by_id(first.topic_id) is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ä", "x" * 250, "a\0"])
 def test_a_wrong_name_is_refused(topics: Topics, name: str) -> None:
-    assert code(now(topics.create(name))) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert code(run_eagerly(topics.create(name))) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_names_that_metrics_cannot_tell_apart_collide(topics: Topics) -> None:
-    now(topics.create("a.b_c"))
-    refusal = now(topics.create("a_b.c"))
+    run_eagerly(topics.create("a.b_c"))
+    refusal = run_eagerly(topics.create("a_b.c"))
     assert refusal == Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic 'a_b.c' collides with existing topic: a.b_c")
-    now(topics.delete("a.b_c"))
-    made(now(topics.create("a_b.c")))
+    run_eagerly(topics.delete("a.b_c"))
+    made(run_eagerly(topics.create("a_b.c")))
 
 
 def test_what_creation_refuses(topics: Topics) -> None:
-    now(topics.create("t"))
-    assert code(now(topics.create("t"))) is ErrorCode.TOPIC_ALREADY_EXISTS
-    assert code(now(topics.create("u", 0))) is ErrorCode.INVALID_PARTITIONS
-    assert code(now(topics.create("u", 1, 0))) is ErrorCode.INVALID_REPLICATION_FACTOR
-    assert code(now(topics.create("u", 1, 2))) is ErrorCode.INVALID_REPLICATION_FACTOR
-    assert code(now(topics.create("u", 10_001))) is ErrorCode.POLICY_VIOLATION
-    assert code(now(topics.create("u", assignment=[(0, [9])]))) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    run_eagerly(topics.create("t"))
+    assert code(run_eagerly(topics.create("t"))) is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert code(run_eagerly(topics.create("u", 0))) is ErrorCode.INVALID_PARTITIONS
+    assert code(run_eagerly(topics.create("u", 1, 0))) is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert code(run_eagerly(topics.create("u", 1, 2))) is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert code(run_eagerly(topics.create("u", 10_001))) is ErrorCode.POLICY_VIOLATION
+    assert code(run_eagerly(topics.create("u", assignment=[(0, [9])]))) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert topics.names() == ["t"]
 
 
 def test_replicas_are_striped_over_the_brokers() -> None:
     topics = topics_on(EmbeddedStore(), brokers=(1, 2, 3))
-    topic = made(now(topics.create("t", 4, 2)))
+    topic = made(run_eagerly(topics.create("t", 4, 2)))
     assert sorted({p.leader for p in topic.partitions}) == [1, 2, 3]
     assert all(len(set(p.replicas)) == 2 and p.leader == p.replicas[0] for p in topic.partitions)
-    manual = made(now(topics.create("m", assignment=[(1, [3, 1]), (0, [2, 3])])))
+    manual = made(run_eagerly(topics.create("m", assignment=[(1, [3, 1]), (0, [2, 3])])))
     assert [p.replicas for p in manual.partitions] == [(2, 3), (3, 1)]
 
 
 def test_partitions_are_added_and_never_taken_away(topics: Topics) -> None:
-    before = made(now(topics.create("t", 2)))
-    grown = made(now(topics.add_partitions("t", 4)))
+    before = made(run_eagerly(topics.create("t", 2)))
+    grown = made(run_eagerly(topics.add_partitions("t", 4)))
     assert grown.partitions[:2] == before.partitions
     assert grown.topic_id == before.topic_id
     assert [p.index for p in grown.partitions] == [0, 1, 2, 3]
-    assert code(now(topics.add_partitions("t", 4))) is ErrorCode.INVALID_PARTITIONS
-    assert code(now(topics.add_partitions("t", 3))) is ErrorCode.INVALID_PARTITIONS
-    assert code(now(topics.add_partitions("t", 5, [[1], [1]]))) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert code(now(topics.add_partitions("t", 50_000))) is ErrorCode.POLICY_VIOLATION
-    assert code(now(topics.add_partitions("u", 4))) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code(run_eagerly(topics.add_partitions("t", 4))) is ErrorCode.INVALID_PARTITIONS
+    assert code(run_eagerly(topics.add_partitions("t", 3))) is ErrorCode.INVALID_PARTITIONS
+    assert code(run_eagerly(topics.add_partitions("t", 5, [[1], [1]]))) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert code(run_eagerly(topics.add_partitions("t", 50_000))) is ErrorCode.POLICY_VIOLATION
+    assert code(run_eagerly(topics.add_partitions("u", 4))) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert topics.get("t") == grown
 
 
 def test_listeners_hear_of_every_change_after_the_image_has_it(topics: Topics) -> None:
     heard: list[tuple[Change, Topic | None]] = []
     topics.on_change(lambda change: heard.append((change, topics.get("t"))))
-    created = made(now(topics.create("t")))
-    grown = made(now(topics.add_partitions("t", 2)))
-    altered = made(now(topics.alter_config("t", {"retention.ms": "5"})))
-    now(topics.delete("t"))
+    created = made(run_eagerly(topics.create("t")))
+    grown = made(run_eagerly(topics.add_partitions("t", 2)))
+    altered = made(run_eagerly(topics.alter_config("t", {"retention.ms": "5"})))
+    run_eagerly(topics.delete("t"))
     assert heard == [
         (TopicCreated(created), created),
         (PartitionsAdded(grown, 1), grown),
@@ -153,14 +153,14 @@ def test_a_refusal_is_heard_by_nobody(topics: Topics) -> None:
         topics.add_partitions("t", 3),
         topics.alter_config("t", {}),
     ):
-        assert isinstance(now(change), Refusal)
+        assert isinstance(run_eagerly(change), Refusal)
     assert heard == []
 
 
 def test_a_plan_changes_nothing(topics: Topics) -> None:
     made(topics.plan("t", 2))
     assert topics.names() == []
-    now(topics.create("t", 2))
+    run_eagerly(topics.create("t", 2))
     added = topics.plan_partitions("t", 3)
     assert not isinstance(added, Refusal)
     assert [state.index for state in added] == [2]
@@ -170,12 +170,12 @@ def test_a_plan_changes_nothing(topics: Topics) -> None:
 def test_after_a_crash_a_leader_has_a_new_epoch() -> None:
     store = EmbeddedStore()
     topics = topics_on(store, brokers=(1, 2))
-    now(topics.create("t", assignment=[(0, [1, 2]), (1, [2, 1]), (2, [1, 2])]))
-    now(topics.create("u"))
+    run_eagerly(topics.create("t", assignment=[(0, [1, 2]), (1, [2, 1]), (2, [1, 2])]))
+    run_eagerly(topics.create("u"))
     heard: list[Change] = []
     topics.on_change(heard.append)
-    now(topics.bump_leader_epochs())
-    now(topics.bump_leader_epochs())
+    run_eagerly(topics.bump_leader_epochs())
+    run_eagerly(topics.bump_leader_epochs())
     assert heard == []
     for image in (topics, topics_on(store)):
         topic = image.get("t")
@@ -187,9 +187,11 @@ def test_after_a_crash_a_leader_has_a_new_epoch() -> None:
 def test_one_partition_gets_a_new_epoch_and_others_keep_theirs() -> None:
     store = EmbeddedStore()
     topics = topics_on(store)
-    now(topics.create("t", 2))
-    assert now(topics.bump_leader_epoch("t", 1)) == 1
-    assert now(topics.bump_leader_epoch("t", 5)) == now(topics.bump_leader_epoch("no such topic", 0)) == 0
+    run_eagerly(topics.create("t", 2))
+    assert run_eagerly(topics.bump_leader_epoch("t", 1)) == 1
+    assert (
+        run_eagerly(topics.bump_leader_epoch("t", 5)) == run_eagerly(topics.bump_leader_epoch("no such topic", 0)) == 0
+    )
     for image in (topics, topics_on(store)):
         topic = image.get("t")
         assert topic is not None
@@ -197,23 +199,27 @@ def test_one_partition_gets_a_new_epoch_and_others_keep_theirs() -> None:
 
 
 def test_the_store_has_it_under_the_paths_of_the_kafka_world(topics: Topics) -> None:
-    now(topics.create("t", 2, configs={"retention.ms": "5"}))
-    assert now(topics.store.children("/brokers/topics/t/partitions")) == ["0", "1"]
-    data, _ = now(topics.store.get("/brokers/topics/t/partitions/1/state"))
+    run_eagerly(topics.create("t", 2, configs={"retention.ms": "5"}))
+    assert run_eagerly(topics.store.children("/brokers/topics/t/partitions")) == ["0", "1"]
+    data, _ = run_eagerly(topics.store.get("/brokers/topics/t/partitions/1/state"))
     assert data == b'{"controller_epoch":1,"isr":[1],"leader":1,"leader_epoch":0,"version":1}'
-    assert znodes.read_config(now(topics.store.get("/config/topics/t"))[0]) == {"retention.ms": "5"}
+    assert znodes.read_config(run_eagerly(topics.store.get("/config/topics/t"))[0]) == {"retention.ms": "5"}
     assert znodes.uuid_text(znodes.uuid_bytes(topics.cluster_id)) == topics.cluster_id
-    now(topics.delete("t"))
-    assert now(topics.store.children("/brokers/topics")) == now(topics.store.children("/config/topics")) == []
+    run_eagerly(topics.delete("t"))
+    assert (
+        run_eagerly(topics.store.children("/brokers/topics"))
+        == run_eagerly(topics.store.children("/config/topics"))
+        == []
+    )
 
 
 def test_another_broker_that_was_faster_is_not_overwritten() -> None:
     store = EmbeddedStore()
     one, other = topics_on(store), topics_on(store, first_id=500)
-    made(now(one.create("t")))
-    assert code(now(other.create("t"))) is ErrorCode.TOPIC_ALREADY_EXISTS
-    now(one.delete("t"))
-    assert code(now(one.delete("t"))) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    made(run_eagerly(one.create("t")))
+    assert code(run_eagerly(other.create("t"))) is ErrorCode.TOPIC_ALREADY_EXISTS
+    run_eagerly(one.delete("t"))
+    assert code(run_eagerly(one.delete("t"))) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def topics_on_disk(path: Path) -> Topics:
@@ -287,7 +293,7 @@ async def test_partitions_are_placed_in_slices_before_anybody_sees_the_topic(top
             placed.append(state.index)
             yield
 
-    topics.on_place(place)
+    topics.before_partitions_added(place)
     creating = asyncio.ensure_future(topics.create("t", 3 * PLACED_PER_SLICE))
     await asyncio.sleep(0)
     assert len(placed) == PLACED_PER_SLICE

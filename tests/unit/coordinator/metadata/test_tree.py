@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from rota.coordinator.metadata.store import BadNode, Create, Delete, EventType, NoNode, Set, WatchEvent
-from rota.coordinator.metadata.tree import Changed, Gone, Made, Tree, check_path, name_of, parent_of
+from rota.coordinator.metadata.tree import (
+    NodeCreated,
+    NodeDataChanged,
+    NodeDeleted,
+    Tree,
+    check_path,
+    name_of,
+    parent_of,
+)
 
 
 def grown() -> Tree:
@@ -24,9 +32,9 @@ def test_paths() -> None:
 def test_preparing_changes_nothing() -> None:
     tree = Tree()
     assert tree.prepare([Create("/a"), Set("/a", b"x"), Delete("/a")]) == [
-        Made("/a", b""),
-        Changed("/a", b"x", 1),
-        Gone("/a"),
+        NodeCreated("/a", b""),
+        NodeDataChanged("/a", b"x", 1),
+        NodeDeleted("/a"),
     ]
     with pytest.raises(NoNode):
         tree.node("/a")
@@ -41,7 +49,7 @@ def test_a_snapshot_makes_the_same_tree() -> None:
 
 def test_the_end_of_the_session_takes_what_is_ephemeral() -> None:
     tree = grown()
-    assert tree.ephemerals() == [Gone("/e")]
+    assert tree.ephemerals() == [NodeDeleted("/e")]
 
 
 def test_watches_go_off_in_the_order_of_the_changes() -> None:

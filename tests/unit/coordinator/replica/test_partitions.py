@@ -11,7 +11,7 @@ from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
 from rota.coordinator.log.directory import LogDirectory
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.metadata.eager import now
+from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.topics import Topics
@@ -30,7 +30,7 @@ def config_of(topic: Topic) -> LogConfig:
 def some_topics(store: EmbeddedStore) -> Topics:
     ids = count(1)
     topics = Topics(store, broker_id=1, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
-    now(topics.load())
+    run_eagerly(topics.load())
     return topics
 
 
@@ -63,7 +63,7 @@ def batch(value: bytes = b"v", key: bytes = b"k", at_ms: int = NOW_MS) -> bytes:
 
 
 def test_a_new_topic_has_its_logs_at_once(world: World) -> None:
-    topic = now(world.topics.create("t", 2, configs={"max.message.bytes": "500"}))
+    topic = run_eagerly(world.topics.create("t", 2, configs={"max.message.bytes": "500"}))
     assert isinstance(topic, Topic)
     for index in (0, 1):
         partition = world.partition("t", index)
@@ -76,51 +76,51 @@ def test_a_new_topic_has_its_logs_at_once(world: World) -> None:
 
 
 def test_added_partitions_come_and_old_ones_stay(world: World) -> None:
-    now(world.topics.create("t", 1))
+    run_eagerly(world.topics.create("t", 1))
     before = world.partition()
-    now(world.topics.add_partitions("t", 3))
+    run_eagerly(world.topics.add_partitions("t", 3))
     assert world.partition() is before
     assert [partition.index for partition in world.partitions.all()] == [0, 1, 2]
 
 
 def test_replicas_of_other_brokers_are_not_ours(world: World) -> None:
     world.topics.brokers = (1, 2)
-    now(world.topics.create("t", assignment=[(0, [2]), (1, [1])]))
+    run_eagerly(world.topics.create("t", assignment=[(0, [2]), (1, [1])]))
     assert world.partitions.get("t", 0) is None
     assert world.partitions.get("t", 1) is not None
 
 
 def test_a_deleted_topic_tells_whoever_waits_and_is_gone(world: World) -> None:
-    topic = now(world.topics.create("t", 1))
+    topic = run_eagerly(world.topics.create("t", 1))
     assert isinstance(topic, Topic)
     partition, heard = world.partition(), list[int]()
     partition.append(batch(), NOW_MS)
     partition.watch(lambda: heard.append(1))
-    now(world.topics.delete("t"))
+    run_eagerly(world.topics.delete("t"))
     assert heard == [1]
     assert world.partitions.get("t", 0) is world.partitions.get_by_id(topic.topic_id, 0) is None
     with pytest.raises(StorageFailed):
         partition.append(batch(), NOW_MS)
-    now(world.topics.create("t", 1))
+    run_eagerly(world.topics.create("t", 1))
     assert world.partition().high_watermark == 0
 
 
 def test_a_changed_config_is_in_force_at_once(world: World) -> None:
-    now(world.topics.create("t", 1))
-    now(world.topics.alter_config("t", {"retention.bytes": "77"}))
+    run_eagerly(world.topics.create("t", 1))
+    run_eagerly(world.topics.alter_config("t", {"retention.bytes": "77"}))
     assert world.partition().log.config.retention_bytes == 77
 
 
 def test_a_disk_that_refuses_takes_one_partition_offline(world: World) -> None:
     world.broken.add(("t", 1))
     with capture_logs() as said:
-        now(world.topics.create("t", 2))
+        run_eagerly(world.topics.create("t", 2))
     assert world.partition("t", 0).error is ErrorCode.NONE
     assert world.partition("t", 1).error is ErrorCode.KAFKA_STORAGE_ERROR
     assert [(line["topic"], line["partition"], line["reason"]) for line in said] == [("t", 1, "no such disk")]
     world.partitions.flush()
-    now(world.topics.alter_config("t", {"retention.bytes": "77"}))
-    now(world.topics.delete("t"))
+    run_eagerly(world.topics.alter_config("t", {"retention.bytes": "77"}))
+    run_eagerly(world.topics.delete("t"))
     assert world.partitions.all() == []
 
 
@@ -137,11 +137,11 @@ def test_a_restart_opens_the_logs_again(tmp_path: Path) -> None:
         )
         partitions.open()
         if turn == 0:
-            now(topics.create("t", 1))
+            run_eagerly(topics.create("t", 1))
         partition = partitions.get("t", 0)
         assert partition is not None
         assert partition.high_watermark == turn
         partition.append(batch(), NOW_MS)
         partitions.close()
         directory.close()
-        now(store.close())
+        run_eagerly(store.close())
