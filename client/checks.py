@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, SupportsIndex, TypeVar
@@ -141,6 +142,20 @@ def times_of_partitions(parameter: str, given: Mapping[TopicPartition, int]) -> 
 def is_whole(number: object) -> bool:
     """Whether it is an integer, also one of NumPy."""
     return isinstance(number, SupportsIndex)
+
+
+def whole_number(parameter: str, given: Any) -> int:
+    """`given` as an int. Raises IllegalArgument for what is no integer."""
+    if not is_whole(given):
+        raise IllegalArgument(f"{parameter} takes an integer, not {given!r}")
+    return operator.index(given)
+
+
+def topic_name(given: Any) -> str:
+    """`given` when it is a str. Raises IllegalArgument."""
+    if not isinstance(given, str):
+        raise IllegalArgument(f"topic takes the name of one topic, not {given!r}")
+    return given
 
 
 def parsed(name: str, field: dataclasses.Field[Any], value: Any) -> Any:

@@ -27,7 +27,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from rota.client.checks import several, times_of_partitions
+from rota.client.checks import several, times_of_partitions, topic_name, whole_number
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.catalog import catalog
 from rota.client.consumer.commit_queue import now_ms
@@ -269,7 +269,7 @@ class Consumer:
         nothing when the time passes first. Raises what makes reading impossible (NoOffset, OffsetOutOfRange,
         CorruptRecords, LogTruncated, UnknownTopic) or being a member (FencedInstance, AssignmentFailed, BrokerError),
         and what callbacks raise."""
-        limit = self._config.max_poll_records if max_records is None else max_records
+        limit = self._config.max_poll_records if max_records is None else whole_number("max_records", max_records)
         if limit < 1:
             raise IllegalUse(f"max_records is {limit}; at least one record has to be asked for")
         delivered = self._delivered
@@ -320,7 +320,8 @@ class Consumer:
         return self._user_positions.lag(partition)
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Read on from this offset. Raises IllegalUse when the partition is not assigned."""
+        """Read on from this offset. Raises IllegalUse when the partition is not assigned, IllegalArgument for an offset
+        that is no integer."""
         self._check_open()
         self._user_positions.seek(partition, offset)
 
@@ -419,7 +420,7 @@ class Consumer:
     async def partitions_for(self, topic: str, *, timeout_ms: int | None = None) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic, in order; nothing when there is no such topic."""
         self._check_started()
-        return (await catalog(self._cluster, (topic,), timeout_ms=timeout_ms)).get(topic, ())
+        return (await catalog(self._cluster, (topic_name(topic),), timeout_ms=timeout_ms)).get(topic, ())
 
     async def topics(self, *, timeout_ms: int | None = None) -> dict[str, tuple[PartitionInfo, ...]]:
         """All topics that there are, internal ones too, and their partitions."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from rota.client.checks import topic_name
 from rota.client.config import ClientConfig
 from rota.client.consumer.completed_fetch import CompletedFetch, outline
 from rota.client.errors import BrokerError, CorruptRecords, IllegalUse, OffsetOutOfRange, TimedOut, UnknownTopic
@@ -116,7 +117,7 @@ class PartitionReader:
 
     async def partitions(self, topic: str) -> list[PartitionInfo]:
         """The topic's partitions in order, with leaders and replicas. Raises UnknownTopic, TimedOut."""
-        self._follow_topic(topic)
+        self._follow_topic(topic_name(topic))
 
         def partitions(metadata: Metadata) -> list[PartitionInfo] | None:
             info = metadata.topics.get(topic)

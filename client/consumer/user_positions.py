@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+from rota.client.checks import whole_number
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.delivered_records import DeliveredRecords, as_partitions
 from rota.client.consumer.offset_resolver import OffsetResolver
@@ -61,9 +62,10 @@ class UserPositions:
         return None if offset is None or end is None else max(0, end - offset)
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Raises IllegalUse for a partition that is not assigned and for an offset below 0."""
+        """Raises IllegalUse for a partition that is not assigned and for an offset below 0, IllegalArgument for an
+        offset that is no integer."""
         at = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-        self._positions.seek(partition, at.offset, at.leader_epoch)
+        self._positions.seek(partition, whole_number("offset", at.offset), at.leader_epoch)
         self._moved((partition,))
 
     def reset(self, partitions: Several | None, policy: str) -> None:

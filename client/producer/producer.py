@@ -18,6 +18,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
+from rota.client.checks import whole_number
 from rota.client.config import ProducerConfig
 from rota.client.errors import BufferFull, IllegalUse, KafkaError, RecordTooLarge, TimedOut
 from rota.client.network.cluster import Cluster
@@ -113,7 +114,7 @@ class Producer:
 
         `timestamp_ms` None: now. `partition` None: by the key, or in turns. Waits for the topic's partitions and for
         room in `buffer_memory`, `max_block_ms` at most. Raises RecordTooLarge, BufferFull, TimedOut (no such topic or
-        partition), BrokerError (a name that no topic may have), IllegalUse (closed; text instead of bytes).
+        partition), BrokerError (invalid topic name), IllegalUse (closed; text instead of bytes), IllegalArgument.
         """
         content = value if type(value) is bytes else plain_bytes("value", value)
         name = key if type(key) is bytes else plain_bytes("key", key)
@@ -123,15 +124,15 @@ class Producer:
         size = RECORD_OVERHEAD_BYTES_MAX + (len(content) if content else 0) + (len(name) if name else 0)
         if fields:
             size = record_bytes(name, content, fields)
-        route = self._topics.routes.get(topic)
+        route = self._topics.routes.get(topic) if type(topic) is str else None
         if (
             route is None
             or size > self._record_bytes_max
             or self._accumulator.used_bytes + size > self._buffer_bytes
             or self._memory.waits
             or self._batches_since_yield > BATCHES_PER_TURN_MAX
-            or not 0 <= timestamp_ms <= TIMESTAMP_MAX
-            or (partition is not None and not 0 <= partition < len(route.queues))
+            or not (type(timestamp_ms) is int and 0 <= timestamp_ms <= TIMESTAMP_MAX)
+            or not (partition is None or (type(partition) is int and 0 <= partition < len(route.queues)))
         ):
             return await self._send_slowly(topic, partition, timestamp_ms, name, content, fields, size)
         queue = route.choose(name, content, partition)
@@ -195,7 +196,9 @@ class Producer:
         headers: Headers,
         size: int,
     ) -> Delivery:
-        """A `send` that has to wait, or is refused."""
+        """A `send` that has to wait, is refused, or has an argument of another type than str and int."""
+        timestamp_ms = whole_number("timestamp_ms", timestamp_ms)
+        partition = None if partition is None else whole_number("partition", partition)
         self._check(timestamp_ms, size)
         deadline = asyncio.get_running_loop().time() + self._config.max_block_ms / 1000
         if self._batches_since_yield > BATCHES_PER_TURN_MAX:  # so that an endless loop of sends lets other tasks run

@@ -41,8 +41,7 @@ class Topics:
 
     async def find(self, topic: str, partition: int | None) -> Route:
         """The route of a topic that has the partition. Raises TimedOut after max_block_ms, BrokerError, IllegalUse."""
-        if not isinstance(topic, str):
-            raise IllegalUse(f"a topic is a str, not {type(topic).__name__}: {topic!r}")
+        _check_topic(topic)
         if partition is not None and partition < 0:
             raise IllegalUse(f"partition is {partition}: a number from 0, or None to have one chosen")
         route = self.routes.get(topic)
@@ -66,7 +65,8 @@ class Topics:
 
     @contextmanager
     def waiting(self, topic: str) -> Iterator[None]:
-        """The topic is not forgotten until the context ends."""
+        """The topic is not forgotten until the context ends. Raises IllegalUse for what is no str."""
+        _check_topic(topic)
         self._waiting[topic] += 1
         try:
             yield
@@ -113,6 +113,11 @@ class Topics:
         """End sends; buffered records still follow the leaders that the metadata names."""
         self._closed = True
         self._draining, self.routes = self.routes, {}
+
+
+def _check_topic(topic: object) -> None:
+    if not isinstance(topic, str):
+        raise IllegalUse(f"a topic is a str, not {type(topic).__name__}: {topic!r}")
 
 
 def _found(topic: str, partition: int | None, known: Metadata) -> TopicInfo | None:

@@ -13,8 +13,8 @@ from tests.unit.client.producer.leader import Leader
 
 import rota.client
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, PartitionReader, Producer, ProducerConfig
-from rota.client.errors import IllegalArgument
-from rota.client.types import TopicPartition
+from rota.client.errors import IllegalArgument, IllegalUse
+from rota.client.types import OffsetAndMetadata, TopicPartition
 
 CONFIGS: dict[str, Any] = {
     "Admin": AdminConfig,
@@ -180,6 +180,54 @@ async def test_a_time_and_an_offset_are_whole_numbers(leader: Leader) -> None:
             await consumer.offsets_for_times({at: 1.5})  # type: ignore[dict-item]
         with pytest.raises(IllegalArgument, match=r"offsets takes integers or OffsetAndMetadata, not t-0 at '5'"):
             await consumer.commit({at: "5"})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(("parameter", "wrong"), [("timestamp_ms", 1.5), ("timestamp_ms", "5"), ("partition", "0")])
+async def test_send_takes_whole_numbers(leader: Leader, parameter: str, wrong: Any) -> None:
+    """Also when the topic is known, and the record needs no wait."""
+    async with Producer(ProducerConfig(bootstrap_servers=leader.address)) as producer:
+        for _ in range(2):
+            with pytest.raises(IllegalArgument, match=f"{parameter} takes an integer, not {wrong!r}"):
+                await producer.send("t", b"v", **{parameter: wrong})
+            await producer.partitions_for("t")
+
+
+async def test_an_integer_type_with_index_is_a_whole_number(leader: Leader) -> None:
+    class Index:
+        def __index__(self) -> int:
+            return 0
+
+    async with Producer(ProducerConfig(bootstrap_servers=leader.address)) as producer:
+        sent = await producer.send_and_wait("t", b"v", partition=Index(), timestamp_ms=Index())  # type: ignore[arg-type]
+    assert (sent.partition, sent.timestamp) == (0, 0)
+
+
+@pytest.mark.parametrize("wrong", [["t"], ("t",), b"t", 7], ids=repr)
+async def test_what_is_no_topic_name_is_refused(leader: Leader, wrong: Any) -> None:
+    message = "topic takes the name of one topic, not "
+    async with Producer(ProducerConfig(bootstrap_servers=leader.address)) as producer:
+        with pytest.raises(IllegalUse, match="a topic is a str, not "):
+            await producer.send(wrong, b"v")
+        with pytest.raises(IllegalUse, match="a topic is a str, not "):
+            await producer.partitions_for(wrong)
+    async with Consumer(ConsumerConfig(bootstrap_servers=leader.address, group_id="g")) as consumer:
+        with pytest.raises(IllegalArgument, match=message):
+            await consumer.partitions_for(wrong)
+    async with PartitionReader(ConsumerConfig(bootstrap_servers=leader.address)) as reader:
+        with pytest.raises(IllegalArgument, match=message):
+            await reader.partitions(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["5", 1.5], ids=repr)
+async def test_a_consumer_takes_whole_numbers(leader: Leader, wrong: Any) -> None:
+    at = TopicPartition("t", 0)
+    async with Consumer(ConsumerConfig(bootstrap_servers=leader.address, group_id="g")) as consumer:
+        consumer.assign([at])
+        with pytest.raises(IllegalArgument, match=f"max_records takes an integer, not {wrong!r}"):
+            await consumer.getmany(wrong)
+        for offset in (wrong, OffsetAndMetadata(wrong)):
+            with pytest.raises(IllegalArgument, match=f"offset takes an integer, not {wrong!r}"):
+                consumer.seek(at, offset)
 
 
 @pytest.mark.parametrize("given", [b"h:1", 7])
