@@ -11,7 +11,7 @@ NEVER = float("inf")
 
 
 class AutoCommit:
-    """`due` on entry to a call; `began` when a commit leaves, `ended` when it is answered. Times in milliseconds."""
+    """Call `begin` when a commit is sent and `complete` when it is answered. Times in milliseconds."""
 
     def __init__(self, *, on: bool, interval_ms: float, backoff_ms: float, now_ms: float) -> None:
         self.on = on
@@ -19,21 +19,22 @@ class AutoCommit:
         self._next_ms = now_ms + interval_ms if on else NEVER
         self._under_way = False
 
-    def due(self, now_ms: float) -> bool:
-        """Whether a commit should leave now."""
+    def is_due(self, now_ms: float) -> bool:
+        """Whether a commit is to be sent now."""
         return now_ms >= self._next_ms and not self._under_way
 
     @property
     def next_ms(self) -> float:
-        """Before that, `due` need not be asked."""
+        """The time before which `is_due` is false."""
         return NEVER if self._under_way else self._next_ms
 
-    def began(self, now_ms: float) -> None:
+    def begin(self, now_ms: float) -> None:
+        """A commit is sent."""
         self._under_way = True
         self._next_ms = now_ms + self._interval_ms
 
-    def ended(self, now_ms: float, *, again: bool) -> None:
-        """`again`: it failed in a way that may pass."""
+    def complete(self, now_ms: float, *, again: bool) -> None:
+        """The commit was answered. `again`: with a retriable failure, so that the next one comes after the backoff."""
         self._under_way = False
         if again:
             self._next_ms = min(self._next_ms, now_ms + self._backoff_ms)

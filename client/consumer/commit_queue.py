@@ -82,10 +82,10 @@ class CommitQueue:
         return task
 
     def automatic(self, group: GroupMetadata, offsets: Committable) -> None:
-        """When it is `auto.due`: commit in the background."""
-        self.auto.began(now_ms())
+        """When it is `auto.is_due`: commit in the background."""
+        self.auto.begin(now_ms())
         if not offsets:
-            self.auto.ended(now_ms(), again=False)
+            self.auto.complete(now_ms(), again=False)
             return
         task = self.soon(group, offsets)
         task.add_done_callback(lambda ended: self._auto_ended(group, offsets, ended))
@@ -94,7 +94,7 @@ class CommitQueue:
         """Before partitions are given up: commit and wait, for so long. Never raises."""
         if not self.auto.on or not offsets:
             return
-        self.auto.began(now_ms())
+        self.auto.begin(now_ms())
         failure: KafkaError | None = None
         try:
             await self.commit(group, offsets, timeout_ms)
@@ -103,7 +103,7 @@ class CommitQueue:
             failure = error
             self._log_failed(group, offsets, error)
         finally:
-            self.auto.ended(now_ms(), again=isinstance(failure, MAY_PASS))
+            self.auto.complete(now_ms(), again=isinstance(failure, MAY_PASS))
 
     @staticmethod
     def log_failure(task: asyncio.Task[None]) -> None:
@@ -164,7 +164,7 @@ class CommitQueue:
             self._log_failed(group, offsets, failure)
         elif not task.cancelled():
             self.last_committed = offsets
-        self.auto.ended(now_ms(), again=isinstance(failure, MAY_PASS))
+        self.auto.complete(now_ms(), again=isinstance(failure, MAY_PASS))
         self._ended()
 
     def _log_failed(self, group: GroupMetadata, offsets: Committable, failure: BaseException) -> None:

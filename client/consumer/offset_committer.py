@@ -104,7 +104,7 @@ class OffsetCommitter:
     def commit_if_due(self, is_first: bool) -> None:
         """Begin the automatic commit if its time has come. `is_first`: a poll-like call begins; while the call waits,
         only offsets that were not committed yet are."""
-        if self.queue.auto.due(now_ms()) and self._may_commit:
+        if self.queue.auto.is_due(now_ms()) and self._may_commit:
             offsets = self._delivered.done()
             if is_first or offsets != self.queue.last_committed:
                 self.queue.automatic(self.group, offsets)

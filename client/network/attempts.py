@@ -18,7 +18,7 @@ from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.network.targets import AnyNode, Coordinator, Target
 
 Codes = Callable[[Any], Iterable[int]]  # the error codes in an answer
-AGAIN = frozenset({ErrorAction.RETRY, ErrorAction.REFRESH, ErrorAction.REDISCOVER})
+RETRIED = frozenset({ErrorAction.RETRY, ErrorAction.REFRESH, ErrorAction.REDISCOVER})
 _ON_LOST_CONNECTION = {
     Coordinator: ErrorAction.REDISCOVER,
     AnyNode: ErrorAction.RETRY,
@@ -60,7 +60,7 @@ class Attempts:
         limit = asyncio.timeout(timeout_ms / 1000)
         try:
             async with limit:
-                return await self._until_settled()
+                return await self._retry_until_final()
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -73,21 +73,21 @@ class Attempts:
         )
         raise TimedOut(f"{what} did not succeed within {timeout_ms} ms{last}") from self._error
 
-    async def _until_settled(self) -> Any:
+    async def _retry_until_final(self) -> Any:
         failures = 0
         while True:
-            found = await self._once()
-            if not found or found - AGAIN:
+            actions = await self._attempt()
+            if not actions or actions - RETRIED:
                 return self._answer
             failures += 1
-            if ErrorAction.REDISCOVER in found and isinstance(self._target, Coordinator) and self._node is not None:
+            if ErrorAction.REDISCOVER in actions and isinstance(self._target, Coordinator) and self._node is not None:
                 self._cluster.coordinator_moved(self._target.group, self._node)
             await asyncio.sleep(self._cluster.backoff_seconds(failures))
-            if ErrorAction.REFRESH in found:
+            if ErrorAction.REFRESH in actions:
                 await self._refresh()
 
-    async def _once(self) -> set[ErrorAction]:
-        """What one attempt means; nothing when all is well."""
+    async def _attempt(self) -> set[ErrorAction]:
+        """Make one attempt; return the actions of its error codes, none when it succeeded."""
         self._node = None
         try:
             self._node = await self._cluster.locate(self._target)

@@ -21,7 +21,7 @@ from rota.client.network.attempts import Attempts, Codes
 from rota.client.network.backoff import wait_ms
 from rota.client.network.brokers import Brokers
 from rota.client.network.coordinators import Coordinators, codes
-from rota.client.network.metadata import BrokerInfo, Endpoint, Metadata, led, met
+from rota.client.network.metadata import BrokerInfo, Endpoint, Metadata, with_brokers, with_leader
 from rota.client.network.metadata_updater import AutoCreate, MetadataUpdater
 from rota.client.network.shielded_close import run_shielded
 from rota.client.network.targets import AnyNode, Controller, Coordinator, Leader, Node, Target
@@ -54,7 +54,7 @@ class Cluster:
         self._brokers: Brokers | None = None
         self._updater: MetadataUpdater | None = None
         self._restart: asyncio.TimerHandle | None = None  # of the metadata reader, after its task was cancelled
-        self._coordinators = Coordinators(self._find_coordinator, self._met)
+        self._coordinators = Coordinators(self._find_coordinator, self._add_coordinator_address)
 
     @property
     def metadata(self) -> Metadata:
@@ -141,7 +141,7 @@ class Cluster:
                 raise TimedOut(f"no connection to broker {node} within {seconds * 1000:.0f} ms") from late
             seconds = max(seconds - (asyncio.get_running_loop().time() - begun), 0.001)
         if isinstance(request, ProduceRequest) and request.acks == 0:
-            await connection.tell(request, version_min, version_max)
+            await connection.send_without_response(request, version_min, version_max)
             return None
         return await connection.ask(request, seconds, version_min, version_max)
 
@@ -183,7 +183,7 @@ class Cluster:
             return await attempts.run(what, self._timeout_ms(timeout_ms))
 
     async def locate(self, target: Target) -> int:
-        """The node that stands for the target now. Raises Unreachable, TimedOut, BrokerError."""
+        """Return the id of the node that requests for `target` go to now. Raises Unreachable, TimedOut, BrokerError."""
         match target:
             case Node(id=node):
                 return node
@@ -208,7 +208,7 @@ class Cluster:
 
     async def coordinator(self, group: str, *, timeout_ms: int | None = None) -> int:
         """The node that coordinates the group: asked once, remembered. Raises TimedOut, BrokerError."""
-        known = self._coordinators.known(group)
+        known = self._coordinators.cached(group)
         if known is not None:
             return known
         what, timeout_ms = f"looking for the coordinator of group {group}", self._timeout_ms(timeout_ms)
@@ -246,12 +246,12 @@ class Cluster:
     def add_brokers(self, endpoints: Iterable[Endpoint]) -> None:
         """Take over the brokers that a Produce or Fetch answer names in its node_endpoints (KIP-951)."""
         brokers = [BrokerInfo(one.node_id, one.host, one.port, one.rack) for one in endpoints]
-        self._metadata_updater.replace(met(self.metadata, brokers))
+        self._metadata_updater.replace(with_brokers(self.metadata, brokers))
 
     def take_leader_hint(self, partition: TopicPartition, leader: int, epoch: int) -> None:
         """Take over the leader that a Produce or Fetch answer names (KIP-951), when its epoch is newer than the known
         epoch and the broker is known."""
-        self._metadata_updater.replace(led(self.metadata, partition, leader, epoch))
+        self._metadata_updater.replace(with_leader(self.metadata, partition, leader, epoch))
 
     async def until(self, look: Callable[[Metadata], T | None], *, what: str, timeout_ms: int | None = None) -> T:
         """The first non-None thing that `look` finds in the metadata, refreshed with backoff until the timeout.
@@ -292,8 +292,8 @@ class Cluster:
         answer: MetadataResponse = await self._all_brokers.ask_any(request, _refused)
         return answer
 
-    def _met(self, node: int, host: str, port: int) -> None:
-        self._metadata_updater.replace(met(self.metadata, [BrokerInfo(node, host, port)]))
+    def _add_coordinator_address(self, node: int, host: str, port: int) -> None:
+        self._metadata_updater.replace(with_brokers(self.metadata, [BrokerInfo(node, host, port)]))
 
     # ---- the rest
 

@@ -7,7 +7,7 @@ Laws
     half gone is noticed.
     Who stops waiting harms nobody: the answer is read and dropped.
     When the connection ends, everybody who waits is told why; nobody waits for ever.
-    What the socket does not take, and what is asked while the broker wants to be left alone (KIP-219), is kept in the
+    What the socket does not take, and what is asked while the broker throttles this client (KIP-219), is kept in the
     order of the requests and goes out afterwards.
 """
 
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
 from rota.client.errors import KafkaError, TimedOut, Unreachable
-from rota.client.network.frames import FrameRefused, Frames
+from rota.client.network.frames import Frames, InvalidFrame
 from rota.client.network.versions import newest
 from rota.protocol.compiler import codec
 from rota.protocol.header import read_response_header
@@ -29,15 +29,15 @@ from rota.protocol.registry import APIS
 from rota.protocol.wire import DecodeError
 
 COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
-QUIET_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default
+THROTTLE_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default
 CORRELATION_MASK: Final = 0x7FFFFFFF
 _lead = struct.Struct(">ihhi").pack
 
 Parts = list[bytes | memoryview]
 
 
-class Spoken(NamedTuple):
-    """One API in one version, as this connection speaks it."""
+class ApiCodec(NamedTuple):
+    """Encodes requests and decodes responses of one API in one version."""
 
     key: int
     version: int
@@ -45,7 +45,7 @@ class Spoken(NamedTuple):
     decode: Callable[[bytes, int], tuple[Any, int]]
     tail: bytes  # of the header: the client id, and no tags
     body_at: int  # where an answer without tags begins
-    throttles: bool  # its answers say how long the broker wants to be left alone
+    throttles: bool  # its responses have throttle_time_ms
 
 
 class Slot:
@@ -72,13 +72,13 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._frames = Frames()
         self._transport: asyncio.Transport | None = None
-        self._spoken: dict[tuple[type, int, int | None], Spoken] = {}
+        self._codecs: dict[tuple[type, int, int | None], ApiCodec] = {}
         self._slots: deque[Slot] = deque()
         self._correlation = 0
         self._unsent: deque[Parts] = deque()
-        self._room: asyncio.Future[None] | None = None  # while requests have to wait
+        self._writable: asyncio.Future[None] | None = None  # pending while requests may not be written
         self._is_full = False  # the socket takes nothing
-        self._quiet_until = 0.0  # the broker wants to be left alone
+        self._throttled_until = 0.0  # no request is written before (throttle_time_ms)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._lost = self._loop.create_future()
@@ -97,16 +97,16 @@ class Connection(asyncio.Protocol):
     async def ask(self, request: Any, seconds: float, version_min: int = 0, version_max: int | None = None) -> Any:
         """The answer. Raises Unreachable, TimedOut, Unsupported."""
         kind = request.__class__
-        spoken = self._spoken.get((kind, version_min, version_max)) or self.speaks(kind, version_min, version_max)
-        return self.read(spoken, await self.send(spoken, request, seconds))
+        api_codec = self._codecs.get((kind, version_min, version_max)) or self.codec_for(kind, version_min, version_max)
+        return self.read(api_codec, await self.send(api_codec, request, seconds))
 
-    async def tell(self, request: Any, version_min: int = 0, version_max: int | None = None) -> None:
-        """A request that has no answer; returns when it was written. Raises Unreachable, Unsupported."""
-        spoken = self.speaks(request.__class__, version_min, version_max)
+    async def send_without_response(self, request: Any, version_min: int = 0, version_max: int | None = None) -> None:
+        """Send a request that has no response (acks=0); return when it was written. Raises Unreachable, Unsupported."""
+        api_codec = self.codec_for(request.__class__, version_min, version_max)
         self._correlation = (self._correlation + 1) & CORRELATION_MASK
-        self._write(spoken, self._correlation, request)
-        while self._room is not None:
-            await asyncio.shield(self._room)
+        self._write(api_codec, self._correlation, request)
+        while self._writable is not None:
+            await asyncio.shield(self._writable)
         if self.failure is not None:
             raise self._failed()
 
@@ -114,63 +114,63 @@ class Connection(asyncio.Protocol):
         """The version in which this API is asked here. Raises Unsupported."""
         return newest(self.peer, self.versions, key)
 
-    def speaks(self, request: type[Any], low: int = 0, high: int | None = None) -> Spoken:
-        """How this request is written here. Raises Unsupported."""
-        found = self._spoken.get((request, low, high))
+    def codec_for(self, request: type[Any], low: int = 0, high: int | None = None) -> ApiCodec:
+        """Return the codec of the newest version that both sides support. Raises Unsupported."""
+        found = self._codecs.get((request, low, high))
         if found is None:
             version = newest(self.peer, self.versions, request.KEY, low, high)
-            found = self._spoken[request, low, high] = self.spoken(request, version)
+            found = self._codecs[request, low, high] = self.codec_at_version(request, version)
         return found
 
-    def spoken(self, request: type[Any], version: int) -> Spoken:
-        """This request in this version, whatever the broker serves."""
+    def codec_at_version(self, request: type[Any], version: int) -> ApiCodec:
+        """Return the codec of this version, also when the broker does not serve it."""
         key: int = request.KEY
         api = APIS[key]
         tail = self._client + (b"\0" if version >= api.flexible else b"")
         at = read_response_header(bytes(5), key, version)[1]
         throttles = hasattr(api.response, "throttle_time_ms")
         decode = codec(api.response, version).decode
-        return Spoken(key, version, codec(request, version).parts, decode, tail, at, throttles)
+        return ApiCodec(key, version, codec(request, version).parts, decode, tail, at, throttles)
 
-    def send(self, spoken: Spoken, request: Any, seconds: float) -> asyncio.Future[bytes]:
+    def send(self, api_codec: ApiCodec, request: Any, seconds: float) -> asyncio.Future[bytes]:
         """The frame of the answer, when it is there. Raises Unreachable at once when the connection has ended."""
         self._correlation = correlation = (self._correlation + 1) & CORRELATION_MASK
-        self._write(spoken, correlation, request)
+        self._write(api_codec, correlation, request)
         self.used_at = now = self._loop.time()
-        deadline = max(now, self._quiet_until) + seconds
+        deadline = max(now, self._throttled_until) + seconds
         waiter: asyncio.Future[bytes] = self._loop.create_future()
         self._slots.append(Slot(correlation, deadline, seconds, waiter))
         if self._timer is None or deadline < self._timer_at:
             self._watch(deadline)
         return waiter
 
-    def read(self, spoken: Spoken, frame: bytes) -> Any:
+    def read(self, api_codec: ApiCodec, frame: bytes) -> Any:
         """The message in an answer. Raises Unreachable, and ends the connection, when it cannot be read."""
         try:
-            at = spoken.body_at
+            at = api_codec.body_at
             if at == 5 and frame[4]:
-                at = read_response_header(frame, spoken.key, spoken.version)[1]
-            answer = spoken.decode(frame, at)[0]
+                at = read_response_header(frame, api_codec.key, api_codec.version)[1]
+            answer = api_codec.decode(frame, at)[0]
         except (DecodeError, IndexError) as cause:
-            name = APIS[spoken.key].name
+            name = APIS[api_codec.key].name
             why = Unreachable(
-                f"broker {self.peer} answered {name} version {spoken.version} with {len(frame)} bytes that cannot be "
-                f"read ({cause}); the connection was closed"
+                f"broker {self.peer} answered {name} version {api_codec.version} with {len(frame)} bytes that cannot "
+                f"be read ({cause}); the connection was closed"
             )
             self.end(why)
             raise why from cause
-        if spoken.throttles and answer.throttle_time_ms > 0:
-            self._leave_alone(answer.throttle_time_ms / 1000)
+        if api_codec.throttles and answer.throttle_time_ms > 0:
+            self._throttle(answer.throttle_time_ms / 1000)
         return answer
 
-    def _write(self, spoken: Spoken, correlation: int, request: Any) -> None:
+    def _write(self, api_codec: ApiCodec, correlation: int, request: Any) -> None:
         if self.failure is not None:
             raise self._failed()
         assert self._transport is not None, "asked before it was connected"
-        parts = spoken.parts(request)
-        size = sum(map(len, parts)) + len(spoken.tail) + 8
-        out: Parts = [_lead(size, spoken.key, spoken.version, correlation), spoken.tail, *parts]
-        if self._room is not None:
+        parts = api_codec.parts(request)
+        size = sum(map(len, parts)) + len(api_codec.tail) + 8
+        out: Parts = [_lead(size, api_codec.key, api_codec.version, correlation), api_codec.tail, *parts]
+        if self._writable is not None:
             self._unsent.append(out)
         elif size <= COPIED_BYTES_MAX:
             self._transport.write(b"".join(out))
@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             frames = self._frames.feed(data)
-        except FrameRefused as why:
+        except InvalidFrame as why:
             self.end(Unreachable(f"broker {self.peer} sent {why}; is it a Kafka listener without TLS and SASL?"))
             return
         for frame in frames:
@@ -209,8 +209,8 @@ class Connection(asyncio.Protocol):
         slot = self._slots[0]
         correlation = int.from_bytes(frame[:4], "big", signed=True)
         if correlation != slot.correlation:
-            told = f"answered request {correlation} where {slot.correlation} was next; the connection was closed"
-            self.end(Unreachable(f"broker {self.peer} {told}"))
+            problem = f"answered request {correlation} where {slot.correlation} was next; the connection was closed"
+            self.end(Unreachable(f"broker {self.peer} {problem}"))
             return
         self._slots.popleft()
         self.answers += 1
@@ -227,30 +227,31 @@ class Connection(asyncio.Protocol):
         self._is_full = False
         self._release()
 
-    def _leave_alone(self, seconds: float) -> None:
-        self._quiet_until = max(self._quiet_until, self._loop.time() + min(seconds, QUIET_SECONDS_MAX))
+    def _throttle(self, seconds: float) -> None:
+        """Write no request for so long."""
+        self._throttled_until = max(self._throttled_until, self._loop.time() + min(seconds, THROTTLE_SECONDS_MAX))
         self._hold()
-        self._loop.call_at(self._quiet_until, self._release)
+        self._loop.call_at(self._throttled_until, self._release)
 
     def _hold(self) -> None:
-        if self._room is None and self.failure is None:
-            self._room = self._loop.create_future()
+        if self._writable is None and self.failure is None:
+            self._writable = self._loop.create_future()
 
     def _release(self) -> None:
         """Send what waits, as far as the socket takes it."""
         while self._unsent and self._may_write and self._transport is not None:
             self._transport.writelines(self._unsent.popleft())
         if not self._unsent and self._may_write:
-            self._make_room()
+            self._release_writers()
 
     @property
     def _may_write(self) -> bool:
-        return not self._is_full and self._loop.time() >= self._quiet_until
+        return not self._is_full and self._loop.time() >= self._throttled_until
 
-    def _make_room(self) -> None:
-        room, self._room = self._room, None
-        if room is not None:
-            room.set_result(None)
+    def _release_writers(self) -> None:
+        writable, self._writable = self._writable, None
+        if writable is not None:
+            writable.set_result(None)
 
     # ---- deadlines
 
@@ -259,9 +260,10 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = deadline
-        self._timer = self._loop.call_at(deadline, self._look)
+        self._timer = self._loop.call_at(deadline, self._check_deadlines)
 
-    def _look(self) -> None:
+    def _check_deadlines(self) -> None:
+        """End the connection when a request is past its deadline."""
         self._timer = None
         if not self._slots:
             return
@@ -269,8 +271,8 @@ class Connection(asyncio.Protocol):
         if late.deadline > self._timer_at:
             self._watch(late.deadline)
             return
-        told = f"did not answer within {late.seconds * 1000:.0f} ms (request_timeout_ms); the connection was closed"
-        self.end(TimedOut(f"broker {self.peer} {told}"))
+        problem = f"did not answer within {late.seconds * 1000:.0f} ms (request_timeout_ms); the connection was closed"
+        self.end(TimedOut(f"broker {self.peer} {problem}"))
 
     # ---- the end
 
@@ -281,7 +283,7 @@ class Connection(asyncio.Protocol):
             if self._timer is not None:
                 self._timer.cancel()
             self._unsent.clear()
-            self._make_room()
+            self._release_writers()
             slots, self._slots = self._slots, deque()
             for slot in slots:
                 if not slot.waiter.done():

@@ -23,35 +23,35 @@ _log = logger("rota.client.group")
 
 
 class Coordinators:
-    """`await of(group)`, `moved(group, node)`. `find` asks any broker until it has an answer; `met` is told where it
-    listens."""
+    """`await of(group)`, `moved(group, node)`. `find` asks any broker until it has an answer; `on_address` is
+    called with its node id, host and port."""
 
-    def __init__(self, find: Find, met: Callable[[int, str, int], None]) -> None:
+    def __init__(self, find: Find, on_address: Callable[[int, str, int], None]) -> None:
         self._find = find
-        self._met = met
-        self._known: dict[str, int] = {}
-        self._asking: dict[str, asyncio.Lock] = {}
+        self._on_address = on_address
+        self._nodes: dict[str, int] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
 
-    def known(self, group: str) -> int | None:
-        """The node, if it was found before."""
-        return self._known.get(group)
+    def cached(self, group: str) -> int | None:
+        """Return the node id in the cache; None when the coordinator is not known."""
+        return self._nodes.get(group)
 
     async def of(self, group: str) -> int:
         """The node that coordinates the group. Raises TimedOut, BrokerError."""
-        lock = self._asking.setdefault(group, asyncio.Lock())
+        lock = self._locks.setdefault(group, asyncio.Lock())
         async with lock:
-            node = self._known.get(group)
+            node = self._nodes.get(group)
             if node is None:
-                node = self._known[group] = await self._found(group)
+                node = self._nodes[group] = await self._find_coordinator(group)
         return node
 
     def moved(self, group: str, node: int) -> None:
         """`node` does not coordinate the group, or is gone."""
-        if self._known.get(group) == node:
-            del self._known[group]
+        if self._nodes.get(group) == node:
+            del self._nodes[group]
             _log.info("group coordinator is not there any more; looking for it again", group=group, node=node)
 
-    async def _found(self, group: str) -> int:
+    async def _find_coordinator(self, group: str) -> int:
         answer = await self._find(group, FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,)))
         one = answer.coordinators[0] if answer.coordinators else answer
         if one.error_code != ErrorCode.NONE:
@@ -61,7 +61,7 @@ class Coordinators:
             if error_action(FindCoordinatorRequest.KEY, one.error_code) is ErrorAction.FATAL:
                 raise failure
             raise TimedOut(f"no coordinator for group {group} was found in time: {failure}") from failure
-        self._met(one.node_id, one.host, one.port)
+        self._on_address(one.node_id, one.host, one.port)
         _log.info("discovered group coordinator", group=group, node=one.node_id, address=f"{one.host}:{one.port}")
         return int(one.node_id)
 

@@ -16,8 +16,8 @@ FRAME_BYTES_MAX: Final = 0x15 << 24  # 336 MiB: a broker gives 55 MiB at once (i
 _HINTS: Final = {b"HTTP": "an HTTP server", b"\x15\x03": "a TLS listener", b"SSH-": "an SSH server"}
 
 
-class FrameRefused(ValueError):
-    """What came cannot be an answer of Kafka's protocol."""
+class InvalidFrame(ValueError):
+    """The received bytes cannot be a response of Kafka's protocol."""
 
 
 class Frames:
@@ -32,7 +32,7 @@ class Frames:
         self._missing = 0  # of it; 0 between two frames
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that `data` completes, in order, without their lengths. Raises FrameRefused."""
+        """The frames that `data` completes, in order, without their lengths. Raises InvalidFrame."""
         missing = self._missing
         if not missing:
             return self._cut(self._head + data if self._head else data, 0, [])
@@ -51,7 +51,7 @@ class Frames:
         while end - at >= LENGTH_BYTES:
             size = int.from_bytes(data[at : at + LENGTH_BYTES], "big", signed=True)
             if not FRAME_BYTES_MIN <= size <= self._bytes_max:
-                raise FrameRefused(_why(data[at : at + LENGTH_BYTES], size, self._bytes_max))
+                raise InvalidFrame(_why(data[at : at + LENGTH_BYTES], size, self._bytes_max))
             at += LENGTH_BYTES
             if at + size > end:
                 self._head = b""
@@ -67,5 +67,5 @@ class Frames:
 
 def _why(head: bytes, size: int, bytes_max: int) -> str:
     looks = next((what for begin, what in _HINTS.items() if head.startswith(begin)), None)
-    told = f"an answer of {size} bytes, where {FRAME_BYTES_MIN} to {bytes_max} are possible"
-    return f"{told}: it looks like {looks}" if looks else told
+    problem = f"an answer of {size} bytes, where {FRAME_BYTES_MIN} to {bytes_max} are possible"
+    return f"{problem}: it looks like {looks}" if looks else problem

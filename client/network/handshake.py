@@ -16,7 +16,7 @@ from typing import Final
 
 from rota.client.errors import KafkaError, TimedOut, Unreachable
 from rota.client.network.connection import Connection
-from rota.client.network.versions import ranges
+from rota.client.network.versions import version_ranges
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.registry import APIS
@@ -91,20 +91,20 @@ async def _versions(connection: Connection, seconds: float) -> dict[int, range]:
     asked = APIS[_KEY].versions[-1]
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version())
     while True:
-        spoken = connection.spoken(ApiVersionsRequest, asked)
-        frame = await connection.send(spoken, request, seconds)
+        api_codec = connection.codec_at_version(ApiVersionsRequest, asked)
+        frame = await connection.send(api_codec, request, seconds)
         refused = int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
         answer: ApiVersionsResponse = connection.read(
-            connection.spoken(ApiVersionsRequest, 0) if refused else spoken, frame
+            connection.codec_at_version(ApiVersionsRequest, 0) if refused else api_codec, frame
         )
         if refused and asked:
-            served = ranges(answer.api_keys).get(_KEY)
+            served = version_ranges(answer.api_keys).get(_KEY)
             asked = max(0, min(asked - 1, served[-1])) if served else 0
             continue
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)
             raise Unreachable(f"broker {connection.peer} refused ApiVersions: {code.name} ({int(code)}): {code.text}")
-        return ranges(answer.api_keys)
+        return version_ranges(answer.api_keys)
 
 
 @cache

@@ -91,8 +91,8 @@ class Metadata:
         )
 
 
-def learned(known: Metadata, answer: MetadataResponse, at: float) -> Metadata:
-    """What is known after this answer. It stands for all topics that were asked for; others are forgotten."""
+def updated_from(known: Metadata, answer: MetadataResponse, at: float) -> Metadata:
+    """Return `known` updated from a Metadata response. Topics that are not in the response are dropped."""
     topics = {name: _topic(known.topics.get(name), name, topic) for name, topic in _named(known, answer)}
     made = Metadata(
         version=known.version,
@@ -114,15 +114,15 @@ class Endpoint(Protocol):
     rack: str | None
 
 
-def met(known: Metadata, brokers: Iterable[BrokerInfo]) -> Metadata:
-    """What is known when somebody has said where these brokers listen."""
+def with_brokers(known: Metadata, brokers: Iterable[BrokerInfo]) -> Metadata:
+    """Return `known` with the addresses of these brokers; `known` itself when nothing changes."""
     new = {one.id: one for one in brokers if one.id >= 0 and _moved(known.brokers.get(one.id), one)}
     return replace(known, version=known.version + 1, brokers={**known.brokers, **new}) if new else known
 
 
-def led(known: Metadata, partition: TopicPartition, leader: int, epoch: int) -> Metadata:
-    """What is known when a broker has said who leads a partition: nothing new unless the epoch is newer and the leader
-    can be reached (KIP-951)."""
+def with_leader(known: Metadata, partition: TopicPartition, leader: int, epoch: int) -> Metadata:
+    """Return `known` with this leader of the partition (KIP-951); `known` itself unless the epoch is newer and the
+    address of the leader is known."""
     topic, before = known.topics.get(partition.topic), known.info(partition)
     if topic is None or before is None or epoch <= before.leader_epoch or leader not in known.brokers:
         return known
@@ -131,8 +131,8 @@ def led(known: Metadata, partition: TopicPartition, leader: int, epoch: int) -> 
     return replace(known, version=known.version + 1, topics={**known.topics, topic.name: changed})
 
 
-def _moved(known: BrokerInfo | None, told: BrokerInfo) -> bool:
-    return known is None or (known.host, known.port) != (told.host, told.port)
+def _moved(known: BrokerInfo | None, new: BrokerInfo) -> bool:
+    return known is None or (known.host, known.port) != (new.host, new.port)
 
 
 def _named(known: Metadata, answer: MetadataResponse) -> Iterator[tuple[str, MetadataResponseTopic]]:
@@ -142,27 +142,29 @@ def _named(known: Metadata, answer: MetadataResponse) -> Iterator[tuple[str, Met
             yield name, topic
 
 
-def _topic(known: TopicInfo | None, name: str, told: MetadataResponseTopic) -> TopicInfo:
-    same = known is not None and (known.id == told.topic_id or not any(known.id) or not any(told.topic_id))
+def _topic(known: TopicInfo | None, name: str, response: MetadataResponseTopic) -> TopicInfo:
+    same = known is not None and (known.id == response.topic_id or not any(known.id) or not any(response.topic_id))
     before = known.partitions if known is not None and same else {}
     return TopicInfo(
         name=name,
-        id=told.topic_id,
-        is_internal=told.is_internal,
-        partitions={one.partition_index: _newer(before.get(one.partition_index), name, one) for one in told.partitions},
-        error=told.error_code,
+        id=response.topic_id,
+        is_internal=response.is_internal,
+        partitions={
+            one.partition_index: _newer(before.get(one.partition_index), name, one) for one in response.partitions
+        },
+        error=response.error_code,
     )
 
 
-def _newer(known: PartitionInfo | None, topic: str, told: MetadataResponsePartition) -> PartitionInfo:
-    if known is not None and -1 < told.leader_epoch < known.leader_epoch:
+def _newer(known: PartitionInfo | None, topic: str, response: MetadataResponsePartition) -> PartitionInfo:
+    if known is not None and -1 < response.leader_epoch < known.leader_epoch:
         return known
     return PartitionInfo(
         topic,
-        told.partition_index,
-        told.leader_id,
-        told.leader_epoch,
-        tuple(told.replica_nodes),
-        tuple(told.isr_nodes),
-        tuple(told.offline_replicas),
+        response.partition_index,
+        response.leader_id,
+        response.leader_epoch,
+        tuple(response.replica_nodes),
+        tuple(response.isr_nodes),
+        tuple(response.offline_replicas),
     )

@@ -22,7 +22,7 @@ from rota.client.errors import KafkaError, Unreachable
 from rota.client.log import logger
 from rota.client.network.backoff import wait_ms
 from rota.client.network.connection import copied
-from rota.client.network.metadata import Metadata, learned
+from rota.client.network.metadata import Metadata, updated_from
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 Ask = Callable[[MetadataRequest], Awaitable[MetadataResponse]]
@@ -135,7 +135,7 @@ class MetadataUpdater:
         self._tried_at = self._loop.time()
         self._unchanged += 1
         try:
-            self.replace(learned(self.metadata, await self._answer(), self._loop.time()))
+            self.replace(updated_from(self.metadata, await self._answer(), self._loop.time()))
         except KafkaError as why:
             _log.debug("metadata could not be read", reason=str(why))
             self._failed(waiting, why)

@@ -17,9 +17,9 @@ from rota.protocol.registry import APIS
 VERSION_MAX: Final = (1 << 15) - 1
 
 
-def ranges(told: Iterable[ApiVersion]) -> dict[int, range]:
-    """API key -> versions, of an ApiVersions answer."""
-    return {one.api_key: range(one.min_version, one.max_version + 1) for one in told}
+def version_ranges(served: Iterable[ApiVersion]) -> dict[int, range]:
+    """Return the versions by API key of an ApiVersions response."""
+    return {one.api_key: range(one.min_version, one.max_version + 1) for one in served}
 
 
 def newest(broker: str, known: Mapping[int, range], key: int, low: int = 0, high: int | None = None) -> int:
@@ -38,11 +38,11 @@ def _why(broker: str, key: int, theirs: range, low: int, high: int) -> str:
     if not theirs:
         return f"broker {broker} does not serve {api.name}: this needs a newer broker"
     ours = range(max(api.versions[0], low), min(api.versions[-1], high) + 1)
-    which = f"version {_told(ours)}" if ours else "a version that this library does not have"
+    which = f"version {_describe(ours)}" if ours else "a version that this library does not have"
     newer = theirs[-1] < (ours[0] if ours else low)
     remedy = "this needs a newer broker" if newer else "this needs an older broker or a newer rota"
-    return f"broker {broker} serves {api.name} in version {_told(theirs)}, and {which} is needed: {remedy}"
+    return f"broker {broker} serves {api.name} in version {_describe(theirs)}, and {which} is needed: {remedy}"
 
 
-def _told(versions: range) -> str:
+def _describe(versions: range) -> str:
     return str(versions[0]) if len(versions) == 1 else f"{versions[0]}-{versions[-1]}"

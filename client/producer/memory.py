@@ -36,7 +36,7 @@ class Memory:
         """What `take` gives, when its turn has come. Raises TimeoutError, and what `take` raises."""
         one = Waiting(size_bytes, take, asyncio.get_running_loop().create_future())
         self._queue.append(one)
-        self._look()
+        self._update_waits()
         self.freed()
         try:
             async with asyncio.timeout(seconds):
@@ -59,12 +59,12 @@ class Memory:
                 one.taken.set_result(one.take())
             except Exception as why:  # noqa: BLE001 of the caller's partitioner: told to who sent that record
                 one.taken.set_exception(why)
-        self._look()
+        self._update_waits()
 
     def end(self, why: Exception) -> None:
         """Nobody is taken any more."""
         queue, self._queue = self._queue, deque()
-        self._look()
+        self._update_waits()
         for one in queue:
             if not one.taken.done():
                 one.taken.set_exception(why)
@@ -74,7 +74,7 @@ class Memory:
             self._queue.remove(one)
         self.freed()
 
-    def _look(self) -> None:
+    def _update_waits(self) -> None:
         waits = bool(self._queue)
         if waits is not self.waits:
             self.waits = waits

@@ -91,7 +91,7 @@ class Sender:
         if self._closed:
             return
         accumulator, now_ms = self._accumulator, max(now_ms, self.now_ms())
-        self._tell(self._results.expire(now_ms))
+        self._apply(self._results.expire(now_ms))
         if accumulator.incomplete:
             self.identify()
         ready = accumulator.ready(now_ms)
@@ -138,7 +138,7 @@ class Sender:
         """A request whose task ended without settling its batches: it was cancelled, or failed by our own mistake."""
         if any(batches is one for one in state.requests):
             self._finish(state, batches)
-            self._tell(self._results.unanswered(batches, Unreachable("a request was cancelled"), self.now_ms()))
+            self._apply(self._results.unanswered(batches, Unreachable("a request was cancelled"), self.now_ms()))
 
     @staticmethod
     def _finish(state: BrokerState, batches: list[Batch]) -> None:
@@ -156,7 +156,7 @@ class Sender:
             state.version = await self._cluster.version(state.node, ProduceRequest.KEY)
             state.failures = 0
         except Unsupported as why:
-            self._tell(self._results.abandon(why, untried=True))
+            self._apply(self._results.abandon(why, untried=True))
         except KafkaError as why:
             state.failures += 1
             self._results.note(state.node, why)
@@ -188,7 +188,7 @@ class Sender:
         except TimedOut as why:
             _log.warning("no producer id yet", why=str(why))
         except KafkaError as why:
-            self._tell(self._results.abandon(why, untried=True))
+            self._apply(self._results.abandon(why, untried=True))
             await asyncio.sleep(self._config.retry_backoff_max_ms / 1000)
         finally:
             self._is_requesting_id = False
@@ -206,7 +206,7 @@ class Sender:
         except KafkaError as why:
             self._finish(state, batches)
             state.version = None
-            self._tell(self._results.unanswered(batches, why, self.now_ms()))
+            self._apply(self._results.unanswered(batches, why, self.now_ms()))
         else:
             self._finish(state, batches)
             if answer is None:
@@ -215,7 +215,7 @@ class Sender:
                 pairs = list(answers(batches, asked, answer))
                 self._take_leader_hints(pairs, answer)
                 brokers = self._cluster.metadata.brokers
-                self._tell(self._results.answered(pairs, self._broker(state.node), brokers, self.now_ms()))
+                self._apply(self._results.answered(pairs, self._broker(state.node), brokers, self.now_ms()))
         self._freed()
         self.pump()
 
@@ -228,7 +228,8 @@ class Sender:
             if leader is not None and leader.leader_id >= 0:
                 self._cluster.take_leader_hint(batch.queue.partition, leader.leader_id, leader.leader_epoch)
 
-    def _tell(self, after: Effects) -> None:
+    def _apply(self, after: Effects) -> None:
+        """Log what happened to batches, free the memory of failed ones, refresh stale metadata."""
         for text, batch in after.notes:
             _log.info(text, partition=str(batch.queue.partition), records=batch.count)
         for batch in after.failed:
@@ -268,7 +269,7 @@ class Sender:
         if self._handle is not None:
             self._handle.cancel()
         after = self._results.abandon(why)
-        self._tell(after)
+        self._apply(after)
         if after.failed:
             records = sum(batch.count for batch in after.failed)
             _log.warning("the producer was closed before all records were delivered", records=records)

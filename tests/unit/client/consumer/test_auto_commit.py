@@ -13,38 +13,38 @@ def auto(*, on: bool = True) -> AutoCommit:
 
 
 def test_the_first_is_due_after_an_interval() -> None:
-    assert not auto().due(5_999)
-    assert auto().due(6_000)
+    assert not auto().is_due(5_999)
+    assert auto().is_due(6_000)
     assert auto().next_ms == 6_000
 
 
 def test_switched_off_none_is_ever_due() -> None:
     off = auto(on=False)
-    assert not off.due(1e12)
+    assert not off.is_due(1e12)
     assert off.next_ms == NEVER
 
 
 def test_one_is_under_way_at_most() -> None:
     one = auto()
-    one.began(6_000)
-    assert not one.due(60_000)
+    one.begin(6_000)
+    assert not one.is_due(60_000)
     assert one.next_ms == NEVER
-    one.ended(60_000, again=False)
-    assert one.due(60_000)
+    one.complete(60_000, again=False)
+    assert one.is_due(60_000)
 
 
 def test_what_may_pass_is_tried_again_soon() -> None:
     one = auto()
-    one.began(6_000)
-    one.ended(6_500, again=True)
-    assert not one.due(6_599)
-    assert one.due(6_600)
+    one.begin(6_000)
+    one.complete(6_500, again=True)
+    assert not one.is_due(6_599)
+    assert one.is_due(6_600)
 
 
 def test_what_does_not_pass_waits_for_its_interval() -> None:
     one = auto()
-    one.began(6_000)
-    one.ended(6_500, again=False)
+    one.begin(6_000)
+    one.complete(6_500, again=False)
     assert one.next_ms == 11_000
 
 
@@ -53,7 +53,7 @@ def test_the_next_is_an_interval_after_the_last_or_a_backoff_after_its_failure(
     began: int, took: int, again: bool, asked: int
 ) -> None:
     one = auto()
-    one.began(began)
-    one.ended(began + took, again=again)
+    one.begin(began)
+    one.complete(began + took, again=again)
     expected = min(began + 5_000, began + took + 100) if again else began + 5_000
-    assert one.due(asked) == (asked >= expected) == (asked >= one.next_ms)
+    assert one.is_due(asked) == (asked >= expected) == (asked >= one.next_ms)

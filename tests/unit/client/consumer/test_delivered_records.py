@@ -56,10 +56,10 @@ class Consumers(RuleBasedStateMachine):
             self.finished[one] = behind
         self.in_hand = {}
         self.now_ms += 3
-        if self.auto.due(self.now_ms):
-            self.auto.began(self.now_ms)
+        if self.auto.is_due(self.now_ms):
+            self.auto.begin(self.now_ms)
             self.commit(self.delivered.done())
-            self.auto.ended(self.now_ms, again=False)
+            self.auto.complete(self.now_ms, again=False)
 
     def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         for one, at in offsets.items():

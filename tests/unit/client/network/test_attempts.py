@@ -7,7 +7,7 @@ from tests.unit.client.network.scripted import eventually
 from tests.unit.client.network.test_cluster import BEAT, FETCH, client, code, says, scripted
 
 from rota.client.errors import Unreachable
-from rota.client.network.attempts import AGAIN
+from rota.client.network.attempts import RETRIED
 from rota.client.network.error_actions_page import ErrorAction
 from rota.client.network.targets import Node
 from rota.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -16,7 +16,7 @@ from rota.protocol.messages.metadata import MetadataRequest
 
 
 def test_what_calls_for_another_try() -> None:
-    assert set(ErrorAction) - AGAIN == {ErrorAction.OK, ErrorAction.REJOIN, ErrorAction.RESET, ErrorAction.FATAL}
+    assert set(ErrorAction) - RETRIED == {ErrorAction.OK, ErrorAction.REJOIN, ErrorAction.RESET, ErrorAction.FATAL}
 
 
 async def test_refresh_reads_metadata_before_the_next_try() -> None:

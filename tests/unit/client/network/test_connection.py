@@ -9,7 +9,7 @@ import pytest
 from tests.unit.client.network.scripted import CLOSE, Scripted, eventually, framed
 
 from rota.client.errors import TimedOut, Unreachable, Unsupported
-from rota.client.network.connection import QUIET_SECONDS_MAX, Connection
+from rota.client.network.connection import THROTTLE_SECONDS_MAX, Connection
 from rota.client.network.handshake import connect
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -265,8 +265,8 @@ async def test_large_requests_wait_for_room_and_keep_their_order() -> None:
         broker.on(ProduceRequest, slow)
         broker.on(HeartbeatRequest, lambda _: ANSWER)
         connection = await dialled(broker)
-        telling = [asyncio.create_task(connection.tell(big_produce(2 << 20))) for _ in range(16)]
-        await eventually(lambda: connection._room is not None)
+        telling = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
+        await eventually(lambda: connection._writable is not None)
         asking = asyncio.create_task(connection.ask(BEAT, SECONDS))
         await eventually(lambda: connection.in_flight)
         assert not all(task.done() for task in telling)
@@ -286,8 +286,8 @@ async def test_who_waits_for_room_is_told_when_the_connection_ends() -> None:
     async with Scripted() as broker:
         broker.on(ProduceRequest, never)
         connection = await dialled(broker)
-        telling = [asyncio.create_task(connection.tell(big_produce(2 << 20))) for _ in range(16)]
-        await eventually(lambda: connection._room is not None)
+        telling = [asyncio.create_task(connection.send_without_response(big_produce(2 << 20))) for _ in range(16)]
+        await eventually(lambda: connection._writable is not None)
         asking = asyncio.create_task(connection.ask(BEAT, SECONDS))
         await eventually(lambda: connection.in_flight)
         connection.end(Unreachable("enough"))
@@ -314,7 +314,7 @@ async def test_a_broker_that_wants_to_be_left_alone_is() -> None:
         await connection.ask(asked[0], SECONDS)
         await asyncio.gather(*(connection.ask(one, 0.39) for one in asked[1:]))
         assert broker.asked[1:] == asked
-        assert came[1] >= connection._quiet_until
+        assert came[1] >= connection._throttled_until
         await closed(connection)
 
 
@@ -323,7 +323,7 @@ async def test_nobody_may_silence_a_client_for_ever() -> None:
         broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(throttle_time_ms=2**31 - 1))
         connection = await dialled(broker)
         await connection.ask(BEAT, SECONDS)
-        assert 0 < connection._quiet_until - asyncio.get_running_loop().time() <= QUIET_SECONDS_MAX
+        assert 0 < connection._throttled_until - asyncio.get_running_loop().time() <= THROTTLE_SECONDS_MAX
         await closed(connection)
 
 

@@ -14,8 +14,8 @@ class Town:
     def __init__(self, *answers: FindCoordinatorResponse) -> None:
         self.answers = list(answers)
         self.asked: list[FindCoordinatorRequest] = []
-        self.met: list[tuple[int, str, int]] = []
-        self.coordinators = Coordinators(self.find, lambda *one: self.met.append(one))
+        self.addresses: list[tuple[int, str, int]] = []
+        self.coordinators = Coordinators(self.find, lambda *one: self.addresses.append(one))
 
     async def find(self, group: str, request: FindCoordinatorRequest) -> Any:
         self.asked.append(request)
@@ -30,11 +30,11 @@ def at(node: int, error: int = 0) -> FindCoordinatorResponse:
 
 async def test_a_coordinator_is_asked_for_once() -> None:
     town = Town(at(3))
-    assert town.coordinators.known("g") is None
+    assert town.coordinators.cached("g") is None
     assert await asyncio.gather(*(town.coordinators.of("g") for _ in range(4))) == [3, 3, 3, 3]
     assert town.asked == [FindCoordinatorRequest(key="g", key_type=0, coordinator_keys=("g",))]
-    assert town.met == [(3, "b3", 9092)]
-    assert town.coordinators.known("g") == 3
+    assert town.addresses == [(3, "b3", 9092)]
+    assert town.coordinators.cached("g") == 3
 
 
 async def test_one_that_is_not_there_any_more_is_asked_for_again() -> None:
@@ -58,7 +58,7 @@ async def test_what_cannot_be_helped_is_raised() -> None:
     with pytest.raises(BrokerError, match=r"looking for the coordinator \(group g\): GROUP_AUTHORIZATION_FAILED"):
         await town.coordinators.of("g")
     assert await town.coordinators.of("g") == 3
-    assert town.met == [(3, "b3", 9092)]
+    assert town.addresses == [(3, "b3", 9092)]
 
 
 async def test_what_did_not_come_in_time_is_told() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client.network.frames import FrameRefused, Frames
+from rota.client.network.frames import Frames, InvalidFrame
 
 
 def framed(body: bytes) -> bytes:
@@ -33,13 +33,13 @@ def test_byte_by_byte_is_the_same(bodies: list[bytes]) -> None:
 
 @pytest.mark.parametrize("size", [-1, 0, 3, 101, 0x7FFFFFFF])
 def test_a_length_that_no_answer_has_is_refused(size: int) -> None:
-    with pytest.raises(FrameRefused, match=f"an answer of {size} bytes"):
+    with pytest.raises(InvalidFrame, match=f"an answer of {size} bytes"):
         Frames(100).feed(size.to_bytes(4, "big", signed=True))
 
 
 def test_frames_before_a_refused_length_are_lost_with_the_connection() -> None:
     frames = Frames(100)
-    with pytest.raises(FrameRefused):
+    with pytest.raises(InvalidFrame):
         frames.feed(framed(b"good") + b"\xff\xff\xff\xff")
 
 
@@ -47,7 +47,7 @@ def test_frames_before_a_refused_length_are_lost_with_the_connection() -> None:
     ("head", "looks"), [(b"HTTP/1.1 400", "an HTTP server"), (b"\x15\x03\x03\x00\x02", "TLS"), (b"SSH-2.0", "SSH")]
 )
 def test_strangers_are_named(head: bytes, looks: str) -> None:
-    with pytest.raises(FrameRefused, match=looks):
+    with pytest.raises(InvalidFrame, match=looks):
         Frames().feed(head)
 
 

@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client.network.metadata import BrokerInfo, Metadata, learned, led, met
+from rota.client.network.metadata import BrokerInfo, Metadata, updated_from, with_brokers, with_leader
 from rota.client.types import TopicPartition
 from rota.protocol.messages.metadata import (
     MetadataResponse,
@@ -33,7 +33,7 @@ def topic(*leaders: tuple[int, int], name: str | None = "t", topic_id: bytes = I
 def known(*answers: MetadataResponse) -> Metadata:
     metadata = Metadata()
     for at, one in enumerate(answers):
-        metadata = learned(metadata, one, at)
+        metadata = updated_from(metadata, one, at)
     return metadata
 
 
@@ -109,21 +109,21 @@ def test_a_topic_told_by_its_id_alone_is_found_by_it() -> None:
 
 def test_a_newer_leader_is_taken_over_at_once() -> None:
     metadata = known(answer(topic((1, 5))))
-    assert led(metadata, P0, 2, 6).leader(P0) == 2
-    assert led(metadata, P0, 2, 6).version == 2
-    assert led(metadata, P0, 2, 5) is metadata, "the epoch is not newer"
-    assert led(metadata, P0, 9, 6) is metadata, "nobody knows where it listens"
-    assert led(metadata, TopicPartition("t", 1), 2, 6) is metadata
-    assert led(metadata, TopicPartition("u", 0), 2, 6) is metadata
-    assert led(met(metadata, [BrokerInfo(9, "b9", 1)]), P0, 9, 6).leader(P0) == 9
+    assert with_leader(metadata, P0, 2, 6).leader(P0) == 2
+    assert with_leader(metadata, P0, 2, 6).version == 2
+    assert with_leader(metadata, P0, 2, 5) is metadata, "the epoch is not newer"
+    assert with_leader(metadata, P0, 9, 6) is metadata, "nobody knows where it listens"
+    assert with_leader(metadata, TopicPartition("t", 1), 2, 6) is metadata
+    assert with_leader(metadata, TopicPartition("u", 0), 2, 6) is metadata
+    assert with_leader(with_brokers(metadata, [BrokerInfo(9, "b9", 1)]), P0, 9, 6).leader(P0) == 9
 
 
 def test_a_broker_that_was_met_is_known_until_metadata_says_otherwise() -> None:
     metadata = known(answer())
-    assert met(metadata, [BrokerInfo(4, "b4", 1)]).brokers[4].host == "b4"
-    assert met(metadata, [BrokerInfo(1, "b1", 9092)]) is metadata
-    assert met(metadata, [BrokerInfo(-1, "", -1)]) is metadata
-    assert met(metadata, [BrokerInfo(1, "elsewhere", 1)]).brokers[1].host == "elsewhere"
+    assert with_brokers(metadata, [BrokerInfo(4, "b4", 1)]).brokers[4].host == "b4"
+    assert with_brokers(metadata, [BrokerInfo(1, "b1", 9092)]) is metadata
+    assert with_brokers(metadata, [BrokerInfo(-1, "", -1)]) is metadata
+    assert with_brokers(metadata, [BrokerInfo(1, "elsewhere", 1)]).brokers[1].host == "elsewhere"
 
 
 def test_brokers_introduce_themselves() -> None:
@@ -135,7 +135,7 @@ def test_brokers_introduce_themselves() -> None:
 def test_epochs_only_grow(told: list[tuple[int, int]]) -> None:
     metadata, highest = Metadata(), -1
     for leader, epoch in told:
-        metadata = learned(metadata, answer(topic((leader, epoch))), 0)
+        metadata = updated_from(metadata, answer(topic((leader, epoch))), 0)
         info = metadata.info(P0)
         assert info is not None
         if epoch >= 0:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.client.errors import Unsupported
-from rota.client.network.versions import newest, ranges
+from rota.client.network.versions import newest, version_ranges
 from rota.protocol.messages.api_versions import ApiVersion
 from rota.protocol.registry import APIS
 
@@ -17,7 +17,7 @@ def test_the_newest_that_both_know() -> None:
 
 
 def test_ranges_of_an_answer_include_both_ends() -> None:
-    assert ranges([ApiVersion(api_key=1, min_version=4, max_version=6)]) == {1: range(4, 7)}
+    assert version_ranges([ApiVersion(api_key=1, min_version=4, max_version=6)]) == {1: range(4, 7)}
 
 
 @pytest.mark.parametrize(
