@@ -49,7 +49,7 @@ def name(command: list[str]) -> str:
 
 def recipe(target: str) -> str:
     """What make would run for the target, without running it."""
-    command = ["make", "--dry-run", "--always-make", target]
+    command = ["make", "--no-print-directory", "--dry-run", "--always-make", target]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
