@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -34,10 +37,23 @@ def program(name: str) -> str:
     return found
 
 
+@contextmanager
+def only_one(name: str) -> Iterator[None]:
+    """Hold the lock file `name` in `home()`: test processes that start together download once, one after the other."""
+    home().mkdir(parents=True, exist_ok=True)
+    with (home() / name).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def fetch() -> Path:
     """Download the jars with Maven unless they are there; returns their folder, which is complete."""
-    if (existing := lib()) is not None:
-        return existing
+    with only_one("lib.lock"):
+        existing = lib()
+        return _download() if existing is None else existing
+
+
+def _download() -> Path:
     part = home() / "lib.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)

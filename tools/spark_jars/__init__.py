@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from tools.peer.jars import home, program
+from tools.peer.jars import home, only_one, program
 
 POM: Final = Path(__file__).with_name("pom.xml")
 JARS: Final = 4  # the connector, its token provider, Kafka's clients, commons-pool; Spark has the other dependencies
@@ -29,8 +29,11 @@ def jars() -> list[Path]:
 
 def fetch() -> list[Path]:
     """Download the jars with Maven unless they are there; returns them. Raises Missing, CalledProcessError."""
-    if existing := jars():
-        return existing
+    with only_one("spark.lock"):
+        return jars() or _download()
+
+
+def _download() -> list[Path]:
     part = home() / "spark.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
