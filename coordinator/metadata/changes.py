@@ -1,9 +1,11 @@
-"""The changes of a topic that listeners of `Topics.on_change` receive: logs are opened, groups rebalance (R14)."""
+"""The changes of the cluster that listeners of `Image.on_change` receive: logs open, leaders move, groups rebalance."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.topic import Topic
 
 
@@ -32,4 +34,34 @@ class ConfigChanged:
     topic: Topic
 
 
-Change = TopicCreated | PartitionsAdded | TopicDeleted | ConfigChanged
+@dataclass(frozen=True, slots=True)
+class PartitionsChanged:
+    """Leader, epoch, ISR or replicas of these partitions changed. `topic` is as it is now."""
+
+    topic: Topic
+    indexes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersChanged:
+    """The live brokers, as they are now."""
+
+    brokers: Mapping[int, BrokerRegistration]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChanged:
+    """The broker that is the controller now; None while there is none."""
+
+    broker_id: int | None
+
+
+Change = (
+    TopicCreated
+    | PartitionsAdded
+    | TopicDeleted
+    | ConfigChanged
+    | PartitionsChanged
+    | BrokersChanged
+    | ControllerChanged
+)

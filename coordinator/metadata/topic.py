@@ -15,7 +15,11 @@ RESERVED = INTERNAL | {"__cluster_metadata", "__share_group_state"}  # no client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """Who keeps a partition, and who leads it. `leader` is -1 when nobody does."""
+    """The replicas of a partition and its leader. `leader` is -1 when it has none.
+
+    `adding` and `removing` are replicas of a reassignment that is under way (KIP-455). `version` is that of the state
+    node, on which every change of it is a compare-and-set.
+    """
 
     index: int
     leader: int
@@ -23,6 +27,9 @@ class PartitionState:
     isr: tuple[int, ...]
     leader_epoch: int = 0
     controller_epoch: int = 1
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    version: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,30 @@
+"""A broker as the cluster knows it: the content of its node `/brokers/ids/N`, which lives as long as its session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.coordinator.config.listeners import Endpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """One life of a live broker.
+
+    `epoch` is the number of the change that created the node (ZooKeeper's czxid; the broker epoch of KIP-903): a broker
+    that registers again has a larger one. `directory_id` names its log folder, `swim` is its UDP address as HOST:PORT.
+    """
+
+    broker_id: int
+    epoch: int = 0
+    endpoints: tuple[Endpoint, ...] = ()
+    rack: str | None = None
+    directory_id: str = ""
+    swim: str = ""
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """The address of that listener; of the first listener when the broker has none of that name."""
+        for endpoint in self.endpoints:
+            if endpoint.listener == listener:
+                return endpoint
+        return self.endpoints[0] if self.endpoints else None
