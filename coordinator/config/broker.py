@@ -95,6 +95,12 @@ class BrokerConfig:
     controlled_shutdown_enable: bool
     replica_lag_time_max_ms: int
 
+    rota_swim_port: int
+    rota_swim_interval_ms: int
+    rota_swim_ping_timeout_ms: int
+    rota_swim_suspicion_timeout_ms: int
+    rota_swim_indirect_pings: int
+    rota_swim_secret: str
     rota_drain_timeout_ms: int
     rota_inflight_bytes_max: int
     rota_connection_inflight_bytes_max: int

@@ -177,6 +177,31 @@ _SERVER = (
 )
 
 _ROTA = (
+    _D("rota.swim.port", _T.INT, "0", "UDP port of the failure detector of a cluster; 0 for any free port.", 0, 65535),
+    _D("rota.swim.interval.ms", _T.INT, "200", "Time between two pings of the failure detector, in ms.", 10, 60_000),
+    _D(
+        "rota.swim.ping.timeout.ms",
+        _T.INT,
+        "100",
+        "Time to answer a ping, and again to answer it through other brokers, in ms.",
+        5,
+        60_000,
+    ),
+    _D(
+        "rota.swim.suspicion.timeout.ms",
+        _T.INT,
+        "300",
+        "Time that a broker that answers no ping has to object before it is declared dead, in ms.",
+        5,
+        600_000,
+    ),
+    _D("rota.swim.indirect.pings", _T.INT, "3", "Brokers that are asked to ping one that is silent.", 0, 16),
+    _D(
+        "rota.swim.secret",
+        _T.PASSWORD,
+        "",
+        "Secret that authenticates the datagrams; empty: the secret in the metadata store, made by the first broker.",
+    ),
     _D("rota.drain.timeout.ms", _T.LONG, "5000", "Time that a stop gives to requests under way, in ms.", 0),
     _D(
         "rota.inflight.bytes.max",
