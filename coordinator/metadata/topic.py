@@ -17,8 +17,10 @@ RESERVED = INTERNAL | {"__cluster_metadata", "__share_group_state"}  # no client
 class PartitionState:
     """The replicas of a partition and its leader. `leader` is -1 when it has none.
 
-    `adding` and `removing` are replicas of a reassignment that is under way (KIP-455). `version` is that of the state
-    node, on which every change of it is a compare-and-set.
+    `leader_broker_epoch` is the epoch of the registration in which the leader was elected (-1: of no cluster). In a
+    cluster a leadership counts only while the leader has that registration: a broker that registered again does not
+    lead until it is elected again. `adding` and `removing` are replicas of a reassignment that is under way (KIP-455).
+    `version` is that of the state node, on which every change of it is a compare-and-set.
     """
 
     index: int
@@ -27,6 +29,7 @@ class PartitionState:
     isr: tuple[int, ...]
     leader_epoch: int = 0
     controller_epoch: int = 1
+    leader_broker_epoch: int = -1
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     version: int = field(default=0, compare=False)

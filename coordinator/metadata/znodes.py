@@ -79,15 +79,16 @@ def topic_node(topic: Topic) -> bytes:
 
 
 def state_node(state: PartitionState) -> bytes:
-    return json_bytes(
-        {
-            "version": 1,
-            "leader": state.leader,
-            "leader_epoch": state.leader_epoch,
-            "controller_epoch": state.controller_epoch,
-            "isr": state.isr,
-        }
-    )
+    node = {
+        "version": 1,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "controller_epoch": state.controller_epoch,
+        "isr": state.isr,
+    }
+    if state.leader_broker_epoch >= 0:  # not a field of Kafka's, whose readers ignore it
+        node["leader_broker_epoch"] = state.leader_broker_epoch
+    return json_bytes(node)
 
 
 def config_node(configs: Mapping[str, str]) -> bytes:
@@ -114,6 +115,7 @@ def read_state(data: bytes, index: int, replicas: tuple[int, ...]) -> PartitionS
         isr=tuple(node["isr"]),
         leader_epoch=node["leader_epoch"],
         controller_epoch=node["controller_epoch"],
+        leader_broker_epoch=node.get("leader_broker_epoch", -1),
     )
 
 

@@ -25,9 +25,18 @@ def test_what_is_no_uuid(text: str) -> None:
         znodes.uuid_bytes(text)
 
 
-@given(IDS, st.integers(-1, 99), st.integers(0, 1000), st.binary(min_size=16, max_size=16))
-def test_a_topic_comes_back(replicas: tuple[int, ...], leader: int, epoch: int, topic_id: bytes) -> None:
-    state = PartitionState(index=0, leader=leader, replicas=replicas, isr=replicas[:1], leader_epoch=epoch)
+@given(IDS, st.integers(-1, 99), st.integers(0, 1000), st.integers(-1, 99), st.binary(min_size=16, max_size=16))
+def test_a_topic_comes_back(
+    replicas: tuple[int, ...], leader: int, epoch: int, broker_epoch: int, topic_id: bytes
+) -> None:
+    state = PartitionState(
+        index=0,
+        leader=leader,
+        replicas=replicas,
+        isr=replicas[:1],
+        leader_epoch=epoch,
+        leader_broker_epoch=broker_epoch,
+    )
     topic = Topic(name="t", topic_id=topic_id, partitions=(state,))
     assert znodes.read_topic(znodes.topic_node(topic)) == (topic_id, {0: replicas})
     assert znodes.read_state(znodes.state_node(state), 0, replicas) == state
