@@ -30,6 +30,7 @@ from rota.coordinator.metadata.store import (
     Create,
     Delete,
     Op,
+    SessionListener,
     Set,
     Stat,
     StoreError,
@@ -49,6 +50,7 @@ from rota.coordinator.metadata.tree import (
 
 JOURNAL_BYTES_MAX = 16 << 20  # beyond it an open journal is rewritten as a snapshot, when that at least halves it
 OPS_PER_SLICE = 256  # a larger commit is prepared in a turn of the loop of its own
+SESSION_ID = 1  # an ephemeral node of an earlier session never outlives the opening of the store
 FACTS_PER_NODE_MAX = 2  # with more of them the journal is rewritten when it is opened
 
 
@@ -85,6 +87,13 @@ class EmbeddedStore:
     def failed(self) -> str | None:
         """Why the store cannot be written; None while it can."""
         return None if self._journal is None else self._journal.failed
+
+    @property
+    def session_id(self) -> int:
+        return SESSION_ID
+
+    def on_session(self, listener: SessionListener) -> None:
+        """The session of a store in the same process is connected until it is closed: no listener is ever called."""
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         stat = self._open().stat(path)
@@ -149,7 +158,7 @@ class EmbeddedStore:
     async def _commit(self, ops: Sequence[Op]) -> list[Fact]:
         tree, loop = self._open(), _running_loop()
         if self._journal is None or loop is None:
-            facts = tree.prepare(ops)
+            facts = tree.prepare(ops, owner=SESSION_ID)
             self._write_now(facts)
             return facts
         commit = _Commit(ops, loop.create_future())
@@ -191,7 +200,7 @@ class EmbeddedStore:
                 await asyncio.sleep(0)
             trial = PendingChanges(self._tree, pending)
             try:
-                commit.facts = self._tree.prepare(commit.ops, trial)
+                commit.facts = self._tree.prepare(commit.ops, trial, owner=SESSION_ID)
                 commit.payload = _payload(commit.facts) if commit.facts else b""
             except StoreError as refused:
                 commit.fail(refused)
@@ -275,10 +284,13 @@ def _encode(facts: Sequence[Fact]) -> bytes:
 
 def _row(fact: Fact) -> list[object]:
     match fact:
-        case NodeCreated(path, data, ephemeral, version):
-            return ["made", path, data.decode("latin-1"), ephemeral, version]
-        case NodeDataChanged(path, data, version):
-            return ["changed", path, data.decode("latin-1"), version]
+        case NodeCreated(path, data, owner, version, created, changed):
+            # no session outlives the store: whether there is an owner is all that counts
+            row = ["made", path, data.decode("latin-1"), owner != 0, version]
+            return [*row, created, changed] if created else row
+        case NodeDataChanged(path, data, version, changed):
+            row = ["changed", path, data.decode("latin-1"), version]
+            return [*row, changed] if changed else row
         case NodeDeleted(path):
             return ["gone", path]
         case ChildrenCreated(path, made):
@@ -294,9 +306,13 @@ def _decode(payload: bytes) -> list[Fact]:
 def _fact(kind: str, path: str, *rest: object) -> Fact:
     match kind, rest:
         case "made", (str(data), bool(ephemeral), int(version)):
-            return NodeCreated(path, data.encode("latin-1"), ephemeral, version)
+            return NodeCreated(path, data.encode("latin-1"), SESSION_ID * ephemeral, version)
+        case "made", (str(data), bool(ephemeral), int(version), int(created), int(changed)):
+            return NodeCreated(path, data.encode("latin-1"), SESSION_ID * ephemeral, version, created, changed)
         case "changed", (str(data), int(version)):
             return NodeDataChanged(path, data.encode("latin-1"), version)
+        case "changed", (str(data), int(version), int(changed)):
+            return NodeDataChanged(path, data.encode("latin-1"), version, changed)
         case "gone", ():
             return NodeDeleted(path)
         case "counted", (int(made),):

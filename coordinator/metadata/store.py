@@ -7,7 +7,7 @@ Laws
     S1  A change survives a crash once its method returned; a method that raises StoreError changes nothing.
     S2  `commit` is atomic: it applies all of its operations or none, and no reader sees a part of them.
     S3  A node's version starts at 0 and grows by one with each set; deleting and creating again starts over at 0.
-    S4  An ephemeral node lives as long as the session that made it, has no children, and is gone after reopening.
+    S4  An ephemeral node lives as long as the session that created it, which is its `owner`, and has no children.
     S5  A watch fires once, after the change, before the changing call returns to its caller; to see the next
         change, set the watch again with the next read, so that no change between the two is missed. The same watch
         set twice on a node fires once. A watch must not raise.
@@ -62,6 +62,18 @@ class StoreFailed(Exception):
     """The disk or the connection to the store failed. Readers see no change; whether it is durable is not known."""
 
 
+class OutcomeUnknown(StoreFailed):
+    """The connection was lost after the change was sent. It was applied as a whole or not at all; read to find out."""
+
+
+class SessionState(Enum):
+    """The state of a session, as its client knows it."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"  # no connection; the session and its ephemeral nodes may or may not live on
+    EXPIRED = "expired"  # the store has ended the session; its ephemeral nodes and watches are gone
+
+
 class EventType(Enum):
     """The type of a watch event, with ZooKeeper's names."""
 
@@ -78,13 +90,26 @@ class WatchEvent:
 
 
 Watch = Callable[[WatchEvent], None]
+SessionListener = Callable[[SessionState], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
+    """`owner` is the session of an ephemeral node, 0 for a persistent one.
+
+    `created` and `changed` are the numbers of the changes (ZooKeeper's czxid and mzxid) that created the node and last
+    set its data. A node that was deleted and created again has the same path and version, but another `created`.
+    """
+
     version: int
-    ephemeral: bool
+    owner: int
     child_count: int
+    created: int
+    changed: int
+
+    @property
+    def ephemeral(self) -> bool:
+        return self.owner != 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +145,21 @@ Op = Create | Set | Delete | Check
 
 
 class Store(Protocol):
-    """One session with the tree. Paths are absolute, "/" parts them, the root is "/" and always there."""
+    """A client of the tree, with one session at a time. Paths are absolute; the root is "/" and always exists.
+
+    When the store has ended the session, the client opens a new one without being asked to.
+    """
+
+    @property
+    def session_id(self) -> int:
+        """The owner of the ephemeral nodes that this session creates; not 0."""
+
+    def on_session(self, listener: SessionListener) -> None:
+        """Call `listener` at each change of the session's state.
+
+        After EXPIRED comes CONNECTED, when the client has a new session: then `session_id` is another one, and nodes
+        and watches of the old session are gone.
+        """
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """A node's data. The watch reports CHANGED or DELETED. Raises NoNode (and sets no watch)."""

@@ -33,30 +33,40 @@ from rota.coordinator.metadata.store import (
 
 @dataclass(slots=True)
 class Node:
-    """`children_created`: how many children were ever created under it, which is the next sequential number."""
+    """`children_created`: how many children were ever created under it, which is the next sequential number.
+
+    For `owner`, `created` and `changed` see `Stat`.
+    """
 
     data: bytes = b""
     version: int = 0
-    ephemeral: bool = False
+    owner: int = 0
+    created: int = 0
+    changed: int = 0
     children_created: int = 0
     children: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCreated:
-    """A node was created. `version` is 0 except in a snapshot."""
+    """A node was created. `version`, `created` and `changed` are 0 except in a snapshot."""
 
     path: str
     data: bytes
-    ephemeral: bool = False
+    owner: int = 0
     version: int = 0
+    created: int = 0
+    changed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDataChanged:
+    """A node's data were set. `changed` is 0 except in a snapshot."""
+
     path: str
     data: bytes
     version: int
+    changed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +133,7 @@ class Tree:
 
     def stat(self, path: str) -> Stat:
         node = self.node(path)
-        return Stat(node.version, node.ephemeral, len(node.children))
+        return Stat(node.version, node.owner, len(node.children), node.created, node.changed)
 
     def watch_node(self, path: str, watch: Watch) -> None:
         """Call `watch` at the next CREATED, CHANGED or DELETED."""
@@ -133,13 +143,14 @@ class Tree:
         """Call `watch` at the next CHILD or DELETED."""
         self._child_watches.setdefault(path, {})[watch] = None
 
-    def prepare(self, ops: Sequence[Op], pending: PendingChanges | None = None) -> list[Fact]:
+    def prepare(self, ops: Sequence[Op], pending: PendingChanges | None = None, *, owner: int) -> list[Fact]:
         """Return the facts of the operations, in order. Raises the first error and then changes nothing.
 
         `pending` holds earlier operations that are not applied yet; these come after them and are added to it.
+        `owner` is the session that they belong to.
         """
         facts: list[Fact] = []
-        changes = PendingChanges(self, pending)
+        changes = PendingChanges(self, pending, owner=owner)
         for op in ops:
             fact = changes.perform(op)
             if fact is not None:
@@ -156,33 +167,35 @@ class Tree:
             events += self._apply(fact)
         return events
 
-    def ephemerals(self) -> list[Fact]:
-        """Return the facts that delete the ephemeral nodes at the end of the session."""
-        return [NodeDeleted(path) for path, node in self.nodes.items() if node.ephemeral]
+    def ephemerals(self, owner: int | None = None) -> list[Fact]:
+        """Return the facts that delete the ephemeral nodes of a session at its end; of all sessions by default."""
+        return [NodeDeleted(path) for path, node in self.nodes.items() if node.owner and owner in (None, node.owner)]
 
     def snapshot(self) -> Iterator[Fact]:
         """Yield facts that build this tree from an empty one; parents first."""
         for path, node in sorted(self.nodes.items()):
             if path != "/":
-                yield NodeCreated(path, node.data, node.ephemeral, node.version)
+                yield NodeCreated(path, node.data, node.owner, node.version, node.created, node.changed)
         for path, node in self.nodes.items():
             if node.children_created:
                 yield ChildrenCreated(path, node.children_created)
         root = self.nodes["/"]
         if root.version:
-            yield NodeDataChanged("/", root.data, root.version)
+            yield NodeDataChanged("/", root.data, root.version, root.changed)
         yield LastChange("/", self.last_change)
 
     def _apply(self, fact: Fact) -> list[tuple[Watch, WatchEvent]]:
         match fact:
-            case NodeCreated(path, data, ephemeral, version):
-                self.nodes[path] = Node(data, version, ephemeral)
+            case NodeCreated(path, data, owner, version, created, changed):
+                now = self.last_change
+                self.nodes[path] = Node(data, version, owner, created or now, changed or now)
                 parent = self.nodes[parent_of(path)]
                 parent.children.add(name_of(path))
                 parent.children_created += 1
                 return [*self._node_events(path, EventType.CREATED), *self._child_events(parent_of(path))]
-            case NodeDataChanged(path, data, version):
-                self.nodes[path].data, self.nodes[path].version = data, version
+            case NodeDataChanged(path, data, version, changed):
+                node = self.nodes[path]
+                node.data, node.version, node.changed = data, version, changed or self.last_change
                 return self._node_events(path, EventType.CHANGED)
             case NodeDeleted(path):
                 del self.nodes[path]
@@ -217,10 +230,10 @@ class PendingNode:
 class PendingChanges:
     """Operations prepared on top of a tree and of earlier pending changes, neither of which they modify."""
 
-    __slots__ = ("_before", "_nodes", "_tree")
+    __slots__ = ("_before", "_nodes", "_owner", "_tree")
 
-    def __init__(self, tree: Tree, before: PendingChanges | None = None) -> None:
-        self._tree, self._before = tree, before
+    def __init__(self, tree: Tree, before: PendingChanges | None = None, *, owner: int = 0) -> None:
+        self._tree, self._before, self._owner = tree, before, owner
         self._nodes: dict[str, PendingNode | None] = {}
 
     def add(self, later: PendingChanges) -> None:
@@ -256,7 +269,7 @@ class PendingChanges:
         stored = self._tree.nodes.get(path)
         if stored is None:
             return None
-        return PendingNode(stored.version, stored.ephemeral, stored.children_created, len(stored.children))
+        return PendingNode(stored.version, stored.owner != 0, stored.children_created, len(stored.children))
 
     def _checked(self, path: str, version: int) -> PendingNode:
         node = self._pending(path)
@@ -282,7 +295,7 @@ class PendingChanges:
         parent.children_created += 1
         parent.children += 1
         self._nodes[path] = PendingNode(0, ephemeral, 0, 0)
-        return NodeCreated(path, data, ephemeral)
+        return NodeCreated(path, data, self._owner if ephemeral else 0)
 
     def _delete(self, path: str, version: int) -> NodeDeleted:
         if path == "/":

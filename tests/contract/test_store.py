@@ -118,6 +118,25 @@ async def test_changes_are_numbered_and_reads_are_not(store: Store) -> None:
     assert before < made == store.last_change
 
 
+async def test_an_ephemeral_node_names_its_session_and_each_node_its_creation(store: Store) -> None:
+    """Law S4. A broker knows its own registration of an earlier session by these (its epoch is `created`)."""
+    await store.create("/e", ephemeral=True)
+    stat = await store.exists("/e")
+    assert stat is not None
+    assert (stat.owner, stat.ephemeral) == (store.session_id, True)
+    assert stat.created == stat.changed == store.last_change
+    await store.set("/e", b"x")
+    changed = await store.exists("/e")
+    assert changed is not None
+    assert stat.created == changed.created < changed.changed == store.last_change
+    await store.delete("/e")
+    await store.create("/e")
+    again = await store.exists("/e")
+    assert again is not None
+    assert (again.owner, again.ephemeral) == (0, False)
+    assert again.created > changed.changed
+
+
 async def test_numbers_of_sequential_nodes_only_grow(store: Store) -> None:
     await store.create("/q")
     first = await store.create("/q/n-", sequential=True)
@@ -273,6 +292,8 @@ class Conversation(RuleBasedStateMachine):
         self.store = EmbeddedStore(self.journal)
         self.model = Model()
         self.last_change = 0
+        self.numbers: dict[str, tuple[int, int]] = {}  # of the changes that created and set each node
+        self.was_reopened = False
 
     @initialize()
     def some_nodes(self) -> None:
@@ -301,8 +322,12 @@ class Conversation(RuleBasedStateMachine):
         copy.write_bytes(self.journal.read_bytes()[:kept_bytes])
         run_eagerly(self.store.close())
         copy.replace(self.journal)
+        self.reopened()
+
+    def reopened(self) -> None:
         self.store = EmbeddedStore(self.journal)
         self.model.end_session()
+        self.was_reopened = True
 
     @rule()
     def crash_between_changes(self) -> None:
@@ -311,8 +336,7 @@ class Conversation(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         run_eagerly(self.store.close())
-        self.store = EmbeddedStore(self.journal)
-        self.model.end_session()
+        self.reopened()
 
     @rule(path=st.sampled_from(PATHS))
     def watched_change(self, path: str) -> None:
@@ -329,7 +353,7 @@ class Conversation(RuleBasedStateMachine):
     def they_agree(self) -> None:
         assert self.store.last_change >= self.last_change
         self.last_change = self.store.last_change
-        seen = {}
+        seen, numbers = {}, dict[str, tuple[int, int]]()
         todo = ["/"]
         while todo:
             path = todo.pop()
@@ -338,8 +362,12 @@ class Conversation(RuleBasedStateMachine):
             assert names == self.model.children(path)
             assert stat.child_count == len(names)
             seen[path] = (data, stat.version, stat.ephemeral)
+            numbers[path] = (stat.created, stat.changed)
             todo += [f"{path.rstrip('/')}/{name}" for name in names]
         assert seen == {path: (n.data, n.version, n.ephemeral) for path, n in self.model.nodes.items()}
+        if self.was_reopened:
+            assert numbers.items() <= self.numbers.items()
+        self.numbers, self.was_reopened = numbers, False
 
     def teardown(self) -> None:
         run_eagerly(self.store.close())

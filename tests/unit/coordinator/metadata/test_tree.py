@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.coordinator.metadata.store import BadNode, Create, Delete, EventType, NoNode, Set, WatchEvent
+from rota.coordinator.metadata.store import BadNode, Create, Delete, EventType, NoNode, Set, Stat, WatchEvent
 from rota.coordinator.metadata.tree import (
     NodeCreated,
     NodeDataChanged,
@@ -17,7 +17,7 @@ from rota.coordinator.metadata.tree import (
 def grown() -> Tree:
     tree = Tree()
     ops = [Create("/a", b"1"), Create("/a/b"), Create("/a/n-", sequential=True), Create("/e", ephemeral=True)]
-    tree.apply(tree.prepare([*ops, Set("/a", b"2"), Delete("/a/b")]))
+    tree.apply(tree.prepare([*ops, Set("/a", b"2"), Delete("/a/b")], owner=7))
     return tree
 
 
@@ -31,7 +31,7 @@ def test_paths() -> None:
 
 def test_preparing_changes_nothing() -> None:
     tree = Tree()
-    assert tree.prepare([Create("/a"), Set("/a", b"x"), Delete("/a")]) == [
+    assert tree.prepare([Create("/a"), Set("/a", b"x"), Delete("/a")], owner=7) == [
         NodeCreated("/a", b""),
         NodeDataChanged("/a", b"x", 1),
         NodeDeleted("/a"),
@@ -44,12 +44,25 @@ def test_a_snapshot_makes_the_same_tree() -> None:
     tree, copy = grown(), Tree()
     copy.apply(tree.snapshot())
     assert copy.nodes == tree.nodes
-    assert copy.prepare([Create("/a/n-", sequential=True)]) == tree.prepare([Create("/a/n-", sequential=True)])
+    assert copy.last_change == tree.last_change
+    later = [Create("/a/n-", sequential=True)]
+    assert copy.prepare(later, owner=7) == tree.prepare(later, owner=7)
 
 
-def test_the_end_of_the_session_takes_what_is_ephemeral() -> None:
+def test_the_end_of_a_session_deletes_its_ephemeral_nodes() -> None:
     tree = grown()
-    assert tree.ephemerals() == [NodeDeleted("/e")]
+    tree.apply(tree.prepare([Create("/f", ephemeral=True)], owner=8))
+    assert tree.ephemerals(7) == [NodeDeleted("/e")]
+    assert tree.ephemerals() == [NodeDeleted("/e"), NodeDeleted("/f")]
+
+
+def test_a_stat_names_the_owner_and_the_changes_that_created_and_set_the_node() -> None:
+    tree = grown()
+    tree.apply(tree.prepare([Set("/e", b"x")], owner=8))
+    assert tree.stat("/e") == Stat(version=1, owner=7, child_count=0, created=1, changed=2)
+    assert tree.stat("/a") == Stat(version=1, owner=0, child_count=1, created=1, changed=1)
+    assert tree.stat("/e").ephemeral
+    assert not tree.stat("/a").ephemeral
 
 
 def test_watches_go_off_in_the_order_of_the_changes() -> None:
@@ -61,10 +74,10 @@ def test_watches_go_off_in_the_order_of_the_changes() -> None:
     tree.watch_node("/a", on_node)
     tree.watch_node("/new", on_node)
     tree.watch_children("/", on_children)
-    told = tree.apply(tree.prepare([Set("/a", b"3"), Create("/new")]))
+    told = tree.apply(tree.prepare([Set("/a", b"3"), Create("/new")], owner=7))
     assert told == [
         (on_node, WatchEvent("/a", EventType.CHANGED)),
         (on_node, WatchEvent("/new", EventType.CREATED)),
         (on_children, WatchEvent("/", EventType.CHILD)),
     ]
-    assert tree.apply(tree.prepare([Set("/a", b"4")])) == []
+    assert tree.apply(tree.prepare([Set("/a", b"4")], owner=7)) == []
