@@ -9,14 +9,13 @@ Left out: fetching from followers, tiered storage. Followers (replica id 0 and u
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
+from rota.coordinator.replica.cold_reads import load_and_read
 from rota.coordinator.replica.delayed_fetch import DelayedFetch
 from rota.coordinator.replica.fetch_plan import FetchPlan, FetchResult, PartitionResponse, refused
 from rota.coordinator.replica.fetch_sessions import FetchContext, SessionRequest
@@ -35,7 +34,6 @@ TOPIC_IDS_SINCE: Final = 13
 STORAGE_ERROR_SINCE: Final = 6
 READ_COMMITTED: Final = 1
 CONSUMER_MAX: Final = -1  # replica ids from 0 on are brokers
-LOADS_MAX: Final = 3  # then the loop reads from the disk: the page cache does not keep the loaded data
 
 
 def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | DelayedReply[FetchResponse]:
@@ -73,19 +71,8 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
 
 async def _load_and_respond(node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult) -> FetchResponse:
     """Load data that is not in the page cache in a thread, then respond at once: such a fetch has records."""
-    loop = asyncio.get_running_loop()
-    for _ in range(LOADS_MAX):
-        await loop.run_in_executor(None, _load, result.loads)
-        result = plan.read(wait=False)
-        if not result.loads:
-            return _response(node, context, result.responses)
-    return _response(node, context, plan.read().responses)
-
-
-def _load(loads: Sequence[Callable[[], None]]) -> None:
-    for load in loads:
-        with suppress(OSError):  # the next read gets the same error and takes the partition offline
-            load()
+    result = await load_and_read(result, lambda wait: plan.read(wait=wait))
+    return _response(node, context, result.responses)
 
 
 def _session_request(version: int, request: FetchRequest) -> SessionRequest:

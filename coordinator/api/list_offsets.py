@@ -13,10 +13,13 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.log.contract import StorageFailed, TimedOffset
+from rota.coordinator.log.contract import Load, NotCached, StorageFailed, TimedOffset
+from rota.coordinator.metadata import eager
+from rota.coordinator.replica.cold_reads import load_and_read
 from rota.coordinator.replica.leader_epochs import fence
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import PartitionLookup
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -47,21 +50,17 @@ def _earliest(partition: Partition) -> TimedOffset:
     return TimedOffset(start, NO_TIMESTAMP, epoch)
 
 
-def _max_timestamp(partition: Partition) -> TimedOffset:
-    return partition.log.max_timestamp() or NOTHING
-
-
 def _nothing(partition: Partition) -> TimedOffset:
     return NOTHING
 
 
 Find = Callable[[Partition], TimedOffset]
 
-# (first version, search) of each negative timestamp
+# (first version, search that needs no records) of each negative timestamp
 _SPECIAL: Final[dict[int, tuple[int, Find | None]]] = {
     LATEST: (1, None),
     EARLIEST: (1, _earliest),
-    MAX_TIMESTAMP: (7, _max_timestamp),
+    MAX_TIMESTAMP: (7, None),
     EARLIEST_LOCAL: (8, _earliest),
     LATEST_TIERED: (9, _nothing),
     EARLIEST_PENDING_UPLOAD: (11, _nothing),
@@ -69,31 +68,65 @@ _SPECIAL: Final[dict[int, tuple[int, Find | None]]] = {
 _UNBOUNDED: Final = frozenset({EARLIEST, EARLIEST_LOCAL})  # the start may be the end of what can be fetched
 
 
-def list_offsets(node: Node, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Return for each partition the first offset at or after a timestamp, or the offset of a special timestamp."""
+def list_offsets(
+    node: Node, call: Call, request: ListOffsetsRequest
+) -> ListOffsetsResponse | DelayedReply[ListOffsetsResponse]:
+    """Return for each partition the first offset at or after a timestamp, or the offset of a special timestamp.
+
+    A search that needs records or indexes from the disk is answered when a thread has loaded them.
+    """
     search = _Search(node, call, request)
-    return ListOffsetsResponse(topics=tuple(search.topic(topic) for topic in request.topics))
+    search.run(wait=False)
+    return eager.start(_load_and_respond(search)) if search.loads else search.response()
+
+
+async def _load_and_respond(search: _Search) -> ListOffsetsResponse:
+    await load_and_read(search, lambda wait: search.run(wait=wait))
+    return search.response()
 
 
 class _Search:
     """The search of one request. Replica id and isolation level bound the offsets that it returns."""
 
-    __slots__ = ("_partition_lookup", "_read_committed", "_replica_id", "_version")
+    __slots__ = ("_partition_lookup", "_read_committed", "_replica_id", "_responses", "_topics", "_version", "loads")
 
     def __init__(self, node: Node, call: Call, request: ListOffsetsRequest) -> None:
         self._partition_lookup, self._version = PartitionLookup(node.topics, node.partitions), call.version
         self._replica_id, self._read_committed = request.replica_id, request.isolation_level == READ_COMMITTED
+        self._topics = request.topics
+        self._responses: dict[tuple[int, int], ListOffsetsPartitionResponse] = {}  # by positions of topic and partition
+        self.loads: tuple[Load, ...] = ()
 
-    def topic(self, topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
-        counts = Counter(partition.partition_index for partition in topic.partitions)
-        requested = {partition.partition_index: partition for partition in topic.partitions}
-        responses = (
-            _refused(index, ErrorCode.INVALID_REQUEST) if counts[index] > 1 else self._partition(topic.name, partition)
-            for index, partition in requested.items()
-        )
-        return ListOffsetsTopicResponse(name=topic.name, partitions=tuple(responses))
+    def run(self, *, wait: bool) -> _Search:
+        """Search the partitions that have no response yet. `loads` is what they need from the disk afterwards."""
+        loads: list[Load] = []
+        for at, topic in enumerate(self._topics):
+            counts = Counter(partition.partition_index for partition in topic.partitions)
+            for partition in topic.partitions:
+                key = at, partition.partition_index
+                if key in self._responses:
+                    continue
+                if counts[partition.partition_index] > 1:
+                    self._responses[key] = _refused(partition.partition_index, ErrorCode.INVALID_REQUEST)
+                    continue
+                try:
+                    self._responses[key] = self._partition(topic.name, partition, wait)
+                except NotCached as cold:
+                    loads += cold.loads
+        self.loads = tuple(loads)
+        return self
 
-    def _partition(self, name: str, request: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    def response(self) -> ListOffsetsResponse:
+        """Return the responses in the order of the request. `loads` is empty."""
+        return ListOffsetsResponse(topics=tuple(self._topic(at, topic) for at, topic in enumerate(self._topics)))
+
+    def _topic(self, at: int, topic: ListOffsetsTopic) -> ListOffsetsTopicResponse:
+        indexes = dict.fromkeys(partition.partition_index for partition in topic.partitions)
+        responses = tuple(self._responses[at, index] for index in indexes)
+        return ListOffsetsTopicResponse(name=topic.name, partitions=responses)
+
+    def _partition(self, name: str, request: ListOffsetsPartition, wait: bool) -> ListOffsetsPartitionResponse:
+        """Raises NotCached."""
         index, timestamp = request.partition_index, request.timestamp
         since, _ = _SPECIAL.get(timestamp, (1, None))
         if self._version < since or (timestamp < 0 and timestamp not in _SPECIAL):
@@ -103,7 +136,7 @@ class _Search:
             return _refused(index, self._partition_lookup.missing((name, index)))
         try:
             error = fence(partition, request.current_leader_epoch)
-            found = NOTHING if error is not ErrorCode.NONE else self._find(partition, timestamp)
+            found = NOTHING if error is not ErrorCode.NONE else self._find(partition, timestamp, wait)
         except StorageFailed:
             return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
         if error is ErrorCode.NONE and found is not None:
@@ -115,8 +148,8 @@ class _Search:
             )
         return _refused(index, error or self._not_available())
 
-    def _find(self, partition: Partition, timestamp: int) -> TimedOffset | None:
-        """Return the offset; NOTHING when a consumer may not fetch it. Raises StorageFailed.
+    def _find(self, partition: Partition, timestamp: int, wait: bool) -> TimedOffset | None:
+        """Return the offset; NOTHING when a consumer may not fetch it. Raises StorageFailed, NotCached.
 
         Returns None for such an offset while the high watermark has not reached the start of the leader's epoch.
         """
@@ -125,7 +158,12 @@ class _Search:
         if timestamp == LATEST:
             return None if is_lagging else TimedOffset(end, NO_TIMESTAMP, partition.leader_epoch)
         _, find = _SPECIAL.get(timestamp, (1, None))
-        found = find(partition) if find is not None else partition.log.offset_at(timestamp) or NOTHING
+        if find is not None:
+            found = find(partition)
+        elif timestamp == MAX_TIMESTAMP:
+            found = partition.log.max_timestamp(wait=wait) or NOTHING
+        else:
+            found = partition.log.offset_at(timestamp, wait=wait) or NOTHING
         if timestamp in _UNBOUNDED or found.offset < end:
             return found
         return None if is_lagging else NOTHING

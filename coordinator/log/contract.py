@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
-from rota.coordinator.log.errors import AppendRefused, NotCached, OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.errors import AppendRefused, Load, NotCached, OffsetOutOfRange, StorageFailed
 from rota.coordinator.log.producers import Producers
 from rota.protocol.records.batch import Codec
 
@@ -19,6 +19,7 @@ __all__ = [
     "AppendRefused",
     "Appended",
     "Flush",
+    "Load",
     "Log",
     "LogConfig",
     "NotCached",
@@ -161,11 +162,14 @@ class Log(Protocol):
         Raises OffsetOutOfRange, and NotCached when `wait` is false and the bytes are not in the page cache.
         """
 
-    def offset_at(self, timestamp_ms: int) -> TimedOffset | None:
-        """Return the first record with a timestamp of at least `timestamp_ms`; None when all are older."""
+    def offset_at(self, timestamp_ms: int, *, wait: bool = True) -> TimedOffset | None:
+        """Return the first record with a timestamp of at least `timestamp_ms`; None when all are older.
 
-    def max_timestamp(self) -> TimedOffset | None:
-        """The record with the largest timestamp; None in an empty log."""
+        Raises StorageFailed, and NotCached when `wait` is false and the search needs bytes from the disk.
+        """
+
+    def max_timestamp(self, *, wait: bool = True) -> TimedOffset | None:
+        """Return the first record with the largest timestamp; None in an empty log. Raises as `offset_at`."""
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of the record at `offset`; -1 when unknown."""

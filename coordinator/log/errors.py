@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from rota.protocol.errors import ErrorCode
 
+Load = Callable[[], None]
+
 
 class AppendRefused(Exception):
     """The batch is invalid and was not written; the producer is at fault. `code` is the error code of the response.
@@ -30,11 +32,12 @@ class StorageFailed(Exception):
 
 
 class NotCached(Exception):
-    """A read with `wait=False` needs bytes that are not in the page cache. `load` brings them there.
+    """A read with `wait=False` needs bytes that are not in the page cache. Each of `loads` brings some of them there.
 
-    `load` blocks. It may run in any thread, even after the log was truncated or closed. Raises OSError.
+    A load blocks. It may run in any thread, even after the log was truncated or closed. It raises OSError. Loads of
+    the same bytes are equal.
     """
 
-    def __init__(self, load: Callable[[], None]) -> None:
+    def __init__(self, *loads: Load) -> None:
         super().__init__("the read would wait for the disk")
-        self.load = load
+        self.loads = loads

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,19 @@ _NOWAIT: Final = getattr(os, "RWF_NOWAIT", None)
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC
 
 Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """Bytes of a file that a read needs. A call brings them into the page cache, in any thread; raises OSError."""
+
+    system: FileSystem
+    path: Path
+    count: int
+    position: int
+
+    def __call__(self) -> None:
+        self.system.load(self.path, self.count, self.position)
 
 
 class FileSystem:

@@ -12,14 +12,13 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from rota.coordinator.log.contract import NotCached, StorageFailed
 from rota.coordinator.log.epochs import EPOCHS_FILE, BadCheckpoint, LeaderEpochs
-from rota.coordinator.log.files import FileSystem
+from rota.coordinator.log.files import FileRange, FileSystem
 from rota.coordinator.log.index import TIME_ENTRY_BYTES, BadIndex, OffsetIndex, TimeIndex
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.segment_storage import NoSync
@@ -92,24 +91,24 @@ class FileIndexes:
         except OSError as error:
             raise StorageFailed(f"cannot read {self.offsets_path}: {error}") from error
 
-    def _read(self, path: Path, wait: bool) -> bytes:
-        """The whole file. Raises OSError, NotCached."""
+    def _read(self, path: Path, wait: bool, tail_bytes: int | None = None) -> bytes:
+        """Return the whole file, or its last `tail_bytes`. Raises OSError, NotCached."""
         fd = self._system.open_read(path)
         try:
             size_bytes = os.fstat(fd).st_size
-            if wait or not size_bytes or self._system.is_cached(fd, size_bytes, 0):
-                return self._system.pread(fd, size_bytes, 0)
+            count = size_bytes if tail_bytes is None else min(size_bytes, tail_bytes)
+            position = size_bytes - count
+            if wait or not count or self._system.is_cached(fd, count, position):
+                return self._system.pread(fd, count, position)
         finally:
             self._system.close(fd)
-        raise NotCached(partial(self._system.load, path, size_bytes, 0))
+        raise NotCached(FileRange(self._system, path, count, position))
 
-    def last_time(self, segment: Segment) -> tuple[int, int] | None:
+    def last_time(self, segment: Segment, *, wait: bool = True) -> tuple[int, int] | None:
         try:
-            with self.times_path.open("rb") as file:
-                file.seek(-TIME_ENTRY_BYTES, os.SEEK_END)
-                return TimeIndex.from_bytes(self._base, file.read()).last
+            return TimeIndex.from_bytes(self._base, self._read(self.times_path, wait, TIME_ENTRY_BYTES)).last
         except (BadIndex, OSError):
-            return None  # missing, empty or odd: the batches know
+            return None  # the file is missing, empty or damaged: the caller reads the batches
 
     def save(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None:
         if not segment.size_bytes:

@@ -37,8 +37,11 @@ class Indexes(Protocol):
         Raises NotCached when `wait` is false and the files are not in the page cache.
         """
 
-    def last_time(self, segment: Segment) -> tuple[int, int] | None:
-        """The last entry of the time index alone."""
+    def last_time(self, segment: Segment, *, wait: bool = True) -> tuple[int, int] | None:
+        """Return the last entry of the time index without loading the index; None when the batches have to be read.
+
+        Raises NotCached when `wait` is false and the entry is not in the page cache.
+        """
 
     def save(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None: ...
 
@@ -112,9 +115,7 @@ class Segment:
     @property
     def largest(self) -> tuple[int, int]:
         """(largest timestamp, last offset of its batch); (-1, base offset) when no record has a timestamp."""
-        if self._largest is None:
-            self._largest = self._find_largest()
-        return self._largest
+        return self.find_largest()
 
     @property
     def largest_timestamp(self) -> int:
@@ -129,6 +130,21 @@ class Segment:
                 return header.max_timestamp
             return NO_TIMESTAMP
         return self._first_timestamp
+
+    def find_largest(self, *, wait: bool = True) -> tuple[int, int]:
+        """As `largest`. Raises NotCached when `wait` is false and it takes reads from the disk."""
+        if self._largest is None:
+            self._largest = self._last_indexed_time(wait) or self._walk_largest(wait=wait)
+        return self._largest
+
+    def position_since(self, timestamp_ms: int, offset: int, *, wait: bool = True) -> int:
+        """Return a batch's position such that every batch before it is older than `timestamp_ms` or below `offset`.
+
+        Raises NotCached when `wait` is false and the indexes are not in memory or in the page cache.
+        """
+        if self._offsets is None or self._times is None:
+            self._load(wait=wait)
+        return self.offsets.floor(max(self.times.floor(timestamp_ms), offset - 1))
 
     def fits(self, last_offset: int) -> bool:
         """Whether its indexes can point to that offset."""
@@ -318,17 +334,17 @@ class Segment:
             self.indexes.save(self, self.offsets, self.times)
         self._unsaved = False
 
-    def _find_largest(self) -> tuple[int, int]:
+    def _last_indexed_time(self, wait: bool) -> tuple[int, int] | None:
         if self._times is None and self.indexes is not None and self.size_bytes:
-            last = self.indexes.last_time(self)
-            if last is not None:
-                return last
-        return self._walk_largest()
+            return self.indexes.last_time(self, wait=wait)
+        return None
 
-    def _walk_largest(self) -> tuple[int, int]:
-        """By the headers from the last time entry on."""
+    def _walk_largest(self, *, wait: bool = True) -> tuple[int, int]:
+        """Find it by the headers from the last entry of the time index on."""
+        if self._offsets is None or self._times is None:
+            self._load(wait=wait)
         largest = self.times.last or (NO_TIMESTAMP, self.base_offset)
-        for _, header in self.walk(self.offsets.floor(self.times.last[1]) if self.times.last else 0):
+        for _, header in self.walk(self.offsets.floor(self.times.last[1]) if self.times.last else 0, wait=wait):
             if header.max_timestamp > largest[0] and header.count:
                 largest = (header.max_timestamp, header.last_offset)
         return largest

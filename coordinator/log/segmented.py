@@ -30,7 +30,7 @@ from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Segment
 from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.store import Sync
-from rota.coordinator.log.times import first_since, newest
+from rota.coordinator.log.times import first_since, record_of_max_timestamp
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
@@ -178,15 +178,15 @@ class SegmentedLog:
         except CorruptBatch as error:
             raise StorageFailed(f"the log is damaged near offset {offset}: {error}") from error
 
-    def offset_at(self, timestamp_ms: int) -> TimedOffset | None:
+    def offset_at(self, timestamp_ms: int, *, wait: bool = True) -> TimedOffset | None:
         try:
-            return first_since(self._segments, timestamp_ms, self._start)
+            return first_since(self._segments, timestamp_ms, self._start, wait=wait)
         except CorruptBatch as error:
             raise StorageFailed(f"the log is damaged: {error}") from error
 
-    def max_timestamp(self) -> TimedOffset | None:
+    def max_timestamp(self, *, wait: bool = True) -> TimedOffset | None:
         try:
-            return newest(self._segments)
+            return record_of_max_timestamp(self._segments, wait=wait)
         except CorruptBatch as error:
             raise StorageFailed(f"the log is damaged: {error}") from error
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
 from rota.coordinator.log.contract import NotCached, StorageFailed
-from rota.coordinator.log.files import Buffer, FileSystem
+from rota.coordinator.log.files import Buffer, FileRange, FileSystem
 from rota.coordinator.log.trash import Trash
 
 OPEN_FILES_MAX: Final = 64
@@ -204,7 +203,7 @@ class FileStore:
         except OSError as error:
             raise self._failed("read", error) from error
         ahead_bytes = min(max(count, READ_AHEAD_BYTES), self.size_bytes - position)
-        raise NotCached(partial(self._files.system.load, self.path, ahead_bytes, position))
+        raise NotCached(FileRange(self._files.system, self.path, ahead_bytes, position))
 
     def truncate(self, size_bytes: int) -> None:
         if size_bytes >= self.size_bytes:

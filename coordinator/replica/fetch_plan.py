@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from rota.coordinator.log.contract import NotCached, OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.contract import Load, NotCached, OffsetOutOfRange, StorageFailed
 from rota.coordinator.replica.leader_epochs import NO_EPOCH, epoch_end, fence
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
 from rota.protocol.errors import ErrorCode
@@ -39,7 +39,7 @@ class FetchResult:
     responses: list[PartitionResponse] = field(default_factory=list)
     size_bytes: int = 0
     must_answer: bool = False
-    loads: list[Callable[[], None]] = field(default_factory=list)
+    loads: list[Load] = field(default_factory=list)
 
 
 class FetchPlan:
@@ -85,7 +85,7 @@ class FetchPlan:
             try:
                 response = self._respond(key, request, partition, bytes_max, is_first, wait)
             except NotCached as cold:
-                result.loads.append(cold.load)
+                result.loads += cold.loads
                 is_first, left = False, left - bytes_max  # as if it had filled its limit
                 continue
             if response is None:

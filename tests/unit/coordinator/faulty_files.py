@@ -36,14 +36,18 @@ class Call:
 
 
 class FaultyFiles(FileSystem):
-    """Real files, with faults. `uncached` names paths that are not in the page cache until they are loaded."""
+    """Real files, with faults. `uncached` names paths that are not in the page cache until they are loaded.
 
-    __slots__ = ("_paths", "calls", "faults", "uncached")
+    With `forgets_loads` the page cache keeps nothing that is loaded.
+    """
+
+    __slots__ = ("_paths", "calls", "faults", "forgets_loads", "uncached")
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self.calls: list[Call] = []
         self.uncached: set[str] = set()
+        self.forgets_loads = False
         self._paths: dict[int, str] = {}
 
     def fail(
@@ -116,6 +120,8 @@ class FaultyFiles(FileSystem):
 
     def load(self, path: Path, count: int, position: int) -> None:
         super().load(path, count, position)
+        if self.forgets_loads:
+            return
         self.uncached = {name for name in self.uncached if name not in str(path)}
 
     def _meet(self, call: str, path: str) -> None:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.coordinator.api.data_world import World, batch
+from tests.unit.coordinator.faulty_files import FaultyFiles
 from tests.unit.coordinator.replica.test_durability import Gate
 
 from rota.coordinator.api.list_offsets import list_offsets
+from rota.coordinator.log.contract import LogConfig
+from rota.coordinator.log.disk import DiskLog
+from rota.coordinator.log.store import OpenFiles
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from rota.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 
 NOTHING = (ErrorCode.NONE, -1, -1, -1)
 UNSUPPORTED = (ErrorCode.UNSUPPORTED_VERSION, -1, -1, -1)
@@ -34,7 +48,16 @@ def ask(
     world: World, *times: int, index: int = 0, name: str = "t", version: int = 11, epoch: int = -1, isolation: int = 0
 ) -> list[tuple[ErrorCode, int, int, int]]:
     """(error, timestamp, offset, leader epoch) for each time."""
-    request = ListOffsetsRequest(
+    response = world.serve(
+        list_offsets, list_request(*times, index=index, name=name, epoch=epoch, isolation=isolation), version
+    )
+    return rows(response)
+
+
+def list_request(
+    *times: int, index: int = 0, name: str = "t", epoch: int = -1, isolation: int = 0
+) -> ListOffsetsRequest:
+    return ListOffsetsRequest(
         replica_id=-1,
         isolation_level=isolation,
         topics=(
@@ -47,11 +70,14 @@ def ask(
             ),
         ),
     )
-    response: Any = world.serve(list_offsets, request, version)
+
+
+def rows(response: ListOffsetsResponse) -> list[tuple[ErrorCode, int, int, int]]:
+    """(error, timestamp, offset, leader epoch) of each partition."""
     return [
-        (ErrorCode(one.error_code), one.timestamp, one.offset, one.leader_epoch)
+        (ErrorCode(partition.error_code), partition.timestamp, partition.offset, partition.leader_epoch)
         for topic in response.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     ]
 
 
@@ -168,3 +194,82 @@ def test_a_leader_that_is_behind_its_own_epoch_knows_no_end(world: World, versio
     assert ask(world, -2, version=version) == [(0, -1, 0, 0)]
     state.follower_fetched(8, 5, world.now_ms)
     assert ask(world, -1, version=version) == [(0, -1, 5, 1)]
+
+
+class TestColdSearches:
+    """Law LO2. Three partitions of six segments each; nothing is in the page cache, and no index in memory."""
+
+    @pytest.fixture
+    def system(self) -> FaultyFiles:
+        return FaultyFiles()
+
+    @pytest.fixture
+    def world(self, system: FaultyFiles, tmp_path: Path) -> World:
+        numbers = count()
+
+        def open_log(config: LogConfig) -> DiskLog:
+            small = LogConfig(segment_bytes=700, index_interval_bytes=150)
+            return DiskLog.open(tmp_path / f"t-{next(numbers)}", small, files=OpenFiles(system=system))
+
+        world = World(log=open_log)
+        world.topic(partitions=3)
+        for index in range(3):
+            for number in range(50):
+                world.partition(index=index).append(batch(bytes(20), timestamp=1000 + number), world.now_ms)
+            log = world.partition(index=index).log
+            assert isinstance(log, DiskLog)
+            assert log.segment_count > 5
+            for segment in log._segments[:-1]:
+                segment.release()
+                segment._largest = None
+        system.uncached = {".log", "index"}
+        system.calls.clear()
+        return world
+
+    def own_reads(self, system: FaultyFiles) -> list[str]:
+        """The files that this thread has read."""
+        return [call.path for call in system.calls if call.call == "pread" and call.thread == threading.get_ident()]
+
+    async def response(self, reply: Any) -> ListOffsetsResponse:
+        assert isinstance(reply, DelayedReply)
+        async with asyncio.timeout(10):
+            while not reply.answered:
+                await asyncio.sleep(0.001)
+        assert isinstance(reply.value, ListOffsetsResponse)
+        return reply.value
+
+    @pytest.mark.parametrize(("time", "offset"), [(1000, 0), (1020, 20), (1049, 49), (-3, 49)])
+    async def test_a_thread_loads_what_a_search_needs(
+        self, world: World, system: FaultyFiles, time: int, offset: int
+    ) -> None:
+        reply = world.serve(list_offsets, list_request(time), 11)
+        assert not reply.answered
+        assert self.own_reads(system) == []
+        timestamp = 1049 if time == -3 else time
+        assert rows(await self.response(reply)) == [(ErrorCode.NONE, timestamp, offset, 0)]
+
+    async def test_a_time_after_all_records_is_searched_for_in_a_thread_too(
+        self, world: World, system: FaultyFiles
+    ) -> None:
+        reply = world.serve(list_offsets, list_request(1050), 11)
+        assert self.own_reads(system) == []
+        assert rows(await self.response(reply)) == [NOTHING]
+
+    async def test_the_loop_reads_at_last_what_the_page_cache_does_not_keep(
+        self, world: World, system: FaultyFiles
+    ) -> None:
+        system.forgets_loads = True
+        reply = world.serve(list_offsets, list_request(1020), 11)
+        assert rows(await self.response(reply)) == [(ErrorCode.NONE, 1020, 20, 0)]
+
+    async def test_partitions_are_answered_in_the_order_of_the_request(self, world: World, system: FaultyFiles) -> None:
+        topics = tuple(list_request(time, index=index).topics[0] for index, time in ((2, 1020), (0, -1), (1, -3)))
+        reply = world.serve(list_offsets, ListOffsetsRequest(replica_id=-1, topics=topics), 11)
+        response = await self.response(reply)
+        assert [topic.partitions[0].partition_index for topic in response.topics] == [2, 0, 1]
+        assert rows(response) == [(0, 1020, 20, 0), (0, -1, 50, 0), (0, 1049, 49, 0)]
+
+    def test_what_needs_no_records_is_answered_at_once(self, world: World, system: FaultyFiles) -> None:
+        assert ask(world, -1) == [(0, -1, 50, 0)]
+        assert ask(world, -2) == [(0, -1, 0, 0)]
+        assert self.own_reads(system) == []

@@ -253,7 +253,7 @@ def test_a_read_that_does_not_wait_says_what_to_load(tmp_path: Path) -> None:
     for _ in range(2):  # the index, then the batches
         with pytest.raises(NotCached) as cold:
             log.read(1, 200, wait=False)
-        cold.value.load()
+        cold.value.loads[0]()
     assert log.read(1, 200, wait=False) == expected
     system.uncached = {".log"}
     assert log.read(1, 200) == expected
@@ -267,7 +267,7 @@ def test_loading_after_the_log_is_gone_is_fine(tmp_path: Path) -> None:
     with pytest.raises(NotCached) as cold:
         log.read(0, 200, wait=False)
     log.destroy()
-    cold.value.load()
+    cold.value.loads[0]()
 
 
 def test_a_log_in_memory_never_has_to_load() -> None:

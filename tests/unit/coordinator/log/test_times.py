@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rota.coordinator.log.contract import LogConfig, TimedOffset
 from rota.coordinator.log.memory import MemoryLog
-from rota.coordinator.log.times import first_since, newest
+from rota.coordinator.log.times import first_since, record_of_max_timestamp
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.fast import Record
 from rota.protocol.records.record import write_batch
@@ -35,7 +35,9 @@ def test_as_a_list_would_find_it(batches: list[list[int]], wanted: int, start: i
     after = [(offset, time) for offset, time in enumerate(times) if offset >= start and time >= wanted]
     expected = TimedOffset(*after[0], leader_epoch=3) if after else None
     assert first_since(log._segments, wanted, start) == expected
-    assert newest(log._segments) == (TimedOffset(times.index(max(times)), max(times), 3) if times else None)
+    assert record_of_max_timestamp(log._segments) == (
+        TimedOffset(times.index(max(times)), max(times), 3) if times else None
+    )
 
 
 def test_append_time_is_the_time_of_every_record() -> None:
