@@ -14,7 +14,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import Refusal, Topic
-from rota.coordinator.metadata.topics import unknown_topic
+from rota.coordinator.metadata.topic_refusals import unknown_topic
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_topics import (

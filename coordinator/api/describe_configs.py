@@ -15,7 +15,7 @@ from rota.coordinator.config.definition import Source
 from rota.coordinator.config.describe import ConfigEntry, Synonym, describe_broker, describe_topic
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.metadata.topic_names import refuse_name
-from rota.coordinator.metadata.topics import unknown_topic
+from rota.coordinator.metadata.topic_refusals import unknown_topic
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -37,12 +37,16 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """`topic_id` is 16 bytes and never given twice; `configs` holds only what was set for this topic."""
+    """`topic_id` is 16 bytes and never given twice; `configs` holds only what was set for this topic.
+
+    `version` is that of the topic's node.
+    """
 
     name: str
     topic_id: bytes
     partitions: tuple[PartitionState, ...]
     configs: Mapping[str, str] = field(default_factory=dict)
+    version: int = field(default=0, compare=False)
 
     @property
     def is_internal(self) -> bool:

@@ -2,6 +2,7 @@
 
 /cluster/id                             {"version": "1", "id": ...}
 /controller                             {"version": 2, "brokerid": 1, "timestamp": ...}         ephemeral
+/controller_epoch                       1
 /brokers/ids/N                          {"version": 5, "host": ..., "port": ..., "endpoints": [...]}  ephemeral
 /brokers/topics/T                       {"version": 3, "topic_id": ..., "partitions": {"0": [1]}}
 /brokers/topics/T/partitions/P/state    {"version": 1, "leader": 1, "isr": [1], "leader_epoch": 0, ...}
@@ -15,18 +16,23 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from rota.coordinator.config.listeners import parse_endpoint
+from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+ADMIN = "/admin"
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 PRODUCER_IDS = "/latest_producer_id_block"
-PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, "/config", TOPIC_CONFIGS, BROKER_CONFIGS)
+PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, "/config", TOPIC_CONFIGS, BROKER_CONFIGS, ADMIN)
 
 
 def topic_path(name: str) -> str:
@@ -43,6 +49,10 @@ def partition_path(name: str, index: int) -> str:
 
 def state_path(name: str, index: int) -> str:
     return f"{TOPICS}/{name}/partitions/{index}/state"
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
 
 
 def config_path(name: str) -> str:
@@ -72,8 +82,8 @@ def topic_node(topic: Topic) -> bytes:
             "version": 3,
             "topic_id": uuid_text(topic.topic_id),
             "partitions": {str(state.index): state.replicas for state in topic.partitions},
-            "adding_replicas": {},
-            "removing_replicas": {},
+            "adding_replicas": {str(state.index): state.adding for state in topic.partitions if state.adding},
+            "removing_replicas": {str(state.index): state.removing for state in topic.partitions if state.removing},
         }
     )
 
@@ -100,23 +110,55 @@ def read_config(data: bytes) -> dict[str, str]:
     return {str(name): str(value) for name, value in config.items()}
 
 
-def read_topic(data: bytes) -> tuple[bytes, dict[int, tuple[int, ...]]]:
-    """(topic id, replicas by partition)."""
+def read_topic(data: bytes) -> tuple[bytes, tuple[PartitionState, ...]]:
+    """(topic id, its partitions without what their state nodes say: no leader, no ISR, version -1)."""
     node = json.loads(data)
-    return uuid_bytes(node["topic_id"]), {int(index): tuple(ids) for index, ids in node["partitions"].items()}
+    adding, removing = node.get("adding_replicas", {}), node.get("removing_replicas", {})
+    states = (
+        PartitionState(
+            index=int(index),
+            leader=-1,
+            replicas=tuple(replicas),
+            isr=(),
+            adding=tuple(adding.get(index, ())),
+            removing=tuple(removing.get(index, ())),
+            version=-1,
+        )
+        for index, replicas in node["partitions"].items()
+    )
+    return uuid_bytes(node["topic_id"]), tuple(sorted(states, key=lambda state: state.index))
 
 
-def read_state(data: bytes, index: int, replicas: tuple[int, ...]) -> PartitionState:
+def read_state(data: bytes, version: int, state: PartitionState) -> PartitionState:
+    """Return `state` with leader, ISR and epochs of its node, whose version is `version`."""
     node = json.loads(data)
-    return PartitionState(
-        index=index,
+    return replace(
+        state,
         leader=node["leader"],
-        replicas=replicas,
         isr=tuple(node["isr"]),
         leader_epoch=node["leader_epoch"],
         controller_epoch=node["controller_epoch"],
         leader_broker_epoch=node.get("leader_broker_epoch", -1),
+        version=version,
     )
+
+
+def read_broker(broker_id: int, data: bytes, epoch: int) -> BrokerRegistration:
+    """Return the registration in a node that the change number `epoch` created. Raises ValueError, KeyError."""
+    node = json.loads(data)
+    return BrokerRegistration(
+        broker_id=broker_id,
+        epoch=epoch,
+        endpoints=tuple(parse_endpoint(text) for text in node["endpoints"]),
+        rack=node.get("rack"),
+        directory_id=node.get("directory_id", ""),
+        swim=node.get("swim", ""),
+    )
+
+
+def read_controller(data: bytes) -> int:
+    """Return the id of the broker that is the controller."""
+    return int(json.loads(data)["brokerid"])
 
 
 def cluster_node(cluster_id: str) -> bytes:

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 IDS = st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True).map(tuple)
@@ -36,10 +38,28 @@ def test_a_topic_comes_back(
         isr=replicas[:1],
         leader_epoch=epoch,
         leader_broker_epoch=broker_epoch,
+        adding=replicas[1:],
+        removing=replicas[:1],
     )
     topic = Topic(name="t", topic_id=topic_id, partitions=(state,))
-    assert znodes.read_topic(znodes.topic_node(topic)) == (topic_id, {0: replicas})
-    assert znodes.read_state(znodes.state_node(state), 0, replicas) == state
+    read_id, (of_topic_node,) = znodes.read_topic(znodes.topic_node(topic))
+    assert read_id == topic_id
+    assert (of_topic_node.leader, of_topic_node.isr, of_topic_node.version) == (-1, (), -1)
+    read = znodes.read_state(znodes.state_node(state), 7, of_topic_node)
+    assert (read, read.version) == (state, 7)
+
+
+def test_a_registration_is_read_with_or_without_what_rota_adds() -> None:
+    node = {"version": 5, "host": "h", "port": 9, "endpoints": ["A://h:9", "B://[::1]:8"], "rack": None}
+    endpoints = (Endpoint("A", "h", 9), Endpoint("B", "::1", 8))
+    assert znodes.read_broker(3, znodes.json_bytes(node), 17) == BrokerRegistration(
+        broker_id=3, epoch=17, endpoints=endpoints
+    )
+    own = {**node, "rack": "r", "directory_id": "d", "swim": "h:5"}
+    assert znodes.read_broker(3, znodes.json_bytes(own), 17) == BrokerRegistration(
+        broker_id=3, epoch=17, endpoints=endpoints, rack="r", directory_id="d", swim="h:5"
+    )
+    assert znodes.read_controller(znodes.json_bytes({"version": 2, "brokerid": 4})) == 4
 
 
 def test_nodes_have_kafkas_fields() -> None:

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.metadata.changes import (
+    BrokersChanged,
+    Change,
+    ConfigChanged,
+    ControllerChanged,
+    PartitionsAdded,
+    PartitionsChanged,
+    TopicCreated,
+    TopicDeleted,
+)
+from rota.coordinator.metadata.image import Image
+from rota.coordinator.metadata.topic import PartitionState, Topic
+
+
+def state(index: int, version: int = 0, leader: int = 1) -> PartitionState:
+    return PartitionState(
+        index=index, leader=leader, replicas=(1, 2), isr=(leader,), leader_epoch=version, version=version
+    )
+
+
+def topic_of(*states: PartitionState, topic_id: int = 1) -> Topic:
+    return Topic(name="t", topic_id=bytes([topic_id] * 16), partitions=states)
+
+
+def heard_by(image: Image) -> list[Change]:
+    heard: list[Change] = []
+    image.on_change(heard.append)
+    return heard
+
+
+def test_each_difference_is_one_change() -> None:
+    image = Image(1)
+    heard = heard_by(image)
+    image.apply_topic(topic_of(state(0)))
+    image.apply_topic(topic_of(state(0)))
+    image.apply_topic(replace(topic_of(state(0, 1, 2), state(1)), configs={"a": "b"}))
+    match heard:
+        case [TopicCreated(), PartitionsAdded(before=1), PartitionsChanged(indexes=(0,)), ConfigChanged(topic)]:
+            assert topic == image.get("t")
+        case _:
+            raise AssertionError(heard)
+
+
+def test_a_topic_of_another_id_is_another_topic() -> None:
+    image = Image(1)
+    image.apply_topic(topic_of(state(0, 9)))
+    heard = heard_by(image)
+    fresh = topic_of(state(0), topic_id=2)
+    image.apply_topic(fresh)
+    assert [type(change) for change in heard] == [TopicDeleted, TopicCreated]
+    assert image.by_id(bytes([1] * 16)) is None
+    assert image.by_id(fresh.topic_id) == fresh
+    image.remove_topic("t")
+    image.remove_topic("t")
+    assert len(heard) == 3
+    assert image.colliding_names("t") == []
+
+
+@given(st.permutations(range(5)))
+def test_states_of_earlier_versions_change_nothing_in_any_order(versions: list[int]) -> None:
+    image = Image(1)
+    image.apply_topic(topic_of(state(0, versions[0], leader=versions[0])))
+    for version in versions[1:]:
+        image.apply_states(bytes([1] * 16), [state(0, version, leader=version), state(7, version)])
+        image.apply_states(bytes(16), [state(0, 99)])
+    assert image.partition("t", 0) == state(0, 4, leader=4)
+    assert image.partition("t", 1) is None
+    assert image.partition("u", 0) is None
+
+
+def test_a_reassignment_does_not_take_back_a_newer_leader() -> None:
+    image = Image(1)
+    image.apply_topic(topic_of(state(0, 5, leader=2)))
+    image.apply_topic(topic_of(replace(state(0, 4, leader=1), replicas=(1, 2, 3), adding=(3,))))
+    found = image.partition("t", 0)
+    assert found is not None
+    assert (found.leader, found.version, found.replicas, found.adding) == (2, 5, (1, 2, 3), (3,))
+    image.apply_states(bytes([1] * 16), [state(0, 6, leader=1)])
+    found = image.partition("t", 0)
+    assert found is not None
+    assert (found.leader, found.replicas) == (1, (1, 2, 3))
+
+
+def test_brokers_and_controller_are_told_when_they_change() -> None:
+    image = Image(1)
+    heard = heard_by(image)
+    one, again = BrokerRegistration(broker_id=1, epoch=3), BrokerRegistration(broker_id=1, epoch=5)
+    for brokers in ({1: one}, {1: one}, {1: again}):
+        image.apply_brokers(brokers)
+    for controller in (1, 1, None):
+        image.apply_controller(controller)
+    assert heard == [
+        BrokersChanged({1: one}),
+        BrokersChanged({1: again}),
+        ControllerChanged(1),
+        ControllerChanged(None),
+    ]

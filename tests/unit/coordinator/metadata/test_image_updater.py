@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import count
+
+import pytest
+
+from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.image_updater import ImageUpdater
+from rota.coordinator.metadata.registration import claim_controller, register
+from rota.coordinator.metadata.topics import Topics
+
+
+class Pair:
+    """A broker that changes the store, and another one whose image follows it."""
+
+    def __init__(self) -> None:
+        self.store = EmbeddedStore()
+        ids = count(1)
+        self.writer = Topics(self.store, broker_id=1, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
+        self.updater = ImageUpdater()
+        self.image = Topics(self.store, broker_id=2, fresh_uuid=lambda: bytes(16), watch=self.updater.changed)
+
+    async def same(self) -> None:
+        await self.updater.settled()
+        assert {topic.name: topic for topic in self.image} == {topic.name: topic for topic in self.writer}
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    pair = Pair()
+    await pair.writer.load()
+    await pair.writer.create("before", 2)
+    await pair.updater.follow(pair.image)
+    yield pair
+    await pair.updater.close()
+    await pair.store.close()
+
+
+async def test_every_change_of_another_broker_arrives(pair: Pair) -> None:
+    await pair.same()
+    await pair.writer.create("t", 3, configs={"a": "b"})
+    await pair.same()
+    await pair.writer.add_partitions("t", 5)
+    await pair.same()
+    await pair.writer.alter_config("t", {"c": "d"})
+    await pair.same()
+    assert await pair.writer.change_isr("t", 4, 0, {1})
+    await pair.writer.bump_leader_epoch("t", 2)
+    await pair.writer.bump_leader_epochs()
+    await pair.same()
+    await pair.writer.delete("t")
+    await pair.same()
+    assert pair.image.names() == ["before"]
+
+
+async def test_a_topic_that_was_replaced_by_another_of_its_name_is_replaced(pair: Pair) -> None:
+    for _ in range(3):
+        await pair.writer.delete("before")
+        await pair.writer.create("before", 1)
+        await asyncio.sleep(0)
+    await pair.same()
+
+
+async def test_changes_during_a_read_are_read_again(pair: Pair) -> None:
+    for partitions in range(3, 20):
+        await pair.writer.add_partitions("before", partitions)
+        await pair.writer.bump_leader_epochs()
+        await asyncio.sleep(0)
+    await pair.same()
+
+
+async def test_brokers_come_register_again_and_go(pair: Pair) -> None:
+    assert dict(pair.image.brokers) == {}
+    await register(pair.store, 1, [Endpoint("A", "h", 1)], wall_ms=0)
+    await pair.updater.settled()
+    first = pair.image.brokers[1]
+    await pair.store.delete("/brokers/ids/1")
+    await register(pair.store, 1, [Endpoint("A", "h", 2)], wall_ms=0)
+    await pair.updater.settled()
+    assert pair.image.brokers[1].epoch > first.epoch
+    assert pair.image.brokers[1].endpoints == (Endpoint("A", "h", 2),)
+    await pair.store.delete("/brokers/ids/1")
+    await pair.updater.settled()
+    assert dict(pair.image.brokers) == {}
+
+
+async def test_the_controller_changes(pair: Pair) -> None:
+    for broker in (1, 2):
+        assert pair.image.controller_id is None
+        await claim_controller(pair.store, broker, wall_ms=0)
+        await pair.updater.settled()
+        assert pair.image.controller_id == broker
+        await pair.store.delete("/controller")
+        await pair.updater.settled()
+
+
+async def test_a_registration_that_is_no_json_is_left_out(pair: Pair) -> None:
+    await pair.store.create("/brokers/ids/7", b"{")
+    await register(pair.store, 1, [Endpoint("A", "h", 1)], wall_ms=0)
+    await pair.updater.settled()
+    assert list(pair.image.brokers) == [1]
+
+
+async def test_a_new_session_reads_everything_again(pair: Pair) -> None:
+    image = Topics(pair.store, broker_id=3, fresh_uuid=lambda: bytes(16), watch=lambda event: None)
+    updater = ImageUpdater()
+    await updater.follow(image)
+    await pair.writer.create("unseen")
+    await pair.writer.bump_leader_epochs()
+    assert "unseen" not in image
+    updater.session_began()
+    await updater.settled()
+    assert {topic.name: topic for topic in image} == {topic.name: topic for topic in pair.writer}
+    await updater.close()

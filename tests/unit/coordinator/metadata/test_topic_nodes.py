@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from rota.coordinator.metadata import topic_nodes, znodes
+from rota.coordinator.metadata.eager import run_eagerly
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.store import Op
+from rota.coordinator.metadata.topic import PartitionState, Topic
+from rota.coordinator.metadata.topics import Topics
+
+MANY = topic_nodes.OPS_PER_COMMIT_MAX
+
+
+def topic_of(partitions: int) -> Topic:
+    states = tuple(PartitionState(index=index, leader=1, replicas=(1,), isr=(1,)) for index in range(partitions))
+    return Topic(name="t", topic_id=bytes(15) + b"\1", partitions=states)
+
+
+def loaded(store: EmbeddedStore) -> Topics:
+    topics = Topics(store, broker_id=1, fresh_uuid=lambda: bytes(16))
+    run_eagerly(topics.load())
+    return topics
+
+
+def test_a_small_topic_is_one_commit() -> None:
+    assert len(topic_nodes.creation(topic_of(9))) == 1
+    assert len(topic_nodes.growth(topic_of(9), topic_of(9).partitions[4:], 0)) == 1
+    assert len(topic_nodes.deletion("t", range(9))) == 1
+
+
+@pytest.mark.parametrize("partitions", [1, MANY // 2, MANY])
+def test_a_topic_is_seen_as_a_whole_or_not_at_all(partitions: int) -> None:
+    store = EmbeddedStore()
+    loaded(store)
+    topic = topic_of(partitions)
+    steps: list[list[Op]] = topic_nodes.creation(topic)
+    for ops in steps:
+        assert len(ops) <= MANY
+        assert len(loaded(store)) == 0
+        run_eagerly(store.commit(ops))
+    assert loaded(store).get("t") == topic
+    first, *rest = topic_nodes.deletion("t", range(partitions))
+    run_eagerly(store.commit(first))
+    assert len(loaded(store)) == 0
+    for ops in rest:
+        assert len(ops) <= MANY
+        run_eagerly(store.commit(ops))
+    assert run_eagerly(store.exists(znodes.topic_path("t"))) is None
+
+
+def test_growth_in_several_commits_is_seen_at_the_last_one() -> None:
+    store = EmbeddedStore()
+    loaded(store)
+    grown = topic_of(MANY)
+    for ops in topic_nodes.creation(topic_of(2)):
+        run_eagerly(store.commit(ops))
+    for ops in topic_nodes.growth(grown, grown.partitions[2:], 0):
+        assert loaded(store).get("t") == topic_of(2)
+        run_eagerly(store.commit(ops))
+    assert loaded(store).get("t") == grown
+
+
+def test_a_creation_that_stopped_half_way_is_in_nobodys_way() -> None:
+    store = EmbeddedStore()
+    topics = loaded(store)
+    for ops in topic_nodes.creation(topic_of(MANY))[:-1]:
+        run_eagerly(store.commit(ops))
+    assert "t" not in topics
+    run_eagerly(topics.create("t", 3))
+    topic = loaded(store).get("t")
+    assert topic is not None
+    assert len(topic.partitions) == 3
