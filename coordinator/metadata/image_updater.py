@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 import structlog
@@ -118,10 +119,8 @@ class ImageUpdater:
     async def _read_controller(self) -> None:
         store, controller = self._image.store, None
         if await store.exists(znodes.CONTROLLER, self.changed) is not None:
-            try:
+            with suppress(NoNode):  # the watch reports that, too
                 controller = znodes.read_controller((await store.get(znodes.CONTROLLER, self.changed))[0])
-            except NoNode:
-                pass  # the watch reports that, too
         self._image.apply_controller(controller)
 
     async def _read_all(self) -> None:

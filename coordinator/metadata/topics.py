@@ -249,20 +249,28 @@ class Topics(Image):
 
     async def _add(self, topic: Topic) -> Topic | Refusal:
         try:
-            for ops in topic_nodes.creation(topic):
-                await self.store.commit(ops)
+            await self._create_nodes(topic)
         except NodeExists:
-            await self._delete_incomplete(topic.name)
             await self.refresh(topic.name)
             return topic_exists(topic.name)
+        except NoNode:
+            return is_changing(topic.name)  # another broker has deleted what was created so far
         await self.refresh(topic.name)
         return self.by_id(topic.topic_id) or topic
 
-    async def _delete_incomplete(self, name: str) -> None:
-        """Delete what a creation or deletion that stopped half way has left."""
-        data, _ = await self.store.get(znodes.topic_path(name))
-        if data == topic_nodes.INCOMPLETE:
-            await self._delete_nodes(name)
+    async def _create_nodes(self, topic: Topic) -> None:
+        """Raises NodeExists, NoNode, StoreFailed."""
+        commits = topic_nodes.creation(topic)
+        try:
+            await self.store.commit(commits[0])
+        except NodeExists:
+            data, _ = await self.store.get(znodes.topic_path(topic.name))
+            if data != topic_nodes.INCOMPLETE:
+                raise
+            await self._delete_nodes(topic.name)  # what a creation or deletion that stopped half way has left
+            await self.store.commit(commits[0])
+        for ops in commits[1:]:
+            await self.store.commit(ops)
 
     async def delete(self, name: str) -> Topic | Refusal:
         """Delete a topic; return it as it was. Raises StoreFailed."""
