@@ -98,7 +98,7 @@ class ImageUpdater:
     async def _read_names(self) -> None:
         topics = self._image
         names = set(await topics.store.children(znodes.TOPICS, self.changed))
-        await eager.gather(topics.refresh(name) for name in names ^ set(topics.names()))
+        await eager.gather(topics.refresh(name) for name in sorted(names ^ set(topics.names())))
 
     async def _read_brokers(self) -> None:
         store = self._image.store

@@ -86,7 +86,7 @@ class Topics(Image):
     async def refresh_all(self) -> None:
         """Read every topic again. Raises StoreFailed."""
         names = await self.store.children(znodes.TOPICS, self._watch)
-        await eager.gather(self.refresh(name) for name in {*names, *self.names()})
+        await eager.gather(self.refresh(name) for name in sorted({*names, *self.names()}))
 
     async def refresh(self, name: str, stale: Collection[int] | None = None) -> None:
         """Read a topic into the image. `stale`: of the partitions known already read only these. Raises StoreFailed."""
