@@ -15,6 +15,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import Log, StorageFailed
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.topic import INTERNAL
+from rota.coordinator.replica.leader_epochs import NO_EPOCH, fence_leader
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -98,7 +99,7 @@ def _delete(partition_lookup: PartitionLookup, name: str, requested: DeleteRecor
     if partition is None:
         return _refused(index, partition_lookup.missing((name, index)))
     try:
-        error = _forbidden(partition)
+        error = fence_leader(partition, NO_EPOCH) or _forbidden(partition)
         if error is not ErrorCode.NONE:
             return _refused(index, error)
         upto = partition.high_watermark if requested.offset == HIGH_WATERMARK else requested.offset

@@ -4,12 +4,14 @@ v4 isolation level · v5 log start offset · v7 fetch sessions (KIP-227) · v9 l
 v11 rack (KIP-392) · v12 flexible, last fetched epoch · v13 topic ids (KIP-516) · v15 replica state (KIP-903)
 v16 node endpoints (KIP-951) · v17 directory id (KIP-853) · v18 high watermark of the follower (KIP-1166)
 
-Left out: fetching from followers, tiered storage. Followers (replica id 0 and up) come with the cluster.
+Replica ids from 0 on are followers. One counts as a follower when it names the epoch of its registration (KIP-903).
+Left out: tiered storage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -17,9 +19,11 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
 from rota.coordinator.replica.cold_reads import load_and_read
 from rota.coordinator.replica.delayed_fetch import DelayedFetch
-from rota.coordinator.replica.fetch_plan import FetchPlan, FetchResult, PartitionResponse, refused
-from rota.coordinator.replica.fetch_sessions import FetchContext, SessionRequest
+from rota.coordinator.replica.fetch_plan import FetchPlan, FetchResult, PartitionResponse, Reader, refused
+from rota.coordinator.replica.fetch_sessions import FetchContext, Incremental, SessionRequest
+from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
+from rota.coordinator.replica.read_replica import read_replica_of
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import (
@@ -33,6 +37,9 @@ from rota.protocol.messages.fetch import (
 TOPIC_IDS_SINCE: Final = 13
 STORAGE_ERROR_SINCE: Final = 6
 READ_COMMITTED: Final = 1
+FOLLOWER_FETCH_SINCE: Final = 11  # from here on consumers may fetch from followers (KIP-392)
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+HIGH_WATERMARK_NOT_WANTED: Final = (1 << 63) - 1
 CONSUMER_MAX: Final = -1  # replica ids from 0 on are brokers
 
 
@@ -44,29 +51,44 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         return _response(node, context, ())
     bytes_max = min(request.max_bytes, node.config.fetch_max_bytes)
     old_client = call.version < STORAGE_ERROR_SINCE
+    replica_id = _replica_id(request)
     plan = FetchPlan(
         PartitionLookup(node.topics, node.partitions),
         context.requested(),
         bytes_max,
-        read_committed=request.isolation_level == READ_COMMITTED,
+        _reader(node, call, request, now_ms),
         offline_error=ErrorCode.NOT_LEADER_OR_FOLLOWER if old_client else ErrorCode.KAFKA_STORAGE_ERROR,
         is_unchanged=context.is_unchanged,
     )
-    if _replica_id(request) > CONSUMER_MAX:
-        return _response(node, context, _to_follower(plan))
+    is_follower = replica_id > CONSUMER_MAX
+    if is_follower and not _is_registered(node, request):
+        return _response(node, context, _refused_all(plan))
     result = plan.read(wait=False)
     if result.loads:
         return eager.start(_load_and_respond(node, context, plan, result))
     bytes_missing = min(request.min_bytes, bytes_max) - result.size_bytes
     if bytes_missing <= 0 or request.max_wait_ms <= 0 or result.must_answer or not plan.partitions:
         return _response(node, context, result.responses)
-    return DelayedFetch(
+    delayed = DelayedFetch(
         node.timers,
         now_ms + request.max_wait_ms,
         bytes_missing,
         plan.watches(result),
         lambda: _response(node, context, plan.read().responses),
-    ).delayed_reply
+        of_follower=is_follower,
+    )
+    if is_follower:
+        _answer_soon(delayed, context, plan)
+    return delayed.delayed_reply
+
+
+def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, plan: FetchPlan) -> None:
+    """A follower's fetch ends when its next one comes, and when a high watermark moves that it wants to know."""
+    if isinstance(context, Incremental):
+        context.wait(delayed.complete)
+    for _, request, partition in plan.partitions:
+        if request.high_watermark != HIGH_WATERMARK_NOT_WANTED:
+            delayed.complete_on_commit(partition)
 
 
 async def _load_and_respond(node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult) -> FetchResponse:
@@ -100,8 +122,32 @@ def _replica_id(request: FetchRequest) -> int:
     return request.replica_id if request.replica_state is None else request.replica_state.replica_id
 
 
-def _to_follower(plan: FetchPlan) -> list[PartitionResponse]:
-    """No partition has followers yet."""
+def _reader(node: Node, call: Call, request: FetchRequest, now_ms: int) -> Reader:
+    replica_id = _replica_id(request)
+    if replica_id > CONSUMER_MAX:
+        return Reader(replica_id, now_ms)
+    is_read_committed = request.isolation_level == READ_COMMITTED
+    if call.version < FOLLOWER_FETCH_SINCE:
+        return Reader(read_committed=is_read_committed, leader_only=True)
+    return Reader(read_committed=is_read_committed, select_replica=_selector(node, request.rack_id))
+
+
+def _selector(node: Node, rack: str) -> Callable[[Partition, int], int] | None:
+    """Return what selects the replica that a consumer in this rack should read from; None where none is selected."""
+    if not rack or node.config.replica_selector_class != RACK_AWARE:
+        return None
+    racks = {broker.broker_id: broker.rack for broker in node.topics.brokers.values()}
+    return partial(read_replica_of, racks, rack)
+
+
+def _is_registered(node: Node, request: FetchRequest) -> bool:
+    """KIP-903. A broker that registered again, or never, is not the follower that it says it is."""
+    replica = request.replica_state
+    broker = None if replica is None else node.topics.brokers.get(replica.replica_id)
+    return broker is not None and replica is not None and broker.epoch == replica.replica_epoch
+
+
+def _refused_all(plan: FetchPlan) -> list[PartitionResponse]:
     refusals: list[PartitionResponse] = [
         (key, refused(key[1], ErrorCode.NOT_LEADER_OR_FOLLOWER, read_committed=False)) for key, _, _ in plan.partitions
     ]

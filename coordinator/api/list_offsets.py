@@ -16,7 +16,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import Load, NotCached, StorageFailed, TimedOffset
 from rota.coordinator.metadata import eager
 from rota.coordinator.replica.cold_reads import load_and_read
-from rota.coordinator.replica.leader_epochs import fence
+from rota.coordinator.replica.leader_epochs import fence_leader
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -135,7 +135,7 @@ class _Search:
         if partition is None:
             return _refused(index, self._partition_lookup.missing((name, index)))
         try:
-            error = fence(partition, request.current_leader_epoch)
+            error = fence_leader(partition, request.current_leader_epoch)
             found = NOTHING if error is not ErrorCode.NONE else self._find(partition, timestamp, wait)
         except StorageFailed:
             return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.replica.leader_epochs import epoch_end, fence
+from rota.coordinator.replica.leader_epochs import epoch_end, fence_leader
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.offset_for_leader_epoch import (
@@ -44,7 +44,7 @@ def _end(partition_lookup: PartitionLookup, name: str, requested: OffsetForLeade
             partition=requested.partition, error_code=partition_lookup.missing((name, requested.partition))
         )
     try:
-        error = fence(partition, requested.current_leader_epoch)
+        error = fence_leader(partition, requested.current_leader_epoch)
         if error is not ErrorCode.NONE:
             return EpochEndOffset(partition=requested.partition, error_code=error)
         epoch, end = epoch_end(partition, requested.leader_epoch)

@@ -23,6 +23,7 @@ from rota.coordinator.replica.produce_validation import (
     recompress,
     records_without_key,
 )
+from rota.coordinator.replica.state import Role
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import (
@@ -41,6 +42,7 @@ ALL: Final = -1
 ACKS: Final = frozenset({ALL, 0, 1})
 ADMIN_CLIENT: Final = "__admin_client"  # the one client that may write to internal topics, as in Kafka
 NOT_WRITTEN: Final = -1
+_LEADER: Final = Role.LEADER  # bound once: each batch asks for it
 # Kafka sends no log start offset with these errors.
 _WITHOUT_START: Final = frozenset(
     {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR}
@@ -102,6 +104,8 @@ class _Produce:
         partition = self._partition_lookup.find((name, data.index))
         if partition is None:
             return _refused(data.index, self._partition_lookup.missing((name, data.index)))
+        if partition.state.role is not _LEADER:
+            return _refused(data.index, partition.state.role_error())
         records = data.records if data.records is not None else b""
         error = check_records(records, self._version) or self._forbidden(partition)
         return _refused(data.index, error) if error else self._append(partition, records)

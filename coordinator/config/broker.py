@@ -93,7 +93,17 @@ class BrokerConfig:
     max_request_partition_size_limit: int
     request_timeout_ms: int
     controlled_shutdown_enable: bool
+
     replica_lag_time_max_ms: int
+    replica_selector_class: str | None
+    inter_broker_listener_name: str | None
+    num_replica_fetchers: int
+    replica_fetch_backoff_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_min_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_wait_max_ms: int
+    replica_socket_timeout_ms: int
 
     rota_swim_port: int
     rota_swim_interval_ms: int

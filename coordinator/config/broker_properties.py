@@ -167,13 +167,36 @@ _SERVER = (
     _D("max.request.partition.size.limit", _T.INT, "2000", "Most partitions in one DescribeTopicPartitions answer.", 1),
     _D("request.timeout.ms", _T.INT, "30000", "How long one broker waits for another, in ms.", support=_IDLE),
     _D("controlled.shutdown.enable", _T.BOOLEAN, "true", "Hand leadership over before stopping.", support=_IDLE),
+)
+
+_REPLICATION = (
+    _D("replica.lag.time.max.ms", _T.LONG, "30000", "Lag at which a replica leaves the in-sync ones, in ms.", 1),
     _D(
-        "replica.lag.time.max.ms",
-        _T.LONG,
-        "30000",
-        "Lag at which a replica leaves the in-sync ones, in ms.",
-        support=_IDLE,
+        "replica.selector.class",
+        _T.STRING,
+        None,
+        "How consumers find a replica to read from: by default they read from the leader.",
+        choices=(
+            "org.apache.kafka.common.replica.LeaderSelector",
+            "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        ),
     ),
+    _D("inter.broker.listener.name", _T.STRING, None, "Listener that brokers use for each other; unset, the first."),
+    _D(
+        "num.replica.fetchers",
+        _T.INT,
+        "1",
+        "Connections to each broker whose partitions are followed.",
+        1,
+        64,
+        update=_ANY,
+    ),
+    _D("replica.fetch.backoff.ms", _T.INT, "1000", "Longest wait before a fetch that failed is tried again, in ms.", 1),
+    _D("replica.fetch.max.bytes", _T.INT, "1048576", "Bytes of one partition that a follower fetches at once.", 1),
+    _D("replica.fetch.min.bytes", _T.INT, "1", "Bytes that a leader gathers before it answers a follower.", 1),
+    _D("replica.fetch.response.max.bytes", _T.INT, "10485760", "Largest answer to a follower, in bytes.", 1),
+    _D("replica.fetch.wait.max.ms", _T.INT, "500", "Longest time that a leader gathers, in ms.", 1),
+    _D("replica.socket.timeout.ms", _T.INT, "30000", "Time that a leader has to answer a follower, in ms.", 1),
 )
 
 _ROTA = (
@@ -221,5 +244,5 @@ _ROTA = (
     ),
 )
 
-USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_ROTA))
+USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_REPLICATION, *_ROTA))
 """Every property that is an attribute of BrokerConfig, by name; a few are kept and have no effect yet."""

@@ -104,7 +104,6 @@ config.providers LIST "" cluster-wide
 create.topic.policy.class.name CLASS -
 kafka.metrics.reporters LIST ""
 metric.reporters LIST org.apache.kafka.common.metrics.JmxReporter cluster-wide
-replica.selector.class STRING -
 """
 
 _TIERED = """
@@ -255,20 +254,12 @@ alter.log.dirs.replication.quota.window.size.seconds INT 1
 auto.leader.rebalance.enable BOOLEAN true
 cordoned.log.dirs LIST "" cluster-wide
 early.start.listeners LIST -
-inter.broker.listener.name STRING -
 leader.imbalance.check.interval.seconds LONG 300
 listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,\
 SASL_PLAINTEXT:SASL_PLAINTEXT per-broker
 num.replica.alter.log.dirs.threads INT -
-num.replica.fetchers INT 1 cluster-wide
-replica.fetch.backoff.ms INT 1000
-replica.fetch.max.bytes INT 1048576
-replica.fetch.min.bytes INT 1
-replica.fetch.response.max.bytes INT 10485760
-replica.fetch.wait.max.ms INT 500
 replica.high.watermark.checkpoint.interval.ms LONG 5000
 replica.socket.receive.buffer.bytes INT 65536
-replica.socket.timeout.ms INT 30000
 replication.quota.window.num INT 11
 replication.quota.window.size.seconds INT 1
 """

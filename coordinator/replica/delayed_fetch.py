@@ -58,14 +58,17 @@ class DelayedFetch(Generic[T]):
         bytes_missing: int,
         watches: Iterable[tuple[Partition, int, int]],
         answer: Callable[[], T],
+        *,
+        of_follower: bool = False,
     ) -> None:
-        self.delayed_reply: DelayedReply[T] = DelayedReply(mutes=True)
+        """A follower's fetch waits for appends, and does not hold back the next request of its connection."""
+        self.delayed_reply: DelayedReply[T] = DelayedReply(mutes=not of_follower)
         self._timers, self._bytes_missing, self._answer = timers, bytes_missing, answer
         self._is_completing = False
-        self._watches: list[tuple[Partition, Watch]] | None = [
-            (partition, partition.watch(self._callback(partition, bytes_ready, bytes_max)))
-            for partition, bytes_ready, bytes_max in watches
-        ]
+        self._watches: list[tuple[Partition, Watch]] | None = []
+        for partition, bytes_ready, bytes_max in watches:
+            watch = partition.watch_appends if of_follower else partition.watch
+            self._watches.append((partition, watch(self._callback(partition, bytes_ready, bytes_max))))
         self.delayed_reply.on_abandon(self._release)
         timers.at((_TIMER, id(self)), deadline_ms, self._complete)
 
@@ -79,6 +82,15 @@ class DelayedFetch(Generic[T]):
         if not self._is_completing:
             self._is_completing = True
             asyncio.get_running_loop().call_soon(self._complete)
+
+    def complete_on_commit(self, partition: Partition) -> None:
+        """Answer also when the high watermark of this partition moves: for a follower that wants to know it soon."""
+        if self._watches is not None:
+            self._watches.append((partition, partition.watch(self.complete_soon)))
+
+    def complete(self) -> None:
+        """Answer now, with what is there, unless it is answered already."""
+        self._complete()
 
     def _callback(self, partition: Partition, bytes_ready: int, bytes_max: int) -> Callable[[], None]:
         if self._bytes_missing <= 1:  # the default of every client: any record will do, and nothing is counted

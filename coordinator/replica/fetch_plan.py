@@ -1,9 +1,13 @@
-"""What one fetch reads, and in which order: the limits of KIP-74, the fences of KIP-320.
+"""What one fetch reads, and in which order: the limits of KIP-74, the fences of KIP-320, followers and consumers.
 
 Laws
     F8  Partitions are read in the order of the request until the answer is full; nothing is read that does not fit.
     F9  The first batch of the first partition that has any comes whole, however large; no other exceeds the limits.
     F10 A consumer with another leader epoch than ours, or with records that we never had, gets no records.
+    F12 A follower of the current leader epoch reads up to the log end; its offset counts as what it has, once for each
+        request, and only when it is in this log. Whoever is no replica moves nothing.
+    F13 Only a leader answers followers and consumers that do not know of followers (before v11, KIP-392); a follower
+        answers other consumers up to its own high watermark.
     F11 A read that would wait for the disk is not made on the loop: `read(wait=False)` says what to load first.
 """
 
@@ -29,6 +33,28 @@ PartitionResponse = tuple[Key, PartitionData]
 IsUnchanged = Callable[[Key, int, int], bool]  # (partition, high watermark, log start): was that answered before?
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who fetches. `replica_id` is UNKNOWN for a consumer.
+
+    `leader_only`: the reader does not know of fetches from followers. `select_replica` returns the replica that a
+    consumer should read from instead of this leader, or UNKNOWN (KIP-392).
+    """
+
+    replica_id: int = UNKNOWN
+    now_ms: int = 0
+    read_committed: bool = False
+    leader_only: bool = False
+    select_replica: Callable[[Partition, int], int] | None = None
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica_id != UNKNOWN
+
+
+CONSUMER: Final = Reader()
+
+
 @dataclass(slots=True)
 class FetchResult:
     """What one pass over the plan found. `must_answer`: an error or a truncation, for which no fetch waits.
@@ -47,10 +73,11 @@ class FetchPlan:
 
     __slots__ = (
         "_bytes_max",
+        "_is_first_pass",
         "_is_unchanged",
         "_offline_error",
         "_partition_lookup",
-        "_read_committed",
+        "_reader",
         "missing",
         "partitions",
     )
@@ -60,14 +87,15 @@ class FetchPlan:
         partition_lookup: PartitionLookup,
         requested: Iterable[tuple[Key, FetchPartition]],
         bytes_max: int,
+        reader: Reader = CONSUMER,
         *,
-        read_committed: bool = False,
         offline_error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR,
         is_unchanged: IsUnchanged | None = None,
     ) -> None:
         """`is_unchanged` leaves out responses that would say nothing new; without it there is one per partition."""
         self._partition_lookup, self._bytes_max = partition_lookup, max(bytes_max, 0)
-        self._read_committed, self._offline_error, self._is_unchanged = read_committed, offline_error, is_unchanged
+        self._reader, self._offline_error, self._is_unchanged = reader, offline_error, is_unchanged
+        self._is_first_pass = True
         self.partitions: list[tuple[Key, FetchPartition, Partition]] = []
         self.missing: list[PartitionResponse] = []
         for key, request in requested:
@@ -94,10 +122,11 @@ class FetchPlan:
             if size:
                 is_first, left = False, max(left - size, 0)
                 result.size_bytes += size
-            if response.error_code or response.diverging_epoch is not None:
+            if _ends_wait(request, response):
                 result.must_answer = True
             result.responses.append((key, response))
         result.responses += self.missing
+        self._is_first_pass = self._is_first_pass and bool(result.loads)
         return result
 
     def watches(self, result: FetchResult) -> Iterator[tuple[Partition, int, int]]:
@@ -111,38 +140,88 @@ class FetchPlan:
     ) -> PartitionData | None:
         """None when there is nothing new to say. Raises NotCached."""
         try:
-            log = partition.log
-            if request.current_leader_epoch != NO_EPOCH:
-                error = fence(partition, request.current_leader_epoch)
-                if error is not ErrorCode.NONE:
-                    return refused(key[1], error, read_committed=self._read_committed)
-            end, start = partition.high_watermark, log.log_start_offset
-            diverging = None if request.last_fetched_epoch == NO_EPOCH else _diverging(partition, request, start)
-            records = NO_RECORDS
-            if diverging is None:
-                if request.fetch_offset != end:
-                    records = partition.read(request.fetch_offset, bytes_max, first_whole=is_first, wait=wait)
-                elif self._is_unchanged is not None and self._is_unchanged(key, end, start):
+            log, reader, offset = partition.log, self._reader, request.fetch_offset
+            error = self._forbidden(partition, request.current_leader_epoch)
+            if error is not ErrorCode.NONE:
+                return self._refuse(key, error)
+            start, diverging = log.log_start_offset, None
+            if request.last_fetched_epoch != NO_EPOCH and partition.is_leader:
+                diverging = _diverging(partition, request, start)
+            if reader.is_follower and diverging is None and self._is_first_pass:
+                self._follower_fetched(partition, offset, start)
+            preferred = UNKNOWN
+            if reader.select_replica is not None and partition.is_leader:
+                preferred = reader.select_replica(partition, offset)
+            records, high_watermark = NO_RECORDS, partition.high_watermark
+            if diverging is None and preferred == UNKNOWN:
+                if offset != (log.log_end_offset if reader.is_follower else high_watermark):
+                    records = partition.read(
+                        offset, bytes_max, first_whole=is_first, wait=wait, uncommitted=reader.is_follower
+                    )
+                elif self._is_unchanged is not None and self._is_unchanged(key, high_watermark, start):
                     return None
         except OffsetOutOfRange:
-            return refused(key[1], ErrorCode.OFFSET_OUT_OF_RANGE, read_committed=self._read_committed)
+            return self._refuse(key, _out_of_range(partition, request))
         except StorageFailed:
-            return refused(key[1], self._unavailable(key, partition), read_committed=self._read_committed)
+            return self._refuse(key, self._unavailable(key, partition))
         return PartitionData(
             partition_index=key[1],
-            high_watermark=end,
+            high_watermark=high_watermark,
             last_stable_offset=partition.state.last_stable_offset,
             log_start_offset=start,
             diverging_epoch=diverging,
-            aborted_transactions=() if self._read_committed else None,  # without transactions none was ever aborted
+            aborted_transactions=() if reader.read_committed else None,  # without transactions none was ever aborted
+            preferred_read_replica=preferred,
             records=records,
         )
+
+    def _forbidden(self, partition: Partition, leader_epoch: int) -> ErrorCode:
+        """F10, F12, F13. Why the reader gets nothing of this partition; NONE if it may read. Raises StorageFailed."""
+        error, reader = fence(partition, leader_epoch), self._reader
+        if error is not ErrorCode.NONE:
+            return error
+        if not partition.is_leader:
+            may_read = not (reader.is_follower or reader.leader_only)
+            return ErrorCode.NONE if may_read else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if not reader.is_follower:
+            return ErrorCode.NONE
+        is_replica = partition.state.fetch_state(reader.replica_id) is not None
+        return ErrorCode.NONE if is_replica else ErrorCode.UNKNOWN_LEADER_EPOCH  # as Kafka: its leader knows better
+
+    def _follower_fetched(self, partition: Partition, offset: int, start: int) -> None:
+        """Raises OffsetOutOfRange."""
+        end = partition.log.log_end_offset
+        if not start <= offset <= end:
+            raise OffsetOutOfRange(offset, start, end)
+        partition.follower_fetched(self._reader.replica_id, offset, self._reader.now_ms)
+
+    def _refuse(self, key: Key, error: ErrorCode) -> PartitionData:
+        return refused(key[1], error, read_committed=self._reader.read_committed)
 
     def _unavailable(self, key: Key, partition: Partition) -> ErrorCode:
         """The error of a partition that is offline, or that was removed while the fetch waited."""
         if self._partition_lookup.find(key) is not partition:
             return self._partition_lookup.missing(key) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return self._offline_error
+
+
+def _ends_wait(request: FetchPartition, response: PartitionData) -> bool:
+    """Whether no fetch waits with such a response.
+
+    `high_watermark` of a request is what a follower knows (KIP-1166); without the field no high watermark is news.
+    """
+    return (
+        response.error_code != ErrorCode.NONE
+        or response.diverging_epoch is not None
+        or response.preferred_read_replica != UNKNOWN
+        or request.high_watermark < response.high_watermark
+    )
+
+
+def _out_of_range(partition: Partition, request: FetchPartition) -> ErrorCode:
+    """A follower may not have yet what its leader has: then the consumer asks again (KIP-392)."""
+    is_ahead = not partition.is_leader and request.fetch_offset > partition.high_watermark
+    return ErrorCode.OFFSET_NOT_AVAILABLE if is_ahead else ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def refused(index: int, error: ErrorCode, *, read_committed: bool) -> PartitionData:

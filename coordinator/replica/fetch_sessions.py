@@ -4,6 +4,7 @@ Laws
     F1  An incremental response leaves a partition out only when the consumer has had all that it would say.
     F2  A session's epoch grows by one with every request; a request of another epoch changes nothing.
     F3  A partition that gave records is read last in the session's next fetch, so that none starves.
+    F14 A follower's request is answered at the latest when the next one of its session comes.
     F4  Sessions are a bounded cache: a consumer for which there is no room is served in full, without a session.
 """
 
@@ -72,6 +73,7 @@ class FetchSession:
     used_ms: int
     epoch: int = 1
     partitions: dict[Key, _Cached] = field(default_factory=dict)
+    waiting: Callable[[], None] | None = None  # answers the request that waits, if it lets the next one come
 
     def update(self, request: SessionRequest) -> None:
         for key, partition in request.partitions.items():
@@ -172,6 +174,10 @@ class Incremental:
             and cached.log_start_offset == log_start_offset
         )
 
+    def wait(self, answer: Callable[[], None]) -> None:
+        """Call `answer` when the session's next request comes, so that the two are answered in order (F14)."""
+        self._session.waiting = answer
+
     def select(self, responses: PartitionResponses, now_ms: int) -> Selected:
         session = self._session
         if session.epoch != self._epoch:  # used on another connection while this request waited
@@ -216,6 +222,9 @@ class FetchSessions:
             return Refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != request.by_id:
             return Refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        if session.waiting is not None:
+            answer, session.waiting = session.waiting, None
+            answer()
         return self._continue(session, request, now_ms)
 
     def begin(self, partitions: dict[Key, _Cached], by_id: bool, now_ms: int) -> int:

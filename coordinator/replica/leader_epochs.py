@@ -13,6 +13,14 @@ NO_EPOCH: Final = -1
 UNDEFINED: Final = (-1, -1)
 
 
+def fence_leader(partition: Partition, leader_epoch: int) -> ErrorCode:
+    """As `fence`, and NOT_LEADER_OR_FOLLOWER when this broker does not lead the partition. Raises StorageFailed."""
+    error = fence(partition, leader_epoch)
+    if error is ErrorCode.NONE and not partition.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return error
+
+
 def fence(partition: Partition, leader_epoch: int) -> ErrorCode:
     """Compare a request's leader epoch with the partition's; NO_EPOCH passes. Raises StorageFailed while offline."""
     partition.log  # noqa: B018 - raises when the partition is offline
@@ -26,10 +34,14 @@ def fence(partition: Partition, leader_epoch: int) -> ErrorCode:
 def epoch_end(partition: Partition, leader_epoch: int) -> tuple[int, int]:
     """(epoch, end offset) of the largest epoch up to `leader_epoch`; UNDEFINED for an unknown one.
 
-    The current epoch ends where the log does, even before its first record. Raises StorageFailed.
+    The current epoch ends where the log does, even before its first record. An epoch between that of the last record
+    and the current one has no records here, so the one before it ends there, too. Raises StorageFailed.
     """
+    log = partition.log
     if leader_epoch == partition.leader_epoch:
-        return leader_epoch, partition.log.log_end_offset
+        return leader_epoch, log.log_end_offset
     if not 0 <= leader_epoch < partition.leader_epoch:
         return UNDEFINED
-    return partition.log.epoch_end(leader_epoch)
+    if leader_epoch > log.latest_epoch:
+        return (leader_epoch if log.latest_epoch == NO_EPOCH else log.latest_epoch), log.log_end_offset
+    return log.epoch_end(leader_epoch)

@@ -3,25 +3,42 @@
 Laws
     L1   An acknowledged record stays at its offset; the high watermark only grows.
     A1   A storage failure takes this partition offline, with its reason, and harms no other.
-    A2   Watchers are called when the high watermark moves, and when the partition goes offline or away.
+    A2   Watchers are called when the high watermark moves, when the partition goes offline or away, and when the leader
+         or its epoch changes.
+    L6   Only a leader appends records of producers and of this broker, and stamps them with its epoch; only a follower
+         appends records of a leader, and truncates.
     L5   Each `when_committed` and `when_flushed` is answered exactly once, in the order of offsets, by its deadline.
+
+The file is longer than 400 lines because one class owns what happens to a partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NewType, Protocol, assert_never
 
 import structlog
 
-from rota.coordinator.log.contract import Appended, Log, LogConfig, Pair, StorageFailed
-from rota.coordinator.replica.state import MOVED, Effects, ExpandIsr, HighWatermarkMoved, ReplicaState, ShrinkIsr
+from rota.coordinator.log.contract import Appended, AppendRefused, Log, LogConfig, Pair, StorageFailed
+from rota.coordinator.metadata.topic import PartitionState
+from rota.coordinator.replica.state import (
+    MOVED,
+    REPLICA_LAG_MS_MAX,
+    Effects,
+    ExpandIsr,
+    HighWatermarkMoved,
+    ReplicaState,
+    Role,
+    ShrinkIsr,
+)
 from rota.coordinator.replica.waits import Complete
 from rota.coordinator.scheduling.timers import TimerHeap
 from rota.protocol.errors import ErrorCode
 
 log = structlog.get_logger("rota.partition")
+
+_LEADER = Role.LEADER  # bound once: each append looks at it
 
 Watch = NewType("Watch", int)
 Done = Callable[[ErrorCode], None]
@@ -51,23 +68,41 @@ class NoFlushWorker:
         pass
 
 
+class IsrWriter(Protocol):
+    """Writes ISR changes to the partition's state node (`isr_changes.IsrChanges`)."""
+
+    def change(self, partition: Partition, isr: frozenset[int]) -> None:
+        """Write that ISR, then call `partition.isr_changed` or `partition.isr_refused`."""
+
+
+class NoIsrWriter:
+    """For a partition whose owner answers `state` by hand: ISR changes stay pending."""
+
+    def change(self, partition: Partition, isr: frozenset[int]) -> None:
+        pass
+
+
 class Partition:
-    """A partition with its log, the leader until it hears otherwise, with itself as the ISR.
+    """A partition with its log. Without `placed` it leads alone, in `leader_epoch`; `apply` gives it another role.
 
     `offline` is the reason why it cannot be used, None while it can. Appends to a topic with `flush.messages` are
     flushed by `flush_worker`; `timers` end waits at their deadlines.
     """
 
     __slots__ = (
+        "_append_watches",
         "_armed_ms",
         "_completions",
         "_flush_worker",
+        "_isr_writer",
         "_log",
         "_next",
+        "_placed",
         "_timers",
         "_watches",
         "index",
         "offline",
+        "on_truncated",
         "state",
         "topic",
         "topic_id",
@@ -85,6 +120,10 @@ class Partition:
         high_watermark: int = 0,
         timers: TimerService | None = None,
         flush_worker: FlushWorker | None = None,
+        isr_writer: IsrWriter | None = None,
+        lag_ms_max: int = REPLICA_LAG_MS_MAX,
+        placed: PartitionState | None = None,
+        now_ms: int = 0,
     ) -> None:
         """`high_watermark` is that of the checkpoint. A broker that is alone moves it to its log's end at once."""
         self.topic, self.topic_id, self.index = topic, topic_id, index
@@ -92,12 +131,19 @@ class Partition:
         self._log = log
         self._timers: TimerService = TimerHeap() if timers is None else timers
         self._flush_worker: FlushWorker = NoFlushWorker() if flush_worker is None else flush_worker
+        self._isr_writer: IsrWriter = NoIsrWriter() if isr_writer is None else isr_writer
         self._watches: dict[Watch, Callable[[], None]] = {}
+        self._append_watches: dict[Watch, Callable[[], None]] = {}
+        self.on_truncated: Callable[[], None] = _ignore  # called when a follower's log has lost records
         self._next = 0
         self._armed_ms: int | None = None
         self._completions: list[tuple[Done, ErrorCode]] | None = None  # not None while they are called
-        self.state = _state_of(log, broker_id, high_watermark)
-        self.lead(leader_epoch)
+        self.state = _state_of(log, broker_id, high_watermark, lag_ms_max)
+        self._placed: PartitionState | None = None
+        if placed is None:
+            self.lead(leader_epoch)
+        else:
+            self.apply(placed, now_ms)
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index}{' offline' if self.offline else ''}>"
@@ -119,6 +165,11 @@ class Partition:
         return self.state.leader_epoch
 
     @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads it, as far as it knows."""
+        return self.state.role is _LEADER
+
+    @property
     def log_start_offset(self) -> int:
         return self.log.log_start_offset
 
@@ -137,7 +188,12 @@ class Partition:
     # ---- records
 
     def append(self, batches: bytes | memoryview, now_ms: int) -> Appended:
-        """A producer's batches. Raises AppendRefused (nothing written) or StorageFailed (offline from now on)."""
+        """A producer's batches. Raises AppendRefused (nothing written) or StorageFailed (offline from now on).
+
+        The refusal of a partition that is not led here has the code NOT_LEADER_OR_FOLLOWER.
+        """
+        if self.state.role is not _LEADER and self.offline is None:
+            raise AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is not led here")
         try:
             appended = self.log.append(batches, leader_epoch=self.state.leader_epoch, now_ms=now_ms)
         except StorageFailed as error:
@@ -146,8 +202,16 @@ class Partition:
         self._appended()
         return appended
 
-    def append_pairs(self, pairs: list[Pair], now_ms: int) -> Appended:
-        """The broker's own records, as one batch. Raises StorageFailed (offline from now on)."""
+    def append_pairs(self, pairs: list[Pair], now_ms: int, leader_epoch: int | None = None) -> Appended:
+        """The broker's own records, as one batch. Raises StorageFailed (offline from now on).
+
+        StorageFailed is also raised, and nothing written, when this broker does not lead the partition, or leads it in
+        another epoch than `leader_epoch`.
+        """
+        if self.offline is None and (
+            self.state.role is not _LEADER or leader_epoch not in (None, self.state.leader_epoch)
+        ):
+            raise StorageFailed(f"{self.topic}-{self.index} is not led here in epoch {leader_epoch}")
         try:
             appended = self.log.append_pairs(pairs, leader_epoch=self.state.leader_epoch, now_ms=now_ms)
         except StorageFailed as error:
@@ -156,13 +220,17 @@ class Partition:
         self._appended()
         return appended
 
-    def read(self, offset: int, bytes_max: int, *, first_whole: bool = True, wait: bool = True) -> bytes:
+    def read(
+        self, offset: int, bytes_max: int, *, first_whole: bool = True, wait: bool = True, uncommitted: bool = False
+    ) -> bytes:
         """Batches from the one holding `offset`, up to the high watermark; see `Log.read`.
 
-        Raises OffsetOutOfRange, StorageFailed, and NotCached when `wait` is false.
+        `uncommitted` reads up to the log end, as followers do. Raises OffsetOutOfRange, StorageFailed, and NotCached
+        when `wait` is false.
         """
+        until = None if uncommitted else self.state.high_watermark
         try:
-            return self.log.read(offset, bytes_max, until=self.state.high_watermark, first_whole=first_whole, wait=wait)
+            return self.log.read(offset, bytes_max, until=until, first_whole=first_whole, wait=wait)
         except StorageFailed as error:
             self.fail(str(error))
             raise
@@ -218,9 +286,67 @@ class Partition:
         self._watches[watch] = call
         return watch
 
+    def watch_appends(self, call: Callable[[], None]) -> Watch:
+        """As `watch`, but call it when the log grows: for the fetches of followers."""
+        self._next += 1
+        watch = Watch(self._next)
+        self._append_watches[watch] = call
+        return watch
+
     def unwatch(self, watch: Watch) -> None:
         """A second call does nothing."""
-        self._watches.pop(watch, None)
+        if self._watches.pop(watch, None) is None:
+            self._append_watches.pop(watch, None)
+
+    # ---- leader and followers
+
+    def apply(self, placed: PartitionState, now_ms: int) -> None:
+        """Lead or follow as the cluster's state of the partition says. A state older than the last one is ignored."""
+        last = self._placed
+        if last is not None and (placed.leader_epoch, placed.version) < (last.leader_epoch, last.version):
+            return
+        self._placed, state = placed, self.state
+        before = state.role, state.leader_epoch
+        if placed.leader == state.broker_id:
+            self._perform(state.become_leader(placed.leader_epoch, placed.replicas, placed.isr, now_ms))
+        else:
+            self._perform(state.become_follower(placed.leader_epoch))
+        if (state.role, state.leader_epoch) != before:
+            self._call_watches()
+            self._call_append_watches()
+
+    def follower_fetched(self, replica_id: int, offset: int, now_ms: int) -> None:
+        """A follower fetches from `offset` on, so it has everything before that. Unknown followers change nothing."""
+        self._perform(self.state.follower_fetched(replica_id, offset, now_ms))
+
+    def isr_changed(self, leader_epoch: int, isr: Iterable[int], now_ms: int) -> None:
+        """The ISR change that the leader of that epoch had asked for is written."""
+        if leader_epoch == self.state.leader_epoch:
+            self._perform(self.state.isr_changed(isr, now_ms))
+
+    def isr_refused(self, leader_epoch: int) -> None:
+        """The ISR change that the leader of that epoch had asked for was not written, and will not be."""
+        if leader_epoch == self.state.leader_epoch:
+            self._perform(self.state.isr_refused())
+
+    def tick(self, now_ms: int) -> None:
+        """Remove followers that lag from the ISR. Call it at least every half of replica.lag.time.max.ms."""
+        if self.state.has_followers:
+            self._perform(self.state.tick(now_ms))
+
+    def log_grown(self) -> None:
+        """The follower's log has more records of its leader."""
+        self._appended()
+
+    def log_truncated(self) -> None:
+        """The follower's log has lost records."""
+        log = self.log
+        self.state.truncated(log.log_start_offset, log.log_end_offset)
+        self.on_truncated()
+
+    def leader_committed(self, high_watermark: int) -> None:
+        """The leader told this follower its high watermark."""
+        self._perform(self.state.leader_committed(high_watermark))
 
     # ---- events
 
@@ -266,13 +392,15 @@ class Partition:
         if self.offline is None:
             self._stop("it is no longer here", ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def reopen(self, log: Log, leader_epoch: int) -> None:
-        """Use an offline partition again, with its recovered log. The epoch is a new one: its tail may be lost."""
+    def reopen(self, log: Log, placed: PartitionState, now_ms: int) -> None:
+        """Use an offline partition again, with its recovered log.
+
+        A leader's epoch is a new one, because the tail of its log may be lost.
+        """
         self._log, self.offline = log, None
         self.state.reopen(log.log_start_offset, log.log_end_offset, log.log_end_offset - log.unflushed_messages)
         self.configure(log.config)  # before it leads: the high watermark must not pass what is flushed
-        self.lead(leader_epoch)
-        self._call_watches()
+        self.apply(placed, now_ms)
 
     # ---- effects
 
@@ -282,6 +410,8 @@ class Partition:
         if state.flushes:
             self._flush_worker.flush_soon(self)
         self._perform(state.appended(log.log_end_offset))
+        if self._append_watches:
+            self._call_append_watches()
 
     def _stop(self, reason: str, error: ErrorCode) -> None:
         self.offline = reason
@@ -289,6 +419,7 @@ class Partition:
         self._armed_ms = None
         self._perform(self.state.fail(error))
         self._call_watches()
+        self._call_append_watches()
 
     def _perform(self, effects: Effects[Done]) -> None:
         if effects is MOVED:
@@ -301,8 +432,8 @@ class Partition:
                     self._call_watches()
                 case Complete(token=done, error=error):
                     completions.append((done, error))
-                case ShrinkIsr() | ExpandIsr():
-                    raise AssertionError("a broker that is alone has no followers")
+                case ShrinkIsr(isr=isr) | ExpandIsr(isr=isr):
+                    self._isr_writer.change(self, isr)
                 case _:
                     assert_never(effect)
         if completions:
@@ -328,6 +459,10 @@ class Partition:
             for call in list(self._watches.values()):
                 call()
 
+    def _call_append_watches(self) -> None:
+        for call in list(self._append_watches.values()):
+            call()
+
     # ---- deadlines: one timer per partition, set while something waits
 
     def _arm(self, deadline_ms: int) -> None:
@@ -347,9 +482,13 @@ class Partition:
             self._arm(next_ms)
 
 
-def _state_of(log: Log | None, broker_id: int, high_watermark: int) -> ReplicaState[Done]:
+def _ignore() -> None:
+    pass
+
+
+def _state_of(log: Log | None, broker_id: int, high_watermark: int, lag_ms_max: int) -> ReplicaState[Done]:
     if log is None:
-        return ReplicaState(broker_id)
+        return ReplicaState(broker_id, lag_ms_max=lag_ms_max)
     return ReplicaState(
         broker_id,
         log_start_offset=log.log_start_offset,
@@ -358,4 +497,5 @@ def _state_of(log: Log | None, broker_id: int, high_watermark: int) -> ReplicaSt
         flushed_offset=log.log_end_offset - log.unflushed_messages,
         flushes=log.config.flush_messages is not None,
         min_insync_replicas=log.config.min_insync_replicas,
+        lag_ms_max=lag_ms_max,
     )

@@ -3,24 +3,36 @@
 Laws
     A1  A storage failure takes one partition offline, with its reason in the log, and harms no other. Its log is
         reopened with recovery, again and again with growing waits, until the partition is online in a new leader epoch.
+    R3  A partition leads, follows or goes away as the image of the cluster says.
     A3  A deleted topic's records never appear under a later topic of the same name.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
 
 from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
-from rota.coordinator.metadata.changes import Change, ConfigChanged, PartitionsAdded, TopicCreated, TopicDeleted
+from rota.coordinator.metadata.changes import (
+    BrokersChanged,
+    Change,
+    ConfigChanged,
+    ControllerChanged,
+    PartitionsAdded,
+    PartitionsChanged,
+    TopicCreated,
+    TopicDeleted,
+)
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
-from rota.coordinator.replica.partition import FlushWorker, Partition, TimerService
+from rota.coordinator.replica.partition import FlushWorker, IsrWriter, Partition, TimerService
 from rota.coordinator.replica.retry_wait import RetryWaits
+from rota.coordinator.replica.state import REPLICA_LAG_MS_MAX
 
 __all__ = ["Partition", "Partitions"]
 
@@ -67,11 +79,17 @@ class Partitions:
         begin_open: BeginOpen | None = None,
         remove_log: RemoveLog | None = None,
         on_storage: Callable[[Partition], None] = lambda _: None,
+        isr_writer: IsrWriter | None = None,
+        lag_ms_max: int = REPLICA_LAG_MS_MAX,
+        now_ms: Callable[[], int] = lambda: 0,
+        on_truncated: Callable[[Partition], None] = lambda _: None,
     ) -> None:
+        """`on_truncated` is called when a follower's log has lost records: who has read them must begin afresh."""
         self.topics = topics
         self._open_log, self._config_of, self._on_storage = open_log, config_of, on_storage
         self._begin_open, self._remove_log = begin_open, remove_log
-        self._timers, self._flush_worker = timers, flush_worker
+        self._timers, self._flush_worker, self._isr_writer = timers, flush_worker, isr_writer
+        self._lag_ms_max, self._now_ms, self._on_truncated = lag_ms_max, now_ms, on_truncated
         self._by_name: dict[PartitionKey, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._reopening: dict[PartitionKey, asyncio.Task[None]] = {}
@@ -92,6 +110,12 @@ class Partitions:
     def high_watermarks(self) -> dict[PartitionKey, int]:
         """Of the partitions that are online."""
         return {key: partition.high_watermark for key, partition in self._by_name.items() if partition.offline is None}
+
+    def tick(self) -> None:
+        """Remove followers that lag from the ISRs of their leaders. Call it every half of replica.lag.time.max.ms."""
+        now_ms = self._now_ms()
+        for partition in self.all():
+            partition.tick(now_ms)
 
     def open(self) -> None:
         """Open the logs of all topics that are there (`Topics.load` comes first)."""
@@ -147,34 +171,56 @@ class Partitions:
     async def _recover(self, topic: Topic, partition: Partition, opening: Opening) -> None:
         """Recover the log in a thread and take the partition online. Raises StorageFailed, StoreFailed."""
         await asyncio.to_thread(opening.run)
-        leader_epoch = await self.topics.bump_leader_epoch(topic.name, partition.index)
+        placed = (self.topics.by_id(topic.topic_id) or topic).partitions[partition.index]
+        if placed.leader == self.topics.broker_id:
+            await self.topics.bump_leader_epoch(topic.name, partition.index)
         current = self.topics.by_id(topic.topic_id)
         if current is None:
             return  # it was deleted meanwhile
         log = opening.finish()
         log.config = self._config_of(current)
-        partition.reopen(log, leader_epoch)
-        logger.info("Partition online again", topic=topic.name, partition=partition.index, leader_epoch=leader_epoch)
+        partition.reopen(log, current.partitions[partition.index], self._now_ms())
+        fields = {"partition": partition.index, "leader_epoch": partition.leader_epoch}
+        logger.info("Partition online again", topic=topic.name, **fields)
         self._on_storage(partition)
 
     # ---- topics
 
     def _changed(self, change: Change) -> None:
         match change:
-            case TopicCreated() | PartitionsAdded():
-                pass  # their logs were opened when they were placed
+            case TopicCreated(topic) | PartitionsAdded(topic):
+                self._place(topic, range(len(topic.partitions)))  # most logs were opened when they were placed
+            case PartitionsChanged(topic, indexes):
+                self._place(topic, indexes)
+            case BrokersChanged() | ControllerChanged():
+                pass
             case TopicDeleted(topic):
                 self._remove(topic)
             case ConfigChanged(topic):
                 self._reconfigure(topic)
 
+    def _place(self, topic: Topic, indexes: Iterable[int]) -> None:
+        """R3. Lead, follow, open or remove these partitions, as `topic` says."""
+        for index in indexes:
+            state = topic.partitions[index]
+            partition = self._by_id.get((topic.topic_id, index))
+            if self.topics.broker_id in state.replicas:
+                if partition is None:
+                    for _ in self._open(topic, (state,)):
+                        pass
+                else:
+                    partition.apply(state, self._now_ms())
+            elif partition is not None:
+                self._drop(topic, index)
+
     def _open(self, topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
         """Open the logs of the partitions that are placed here; each step opens one."""
         config = self._config_of(topic)
         for state in states:
-            if self.topics.broker_id not in state.replicas:
+            if self.topics.broker_id not in state.replicas or (topic.topic_id, state.index) in self._by_id:
                 continue
             partition = self._opened(topic, state, config)
+            partition.on_truncated = partial(self._on_truncated, partition)
             self._by_name[topic.name, state.index] = partition
             self._by_id[topic.topic_id, state.index] = partition
             yield
@@ -197,6 +243,10 @@ class Partitions:
             high_watermark=0 if log is None else log.high_watermark_checkpoint,
             timers=self._timers,
             flush_worker=self._flush_worker,
+            isr_writer=self._isr_writer,
+            lag_ms_max=self._lag_ms_max,
+            placed=state,
+            now_ms=self._now_ms(),
         )
         if log is None:
             partition.fail(reason)
@@ -204,13 +254,18 @@ class Partitions:
 
     def _remove(self, topic: Topic) -> None:
         for state in topic.partitions:
-            partition = self._by_name.pop((topic.name, state.index), None)
-            if partition is None:
-                continue
-            del self._by_id[topic.topic_id, state.index]
-            if (topic.name, state.index) not in self._reopening:  # else it is deleted when that has ended
-                self._delete(topic, partition)
-            partition.close()
+            self._drop(topic, state.index)
+
+    def _drop(self, topic: Topic, index: int) -> None:
+        """Close the partition and delete its log."""
+        partition = self._by_id.pop((topic.topic_id, index), None)
+        if partition is None:
+            return
+        if self._by_name.get((topic.name, index)) is partition:  # not of a later topic of this name
+            del self._by_name[topic.name, index]
+        if (topic.name, index) not in self._reopening:  # else it is deleted when that has ended
+            self._delete(topic, partition)
+        partition.close()
 
     def _delete(self, topic: Topic, partition: Partition) -> None:
         """Delete the log of a partition that is no longer here. A failure leaves files behind, and is logged."""

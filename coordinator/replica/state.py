@@ -159,6 +159,11 @@ class ReplicaState(Generic[T]):
         deadlines = [at for at in (self._committed.deadline_ms(), self._flushed.deadline_ms()) if at is not None]
         return min(deadlines, default=None)
 
+    @property
+    def has_followers(self) -> bool:
+        """Whether this is a leader with other replicas."""
+        return bool(self._followers)
+
     def fetch_state(self, replica_id: int) -> FetchState | None:
         """None for a broker that is no follower of this leader."""
         return self._followers.get(replica_id)
@@ -166,13 +171,16 @@ class ReplicaState(Generic[T]):
     # ---- the role
 
     def become_leader(self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], now_ms: int) -> Effects[T]:
-        """Lead from now on, with that ISR. An older epoch than the current one changes nothing."""
+        """Lead from now on, with that ISR. An older epoch than the current one changes nothing.
+
+        The current epoch again brings a new ISR or new replicas; an ISR change that is not answered yet stays pending.
+        """
         if leader_epoch < self.leader_epoch or self.role is Role.OFFLINE:
             return _NOTHING
         if self.role is not Role.LEADER or leader_epoch > self.leader_epoch:
-            self._followers, self.leader_epoch_start_offset = {}, self.log_end_offset
-        self.role, self.leader_epoch, self._now_ms = Role.LEADER, leader_epoch, now_ms
-        self.replicas, self.isr, self._pending_isr = tuple(replicas), frozenset(isr), None
+            self._followers, self.leader_epoch_start_offset, self._pending_isr = {}, self.log_end_offset, None
+        self.role, self.leader_epoch, self._now_ms = Role.LEADER, leader_epoch, max(now_ms, self._now_ms)
+        self.replicas, self.isr = tuple(replicas), frozenset(isr)
         self._followers = {
             replica: self._followers.get(replica)
             or FetchState(last_caught_up_ms=now_ms if replica in self.isr else NEVER_MS)
@@ -229,10 +237,10 @@ class ReplicaState(Generic[T]):
             return self._advance()
         return [*self._flushed.reach(self.flushed_offset), *self._advance()]
 
-    def truncated(self, log_end_offset: int) -> None:
+    def truncated(self, log_start_offset: int, log_end_offset: int) -> None:
         """A follower's log has lost what its leader does not have."""
         assert self.role is Role.FOLLOWER, "a leader's log is never truncated"
-        self._use_log(min(self.log_start_offset, log_end_offset), log_end_offset, self.flushed_offset)
+        self._use_log(log_start_offset, log_end_offset, self.flushed_offset)
 
     def log_start_moved(self, log_start_offset: int) -> Effects[T]:
         """Records were deleted; what was deleted counts as committed."""
@@ -310,7 +318,7 @@ class ReplicaState(Generic[T]):
     def committed_error(self, offset: int) -> ErrorCode | None:
         """How a wait for the high watermark to reach `offset` ends at once; None when it has to wait."""
         if self.role is not _LEADER:
-            return self._role_error()
+            return self.role_error()
         if offset > self.high_watermark:
             return None
         return _NONE if self.has_min_isr else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -318,7 +326,7 @@ class ReplicaState(Generic[T]):
     def flushed_error(self, offset: int) -> ErrorCode | None:
         """How a wait for the leader's own medium ends at once; None when it has to wait."""
         if self.role is not _LEADER:
-            return self._role_error()
+            return self.role_error()
         return None if self.flushes and offset > self.flushed_offset else _NONE
 
     def await_committed(self, offset: int, deadline_ms: int, token: T) -> None:
@@ -329,7 +337,8 @@ class ReplicaState(Generic[T]):
         """Complete `token` when the leader has flushed up to `offset` (`flushed_error` says that it must wait)."""
         self._flushed.add(offset, deadline_ms, token)
 
-    def _role_error(self) -> ErrorCode:
+    def role_error(self) -> ErrorCode:
+        """Why a replica that is no leader refuses what only a leader does: NOT_LEADER_OR_FOLLOWER, or offline."""
         is_offline = self.role is Role.OFFLINE
         return ErrorCode.KAFKA_STORAGE_ERROR if is_offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
 

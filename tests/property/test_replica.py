@@ -111,7 +111,7 @@ class Cluster(RuleBasedStateMachine):
         if follower.log and (epoch < last_epoch or end < len(follower.log)):
             kept = min(end, follower.epoch_end(epoch)[1])
             del follower.log[kept:]
-            follower.state.truncated(kept)
+            follower.state.truncated(0, kept)
             follower.flushed = min(follower.flushed, kept)
             return
         self.perform(self.leader, leader.state.follower_fetched(name, len(follower.log), self.now_ms))

@@ -14,7 +14,6 @@ MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
 PACKAGES = ("protocol", "coordinator", "client", "demo", "spark_connector")
 PURE = (
     "protocol",
-    "coordinator/controller/",
     "coordinator/group/",
     "coordinator/runtime",
     *(f"coordinator/metadata/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),

@@ -143,7 +143,7 @@ def fetch_request(*asked: tuple[str | bytes, int, int], **how: Any) -> FetchRequ
     """`asked` is (topic, partition, offset) each; `how` is of FetchRequest, and `partition_max_bytes`, epochs."""
     partition = {
         name: how.pop(name)
-        for name in ("partition_max_bytes", "current_leader_epoch", "last_fetched_epoch")
+        for name in ("partition_max_bytes", "current_leader_epoch", "last_fetched_epoch", "high_watermark")
         if name in how
     }
     forgotten = tuple(

@@ -10,6 +10,7 @@ from tests.unit.coordinator.api.data_world import NOW_MS, batch
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.partition import Partition
 from rota.protocol.errors import ErrorCode
@@ -154,7 +155,7 @@ async def test_a_flush_of_a_log_that_was_replaced_meanwhile_fails_nothing() -> N
     one = partition(Durability(gate))
     await turns()
     one.fail("a write failed")
-    one.reopen(MemoryLog(LogConfig()), 1)
+    one.reopen(MemoryLog(LogConfig()), PartitionState(index=0, leader=0, replicas=(0,), isr=(0,), leader_epoch=1), 0)
     gate.open(StorageFailed("the disk is gone"))
     await turns()
     assert one.offline is None

@@ -7,12 +7,18 @@ from structlog.testing import capture_logs
 
 from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, OffsetOutOfRange, Pair, StorageFailed
 from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.scheduling.timers import TimerHeap
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.record import Record, write_batch
 
 NOW_MS = 1_700_000_000_000
+
+
+def alone(leader_epoch: int) -> PartitionState:
+    """The state of a partition whose only replica is here."""
+    return PartitionState(index=3, leader=0, replicas=(0,), isr=(0,), leader_epoch=leader_epoch)
 
 
 def partition() -> Partition:
@@ -157,7 +163,7 @@ def test_a_reopened_partition_is_online_in_a_new_epoch_and_wakes_who_waits() -> 
     one = Partition("t", b"", 0, 3, log)
     one.watch(lambda: woken.append(1))
     one.fail("the disk is full")
-    one.reopen(log, 4)
+    one.reopen(log, alone(4), 0)
     assert (one.offline, one.error, one.leader_epoch, one.log, woken) == (None, ErrorCode.NONE, 4, log, [1, 1])
 
 
@@ -311,7 +317,7 @@ def test_a_log_that_was_opened_again_goes_on_where_recovery_left_it() -> None:
     one.fail("the disk is away")
     assert isinstance(log, MemoryLog)
     log.crash()
-    one.reopen(log, 6)
+    one.reopen(log, alone(6), 0)
     assert (one.error, one.leader_epoch, one.high_watermark) == (ErrorCode.NONE, 6, 1)
     one.append(batch(), NOW_MS)
     answers.wait(one, 2)
@@ -324,7 +330,7 @@ def test_a_partition_that_was_offline_from_the_start_comes_back_with_its_flushes
     one.fail("the disk is away")
     log = MemoryLog(LogConfig(flush_messages=1))
     log.append(batch(), leader_epoch=0, now_ms=NOW_MS)
-    one.reopen(log, 1)
+    one.reopen(log, alone(1), 0)
     assert one.high_watermark == 0, "its record is not on the medium yet"
     flush(one)
     assert one.high_watermark == 1
@@ -358,3 +364,58 @@ def test_a_disk_that_fails_to_delete_takes_it_offline() -> None:
     with capture_logs(), pytest.raises(StorageFailed):
         one.begin_delete_before(1)
     assert one.offline == "read-only file system"
+
+
+class TestRoles:
+    """A partition with three replicas, here as broker 1."""
+
+    @staticmethod
+    def placed(leader: int, leader_epoch: int, version: int = 0, isr: tuple[int, ...] = (1, 2, 3)) -> PartitionState:
+        return PartitionState(
+            index=0, leader=leader, replicas=(1, 2, 3), isr=isr, leader_epoch=leader_epoch, version=version
+        )
+
+    def leading(self) -> Partition:
+        return Partition("t", bytes(16), 0, 0, MemoryLog(), broker_id=1, placed=self.placed(1, 5, 7), now_ms=NOW_MS)
+
+    def test_a_state_older_than_the_last_one_changes_nothing(self) -> None:
+        one = self.leading()
+        one.apply(self.placed(2, 4, 9), NOW_MS)
+        one.apply(self.placed(1, 5, 6, isr=(1,)), NOW_MS)
+        assert (one.is_leader, one.leader_epoch, one.state.isr) == (True, 5, {1, 2, 3})
+
+    def test_a_new_isr_of_the_same_epoch_counts_at_once(self) -> None:
+        one = self.leading()
+        one.append(batch(), NOW_MS)
+        one.apply(self.placed(1, 5, 8, isr=(1,)), NOW_MS)
+        assert one.state.isr == {1}
+        assert one.high_watermark == 0  # the others are caught up until they lag: they may be about to come in
+        one.tick(NOW_MS + 30_001)
+        assert one.high_watermark == 1
+
+    def test_an_isr_change_that_is_not_answered_bounds_the_high_watermark_whatever_the_image_says(self) -> None:
+        """R2. The image may be older than the change that is being written."""
+        one = self.leading()
+        one.apply(self.placed(1, 5, 8, isr=(1,)), NOW_MS)
+        one.tick(NOW_MS + 30_001)
+        one.follower_fetched(2, 0, NOW_MS + 30_001)  # asks for {1, 2}
+        one.append(batch(), NOW_MS)
+        one.apply(self.placed(1, 5, 9, isr=(1,)), NOW_MS)
+        one.tick(NOW_MS + 90_000)
+        assert one.high_watermark == 0
+        one.isr_refused(5)
+        one.tick(NOW_MS + 90_000)
+        assert one.high_watermark == 1
+
+    def test_whoever_watches_hears_of_a_new_leader(self) -> None:
+        one, heard = self.leading(), list[str]()
+        one.watch(lambda: heard.append("commits"))
+        appends = one.watch_appends(lambda: heard.append("appends"))
+        one.append(batch(), NOW_MS)
+        assert heard == ["appends"]
+        one.apply(self.placed(2, 6), NOW_MS)
+        assert heard == ["appends", "commits", "appends"]
+        one.unwatch(appends)
+        one.apply(self.placed(1, 7), NOW_MS)
+        assert heard == ["appends", "commits", "appends", "commits"]
+        assert one.is_leader

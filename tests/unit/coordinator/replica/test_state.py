@@ -162,7 +162,7 @@ def test_a_follower_hears_the_high_watermark_and_truncates() -> None:
     assert list(state.leader_committed(9)) == [MOVED]
     assert state.high_watermark == 5
     assert list(state.leader_committed(4)) == []
-    state.truncated(4)
+    state.truncated(0, 4)
     assert (state.log_end_offset, state.high_watermark) == (4, 4)
     state.appended(8)
     assert state.high_watermark == 4

@@ -1,1 +1,0 @@
-"""The decisions of a cluster's controller: elections, reassignments, balance. Pure: the cluster in, new states out."""

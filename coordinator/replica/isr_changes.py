@@ -1,0 +1,81 @@
+"""Writes the ISR changes that leaders decide on, each as a compare-and-set on the partition's state node.
+
+Laws
+    R2  The leader counts a replica as not needed only when the smaller ISR is written; until an answer is known, the
+        old and the new ISR together bound its high watermark (KIP-497).
+    A change whose outcome is not known is written again until it is, or until the leader's epoch is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.replica.partition import Partition
+
+log = structlog.get_logger("rota.isr")
+
+RETRY_SECONDS: Final = 0.2
+
+ChangeIsr = Callable[[str, int, int, tuple[int, ...]], Awaitable[bool]]  # topic, partition, leader epoch, ISR
+
+
+class IsrChanges:
+    """`change_isr` writes one ISR if the leader epoch is still the current one, and returns whether it did.
+
+    When it returns True, the image of the topics has the new state already. It raises StoreFailed when the outcome is
+    not known.
+    """
+
+    def __init__(self, change_isr: ChangeIsr, now_ms: Callable[[], int]) -> None:
+        self._change_isr, self._now_ms = change_isr, now_ms
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def change(self, partition: Partition, isr: frozenset[int]) -> None:
+        """Begin to write that ISR; `partition.isr_changed` or `partition.isr_refused` follows."""
+        task = asyncio.get_running_loop().create_task(self._write(partition, partition.leader_epoch, isr))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a change is being written."""
+        return bool(self._tasks)
+
+    async def stop(self) -> None:
+        """Give up what is under way."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _write(self, partition: Partition, leader_epoch: int, isr: frozenset[int]) -> None:
+        before, is_ambiguous = partition.state.isr, False
+        while partition.is_leader and partition.leader_epoch == leader_epoch:
+            try:
+                ordered = _ordered(partition, isr)
+                is_written = await self._change_isr(partition.topic, partition.index, leader_epoch, ordered)
+            except StoreFailed as error:
+                is_ambiguous = True
+                log.warning("ISR change not confirmed", partition=repr(partition), isr=sorted(isr), reason=str(error))
+            else:
+                if is_written:
+                    self._written(partition, leader_epoch, before, isr)
+                    return
+                if not is_ambiguous:
+                    partition.isr_refused(leader_epoch)
+                    return
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def _written(self, partition: Partition, leader_epoch: int, before: frozenset[int], isr: frozenset[int]) -> None:
+        verb = "shrinks" if len(isr) < len(before) else "grows"
+        log.info(f"ISR {verb}", topic=partition.topic, partition=partition.index, isr=sorted(isr), was=sorted(before))
+        partition.isr_changed(leader_epoch, isr, self._now_ms())
+
+
+def _ordered(partition: Partition, isr: frozenset[int]) -> tuple[int, ...]:
+    """In the order of the replicas, as Kafka writes it."""
+    return tuple(replica for replica in partition.state.replicas if replica in isr)

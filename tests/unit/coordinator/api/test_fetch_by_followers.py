@@ -1,0 +1,270 @@
+"""Fetches of followers at their leader, and of consumers at a follower."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.api.data_world import NOW_MS, World, answered, batch, fetch_request
+
+from rota.coordinator.api.fetch import fetch
+from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.metadata.topic import PartitionState
+from rota.coordinator.replica import follower_log
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import EpochEndOffset, FetchResponse, PartitionData, ReplicaState
+
+SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+EPOCH = 3
+
+
+def placed(leader: int = 0, isr: tuple[int, ...] = (0, 1, 2), leader_epoch: int = EPOCH) -> PartitionState:
+    return PartitionState(index=0, leader=leader, replicas=(0, 1, 2), isr=isr, leader_epoch=leader_epoch)
+
+
+class Cluster(World):
+    """Broker 0 with one partition, which it leads; 1 and 2 follow, in other racks. Epochs of brokers are 100 + id."""
+
+    def __init__(self, leader: int = 0, **properties: str) -> None:
+        super().__init__({name.replace("_", "."): value for name, value in properties.items()})
+        self.register(0, 1, 2)
+        self.topic_id = self.topic().topic_id
+        self.partition().apply(placed(leader), self.now_ms)
+
+    def register(self, *brokers: int) -> None:
+        self.node.topics.apply_brokers(
+            {
+                broker: BrokerRegistration(
+                    broker_id=broker,
+                    epoch=100 + broker,
+                    endpoints=(Endpoint("PLAINTEXT", f"host{broker}", 9092),),
+                    rack=f"rack{broker}",
+                )
+                for broker in brokers
+            }
+        )
+
+    def produce(self, *values: bytes) -> None:
+        self.partition().append(batch(*values), self.now_ms)
+
+    def ask(self, offset: int, follower: int = 1, broker_epoch: int | None = None, **how: Any) -> Any:
+        replica_epoch = 100 + follower if broker_epoch is None else broker_epoch
+        replica = ReplicaState(replica_id=follower, replica_epoch=replica_epoch)
+        how = {"current_leader_epoch": EPOCH, **how}
+        version = how.pop("version", 18)
+        return self.serve(fetch, fetch_request((self.topic_id, 0, offset), replica_state=replica, **how), version)
+
+    def follow(self, offset: int, follower: int = 1, **how: Any) -> PartitionData:
+        return only(self.ask(offset, follower, **how))
+
+
+def only(response: FetchResponse) -> PartitionData:
+    (topic,) = response.responses
+    (partition,) = topic.partitions
+    return partition
+
+
+def has_high_watermark(world: Cluster) -> int:
+    return world.partition().high_watermark
+
+
+class TestTheLeader:
+    def test_a_follower_reads_what_is_not_committed_and_its_next_fetch_commits_it(self) -> None:
+        world = Cluster()
+        world.produce(b"a", b"b")
+        answer = world.follow(0)
+        assert (answer.error_code, answer.high_watermark, bool(answer.records)) == (0, 0, True)
+        world.follow(2)
+        assert has_high_watermark(world) == 0
+        answer = world.follow(2, follower=2)
+        assert (answer.high_watermark, answer.records) == (2, b"")
+
+    def test_a_consumer_reads_what_is_committed(self) -> None:
+        world = Cluster()
+        world.produce(b"a")
+        answer = only(world.serve(fetch, fetch_request((world.topic_id, 0, 0)), 18))
+        assert (answer.high_watermark, answer.records) == (0, b"")
+
+    @pytest.mark.parametrize("broker_epoch", [-1, 100, 102])
+    def test_a_follower_of_another_life_is_refused_and_moves_nothing(self, broker_epoch: int) -> None:
+        """KIP-903: what a broker had before it registered again may be lost."""
+        world = Cluster()
+        world.partition().apply(placed(isr=(0, 1)), NOW_MS)
+        world.produce(b"a")
+        answer = world.follow(1, broker_epoch=broker_epoch)
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert has_high_watermark(world) == 0
+
+    def test_a_broker_that_is_not_registered_or_no_replica_is_refused_and_moves_nothing(self) -> None:
+        world = Cluster()
+        world.register(0, 1, 2, 7)
+        world.partition().apply(placed(isr=(0,)), NOW_MS)
+        world.produce(b"a")
+        assert world.follow(1, follower=7).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert world.follow(1, follower=8).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert world.partition().state.isr == {0}
+
+    def test_a_follower_that_names_no_epoch_of_its_registration_is_refused(self) -> None:
+        world = Cluster()
+        request = fetch_request(("t", 0, 0), replica_id=1, current_leader_epoch=EPOCH)
+        assert only(world.serve(fetch, request, 12)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    @pytest.mark.parametrize(
+        ("epoch", "error"),
+        [(EPOCH - 1, ErrorCode.FENCED_LEADER_EPOCH), (EPOCH + 1, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+    )
+    def test_a_follower_of_another_epoch_is_fenced(self, epoch: int, error: ErrorCode) -> None:
+        world = Cluster()
+        world.produce(b"a")
+        assert world.follow(1, current_leader_epoch=epoch).error_code == error
+        fetched = world.partition().state.fetch_state(1)
+        assert fetched is not None
+        assert fetched.log_end_offset == -1
+
+    def test_a_broker_that_does_not_lead_refuses_followers(self) -> None:
+        assert Cluster(leader=2).follow(0).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    @pytest.mark.parametrize("offset", [-1, 3])
+    def test_an_offset_that_is_not_in_the_log_says_nothing_of_the_follower(self, offset: int) -> None:
+        world = Cluster()
+        world.produce(b"a", b"b")
+        assert world.follow(offset).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        fetched = world.partition().state.fetch_state(1)
+        assert fetched is not None
+        assert fetched.log_end_offset == -1
+
+    def test_a_follower_with_another_history_hears_where_it_parts(self) -> None:
+        """KIP-595. What it has does not count."""
+        world = Cluster()
+        world.produce(b"a", b"b")
+        world.partition().apply(placed(leader_epoch=EPOCH + 2), NOW_MS)
+        world.produce(b"c")
+        answer = world.follow(3, current_leader_epoch=EPOCH + 2, last_fetched_epoch=EPOCH + 1, max_wait_ms=500)
+        assert answer.diverging_epoch == EpochEndOffset(epoch=EPOCH, end_offset=2)
+        assert (answer.records, has_high_watermark(world)) == (b"", 0)
+        fetched = world.partition().state.fetch_state(1)
+        assert fetched is not None
+        assert fetched.log_end_offset == -1
+
+    def test_a_history_that_parts_before_the_first_record_of_the_epoch(self) -> None:
+        """The leader has no record of its own epoch yet, and the follower's last record is of a lost one."""
+        world = Cluster()
+        world.produce(b"a", b"b")
+        world.partition().apply(placed(leader_epoch=EPOCH + 2), NOW_MS)
+        answer = world.follow(2, current_leader_epoch=EPOCH + 2, last_fetched_epoch=EPOCH + 1)
+        assert answer.diverging_epoch == EpochEndOffset(epoch=EPOCH, end_offset=2)
+
+
+class TestWaiting:
+    def test_a_follower_waits_for_appends_and_not_for_commits(self) -> None:
+        world = Cluster()
+        world.produce(b"a")
+        reply = world.ask(1, max_wait_ms=500)
+        assert isinstance(reply, DelayedReply)
+        assert not reply.mutes
+        world.follow(1, follower=2)
+        assert has_high_watermark(world) == 1
+        assert not reply.answered
+        world.after(500)
+        assert only(answered(reply)).high_watermark == 1
+
+    async def test_an_append_answers_it_in_the_next_tick(self) -> None:
+        world = Cluster()
+        reply = world.ask(0, max_wait_ms=500)
+        world.produce(b"a")
+        assert not reply.answered
+        await asyncio.sleep(0)
+        assert only(answered(reply)).records
+
+    async def test_a_follower_that_names_its_high_watermark_hears_of_a_new_one_at_once(self) -> None:
+        """KIP-1166."""
+        world = Cluster()
+        world.produce(b"a")
+        reply = world.ask(1, max_wait_ms=500, high_watermark=0)
+        world.follow(1, follower=2)
+        await asyncio.sleep(0)
+        assert only(answered(reply)).high_watermark == 1
+        assert only(world.ask(1, max_wait_ms=500, high_watermark=0)).high_watermark == 1
+        assert isinstance(world.ask(1, max_wait_ms=500, high_watermark=1), DelayedReply)
+
+    async def test_a_leader_that_is_replaced_says_so_at_once(self) -> None:
+        world = Cluster()
+        reply = world.ask(0, max_wait_ms=500)
+        world.partition().apply(placed(leader=1, leader_epoch=EPOCH + 1), NOW_MS)
+        await asyncio.sleep(0)
+        assert only(answered(reply)).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+    async def test_the_next_request_of_the_session_ends_the_wait(self) -> None:
+        """F14. A follower adds a partition while its leader has nothing for it."""
+        world = Cluster()
+        session = world.ask(0, session_epoch=0).session_id
+        waiting = world.ask(0, max_wait_ms=500, session_id=session, session_epoch=1)
+        assert isinstance(waiting, DelayedReply)
+        world.produce(b"a")
+        later = world.ask(0, max_wait_ms=500, session_id=session, session_epoch=2)
+        assert answered(waiting).error_code == ErrorCode.NONE
+        assert later.error_code == ErrorCode.NONE
+        assert only(later).records
+
+    def test_what_a_follower_has_counts_when_it_asks_and_not_when_it_is_answered(self) -> None:
+        """F12. A follower that falls silent while its fetch waits does not look caught up."""
+        world = Cluster()
+        world.ask(0, max_wait_ms=20_000)
+        world.after(20_000)
+        fetched = world.partition().state.fetch_state(1)
+        assert fetched is not None
+        assert fetched.last_caught_up_ms == NOW_MS
+
+
+class TestReadingFromFollowers:
+    """KIP-392."""
+
+    def world(self, leader: int = 1) -> Cluster:
+        return Cluster(leader=leader, replica_selector_class=SELECTOR)
+
+    def copied(self) -> Cluster:
+        """A follower with two records, of which one is committed."""
+        leader, world = Cluster(), self.world()
+        leader.produce(b"a")
+        leader.produce(b"b")
+        records = leader.partition().read(0, 1 << 20, uncommitted=True)
+        follower_log.append(world.partition(), records, EPOCH)
+        follower_log.take_bounds(world.partition(), 1, 0, EPOCH)
+        return world
+
+    def consume(self, world: Cluster, offset: int, version: int = 18, **how: Any) -> PartitionData:
+        topic: str | bytes = world.topic_id if version > 12 else "t"
+        return only(world.serve(fetch, fetch_request((topic, 0, offset), **how), version))
+
+    def test_a_follower_gives_a_consumer_what_it_knows_to_be_committed(self) -> None:
+        answer = self.consume(self.copied(), 0)
+        assert (answer.error_code, answer.high_watermark) == (0, 1)
+        assert answer.records
+        assert self.consume(self.copied(), 1).records == b""
+
+    def test_what_the_follower_does_not_have_yet_may_come(self) -> None:
+        assert self.consume(self.copied(), 3).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+
+    def test_an_old_consumer_reads_from_the_leader_alone(self) -> None:
+        assert self.consume(self.copied(), 0, version=10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def test_the_leader_sends_a_consumer_to_a_replica_in_its_rack(self) -> None:
+        world = self.world(leader=0)
+        world.produce(b"a")
+        for follower in (1, 2):
+            world.follow(1, follower=follower)
+        answer = self.consume(world, 0, rack_id="rack2", max_wait_ms=500)
+        assert (answer.preferred_read_replica, answer.records, answer.high_watermark) == (2, b"", 1)
+        for rack in ("rack0", "elsewhere", ""):
+            answer = self.consume(world, 0, rack_id=rack)
+            assert (answer.preferred_read_replica, bool(answer.records)) == (-1, True)
+
+    def test_without_a_selector_consumers_stay_with_the_leader(self) -> None:
+        world = Cluster()
+        world.produce(b"a")
+        for follower in (1, 2):
+            world.follow(1, follower=follower)
+        assert self.consume(world, 0, rack_id="rack2").preferred_read_replica == -1

@@ -1,0 +1,89 @@
+"""What a broker answers to requests that only a partition's leader serves, and how acks=all waits for followers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.api.data_world import NOW_MS, World, answered, batch, produce_request
+from tests.unit.coordinator.api.test_fetch_by_followers import EPOCH, Cluster, placed
+
+from rota.coordinator.api.delete_records import delete_records
+from rota.coordinator.api.list_offsets import list_offsets
+from rota.coordinator.api.offset_for_leader_epoch import offset_for_leader_epoch
+from rota.coordinator.api.produce import produce
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from rota.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from rota.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+
+
+def lists(world: World) -> Any:
+    partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(partition,)),))
+    return world.serve(list_offsets, request, 7).topics[0].partitions[0].error_code
+
+
+def looks_for_an_epoch(world: World) -> Any:
+    partition = OffsetForLeaderPartition(partition=0, leader_epoch=0)
+    request = OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic="t", partitions=(partition,)),))
+    return world.serve(offset_for_leader_epoch, request, 4).topics[0].partitions[0].error_code
+
+
+def deletes(world: World) -> Any:
+    partition = DeleteRecordsPartition(partition_index=0, offset=0)
+    topic = DeleteRecordsTopic(name="t", partitions=(partition,))
+    request = DeleteRecordsRequest(topics=(topic,), timeout_ms=1000)
+    return world.serve(delete_records, request, 2).topics[0].partitions[0].error_code
+
+
+def produces(world: World, acks: int = -1) -> Any:
+    return send(world, acks).responses[0].partition_responses[0].error_code
+
+
+def send(world: World, acks: int = -1) -> Any:
+    return world.serve(produce, produce_request(batch(b"a"), acks=acks), 9)
+
+
+@pytest.mark.parametrize("ask", [lists, looks_for_an_epoch, deletes, produces, lambda world: produces(world, 1)])
+def test_only_the_leader_answers(ask: Any) -> None:
+    world = Cluster(leader=1)
+    assert ask(world) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert world.partition().log.log_end_offset == 0
+
+
+def test_acks_all_waits_until_every_replica_in_sync_has_the_records() -> None:
+    world = Cluster()
+    reply = send(world)
+    assert isinstance(reply, DelayedReply)
+    assert send(world, acks=1).responses[0].partition_responses[0].base_offset == 1
+    world.follow(1)
+    world.follow(0, follower=2)
+    assert not reply.answered
+    world.follow(1, follower=2)
+    assert answered(reply).responses[0].partition_responses[0].base_offset == 0
+
+
+def test_a_leader_that_is_replaced_does_not_acknowledge() -> None:
+    world = Cluster()
+    reply = send(world)
+    world.partition().apply(placed(leader=1, leader_epoch=EPOCH + 1), NOW_MS)
+    assert answered(reply).responses[0].partition_responses[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_with_too_few_replicas_in_sync_nothing_is_written() -> None:
+    world = Cluster(min_insync_replicas="2")
+    world.partition().apply(placed(isr=(0,)), NOW_MS)
+    assert produces(world) == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert world.partition().log.log_end_offset == 0
+    assert produces(world, acks=1) == ErrorCode.NONE
+    assert world.partition().high_watermark == 0

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.data_world import NOW_MS, batch
+
+from rota.coordinator.log.contract import AppendRefused, StorageFailed
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.metadata.topic import PartitionState
+from rota.coordinator.replica import follower_log
+from rota.coordinator.replica.partition import Partition
+from rota.protocol.errors import ErrorCode
+
+EPOCH = 4
+
+
+def placed(leader: int, leader_epoch: int = EPOCH, version: int = 0) -> PartitionState:
+    replicas = (1, 2)
+    return PartitionState(
+        index=0, leader=leader, replicas=replicas, isr=replicas, leader_epoch=leader_epoch, version=version
+    )
+
+
+def partition(broker_id: int, leader: int = 1) -> Partition:
+    return Partition("t", bytes(16), 0, EPOCH, MemoryLog(), broker_id=broker_id, placed=placed(leader))
+
+
+def leader_with(*values: bytes) -> Partition:
+    leader = partition(1)
+    for value in values:
+        leader.append(batch(value), NOW_MS)
+    return leader
+
+
+def copy(leader: Partition, follower: Partition) -> bool:
+    records = leader.read(follower.log.log_end_offset, 1 << 20, uncommitted=True)
+    return follower_log.append(follower, records, EPOCH)
+
+
+def test_a_follower_has_what_its_leader_has_up_to_the_leaders_high_watermark() -> None:
+    leader, follower = leader_with(b"a", b"b"), partition(2)
+    moved: list[int] = []
+    follower.watch(lambda: moved.append(follower.high_watermark))
+    assert copy(leader, follower)
+    assert follower.log.log_end_offset == 2
+    assert follower.high_watermark == 0
+    follower_log.take_bounds(follower, 1, 0, EPOCH)
+    assert (follower.high_watermark, moved) == (1, [1])
+    follower_log.take_bounds(follower, 9, 0, EPOCH)
+    assert follower.high_watermark == 2
+    assert not copy(leader, follower)
+
+
+def test_the_log_start_follows_the_leader_but_not_past_the_high_watermark() -> None:
+    leader, follower = leader_with(b"a", b"b", b"c"), partition(2)
+    copy(leader, follower)
+    follower_log.take_bounds(follower, 1, 2, EPOCH)
+    assert follower.log_start_offset == 0
+    follower_log.take_bounds(follower, 3, 2, EPOCH)
+    assert follower.log_start_offset == 2
+
+
+def test_what_is_truncated_is_gone_and_the_one_who_read_it_hears_of_it() -> None:
+    leader, follower = leader_with(b"a", b"b", b"c"), partition(2)
+    copy(leader, follower)
+    follower_log.take_bounds(follower, 3, 0, EPOCH)
+    heard: list[int] = []
+    follower.on_truncated = lambda: heard.append(follower.log.log_end_offset)
+    follower_log.truncate(follower, 1, EPOCH)
+    assert (follower.log.log_end_offset, follower.high_watermark, heard) == (1, 1, [1])
+    assert copy(leader, follower)
+    assert follower.log.log_end_offset == 3
+
+
+def test_a_log_that_starts_afresh_begins_where_the_leader_begins() -> None:
+    follower = partition(2)
+    follower_log.start_afresh(follower, 70, EPOCH)
+    assert (follower.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (70, 70, 70)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda to, epoch: follower_log.append(to, b"", epoch),
+        lambda to, epoch: follower_log.take_bounds(to, 1, 0, epoch),
+        lambda to, epoch: follower_log.truncate(to, 0, epoch),
+        lambda to, epoch: follower_log.start_afresh(to, 0, epoch),
+    ],
+)
+def test_nothing_is_taken_from_a_leader_of_another_epoch(write: object) -> None:
+    """L6."""
+    assert callable(write)
+    for to, epoch in ((partition(2), EPOCH - 1), (partition(2), EPOCH + 1), (partition(1), EPOCH)):
+        with pytest.raises(AppendRefused) as refused:
+            write(to, epoch)
+        assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_follower_whose_log_fails_is_offline() -> None:
+    class FullDisk(MemoryLog):
+        __slots__ = ()
+
+        def append_as_follower(self, batches: bytes | memoryview, *, leader_epoch: int) -> None:
+            raise StorageFailed("no space left on device")
+
+    follower = Partition("t", bytes(16), 0, EPOCH, FullDisk(), broker_id=2, placed=placed(1))
+    with pytest.raises(StorageFailed):
+        copy(leader_with(b"a"), follower)
+    assert follower.offline == "no space left on device"
+
+
+def test_a_follower_takes_over_the_state_of_idempotent_producers() -> None:
+    """The batch of a producer that retries at the new leader is known there."""
+    leader, follower = partition(1), partition(2)
+    sent = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0)
+    leader.append(sent, NOW_MS)
+    copy(leader, follower)
+    follower.apply(placed(2, EPOCH + 1), NOW_MS)
+    again = follower.append(sent, NOW_MS)
+    assert (again.duplicate, again.base_offset) == (True, 0)
+
+
+def test_only_a_leader_appends_and_only_in_its_epoch() -> None:
+    """L6."""
+    follower = partition(2)
+    with pytest.raises(AppendRefused) as refused:
+        follower.append(batch(b"a"), NOW_MS)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(StorageFailed):
+        follower.append_pairs([(b"k", b"v")], NOW_MS)
+    leader = partition(1)
+    with pytest.raises(StorageFailed):
+        leader.append_pairs([(b"k", b"v")], NOW_MS, EPOCH - 1)
+    assert leader.offline is follower.offline is None
+    assert leader.append_pairs([(b"k", b"v")], NOW_MS, EPOCH).base_offset == 0
