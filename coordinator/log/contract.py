@@ -196,10 +196,33 @@ class Log(Protocol):
         """The high watermark in the checkpoint file when the log was opened; 0 without one."""
 
     def truncate(self, offset: int) -> None:
-        """Remove all records from `offset` on, as a follower does. Raises StorageFailed."""
+        """`begin_truncate`, the call that it returns, and `finish_truncate` in one. Raises StorageFailed."""
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all records; the next one gets `offset`, where the leader's log starts. Raises StorageFailed."""
+        """As `truncate`, with `begin_truncate_fully_and_start_at`."""
+
+    def begin_truncate(self, offset: int) -> Callable[[], None] | None:
+        """Begin to remove all records from `offset` on, as a follower does. Raises StorageFailed.
+
+        Returns the call that writes to the medium, in any thread, that nothing from `offset` on is flushed and that
+        the log starts at or before `offset`; it raises StorageFailed. Then `finish_truncate` removes the records, so
+        that a crash at any time leaves a log that is not truncated, or is. The calls of logs that share a checkpoint
+        are equal, and one of them writes for all that have begun; None when nothing has to be written.
+
+        What has begun must be finished before the next append, unless the log has failed (`log_failed`) meanwhile.
+        """
+
+    def begin_truncate_fully_and_start_at(self, offset: int) -> Callable[[], None] | None:
+        """Begin to remove all records; the next one gets `offset`, where the leader's log starts. See `begin_truncate`.
+
+        After a crash the log starts at `offset`.
+        """
+
+    def finish_truncate(self) -> None:
+        """Remove the records. Does nothing unless a truncation has begun. Raises StorageFailed.
+
+        It renames files, and reads the headers of at most one segment to know the producers again.
+        """
 
     def retain(self, now_ms: int) -> int:
         """Delete whole old segments by time and size; returns bytes freed. A log that only compacts keeps all.

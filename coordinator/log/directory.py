@@ -237,12 +237,16 @@ class LogDirectory:
         self._starts[self._key(log)] = log.log_start_offset
         return self._write_starts
 
-    def truncated(self, log: DiskLog) -> None:
-        """Written at once if the log ends before what is written: what comes there later was never flushed."""
-        key = self._key(log)
-        if self._recovery_points.get(key, 0) > log.recovery_point:
-            self._recovery_points[key] = log.recovery_point
-            self._write(RECOVERY_POINT_FILE, self._recovery_points)
+    def truncation_begun(self, log: DiskLog) -> Callable[[], None]:
+        """Note where the log will start and end. Returns `checkpoint`, for all logs whose truncation has begun.
+
+        It is written before records are removed: what is appended there later was never flushed.
+        """
+        key, truncation = self._key(log), log.truncation
+        assert truncation is not None
+        self._note(key, log)
+        self.high_watermarks[key] = min(self.high_watermarks.get(key, 0), truncation.offset)
+        return self.checkpoint
 
     def closed(self, log: DiskLog) -> None:
         key = self._key(log)
@@ -280,7 +284,7 @@ class LogDirectory:
 
     def _note(self, key: TopicPartition, log: DiskLog) -> None:
         self._recovery_points[key] = log.recovery_point
-        self._starts[key] = log.log_start_offset
+        self._starts[key] = log.log_start_offset if log.truncation is None else log.truncation.start_offset
         self._cleaned[key] = log.cleaned_until
 
     def _key(self, log: DiskLog) -> TopicPartition:

@@ -49,8 +49,8 @@ class Owner(Protocol):
     def start_moved(self, log: DiskLog) -> Callable[[], None]:
         """DeleteRecords moved the log start. Returns the call that writes it to the medium, in any thread."""
 
-    def truncated(self, log: DiskLog) -> None:
-        """It may end before its recovery point that is written down."""
+    def truncation_begun(self, log: DiskLog) -> Callable[[], None]:
+        """`log.truncation` has begun. Returns the call that writes its offsets to the medium, in any thread."""
 
     def closed(self, log: DiskLog) -> None:
         """In order, with everything on the medium."""
@@ -127,16 +127,8 @@ class DiskLog(SegmentedLog):
         super().begin_delete_before(offset)
         return None if self.owner is None else self.owner.start_moved(self)
 
-    def truncate(self, offset: int) -> None:
-        super().truncate(offset)
-        if self.owner is not None:
-            self.owner.truncated(self)
-
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        super().truncate_fully_and_start_at(offset)
-        if self.owner is not None:
-            self.owner.start_moved(self)()
-            self.owner.truncated(self)
+    def _write_truncation(self) -> Callable[[], None] | None:
+        return None if self.owner is None else self.owner.truncation_begun(self)
 
     def close(self) -> None:
         if self._closed:
@@ -206,10 +198,14 @@ def _drop(folder: Folder, segments: list[Segment], first: int) -> int:
 
 
 def _start_at(folder: Folder, segments: list[Segment], offset: int, config: LogConfig, now_ms: int) -> list[Segment]:
-    """A log that ends before its start is lost: begin at the start, so that no offset is given twice."""
+    """A log that ends before its start is lost: begin at the start, so that no offset is given twice.
+
+    The new segment is made first: a crash never leaves a folder without the offsets that were given.
+    """
+    first = folder.create(offset, config.index_interval_bytes, now_ms)
     for segment in reversed(segments):
         folder.remove(segment)
-    return [folder.create(offset, config.index_interval_bytes, now_ms)]
+    return [first]
 
 
 def _learned_epochs(segments: list[Segment]) -> LeaderEpochs:

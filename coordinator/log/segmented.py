@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
@@ -45,6 +46,20 @@ from rota.protocol.records.record import write_pairs
 PRODUCER_CHECK_MS: Final = 600_000
 
 
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Removes the records from `offset` on, or all (`is_full`). Then the log starts at `start_offset`.
+
+    While it goes on nothing from `recovery_point` on counts as flushed; `recovery_point_before` is that of before.
+    """
+
+    offset: int
+    start_offset: int
+    recovery_point: int
+    recovery_point_before: int
+    is_full: bool
+
+
 class SegmentedLog:
     """One partition. See `contract.Log` for what its methods promise."""
 
@@ -66,6 +81,7 @@ class SegmentedLog:
         "failure",
         "high_watermark_checkpoint",
         "producers",
+        "truncation",
     )
 
     def __init__(
@@ -88,6 +104,7 @@ class SegmentedLog:
         self._recovery_point, self._cleaned_until = min(recovery_point, self._end), min(cleaned_until, self._end)
         self._truncations = self._expired_ms = 0
         self._staged: Segment | None = None  # what a compaction is about to swap in
+        self.truncation: Truncation | None = None  # it has begun and is not finished
         self.failure: str | None = None
         self.high_watermark_checkpoint = min(high_watermark, self._end)
         self._syncing = Lock()  # held by one flush at a time, so that none succeeds after another has failed
@@ -209,29 +226,73 @@ class SegmentedLog:
         return None
 
     def truncate(self, offset: int) -> None:
+        self._truncate_now(self.begin_truncate(offset))
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        self._truncate_now(self.begin_truncate_fully_and_start_at(offset))
+
+    def _truncate_now(self, write: Callable[[], None] | None) -> None:
+        if write is not None:
+            try:
+                write()
+            except StorageFailed as error:
+                raise self._failed(error) from error
+        self.finish_truncate()
+
+    def begin_truncate(self, offset: int) -> Callable[[], None] | None:
         if offset >= self._end:
-            return
+            return None
+        keep = bisect_right(self._bases, offset)
+        flushed = self._bases[keep - 1] if keep else offset  # a batch that spans `offset` goes whole
+        start_offset = min(self._start, offset)
+        return self._begin_truncation(Truncation(offset, start_offset, flushed, self._recovery_point, is_full=False))
+
+    def begin_truncate_fully_and_start_at(self, offset: int) -> Callable[[], None] | None:
+        return self._begin_truncation(Truncation(offset, offset, offset, offset, is_full=True))
+
+    def _begin_truncation(self, truncation: Truncation) -> Callable[[], None] | None:
         self._check()
+        assert self.truncation is None, "one truncation at a time"
+        self.truncation = truncation
+        self._truncations += 1  # a flush that runs now must not move the recovery point up again
+        self._recovery_point = min(self._recovery_point, truncation.recovery_point)
+        self._cleaned_until = min(self._cleaned_until, truncation.offset)
+        return self._write_truncation()
+
+    def _write_truncation(self) -> Callable[[], None] | None:
+        """Return the call that writes to the medium where the log will start and end; None without a medium."""
+        return None
+
+    def finish_truncate(self) -> None:
+        self._check()
+        truncation = self.truncation
+        if truncation is None:
+            return
+        self._truncations += 1
         try:
-            self._truncate(offset)
+            if self._staged is not None:  # else a start would complete its swap, with what is cut now
+                self._storage.discard(self._staged)
+                self._staged = None
+            if truncation.is_full:
+                self._start_afresh(truncation.offset)
+            else:
+                self._truncate(truncation.offset)
+                self._recovery_point = min(truncation.recovery_point_before, self._end)
         except StorageFailed as error:
             raise self._failed(error) from error
+        self.truncation = None
 
     def _truncate(self, offset: int) -> None:
-        self._truncations += 1
-        if self._staged is not None:  # else a start would complete its swap, with what is cut now
-            self._storage.discard(self._staged)
-            self._staged = None
+        """The last segment goes first, so that a crash in between leaves a shorter log."""
         keep = bisect_right(self._bases, offset)
         for segment in reversed(self._segments[keep:]):
             self._storage.remove(segment)
         if not keep:
-            self._use([self._storage.create(offset, self.config.index_interval_bytes, -1)])
+            self._use([self._new_segment(offset)])
         else:
             self._use(self._segments[:keep])
         self._end = self._active.truncate(offset)
         self._start = min(self._start, self._end)
-        self._recovery_point = min(self._recovery_point, self._end)
         self._cleaned_until = min(self._cleaned_until, self._end)
         if self.epochs.truncate(self._end):
             self._storage.save_epochs(self.epochs)
@@ -240,22 +301,11 @@ class SegmentedLog:
                 self._storage.snapshots.remove(at)
         restore_producers(self.producers, self._storage.snapshots, self._segments, self._end)
 
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        self._check()
-        try:
-            self._start_afresh(offset)
-        except StorageFailed as error:
-            raise self._failed(error) from error
-
     def _start_afresh(self, offset: int) -> None:
-        """The last segment goes first, so that a crash in between leaves a shorter log."""
-        self._truncations += 1
-        if self._staged is not None:
-            self._storage.discard(self._staged)
-            self._staged = None
+        """The last segment goes first. A log without segments starts at the start that is on the medium."""
         for segment in reversed(self._segments):
             self._storage.remove(segment)
-        self._use([self._storage.create(offset, self.config.index_interval_bytes, -1)])
+        self._use([self._new_segment(offset)])
         self._start = self._end = self._recovery_point = self._cleaned_until = offset
         self.epochs.truncate(0)
         self._storage.save_epochs(self.epochs)
@@ -346,6 +396,8 @@ class SegmentedLog:
     def begin_flush(self, *, rolled: bool = False) -> LogFlush:
         self._check()
         end = self._active.base_offset if rolled else self._end
+        if self.truncation is not None:
+            end = min(end, self.truncation.recovery_point)
         return LogFlush(self, end, self._unflushed(end))
 
     def flush(self) -> None:
@@ -399,6 +451,7 @@ class SegmentedLog:
     def _place(self, data: Buffer, found: Batches, now_ms: int, append_time_ms: int = -1) -> Appended:
         """Write batches that have their offsets and their epochs."""
         self._check()
+        assert self.truncation is None, "a truncation has begun and is not finished"
         try:
             return self._append(data, found, now_ms, append_time_ms)
         except StorageFailed as error:
@@ -451,13 +504,16 @@ class SegmentedLog:
             if self._active.size_bytes:
                 self._active.seal()
                 self._snapshot()
-                kept = self._segments
-            else:
-                self._storage.remove(self._active)
-                kept = self._segments[:-1]
-            self._use([*kept, self._storage.create(base_offset, self.config.index_interval_bytes, now_ms)])
+                self._use([*self._segments, self._new_segment(base_offset, now_ms)])
+            elif self._active.base_offset != base_offset:
+                empty, kept = self._active, self._segments[:-1]
+                self._use([*kept, self._new_segment(base_offset, now_ms)])  # first: a crash must leave one of the two
+                self._storage.remove(empty)
         except StorageFailed as error:
             raise self._failed(error) from error
+
+    def _new_segment(self, base_offset: int, now_ms: int = -1) -> Segment:
+        return self._storage.create(base_offset, self.config.index_interval_bytes, now_ms)
 
     def _snapshot(self) -> None:
         """Producer state as of the end, so that a start has not to read the log for it."""

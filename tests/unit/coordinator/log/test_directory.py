@@ -259,6 +259,151 @@ def test_what_comes_after_a_truncation_was_never_flushed(tmp_path: Path) -> None
     assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset == 11
 
 
+BEGIN_TRUNCATIONS: list[Callable[[DiskLog], Callable[[], None] | None]] = [
+    lambda log: log.begin_truncate(13),
+    lambda log: log.begin_truncate(1),
+    lambda log: log.begin_truncate_fully_and_start_at(3),
+    lambda log: log.begin_truncate_fully_and_start_at(70),
+]
+
+
+@pytest.mark.parametrize("begin", BEGIN_TRUNCATIONS)
+def test_a_truncation_waits_for_no_fsync_and_is_written_before_files_change(
+    tmp_path: Path, begin: Callable[[DiskLog], Callable[[], None] | None]
+) -> None:
+    """Law L6."""
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    log.flush()
+    directory.note()
+    directory.checkpoint()
+    system.calls.clear()
+    write = begin(log)
+    assert write is not None
+    assert system.calls == []
+    assert log.log_end_offset == 30
+    write()
+    assert not [call for call in system.calls if "t-0" in call.path]
+    system.calls.clear()
+    log.finish_truncate()
+    assert not [call for call in system.calls if call.call == "fsync"]
+    assert log.log_end_offset in (13, 1, 3, 70)
+
+
+@pytest.mark.parametrize("begin", BEGIN_TRUNCATIONS)
+def test_a_truncation_lowers_the_recovery_point_on_the_medium_and_no_flush_raises_it(
+    tmp_path: Path, begin: Callable[[DiskLog], Callable[[], None] | None]
+) -> None:
+    """Law L6."""
+    directory = opened(tmp_path)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    running = log.begin_flush()
+    write = begin(log)
+    assert write is not None
+    running.run()
+    running.finish()
+    log.flush()
+    directory.note()
+    write()
+    log.finish_truncate()
+    line = (tmp_path / "recovery-point-offset-checkpoint").read_text().splitlines()[-1]
+    assert int(line.split()[-1]) <= log.log_end_offset
+    fill(log, 5)
+    log.flush()
+    assert log.recovery_point == log.log_end_offset
+
+
+def test_the_writes_of_truncations_are_equal_and_one_serves_all_logs(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    logs = [directory.open_log("t", number, CONFIG) for number in range(3)]
+    for log in logs:
+        fill(log, 30)
+        log.flush()
+    (write,) = {log.begin_truncate(4) for log in logs}
+    assert write is not None
+    write()
+    text = (tmp_path / "recovery-point-offset-checkpoint").read_text()
+    assert [int(line.split()[-1]) <= 4 for line in text.splitlines()[2:]] == [True] * 3
+
+
+def test_a_truncation_that_cannot_be_written_removes_nothing(tmp_path: Path) -> None:
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    system.fail("fsync", "recovery-point")
+    with pytest.raises(StorageFailed):
+        log.truncate(3)
+    assert log.failure is not None
+    system.clear()
+    directory.abandon()
+    assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset == 30
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        (lambda log: log.begin_truncate_fully_and_start_at(70), 70),
+        (lambda log: log.begin_truncate_fully_and_start_at(3), 3),
+        (lambda log: log.begin_truncate(13), 13),
+    ],
+)
+def test_a_crash_between_two_segments_gives_no_offset_twice(
+    tmp_path: Path, begin: Callable[[DiskLog], Callable[[], None] | None], end: int
+) -> None:
+    """Law L6. Every segment is gone, and the new one is not there yet."""
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, CONFIG)
+    log.truncate_fully_and_start_at(20)
+    fill(log, 30)
+    log.flush()
+    directory.note()
+    directory.checkpoint()
+    write = begin(log)
+    assert write is not None
+    write()
+    system.fail("open", ".log")
+    with pytest.raises(StorageFailed):
+        log.finish_truncate()
+    assert not list((tmp_path / "t-0").glob("*.log"))
+    directory.abandon()
+    again = opened(tmp_path).open_log("t", 0, CONFIG)
+    assert (again.log_start_offset, again.log_end_offset) == (end, end)
+
+
+def test_a_crash_while_an_empty_segment_is_replaced_gives_no_offset_twice(tmp_path: Path) -> None:
+    """Law L6. Retention has emptied the log, and a follower gets a batch that the empty segment cannot hold."""
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, replace(CONFIG, retention_ms=1))
+    fill(log, 12)
+    log.retain(1_000_000)
+    system.fail("open", ".log")
+    with pytest.raises(StorageFailed):
+        log.append_as_follower(values(1, base_offset=1 << 33), leader_epoch=0)
+    directory.abandon()
+    assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset == 12
+
+
+def test_a_crash_while_a_lost_log_starts_again_gives_no_offset_twice(tmp_path: Path) -> None:
+    """Law L6. The log start is known to the running broker, and not yet on the medium."""
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    log = directory.open_log("t", 0, CONFIG)
+    fill(log, 30)
+    log.begin_delete_before(30)
+    os.truncate(tmp_path / "t-0" / "00000000000000000000.log", 300)
+    system.fail("open", "0030.log")
+    with pytest.raises(StorageFailed):
+        directory.open_log("t", 0, CONFIG)
+    directory.abandon()
+    assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset > 0
+
+
 def test_high_watermarks_are_written_down_and_offered_to_the_next_start(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     for partition in range(3):
