@@ -1,14 +1,18 @@
-"""Kafka's text files at the root of a log directory: one number for each partition. Pure.
+"""Kafka's checkpoint files at the root of a log directory: one offset for each partition.
 
 Form: the version 0, the count, and for each partition a line "topic partition offset".
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.epochs import BadCheckpoint
+from rota.coordinator.log.files import FileSystem
 
 RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
 LOG_START_FILE: Final = "log-start-offset-checkpoint"
@@ -45,3 +49,53 @@ def partition_of(folder_name: str) -> TopicPartition | None:
     if not (topic and dash and number.isdecimal()) or folder_name.endswith(DELETE_SUFFIX):
         return None
     return topic, int(number)
+
+
+class Checkpoints:
+    """The offsets of all partitions of a log directory, and the files that keep them. Reads the files; raises OSError.
+
+    The owner of the directory changes the offsets. Any thread calls `write` and `write_log_starts`.
+    """
+
+    __slots__ = ("_path", "_system", "_writing", "cleaned", "high_watermarks", "log_starts", "recovery_points")
+
+    def __init__(self, path: Path, system: FileSystem) -> None:
+        self._path, self._system, self._writing = path, system, threading.Lock()
+        self.recovery_points = self._read(RECOVERY_POINT_FILE)
+        self.log_starts = self._read(LOG_START_FILE)
+        self.cleaned = self._read(CLEANER_FILE)
+        self.high_watermarks = self._read(HIGH_WATERMARK_FILE)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Remove the offsets of a partition."""
+        for offsets in (self.recovery_points, self.log_starts, self.cleaned, self.high_watermarks):
+            offsets.pop(partition, None)
+
+    def write(self) -> None:
+        """Write all files. Raises StorageFailed."""
+        self._write(RECOVERY_POINT_FILE, self.recovery_points)
+        self.write_log_starts()
+        self._write(CLEANER_FILE, self.cleaned, but_zero=True)
+        self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
+
+    def write_log_starts(self) -> None:
+        """Write the file with the log start offsets. Raises StorageFailed."""
+        self._write(LOG_START_FILE, self.log_starts, but_zero=True)
+
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        """Return no offsets for a missing or damaged file: recovery then takes longer. Raises OSError."""
+        try:
+            return read_checkpoint((self._path / name).read_text(errors="replace"))
+        except (FileNotFoundError, BadCheckpoint):
+            return {}
+
+    def _write(self, name: str, offsets: dict[TopicPartition, int], *, but_zero: bool = False) -> None:
+        """Several threads may write the same file: each writes the offsets of the moment when its turn comes."""
+        path = self._path / name
+        with self._writing:
+            now = {key: offset for key, offset in offsets.copy().items() if offset > 0 or not but_zero}
+            try:
+                self._system.write_file(path, write_checkpoint(now).encode(), sync=True)
+                self._system.sync_path(self._path)
+            except OSError as error:
+                raise StorageFailed(f"cannot write {path}: {error}") from error

@@ -20,26 +20,19 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from rota.coordinator.log.checkpoints import (
-    CLEANER_FILE,
     DELETE_SUFFIX,
-    HIGH_WATERMARK_FILE,
-    LOG_START_FILE,
-    RECOVERY_POINT_FILE,
+    Checkpoints,
     TopicPartition,
     partition_of,
-    read_checkpoint,
-    write_checkpoint,
 )
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
-from rota.coordinator.log.epochs import BadCheckpoint
 from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.folder import LoadedIndexes
 from rota.coordinator.log.properties import (
@@ -84,7 +77,7 @@ class LogDirectory:
         self._trash = Trash(self._system)
         self._tracks_high_watermarks = False
         self._unrecovered: set[TopicPartition] = set()  # opening has begun, and did not succeed yet
-        self._lock_fd, self._writing = -1, threading.Lock()
+        self._lock_fd = -1
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock()
@@ -94,10 +87,7 @@ class LogDirectory:
             self._was_clean = (path / CLEAN_FILE).exists()
             self._system.unlink(path / CLEAN_FILE)
             self._system.sync_path(path)  # else a power loss brings the marker back
-            self._recovery_points = self._checkpoint(RECOVERY_POINT_FILE)
-            self._starts = self._checkpoint(LOG_START_FILE)
-            self._cleaned = self._checkpoint(CLEANER_FILE)
-            self.high_watermarks = self._checkpoint(HIGH_WATERMARK_FILE)
+            self._checkpoints = Checkpoints(path, self._system)
             if self._was_clean:
                 self._clean_logs = set(self.partitions())
         except (OSError, StorageFailed) as error:
@@ -110,6 +100,11 @@ class LogDirectory:
     def was_clean(self) -> bool:
         """Whether the broker that ran on it before stopped in order; a new directory did not."""
         return self._was_clean
+
+    @property
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Those of the checkpoint, and what was noted since."""
+        return self._checkpoints.high_watermarks
 
     def __repr__(self) -> str:
         return f"<LogDirectory {self.path} {len(self._logs)} logs open>"
@@ -152,10 +147,10 @@ class LogDirectory:
             self._note(key, failed)
         known = RecoveryCheckpoint(
             clean=key in self._clean_logs,
-            recovery_point=self._recovery_points.get(key, 0),
-            log_start_offset=self._starts.get(key, 0),
-            cleaned_until=self._cleaned.get(key, 0),
-            high_watermark=self.high_watermarks.get(key, 0),
+            recovery_point=self._checkpoints.recovery_points.get(key, 0),
+            log_start_offset=self._checkpoints.log_starts.get(key, 0),
+            cleaned_until=self._checkpoints.cleaned.get(key, 0),
+            high_watermark=self._checkpoints.high_watermarks.get(key, 0),
             reread=failed is not None or key in self._unrecovered or not self._was_clean,
         )
         self._clean_logs.discard(key)
@@ -172,14 +167,11 @@ class LogDirectory:
         self._tracks_high_watermarks = high_watermarks is not None
         if high_watermarks is None:
             high_watermarks = {key: log.log_end_offset for key, log in self._logs.items()}
-        self.high_watermarks.update(high_watermarks)
+        self._checkpoints.high_watermarks.update(high_watermarks)
 
     def checkpoint(self) -> None:
         """Write down what was noted last. May run in another thread. Raises StorageFailed."""
-        self._write(RECOVERY_POINT_FILE, self._recovery_points)
-        self._write_starts()
-        self._write(CLEANER_FILE, self._cleaned, but_zero=True)
-        self._write(HIGH_WATERMARK_FILE, self.high_watermarks)
+        self._checkpoints.write()
 
     def remove_log(self, topic: str, partition: int) -> None:
         """Delete a log, also one that cannot be opened. Raises StorageFailed."""
@@ -234,8 +226,8 @@ class LogDirectory:
 
     def start_moved(self, log: DiskLog) -> Callable[[], None]:
         """Note the log start. Returns the call that writes it: a record that was deleted must not come back."""
-        self._starts[self._key(log)] = log.log_start_offset
-        return self._write_starts
+        self._checkpoints.log_starts[self._key(log)] = log.log_start_offset
+        return self._checkpoints.write_log_starts
 
     def truncation_begun(self, log: DiskLog) -> Callable[[], None]:
         """Note where the log will start and end. Returns `checkpoint`, for all logs whose truncation has begun.
@@ -245,14 +237,14 @@ class LogDirectory:
         key, truncation = self._key(log), log.truncation
         assert truncation is not None
         self._note(key, log)
-        self.high_watermarks[key] = min(self.high_watermarks.get(key, 0), truncation.offset)
+        self._checkpoints.high_watermarks[key] = min(self._checkpoints.high_watermarks.get(key, 0), truncation.offset)
         return self.checkpoint
 
     def closed(self, log: DiskLog) -> None:
         key = self._key(log)
         self._note(key, log)
         if not self._tracks_high_watermarks:
-            self.high_watermarks[key] = log.log_end_offset
+            self._checkpoints.high_watermarks[key] = log.log_end_offset
         self._clean_logs.add(key)
         del self._logs[key]
 
@@ -283,9 +275,11 @@ class LogDirectory:
         self._logs[key] = log
 
     def _note(self, key: TopicPartition, log: DiskLog) -> None:
-        self._recovery_points[key] = log.recovery_point
-        self._starts[key] = log.log_start_offset if log.truncation is None else log.truncation.start_offset
-        self._cleaned[key] = log.cleaned_until
+        self._checkpoints.recovery_points[key] = log.recovery_point
+        self._checkpoints.log_starts[key] = (
+            log.log_start_offset if log.truncation is None else log.truncation.start_offset
+        )
+        self._checkpoints.cleaned[key] = log.cleaned_until
 
     def _key(self, log: DiskLog) -> TopicPartition:
         key = partition_of(log.path.name)
@@ -312,8 +306,7 @@ class LogDirectory:
         """A new log has nothing of what the checkpoints say of an old one of its name."""
         self._clean_logs.discard(key)
         self._unrecovered.discard(key)
-        for offsets in (self._recovery_points, self._starts, self._cleaned, self.high_watermarks):
-            offsets.pop(key, None)
+        self._checkpoints.forget(key)
 
     def _set_aside(self, path: Path) -> None:
         """Rename a folder for deletion. Raises OSError."""
@@ -341,22 +334,6 @@ class LogDirectory:
         if found.get("node.id") != str(self._node_id):
             raise WrongDirectory(f"{self.path} belongs to node {found.get('node.id')}, this is node {self._node_id}")
         return found.get("cluster.id", "")
-
-    def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """A missing or damaged checkpoint knows nothing, which only costs time. Raises OSError."""
-        try:
-            return read_checkpoint((self.path / name).read_text(errors="replace"))
-        except (FileNotFoundError, BadCheckpoint):
-            return {}
-
-    def _write_starts(self) -> None:
-        self._write(LOG_START_FILE, self._starts, but_zero=True)
-
-    def _write(self, name: str, offsets: dict[TopicPartition, int], *, but_zero: bool = False) -> None:
-        """The loop and a thread may write the same checkpoint: the later one writes what is true then."""
-        with self._writing:
-            now = {key: offset for key, offset in offsets.copy().items() if offset > 0 or not but_zero}
-            self._write_file(name, write_checkpoint(now).encode(), sync=True)
 
     def _write_file(self, name: str, data: bytes, *, sync: bool) -> None:
         try:
