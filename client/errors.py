@@ -9,18 +9,38 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
+from rota.transport.errors import KafkaError, TimedOut, Unreachable, Unsupported
+
+__all__ = [
+    "AdminFailed",
+    "AssignmentFailed",
+    "BrokerError",
+    "BufferFull",
+    "CommitFailed",
+    "ConfigError",
+    "CorruptRecords",
+    "DeliveryFailed",
+    "FencedInstance",
+    "IllegalArgument",
+    "IllegalUse",
+    "KafkaError",
+    "LogTruncated",
+    "NoOffset",
+    "OffsetOutOfRange",
+    "RebalanceInProgress",
+    "RebalancedError",
+    "RecordTooLarge",
+    "TimedOut",
+    "UnknownTopic",
+    "Unreachable",
+    "Unsupported",
+]
 
 FAILURES_TOLD: Final = 5  # in the message of one error; all of them are in its fields
-
-
-class KafkaError(Exception):
-    """The root of all that the client raises on purpose."""
-
-    retriable: ClassVar[bool] = False
 
 
 class ConfigError(KafkaError, ValueError):
@@ -34,22 +54,6 @@ class IllegalUse(KafkaError, RuntimeError):
 
 class IllegalArgument(KafkaError, TypeError):
     """An argument of the wrong type: one name where a call takes several."""
-
-
-class Unreachable(KafkaError, ConnectionError):
-    """No connection to a broker, or it broke before the answer came. What was asked may have been done or not."""
-
-    retriable = True
-
-
-class TimedOut(KafkaError, TimeoutError):
-    """No answer, or no success, within the time that a setting or the caller gave."""
-
-    retriable = True
-
-
-class Unsupported(KafkaError):
-    """The broker knows no version of an API that can say what was asked."""
 
 
 class BrokerError(KafkaError):

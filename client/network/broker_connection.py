@@ -18,9 +18,9 @@ from rota.client.config import ClientConfig
 from rota.client.errors import KafkaError, Unreachable
 from rota.client.log import logger
 from rota.client.network.backoff import wait_ms
-from rota.client.network.connection import Connection, copied
-from rota.client.network.handshake import connect
 from rota.client.network.metadata import BrokerInfo
+from rota.transport.connection import Connection, copied
+from rota.transport.handshake import connect
 
 _log = logger("rota.client.network")
 

@@ -17,8 +17,8 @@ from typing import Any
 from rota.client.config import ClientConfig
 from rota.client.errors import TimedOut, Unreachable
 from rota.client.network.broker_connection import BrokerConnection
-from rota.client.network.connection import Connection
 from rota.client.network.metadata import BrokerInfo, Metadata
+from rota.transport.connection import Connection
 
 
 class Brokers:

@@ -21,9 +21,9 @@ from rota.client.config import ClientConfig
 from rota.client.errors import KafkaError, Unreachable
 from rota.client.log import logger
 from rota.client.network.backoff import wait_ms
-from rota.client.network.connection import copied
 from rota.client.network.metadata import Metadata, updated_from
 from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from rota.transport.connection import copied
 
 Ask = Callable[[MetadataRequest], Awaitable[MetadataResponse]]
 AutoCreate = bool | Callable[[], Collection[str]]  # for all topics; or the names of those that a request may create

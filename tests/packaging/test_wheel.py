@@ -109,7 +109,7 @@ def run(programs: Path, *command: str, folder: Path) -> str:
 
 def test_the_wheel_holds_the_packages_their_types_and_the_text_of_the_demo(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    for package in ("protocol", "coordinator", "client", "demo", "spark_connector"):
+    for package in ("protocol", "transport", "coordinator", "client", "demo", "spark_connector"):
         assert f"rota/{package}/__init__.py" in names
         assert f"rota/{package}/py.typed" in names
     assert "rota/demo/alice.txt" in names
@@ -121,8 +121,8 @@ def test_the_client_alone_needs_no_package_of_the_broker(client_only: Path, tmp_
     found = json.loads(run(client_only, "python", "-c", IMPORTS, folder=tmp_path))
     assert "site-packages" in found["file"]
     assert set(found["installed"]) - {"typing_extensions"} == CLIENT_PACKAGES  # structlog needs it on old Pythons
-    assert imported_of_rota(found["modules"]) == {"client", "protocol"}
-    assert not {"protocol", "client", "coordinator", "demo", "spark_connector"} & set(found["modules"])
+    assert imported_of_rota(found["modules"]) == {"client", "protocol", "transport"}
+    assert not {"protocol", "transport", "client", "coordinator", "demo", "spark_connector"} & set(found["modules"])
 
 
 def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_only: Path, tmp_path: Path) -> None:

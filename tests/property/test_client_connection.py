@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.soak import examples
 
 from rota.client.errors import KafkaError, Unreachable
-from rota.client.network.connection import Connection
 from rota.protocol.compiler import codec
 from rota.protocol.header import read_request, response_header
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rota.transport.connection import Connection
 
 VERSION = 4
 

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
-PACKAGES = ("protocol", "coordinator", "client", "demo", "spark_connector")
+PACKAGES = ("protocol", "transport", "coordinator", "client", "demo", "spark_connector")
 PURE = (
     "protocol",
     "coordinator/group/",
@@ -34,10 +34,8 @@ PURE = (
         )
     ),
     "client/offsets/offset_errors.py",
-    *(
-        f"client/network/{name}.py"
-        for name in ("backoff", "error_actions", "frames", "metadata", "targets", "versions")
-    ),
+    *(f"client/network/{name}.py" for name in ("backoff", "error_actions", "metadata", "targets")),
+    *(f"transport/{name}.py" for name in ("errors", "frames", "versions")),
     *(
         f"client/producer/{name}.py"
         for name in (

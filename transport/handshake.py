@@ -14,12 +14,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from rota.client.errors import KafkaError, TimedOut, Unreachable
-from rota.client.network.connection import Connection
-from rota.client.network.versions import version_ranges
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.registry import APIS
+from rota.transport.connection import Connection
+from rota.transport.errors import KafkaError, TimedOut, Unreachable
+from rota.transport.versions import version_ranges
 
 SOFTWARE_NAME: Final = "rota"
 _KEY: Final = ApiVersionsRequest.KEY

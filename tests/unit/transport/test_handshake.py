@@ -6,9 +6,9 @@ import pytest
 from tests.unit.client.network.scripted import CLOSE, Scripted, framed
 
 from rota.client.errors import TimedOut, Unreachable
-from rota.client.network.connection import Connection
-from rota.client.network.handshake import SOFTWARE_NAME, connect, software_version
 from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from rota.transport.connection import Connection
+from rota.transport.handshake import SOFTWARE_NAME, connect, software_version
 
 FETCH_ONLY = (
     ApiVersion(api_key=1, min_version=4, max_version=11),

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client.network.frames import Frames, InvalidFrame
+from rota.transport.frames import Frames, InvalidFrame
 
 
 def framed(body: bytes) -> bytes:

@@ -20,13 +20,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
-from rota.client.errors import KafkaError, TimedOut, Unreachable
-from rota.client.network.frames import Frames, InvalidFrame
-from rota.client.network.versions import newest
 from rota.protocol.compiler import codec
 from rota.protocol.header import read_response_header
 from rota.protocol.registry import APIS
 from rota.protocol.wire import DecodeError
+from rota.transport.errors import KafkaError, TimedOut, Unreachable
+from rota.transport.frames import Frames, InvalidFrame
+from rota.transport.versions import newest
 
 COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
 THROTTLE_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default

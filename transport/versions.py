@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from rota.client.errors import Unsupported
 from rota.protocol.messages.api_versions import ApiVersion
 from rota.protocol.registry import APIS
+from rota.transport.errors import Unsupported
 
 VERSION_MAX: Final = (1 << 15) - 1
 

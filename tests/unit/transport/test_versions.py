@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.client.errors import Unsupported
-from rota.client.network.versions import newest, version_ranges
 from rota.protocol.messages.api_versions import ApiVersion
 from rota.protocol.registry import APIS
+from rota.transport.versions import newest, version_ranges
 
 FETCH = 1  # we know 4 to 18
 

@@ -9,11 +9,11 @@ import pytest
 from tests.unit.client.network.scripted import CLOSE, Scripted, eventually, framed
 
 from rota.client.errors import TimedOut, Unreachable, Unsupported
-from rota.client.network.connection import THROTTLE_SECONDS_MAX, Connection
-from rota.client.network.handshake import connect
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rota.transport.connection import THROTTLE_SECONDS_MAX, Connection
+from rota.transport.handshake import connect
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 ANSWER = HeartbeatResponse(error_code=27)
