@@ -6,7 +6,7 @@ Form: the version 0, the count, and for each partition a line "topic partition o
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
 LOG_START_FILE: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
 CLEANER_FILE: Final = "cleaner-offset-checkpoint"
+UNRECOVERED_FILE: Final = ".unrecovered"  # Rota's own, in the form of a checkpoint
 DELETE_SUFFIX: Final = "-delete"
 
 TopicPartition = tuple[str, int]
@@ -81,6 +82,23 @@ class Checkpoints:
     def write_log_starts(self) -> None:
         """Write the file with the log start offsets. Raises StorageFailed."""
         self._write(LOG_START_FILE, self.log_starts, but_zero=True)
+
+    def clean_logs(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return those of `partitions` that need no recovery after a stop in order. Raises OSError.
+
+        When the list of unrecovered logs is damaged, every log needs it.
+        """
+        try:
+            text = (self._path / UNRECOVERED_FILE).read_text(errors="replace")
+            return set(partitions) - read_checkpoint(text).keys()
+        except FileNotFoundError:
+            return set(partitions)
+        except BadCheckpoint:
+            return set()
+
+    def write_unrecovered(self, partitions: Collection[TopicPartition]) -> None:
+        """Write the list of the logs that were not closed in order since a crash. Raises StorageFailed."""
+        self._write(UNRECOVERED_FILE, dict.fromkeys(sorted(partitions), 0))
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         """Return no offsets for a missing or damaged file: recovery then takes longer. Raises OSError."""

@@ -3,6 +3,7 @@
     meta.properties                    whose it is: node.id, cluster.id
     .lock                              held while a broker runs on it
     .kafka_cleanshutdown               there only after a stop in order: the next start scans nothing
+    .unrecovered                       the logs that the marker does not vouch for: not opened since a crash
     recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint,
     cleaner-offset-checkpoint          one number for each partition
     topic-0, topic-1, …                the logs
@@ -12,7 +13,8 @@ Laws
     Two brokers never run on one directory.
     A folder is deleted only under a `-delete` name, so that a half deleted log is never opened.
     A log whose topic id is not the one asked for is another topic's: it is deleted, never shown (A3).
-    The marker of a clean stop is not written while any log has failed, or could not be opened (A5).
+    The marker of a clean stop is not written while any log has failed, or could not be opened (A5). It vouches only
+    for logs that were closed in order, in its run or in an earlier one (A6).
     One thread owns the directory and alone notes offsets; other threads run `Opening.run` and write checkpoints.
 """
 
@@ -89,7 +91,7 @@ class LogDirectory:
             self._system.sync_path(path)  # else a power loss brings the marker back
             self._checkpoints = Checkpoints(path, self._system)
             if self._was_clean:
-                self._clean_logs = set(self.partitions())
+                self._clean_logs = self._checkpoints.clean_logs(self.partitions())
         except (OSError, StorageFailed) as error:
             self._unlock()
             if isinstance(error, OSError):
@@ -151,7 +153,7 @@ class LogDirectory:
             log_start_offset=self._checkpoints.log_starts.get(key, 0),
             cleaned_until=self._checkpoints.cleaned.get(key, 0),
             high_watermark=self._checkpoints.high_watermarks.get(key, 0),
-            reread=failed is not None or key in self._unrecovered or not self._was_clean,
+            reread=key not in self._clean_logs,
         )
         self._clean_logs.discard(key)
         self._unrecovered.add(key)
@@ -213,6 +215,7 @@ class LogDirectory:
             self.checkpoint()
             if failed is not None:
                 raise failed
+            self._checkpoints.write_unrecovered(self._not_clean())
             self._write_file(CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}', sync=True)
         finally:
             self.abandon()
@@ -253,6 +256,13 @@ class LogDirectory:
         self._logs.pop(key, None)
         self._forget(key)
         self._set_aside(log.path)
+
+    def _not_clean(self) -> set[TopicPartition]:
+        """Return the logs that were not closed in order since a crash. Raises StorageFailed."""
+        try:
+            return set(self.partitions()) - self._clean_logs
+        except OSError as error:
+            raise StorageFailed(f"cannot list {self.path}: {error}") from error
 
     def _close_logs(self) -> StorageFailed | None:
         """One that fails keeps no other from being closed. Returns the first failure."""

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from tests.unit.coordinator.faulty_files import FaultyFiles
 
+from rota.coordinator.log import disk
+from rota.coordinator.log.checkpoints import UNRECOVERED_FILE
 from rota.coordinator.log.contract import Appended, LogConfig, StorageFailed
 from rota.coordinator.log.directory import (
     CLEAN_FILE,
@@ -257,6 +259,66 @@ def test_what_comes_after_a_truncation_was_never_flushed(tmp_path: Path) -> None
     damaged = sorted((tmp_path / "t-0").glob("*.log"))[3]
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     assert opened(tmp_path).open_log("t", 0, CONFIG).log_end_offset == 11
+
+
+def run_that_opens(path: Path, *partitions: int) -> dict[int, int]:
+    """Open these logs and stop in order. Returns the log end offsets."""
+    directory = opened(path)
+    ends = {number: directory.open_log("t", number, CONFIG).log_end_offset for number in partitions}
+    directory.close()
+    return ends
+
+
+def crash_with_a_torn_log(path: Path) -> None:
+    """Three logs of 30 records; the last batch of `t-0` is damaged, and only `t-1` was flushed."""
+    directory = opened(path)
+    logs = [directory.open_log("t", number, CONFIG) for number in range(3)]
+    for log in logs:
+        fill(log, 30)
+    logs[1].flush()
+    directory.note()
+    directory.checkpoint()
+    directory.abandon()
+    last = max((path / "t-0").glob("*.log"))
+    last.write_bytes(last.read_bytes()[:-1] + b"?")
+
+
+def test_a_clean_stop_does_not_vouch_for_a_log_that_its_run_never_opened(tmp_path: Path) -> None:
+    """Law A6. The replica of `t-0` moves away during a crash and comes back two clean runs later."""
+    crash_with_a_torn_log(tmp_path)
+    assert run_that_opens(tmp_path, 1, 2) == {1: 30, 2: 30}
+    assert (tmp_path / CLEAN_FILE).exists()
+    assert run_that_opens(tmp_path, 1) == {1: 30}
+    assert run_that_opens(tmp_path, 0) == {0: 29}
+    assert (tmp_path / UNRECOVERED_FILE).read_text() == "0\n0\n"
+
+
+def test_a_clean_log_stays_clean_through_runs_that_do_not_open_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crash_with_a_torn_log(tmp_path)
+    run_that_opens(tmp_path, 0, 1, 2)
+    run_that_opens(tmp_path, 1)
+    monkeypatch.setattr(disk, "recover", lambda *_: pytest.fail("it was closed in order"))
+    assert run_that_opens(tmp_path, 0, 2) == {0: 29, 2: 30}
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"0\n1\n"])
+def test_a_damaged_list_of_unrecovered_logs_makes_all_logs_unrecovered(tmp_path: Path, content: bytes) -> None:
+    crash_with_a_torn_log(tmp_path)
+    run_that_opens(tmp_path, 1, 2)
+    (tmp_path / UNRECOVERED_FILE).write_bytes(content)
+    assert run_that_opens(tmp_path, 0) == {0: 29}
+
+
+def test_the_list_of_unrecovered_logs_is_on_the_medium_before_the_marker(tmp_path: Path) -> None:
+    crash_with_a_torn_log(tmp_path)
+    system = FaultyFiles()
+    directory = LogDirectory(tmp_path, node_id=1, cluster_id="c", system=system)
+    system.fail("fsync", UNRECOVERED_FILE)
+    with pytest.raises(StorageFailed):
+        directory.close()
+    assert not (tmp_path / CLEAN_FILE).exists()
 
 
 BEGIN_TRUNCATIONS: list[Callable[[DiskLog], Callable[[], None] | None]] = [
