@@ -8,10 +8,15 @@ Laws
     S2  `commit` is atomic: it applies all of its operations or none, and no reader sees a part of them.
     S3  A node's version starts at 0 and grows by one with each set; deleting and creating again starts over at 0.
     S4  An ephemeral node lives as long as the session that created it, which is its `owner`, and has no children.
-    S5  A watch fires once, after the change, before the changing call returns to its caller; to see the next
+    S5  A watch fires once, after the change, and before any call of its session returns a later state: for a change
+        of the session's own before the changing call returns, for another session's change soon. To see the next
         change, set the watch again with the next read, so that no change between the two is missed. The same watch
         set twice on a node fires once. A watch must not raise.
     S6  A sequential node's number is larger than that of every earlier one under the same parent.
+    S10 A call belongs to the session in which it was made. When the connection is lost, it waits for the next one, or
+        raises StoreFailed, or OutcomeUnknown where a change was sent; it never takes effect in a later session.
+    S11 The watches of a session survive the loss of a connection: those of what changed meanwhile fire when there is
+        a connection again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tree of versioned nodes in memory: the content of the embedded store, rebuilt from its journal. Pure.
 
 A fact is one change of a node. `prepare` converts operations into facts, or raises and changes nothing. `apply` applies
-facts and returns the watches that fire. The journal has facts only, so a replay checks nothing.
+facts and returns the watches of all sessions that fire. The journal has facts only, so a replay checks nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from rota.coordinator.metadata.store import (
     Watch,
     WatchEvent,
 )
+from rota.coordinator.metadata.watches import Watches
 
 
 @dataclass(slots=True)
@@ -91,6 +92,7 @@ class LastChange:
 
 
 Fact = NodeCreated | NodeDataChanged | NodeDeleted | ChildrenCreated | LastChange
+FiredWatch = tuple[int, Watch, WatchEvent]  # the session that set it comes first
 
 
 def parent_of(path: str) -> str:
@@ -113,15 +115,14 @@ def check_path(path: str) -> None:
 
 
 class Tree:
-    """Nodes by path, and the watches on them. `last_change` counts what was applied."""
+    """Nodes by path. `last_change` counts what was applied. `sessions` are the watches of each session."""
 
-    __slots__ = ("_child_watches", "_node_watches", "last_change", "nodes")
+    __slots__ = ("last_change", "nodes", "sessions")
 
     def __init__(self) -> None:
         self.last_change = 0
         self.nodes: dict[str, Node] = {"/": Node()}
-        self._node_watches: dict[str, dict[Watch, None]] = {}
-        self._child_watches: dict[str, dict[Watch, None]] = {}
+        self.sessions: dict[int, Watches] = {}
 
     def node(self, path: str) -> Node:
         """Raises NoNode."""
@@ -134,14 +135,6 @@ class Tree:
     def stat(self, path: str) -> Stat:
         node = self.node(path)
         return Stat(node.version, node.owner, len(node.children), node.created, node.changed)
-
-    def watch_node(self, path: str, watch: Watch) -> None:
-        """Call `watch` at the next CREATED, CHANGED or DELETED."""
-        self._node_watches.setdefault(path, {})[watch] = None
-
-    def watch_children(self, path: str, watch: Watch) -> None:
-        """Call `watch` at the next CHILD or DELETED."""
-        self._child_watches.setdefault(path, {})[watch] = None
 
     def prepare(self, ops: Sequence[Op], pending: PendingChanges | None = None, *, owner: int) -> list[Fact]:
         """Return the facts of the operations, in order. Raises the first error and then changes nothing.
@@ -159,9 +152,9 @@ class Tree:
             pending.add(changes)
         return facts
 
-    def apply(self, facts: Iterable[Fact]) -> list[tuple[Watch, WatchEvent]]:
+    def apply(self, facts: Iterable[Fact]) -> list[FiredWatch]:
         """Change the nodes; return the watches that fire, in order. They are no longer set."""
-        events: list[tuple[Watch, WatchEvent]] = []
+        events: list[FiredWatch] = []
         self.last_change += 1
         for fact in facts:
             events += self._apply(fact)
@@ -184,7 +177,7 @@ class Tree:
             yield NodeDataChanged("/", root.data, root.version, root.changed)
         yield LastChange("/", self.last_change)
 
-    def _apply(self, fact: Fact) -> list[tuple[Watch, WatchEvent]]:
+    def _apply(self, fact: Fact) -> list[FiredWatch]:
         match fact:
             case NodeCreated(path, data, owner, version, created, changed):
                 now = self.last_change
@@ -192,17 +185,15 @@ class Tree:
                 parent = self.nodes[parent_of(path)]
                 parent.children.add(name_of(path))
                 parent.children_created += 1
-                return [*self._node_events(path, EventType.CREATED), *self._child_events(parent_of(path))]
+                return [*self._fire(path, EventType.CREATED), *self._fire(parent_of(path), EventType.CHILD)]
             case NodeDataChanged(path, data, version, changed):
                 node = self.nodes[path]
                 node.data, node.version, node.changed = data, version, changed or self.last_change
-                return self._node_events(path, EventType.CHANGED)
+                return self._fire(path, EventType.CHANGED)
             case NodeDeleted(path):
                 del self.nodes[path]
                 self.nodes[parent_of(path)].children.discard(name_of(path))
-                events = self._node_events(path, EventType.DELETED)
-                events += self._child_events(path, EventType.DELETED)
-                return [*events, *self._child_events(parent_of(path))]
+                return [*self._fire(path, EventType.DELETED), *self._fire(parent_of(path), EventType.CHILD)]
             case ChildrenCreated(path, children_created):
                 self.nodes[path].children_created = children_created
                 return []
@@ -210,11 +201,12 @@ class Tree:
                 self.last_change = number
                 return []
 
-    def _node_events(self, path: str, event_type: EventType) -> list[tuple[Watch, WatchEvent]]:
-        return [(watch, WatchEvent(path, event_type)) for watch in self._node_watches.pop(path, ())]
-
-    def _child_events(self, path: str, event_type: EventType = EventType.CHILD) -> list[tuple[Watch, WatchEvent]]:
-        return [(watch, WatchEvent(path, event_type)) for watch in self._child_watches.pop(path, ())]
+    def _fire(self, path: str, event_type: EventType) -> list[FiredWatch]:
+        return [
+            (session, watch, event)
+            for session, watches in self.sessions.items()
+            for watch, event in watches.take(path, event_type)
+        ]
 
 
 @dataclass(slots=True)

@@ -1,10 +1,9 @@
-"""What every metadata store keeps to: laws S1-S6, against a model, on conversations that nobody wrote."""
+"""What every metadata store promises to one session: laws S1 to S6; and random conversations against a model."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,13 +47,6 @@ OPS = st.one_of(
     st.builds(Delete, st.sampled_from(PATHS), VERSIONS),
     st.builds(Check, st.sampled_from(PATHS), VERSIONS),
 )
-
-
-@pytest.fixture(params=["memory", "journal"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    opened = EmbeddedStore(tmp_path / "metadata" if request.param == "journal" else None)
-    yield opened
-    run_eagerly(opened.close())
 
 
 # ---- the laws, one by one

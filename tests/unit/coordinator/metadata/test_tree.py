@@ -12,6 +12,7 @@ from rota.coordinator.metadata.tree import (
     name_of,
     parent_of,
 )
+from rota.coordinator.metadata.watches import Watches
 
 
 def grown() -> Tree:
@@ -65,19 +66,22 @@ def test_a_stat_names_the_owner_and_the_changes_that_created_and_set_the_node() 
     assert not tree.stat("/a").ephemeral
 
 
-def test_watches_go_off_in_the_order_of_the_changes() -> None:
+def test_watches_of_all_sessions_fire_in_the_order_of_the_changes() -> None:
     tree = grown()
 
     def on_node(event: WatchEvent) -> None: ...
     def on_children(event: WatchEvent) -> None: ...
 
-    tree.watch_node("/a", on_node)
-    tree.watch_node("/new", on_node)
-    tree.watch_children("/", on_children)
-    told = tree.apply(tree.prepare([Set("/a", b"3"), Create("/new")], owner=7))
-    assert told == [
-        (on_node, WatchEvent("/a", EventType.CHANGED)),
-        (on_node, WatchEvent("/new", EventType.CREATED)),
-        (on_children, WatchEvent("/", EventType.CHILD)),
+    tree.sessions = {7: Watches(), 8: Watches()}
+    tree.sessions[7].watch_node("/a", on_node)
+    tree.sessions[8].watch_node("/a", on_node)
+    tree.sessions[7].watch_node("/new", on_node)
+    tree.sessions[8].watch_children("/", on_children)
+    fired = tree.apply(tree.prepare([Set("/a", b"3"), Create("/new")], owner=7))
+    assert fired == [
+        (7, on_node, WatchEvent("/a", EventType.CHANGED)),
+        (8, on_node, WatchEvent("/a", EventType.CHANGED)),
+        (7, on_node, WatchEvent("/new", EventType.CREATED)),
+        (8, on_children, WatchEvent("/", EventType.CHILD)),
     ]
     assert tree.apply(tree.prepare([Set("/a", b"4")], owner=7)) == []

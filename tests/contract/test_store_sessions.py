@@ -1,0 +1,224 @@
+"""What every metadata store gives to several sessions: laws S4, S5, S10 and S11."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.contract.store_worlds import Heard, StoreWorld
+
+from rota.coordinator.metadata.store import (
+    BadVersion,
+    Create,
+    EventType,
+    NodeExists,
+    NoNode,
+    SessionState,
+    Set,
+    Store,
+    StoreFailed,
+    WatchEvent,
+)
+
+CREATED, CHANGED, DELETED, CHILD = EventType.CREATED, EventType.CHANGED, EventType.DELETED, EventType.CHILD
+
+
+async def test_sessions_share_the_tree_and_hear_of_each_others_changes(store_world: StoreWorld) -> None:
+    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    assert first.session_id != second.session_id
+    assert await second.exists("/a", heard.watch) is None
+    await first.create("/a", b"1")
+    await heard.event(WatchEvent("/a", CREATED))
+    assert (await second.get("/a", heard.watch))[0] == b"1"
+    await second.children("/", heard.watch)
+    await first.set("/a", b"2", 0)
+    with pytest.raises(BadVersion):
+        await second.set("/a", b"3", 0)
+    await first.commit([Create("/b"), Set("/a", b"4")])
+    await heard.event(WatchEvent("/a", CREATED), WatchEvent("/a", CHANGED), WatchEvent("/", CHILD))
+
+
+async def test_a_session_that_is_closed_takes_its_ephemeral_nodes_along(store_world: StoreWorld) -> None:
+    """Law S4."""
+    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    await first.create("/e", ephemeral=True)
+    await first.create("/kept")
+    await second.create("/mine", ephemeral=True)
+    stat = await second.exists("/e", heard.watch)
+    assert stat is not None
+    assert stat.owner == first.session_id
+    await first.close()
+    await heard.event(WatchEvent("/e", DELETED))
+    assert await second.children("/") == ["kept", "mine"]
+
+
+async def test_a_change_of_another_session_fires_the_watch_before_it_is_read(store_world: StoreWorld) -> None:
+    """Law S5: whoever reads a later state has heard that the earlier one is gone."""
+    writer, reader = await store_world.open(), await store_world.open()
+    await writer.create("/a", b"0")
+    fired = True
+
+    def watch(_: WatchEvent) -> None:
+        nonlocal fired
+        fired = True
+
+    async def read() -> None:
+        nonlocal fired
+        last = b""
+        while last != b"200":
+            data, _ = await reader.get("/a")
+            if data != last:
+                assert fired, f"{data!r} was read before the watch on {last!r} fired"
+            # from here on nothing but this read looks at the node
+            fired = False
+            last, _ = await reader.get("/a", watch)
+            await asyncio.sleep(0)
+
+    async def write() -> None:
+        for number in range(1, 201):
+            await writer.set("/a", b"%d" % number)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(write(), read())
+
+
+async def test_a_session_that_was_cut_off_for_a_moment_goes_on(store_world: StoreWorld) -> None:
+    """Laws S4, S11: nodes and watches are still there, and the changes that it missed fire them."""
+    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    session = first.session_id
+    first.on_session(heard.listener)
+    await first.create("/e", ephemeral=True)
+    for path in ("/changed", "/deleted", "/parent", "/same"):
+        await first.create(path)
+        await first.get(path, heard.watch)
+        await first.children(path, heard.watch)
+    await first.exists("/created", heard.watch)
+    await store_world.suspend(first)
+    assert heard.states == [SessionState.SUSPENDED]
+    await second.create("/created")
+    await second.set("/changed", b"1")
+    await second.delete("/deleted")
+    await second.create("/parent/child")
+    assert heard.events == []
+    await store_world.resume(first)
+    assert heard.states == [SessionState.SUSPENDED, SessionState.CONNECTED]
+    assert (await first.get("/changed"))[0] == b"1"
+    assert sorted(heard.events, key=str) == [
+        WatchEvent("/changed", CHANGED),
+        WatchEvent("/created", CREATED),
+        WatchEvent("/deleted", DELETED),
+        WatchEvent("/parent", CHILD),
+    ]
+    await second.set("/same", b"1")
+    await second.create("/same/child")
+    await first.children("/same")
+    assert heard.events[4:] == [WatchEvent("/same", CHANGED), WatchEvent("/same", CHILD)]
+    stat = await second.exists("/e")
+    assert stat is not None
+    assert stat.owner == session == first.session_id
+
+
+async def test_a_call_waits_for_the_connection(store_world: StoreWorld) -> None:
+    """Law S10."""
+    first, second = await store_world.open(), await store_world.open()
+    await first.create("/a", b"1")
+    await store_world.suspend(first)
+    calls = [asyncio.ensure_future(first.get("/a")), asyncio.ensure_future(first.children("/"))]
+    change = asyncio.ensure_future(first.create("/late", ephemeral=True))
+    await asyncio.sleep(0)  # they begin
+    await second.set("/a", b"2")
+    assert not any(call.done() for call in [*calls, change])
+    await store_world.resume(first)
+    assert (await calls[0])[0] == b"2"  # type: ignore[index]
+    await asyncio.gather(*calls)
+    assert await change == "/late"
+    stat = await second.exists("/late")
+    assert stat is not None
+    assert stat.owner == first.session_id
+
+
+async def test_an_expired_session_is_followed_by_a_new_one(store_world: StoreWorld) -> None:
+    """Laws S4, S10: the old one's nodes and watches are gone, and its calls never reach the new one."""
+    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    session = first.session_id
+    first.on_session(heard.listener)
+    await first.create("/e", ephemeral=True)
+    await first.get("/e", heard.watch)
+    await first.exists("/absent", heard.watch)
+    await store_world.expire(first)
+    await heard.state(SessionState.CONNECTED)
+    assert heard.states[-2:] == [SessionState.EXPIRED, SessionState.CONNECTED]
+    assert first.session_id != session
+    assert await first.exists("/e") is None
+    await first.create("/e", ephemeral=True)
+    stat = await second.exists("/e")
+    assert stat is not None
+    assert stat.owner == first.session_id
+    await second.create("/absent")
+    assert await first.exists("/absent") is not None
+    assert WatchEvent("/absent", CREATED) not in heard.events
+
+
+async def test_a_session_that_ends_while_it_is_cut_off_learns_of_it_when_it_is_back(store_world: StoreWorld) -> None:
+    """Laws S4, S10: a frozen broker wakes up, and its calls of before do nothing."""
+    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    session = first.session_id
+    first.on_session(heard.listener)
+    await first.create("/e", ephemeral=True)
+    await second.exists("/e", heard.watch)
+    await store_world.suspend(first)
+    calls = [asyncio.ensure_future(first.create("/late")), asyncio.ensure_future(first.exists("/e"))]
+    await asyncio.sleep(0)  # the calls begin
+    await store_world.expire(first)
+    await heard.event(WatchEvent("/e", DELETED))
+    assert heard.states == [SessionState.SUSPENDED]
+    assert first.session_id == session
+    await store_world.resume(first)
+    await heard.state(SessionState.CONNECTED)
+    assert heard.states == [SessionState.SUSPENDED, SessionState.EXPIRED, SessionState.CONNECTED]
+    assert first.session_id != session
+    for call in calls:
+        with pytest.raises(StoreFailed):
+            await call
+    assert await second.exists("/late") is None
+    assert await first.exists("/e") is None
+
+
+async def test_a_client_that_starts_again_at_once_finds_its_former_node(store_world: StoreWorld) -> None:
+    """Law S4: the node of a session that nobody closed stays for a while; its owner and creation tell whose it is."""
+    crashed, again = await store_world.open(), await store_world.open()
+    await crashed.create("/e", b"the same broker", ephemeral=True)
+    await store_world.suspend(crashed)
+    with pytest.raises(NodeExists):
+        await again.create("/e", b"the same broker", ephemeral=True)
+    data, stat = await again.get("/e")
+    assert data == b"the same broker"
+    assert stat.owner == crashed.session_id != again.session_id
+    await again.delete("/e", stat.version)
+    await again.create("/e", b"the same broker", ephemeral=True)
+    fresh = await again.exists("/e")
+    assert fresh is not None
+    assert (fresh.owner, fresh.version) == (again.session_id, stat.version)
+    assert fresh.created > stat.created
+    await store_world.expire(crashed)
+    assert await again.exists("/e") == fresh
+
+
+async def test_two_sessions_that_compete_have_one_winner(store: Store, store_world: StoreWorld) -> None:
+    others = [await store_world.open() for _ in range(4)]
+    await store.create("/epoch", b"0")
+
+    async def compete(session: Store) -> bool:
+        try:
+            await session.commit([Create("/controller", ephemeral=True), Set("/epoch", b"1", 0)])
+        except (NodeExists, BadVersion):
+            return False
+        return True
+
+    won = await asyncio.gather(*map(compete, others))
+    assert won.count(True) == 1
+    stat = await store.exists("/controller")
+    assert stat is not None
+    assert stat.owner == others[won.index(True)].session_id
+    with pytest.raises(NoNode):
+        await store.delete("/nothing")
