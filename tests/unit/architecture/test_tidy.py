@@ -14,6 +14,7 @@ MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
 PACKAGES = ("protocol", "transport", "coordinator", "client", "demo", "spark_connector")
 PURE = (
     "protocol",
+    "coordinator/controller/",
     "coordinator/group/",
     "coordinator/runtime",
     *(f"coordinator/metadata/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),

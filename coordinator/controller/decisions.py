@@ -1,0 +1,120 @@
+"""What a controller changes when it looks at the cluster. Pure: topics and live brokers in, new states out.
+
+Each function looks at the present state only, so that a new controller decides what its predecessor would have decided.
+One pass over the topics costs a few ms for 10,000 partitions.
+
+Laws
+    R4  When nothing changes any more, the controller decides nothing any more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rota.coordinator.controller.election import LiveBrokers, elect_preferred, maintain
+from rota.coordinator.controller.reassignment import complete, is_under_way
+from rota.coordinator.metadata.topic import PartitionState, Topic
+
+AllowsUnclean = Callable[[Topic], bool]  # unclean.leader.election.enable of the topic
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A partition of `topic` goes from one state to another, by compare-and-set on the version of `before`."""
+
+    topic: Topic
+    before: PartitionState
+    after: PartitionState
+
+    @property
+    def is_election(self) -> bool:
+        return self.after.leader_epoch != self.before.leader_epoch
+
+    @property
+    def changes_replicas(self) -> bool:
+        """Whether the topic's node changes as well."""
+        before, after = self.before, self.after
+        return (before.replicas, before.adding, before.removing) != (after.replicas, after.adding, after.removing)
+
+
+def decide(topics: Iterable[Topic], live: LiveBrokers, allows_unclean: AllowsUnclean) -> list[Decision]:
+    """Return the changes that the partitions need now, elections first."""
+    decisions = [
+        Decision(topic, state, after)
+        for topic in topics
+        for state in _unsettled(topic.partitions, live)
+        if (after := decide_partition(state, live, unclean=allows_unclean(topic))) is not None
+    ]
+    return _elections_first(decisions)
+
+
+def decide_partition(state: PartitionState, live: LiveBrokers, *, unclean: bool) -> PartitionState | None:
+    """Return the state that the partition should have now; None when it has it already."""
+    after = maintain(state, live, unclean=unclean)
+    return complete(after or state, live) or after
+
+
+def _unsettled(states: Iterable[PartitionState], live: LiveBrokers) -> Iterator[PartitionState]:
+    """Yield the partitions that `decide_partition` could change; this test is what a pass over all of them costs."""
+    epochs, alive, leaving = live.epochs, frozenset(live.epochs), live.stopping | live.restarted
+    for state in states:
+        if (
+            epochs.get(state.leader) != state.leader_broker_epoch
+            or not alive.issuperset(state.isr)
+            or state.adding
+            or state.removing
+            or not leaving.isdisjoint(state.isr)
+        ):
+            yield state
+
+
+def hand_over(topics: Iterable[Topic], live: LiveBrokers, broker_id: int) -> list[Decision]:
+    """Return the changes by which a broker that stops gives its leaderships away and leaves each ISR.
+
+    It keeps what nobody else can lead.
+    """
+    stopping = replace(live, stopping=live.stopping | {broker_id})
+    decisions = [
+        Decision(topic, state, after)
+        for topic in topics
+        for state in topic.partitions
+        if broker_id in state.isr and (after := maintain(state, stopping)) is not None
+    ]
+    return _elections_first(decisions)
+
+
+def balance(topics: Sequence[Topic], live: LiveBrokers, percentage: int) -> list[Decision]:
+    """Return the elections of preferred leaders for the brokers that lead too little. Reassignments are left alone."""
+    brokers = imbalanced_brokers(topics, live, percentage)
+    return [
+        Decision(topic, state, after)
+        for topic in topics
+        for state in topic.partitions
+        if state.replicas[0] in brokers and state.leader != state.replicas[0] and not is_under_way(state)
+        if (after := elect_preferred(state, live)) is not None
+    ]
+
+
+def _elections_first(decisions: list[Decision]) -> list[Decision]:
+    """Clients wait for elections; an ISR that shrinks only makes acks=all faster."""
+    return sorted(decisions, key=lambda decision: not decision.is_election)
+
+
+def imbalanced_brokers(topics: Iterable[Topic], live: LiveBrokers, percentage: int) -> frozenset[int]:
+    """Return the live brokers that lead too few of the partitions that prefer them.
+
+    A broker is imbalanced when others lead more than `percentage` percent of these partitions
+    (leader.imbalance.per.broker.percentage).
+    """
+    preferring, elsewhere = Counter[int](), Counter[int]()
+    for topic in topics:
+        for state in topic.partitions:
+            preferring[state.replicas[0]] += 1
+            elsewhere[state.replicas[0]] += state.leader != state.replicas[0]
+    return frozenset(
+        broker
+        for broker, count in elsewhere.items()
+        if broker in live.epochs and 100 * count > percentage * preferring[broker]
+    )

@@ -1,0 +1,99 @@
+"""Which replica leads a partition, and which are in its ISR, as brokers come and go. Pure: one partition at a time.
+
+Laws
+    R1  A new leader is in the ISR, unless an unclean election is allowed. Each election has a new leader epoch, and a
+        leader epoch has one leader in one registration of its broker.
+    R2  The ISR is never empty: when none of its members is alive, it stays as it is and the partition has no leader.
+    R3  A leadership ends with the registration that it was given to: a broker that registered again is elected again
+        before it leads, also when it is the only replica.
+
+The leader epoch stays when only the ISR shrinks (KAFKA-15021): followers and clients need no new metadata for it.
+Source: Kafka's PartitionChangeBuilder and KIP-841 (a broker that shuts down or died leaves the ISR), KIP-903.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rota.coordinator.metadata.topic import PartitionState
+
+NO_LEADER: Final = -1
+NO_EPOCH: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBrokers:
+    """The brokers that can lead: the epoch of each live broker's registration.
+
+    `stopping` are in a controlled shutdown: they lead only what nobody else can. `restarted` have registered again
+    since the controller last looked: they leave each ISR that has another live member, as after a death.
+    """
+
+    epochs: Mapping[int, int]
+    stopping: frozenset[int] = frozenset()
+    restarted: frozenset[int] = frozenset()
+
+    def leads(self, state: PartitionState) -> bool:
+        """Whether the leader is alive in the registration that it was elected in."""
+        return state.leader != NO_LEADER and self.epochs.get(state.leader) == state.leader_broker_epoch
+
+
+def maintain(state: PartitionState, live: LiveBrokers, *, unclean: bool = False) -> PartitionState | None:
+    """Return the state that the partition should have now; None when it has it already."""
+    isr = surviving_isr(state, live)
+    if live.leads(state) and state.leader in isr:
+        return None if isr == state.isr else replace(state, isr=isr)
+    leader = first_eligible(state, isr, live)
+    if leader == NO_LEADER and unclean:
+        leader = first_eligible(state, state.replicas, live)
+        isr = isr if leader == NO_LEADER else (leader,)
+    if leader == state.leader == NO_LEADER:
+        return None
+    return elect(state, leader, isr, live)
+
+
+def elect(state: PartitionState, leader: int, isr: tuple[int, ...], live: LiveBrokers) -> PartitionState:
+    """Return the state with that leader, in a new leader epoch."""
+    return replace(
+        state,
+        leader=leader,
+        isr=isr,
+        leader_epoch=state.leader_epoch + 1,
+        leader_broker_epoch=live.epochs.get(leader, NO_EPOCH),
+    )
+
+
+def surviving_isr(state: PartitionState, live: LiveBrokers) -> tuple[int, ...]:
+    """Return the ISR without the members that are dead, restarted or stopping; never empty (R2).
+
+    A member whose earlier life led counts as restarted. Members that have all committed records are preferred in this
+    order: those that stay, those that restarted, those that stop.
+    """
+    alive = tuple(broker for broker in state.isr if broker in live.epochs and broker in state.replicas)
+    staying = tuple(broker for broker in alive if broker not in live.stopping)
+    whole = tuple(broker for broker in staying if not _has_restarted(state, broker, live))
+    return whole or staying or alive or state.isr
+
+
+def _has_restarted(state: PartitionState, broker: int, live: LiveBrokers) -> bool:
+    if broker in live.restarted:
+        return True
+    return broker == state.leader and live.epochs[broker] != state.leader_broker_epoch
+
+
+def first_eligible(state: PartitionState, members: tuple[int, ...], live: LiveBrokers) -> int:
+    """Return the first replica in the order of the assignment that is alive and among `members`; NO_LEADER if none."""
+    for broker in state.replicas:
+        if broker in members and broker in live.epochs:
+            return broker
+    return NO_LEADER
+
+
+def elect_preferred(state: PartitionState, live: LiveBrokers) -> PartitionState | None:
+    """Return the state with the preferred replica, the first of the assignment, as leader; None if it cannot lead."""
+    preferred = state.replicas[0]
+    if preferred not in state.isr or preferred not in live.epochs or preferred in live.stopping:
+        return None
+    return elect(state, preferred, state.isr, live)

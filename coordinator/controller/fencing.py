@@ -1,0 +1,62 @@
+"""When the controller fences a broker that is reported dead. Pure: times come in.
+
+A first report counts at once. A broker that comes back each time it was fenced is slow or badly connected rather than
+dead: the next reports have to last, longer and longer, before they count. A broker that is really dead loses its
+session meanwhile, and with it its registration.
+
+Laws
+    FE1  The first report of a broker counts at once; the next one within `CALM_MS` has to last `HOLD_MS`, then twice
+         as long each time, up to `HOLD_MS_MAX`.
+    FE2  A report counts for one registration only: never for a later life of the broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+HOLD_MS: Final = 1_000
+HOLD_MS_MAX: Final = 30_000
+CALM_MS: Final = 120_000  # after so long without being fenced, a broker is trusted again
+
+
+class Fencing:
+    """The brokers that are reported dead, and how often each was fenced."""
+
+    __slots__ = ("_fenced", "_reports")
+
+    def __init__(self) -> None:
+        self._reports: dict[int, tuple[int, int]] = {}  # broker: (its registration's epoch, when the report counts)
+        self._fenced: dict[int, tuple[int, int]] = {}  # broker: (when it was fenced last, the hold of the next report)
+
+    def report_dead(self, broker_id: int, epoch: int, now_ms: int) -> None:
+        """Note that the broker, in the registration of that epoch, seems dead."""
+        known = self._reports.get(broker_id)
+        if known is None or known[0] < epoch:
+            self._reports[broker_id] = epoch, now_ms + self._hold_ms(broker_id, now_ms)
+
+    def report_alive(self, broker_id: int) -> None:
+        """Forget the report: the broker has answered."""
+        self._reports.pop(broker_id, None)
+
+    def due(self, epochs: Mapping[int, int], now_ms: int) -> frozenset[int]:
+        """Return the brokers to fence now, of those that are registered with these epochs."""
+        return frozenset(
+            broker_id
+            for broker_id, (epoch, at_ms) in self._reports.items()
+            if at_ms <= now_ms and epochs.get(broker_id) == epoch
+        )
+
+    def next_ms(self, now_ms: int) -> int | None:
+        """Return when the next report counts; None when none is waiting."""
+        return min((at_ms for _, at_ms in self._reports.values() if at_ms > now_ms), default=None)
+
+    def fenced(self, broker_id: int, now_ms: int) -> None:
+        """Note that the broker's registration was deleted, and forget the report."""
+        self._reports.pop(broker_id, None)
+        hold_ms = self._hold_ms(broker_id, now_ms)
+        self._fenced[broker_id] = now_ms, min(max(2 * hold_ms, HOLD_MS), HOLD_MS_MAX)
+
+    def _hold_ms(self, broker_id: int, now_ms: int) -> int:
+        at_ms, hold_ms = self._fenced.get(broker_id, (now_ms, 0))
+        return hold_ms if now_ms - at_ms < CALM_MS else 0

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from tests.unit.coordinator.controller.kit import Brief, brief, live, partition, topic
+
+from rota.coordinator.controller.decisions import Decision, balance, decide, hand_over, imbalanced_brokers
+from rota.coordinator.metadata.topic import Topic
+
+
+def never(_: Topic) -> bool:
+    return False
+
+
+def briefs(decisions: list[Decision]) -> list[tuple[str, int, Brief | None]]:
+    return [(decision.topic.name, decision.before.index, brief(decision.after)) for decision in decisions]
+
+
+TOPICS = [
+    topic(partition(index=0), partition((2, 3, 1), index=1), partition((3, 1, 2), index=2)),
+    topic(partition((1,), index=0), partition((2, 3), index=1), name="u"),
+]
+
+
+def test_nothing_is_decided_while_all_is_well() -> None:
+    assert decide(TOPICS, live(1, 2, 3), never) == []
+
+
+def test_elections_come_before_isrs_that_shrink() -> None:
+    assert briefs(decide(TOPICS, live(2, 3), never)) == [
+        ("t", 0, (2, (2, 3), 6)),
+        ("u", 0, (-1, (1,), 6)),
+        ("t", 1, (2, (2, 3), 5)),
+        ("t", 2, (3, (3, 2), 5)),
+    ]
+
+
+def test_unclean_elections_are_allowed_topic_by_topic() -> None:
+    topics = [topic(partition(isr=(1,))), topic(partition(isr=(1,)), name="u")]
+    assert briefs(decide(topics, live(2, 3), lambda t: t.name == "u")) == [
+        ("t", 0, (-1, (1,), 6)),
+        ("u", 0, (2, (2,), 6)),
+    ]
+
+
+def test_a_reassignment_completes_when_its_replicas_are_in_the_isr() -> None:
+    moving = partition((3, 2, 1), (2, 1, 3), leader=1, adding=(3,), removing=(1,))
+    (decision,) = decide([topic(moving)], live(1, 2, 3), never)
+    assert brief(decision.after) == (3, (2, 3), 6)
+    assert decision.changes_replicas
+    waiting = partition((3, 2, 1), (1, 2), leader=1, adding=(3,), removing=(1,))
+    assert decide([topic(waiting)], live(1, 2, 3), never) == []
+    (decision,) = decide([topic(waiting)], live(2, 3), never)
+    assert brief(decision.after) == (2, (2,), 6)
+    assert not decision.changes_replicas
+
+
+def test_a_broker_that_stops_hands_over_and_touches_nothing_else() -> None:
+    assert briefs(hand_over(TOPICS, live(1, 2, 3), 1)) == [
+        ("t", 0, (2, (2, 3), 6)),
+        ("t", 1, (2, (2, 3), 5)),
+        ("t", 2, (3, (3, 2), 5)),
+    ]
+
+
+def test_a_broker_that_stops_keeps_what_nobody_else_can_lead() -> None:
+    assert hand_over([topic(partition((1,)), partition((1, 2), isr=(1,), index=1))], live(1, 2), 1) == []
+
+
+def test_brokers_that_lead_too_little_get_their_preferred_partitions_back() -> None:
+    topics = [topic(partition(leader=2, index=0), *(partition((2, 1), index=1 + step) for step in range(9)))]
+    assert imbalanced_brokers(topics, live(1, 2, 3), 10) == {1}
+    assert imbalanced_brokers(topics, live(2, 3), 10) == frozenset()
+    assert imbalanced_brokers(topics, live(1, 2, 3), 100) == frozenset()
+    assert briefs(balance(topics, live(1, 2, 3), 10)) == [("t", 0, (1, (1, 2, 3), 6))]
+    moving = [topic(partition((1, 2), leader=2, adding=(1,)))]
+    assert balance(moving, live(1, 2), 10) == []

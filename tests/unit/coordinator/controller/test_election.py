@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from tests.unit.coordinator.controller.kit import brief, live, partition
+
+from rota.coordinator.controller.election import elect_preferred, maintain
+
+
+def test_a_partition_whose_brokers_are_well_stays_as_it_is() -> None:
+    assert maintain(partition(), live(1, 2, 3)) is None
+
+
+def test_a_dead_leader_is_replaced_by_the_next_of_the_assignment_that_is_in_the_isr() -> None:
+    assert brief(maintain(partition(), live(2, 3))) == (2, (2, 3), 6)
+    assert brief(maintain(partition(isr=(1, 3)), live(2, 3))) == (3, (3,), 6)
+    assert brief(maintain(partition(isr=(1, 3, 2)), live(2, 3))) == (2, (3, 2), 6)
+
+
+def test_a_dead_follower_leaves_the_isr_in_the_same_leader_epoch() -> None:
+    assert brief(maintain(partition(), live(1, 3))) == (1, (1, 3), 5)
+    assert maintain(partition(isr=(1, 2)), live(1, 2)) is None
+
+
+def test_the_last_member_stays_in_the_isr_of_a_partition_without_leader() -> None:
+    dead = maintain(partition(isr=(1,)), live(2, 3))
+    assert brief(dead) == (-1, (1,), 6)
+    assert dead is not None
+    assert maintain(dead, live(2, 3)) is None
+    assert brief(maintain(dead, live(2, b1=11))) == (1, (1,), 7)
+
+
+def test_members_that_die_together_may_all_lead_again() -> None:
+    dead = maintain(partition(isr=(1, 2)), live(3))
+    assert brief(dead) == (-1, (1, 2), 6)
+    assert dead is not None
+    assert brief(maintain(dead, live(3, b2=11))) == (2, (2,), 7)
+    assert brief(maintain(dead, live(b1=12, b2=11))) == (1, (1, 2), 7)
+
+
+def test_an_unclean_election_only_where_it_is_allowed() -> None:
+    state = partition(isr=(1,))
+    assert brief(maintain(state, live(2, 3), unclean=True)) == (2, (2,), 6)
+    assert brief(maintain(partition(isr=(1, 3)), live(2, 3), unclean=True)) == (3, (3,), 6)
+    assert brief(maintain(state, live(), unclean=True)) == (-1, (1,), 6)
+
+
+def test_a_leader_that_registered_again_does_not_lead_before_it_is_elected_again() -> None:
+    alone = maintain(partition((1,)), live(b1=11))
+    assert brief(alone) == (1, (1,), 6)
+    assert alone is not None
+    assert alone.leader_broker_epoch == 11
+    assert maintain(alone, live(b1=11)) is None
+
+
+def test_a_broker_that_registered_again_leaves_each_isr_that_has_another_member() -> None:
+    assert brief(maintain(partition(), live(2, 3, b1=11))) == (2, (2, 3), 6)
+    assert brief(maintain(partition(), live(1, 3, b2=11, restarted=(2,)))) == (1, (1, 3), 5)
+    assert brief(maintain(partition(isr=(2,)), live(1, 3, b2=11, restarted=(2,)))) == (2, (2,), 6)
+
+
+def test_a_broker_that_stops_gives_its_leaderships_away_and_leaves_the_isr() -> None:
+    assert brief(maintain(partition(), live(1, 2, 3, stopping=(1,)))) == (2, (2, 3), 6)
+    assert brief(maintain(partition(), live(1, 2, 3, stopping=(3,)))) == (1, (1, 2), 5)
+
+
+def test_a_broker_that_stops_keeps_what_nobody_else_can_lead() -> None:
+    assert maintain(partition(isr=(1,)), live(1, 2, stopping=(1,))) is None
+    assert brief(maintain(partition(isr=(1, 2)), live(1, 3, stopping=(1,)))) == (1, (1,), 5)
+    assert brief(maintain(partition(isr=(1, 2)), live(2, 3, stopping=(2,)))) == (2, (2,), 6)
+
+
+def test_a_replica_that_returns_is_not_in_the_isr_before_its_leader_adds_it() -> None:
+    assert maintain(partition(isr=(2, 3), leader=2), live(2, 3, b1=11)) is None
+
+
+def test_a_member_that_is_no_replica_is_never_elected() -> None:
+    assert brief(maintain(partition((2, 3), isr=(1, 3), leader=1), live(1, 2, 3))) == (3, (3,), 6)
+
+
+def test_the_preferred_leader_is_elected_when_it_can_lead() -> None:
+    state = partition(leader=2)
+    assert brief(elect_preferred(state, live(1, 2, 3))) == (1, (1, 2, 3), 6)
+    assert elect_preferred(state, live(2, 3)) is None
+    assert elect_preferred(state, live(1, 2, 3, stopping=(1,))) is None
+    assert elect_preferred(partition(isr=(2, 3), leader=2), live(1, 2, 3)) is None
