@@ -55,5 +55,4 @@ def _refuse(node: Node, name: str, requested: ReassignablePartition) -> Refusal 
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     if requested.replicas is None:
         return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name}-{index} is not being reassigned.")
-    placed = placement.assign_manually(sorted(node.topics.brokers), index, [(index, requested.replicas)])
-    return placed if isinstance(placed, Refusal) else None
+    return placement.refuse_replicas(requested.replicas, node.topics.brokers)

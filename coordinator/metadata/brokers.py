@@ -12,11 +12,12 @@ class BrokerRegistration:
     """One life of a live broker.
 
     `epoch` is the number of the change that created the node (ZooKeeper's czxid; the broker epoch of KIP-903): a broker
-    that registers again has a larger one. `directory_id` names its log folder, `swim` is its UDP address as HOST:PORT.
+    that registers again has a larger one; -1 for a broker without a cluster. `directory_id` names its log folder,
+    `swim` is its UDP address as HOST:PORT.
     """
 
     broker_id: int
-    epoch: int = 0
+    epoch: int = -1
     endpoints: tuple[Endpoint, ...] = ()
     rack: str | None = None
     directory_id: str = ""

@@ -1,23 +1,36 @@
-"""The assignment of new partitions' replicas to brokers. Pure: brokers are ids.
+"""The assignment of new partitions' replicas to brokers, as Kafka's AdminUtils makes it. Pure.
 
-Replicas are assigned round-robin: partition p starts at the broker after the one where p-1 started, so that leaders
-spread evenly.
+Law
+    PL1  Leaders are spread evenly over the brokers, and the replicas of a partition over as many racks as there are.
+
+The brokers form a ring that alternates between racks. Partition p starts at the broker after the one where p-1 started,
+so that leaders spread evenly; with each lap of the ring the followers shift by one, so that the partitions of a broker
+that dies get leaders on all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from zlib import crc32
 
+from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.topic import PartitionState, Refusal
 from rota.protocol.errors import ErrorCode
 
 PARTITIONS_PER_REQUEST_MAX = 10_000  # Kafka's bound on the records of one controller operation
 
 Assignment = Sequence[tuple[int, Sequence[int]]]  # (partition index, broker ids, the preferred leader first)
+Brokers = Mapping[int, BrokerRegistration]  # the live ones
+
+
+def start_of(name: str) -> int:
+    """Where in the ring the partitions of a topic start: topics of one partition do not all have the same leader."""
+    return crc32(name.encode())
 
 
 def assign_round_robin(
-    brokers: Sequence[int], first: int, count: int, replication: int
+    brokers: Brokers, first: int, count: int, replication: int, *, start: int = 0
 ) -> tuple[PartitionState, ...] | Refusal:
     """Return partitions `first` to `first + count - 1`, assigned round-robin to the live brokers, or an error."""
     if replication > len(brokers):
@@ -26,40 +39,86 @@ def assign_round_robin(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The target replication factor of {replication} cannot be reached because {why}.",
         )
-    ring = sorted(brokers)
+    racks = {broker: _rack(registration) for broker, registration in brokers.items()}
+    ring = _alternate_racks(racks)
     return tuple(
-        _state(index, tuple(ring[(index + step) % len(ring)] for step in range(replication)))
+        _state(index, _spread(list(_candidates(ring, start + index)), racks, replication), brokers)
         for index in range(first, first + count)
     )
 
 
+def _rack(registration: BrokerRegistration) -> tuple[str, int]:
+    """A broker without a rack is in a rack of its own."""
+    return ("", registration.broker_id) if registration.rack is None else (registration.rack, -1)
+
+
+def _alternate_racks(racks: Mapping[int, tuple[str, int]]) -> list[int]:
+    by_rack: dict[tuple[str, int], list[int]] = {}
+    for broker in sorted(racks):
+        by_rack.setdefault(racks[broker], []).append(broker)
+    columns = [by_rack[rack] for rack in sorted(by_rack)]
+    return [broker for row in zip_longest(*columns) for broker in row if broker is not None]
+
+
+def _candidates(ring: Sequence[int], turn: int) -> Iterator[int]:
+    """All brokers, in the order in which the partition of that turn prefers them."""
+    count = len(ring)
+    lap, at = divmod(turn, count)
+    yield ring[at]
+    for step in range(count - 1):
+        yield ring[(at + 1 + (lap + step) % (count - 1)) % count]
+
+
+def _spread(candidates: list[int], racks: Mapping[int, tuple[str, int]], replication: int) -> tuple[int, ...]:
+    """Choose the first candidate of each rack, then the second of each, and so on."""
+    chosen = list[int]()
+    while len(chosen) < replication:
+        used = set[tuple[str, int]]()
+        for broker in list(candidates):
+            if racks[broker] not in used and len(chosen) < replication:
+                used.add(racks[broker])
+                chosen.append(broker)
+                candidates.remove(broker)
+    return tuple(chosen)
+
+
 def assign_manually(
-    brokers: Sequence[int], first: int, assignment: Assignment, replication: int | None = None
+    brokers: Brokers, first: int, assignment: Assignment, replication: int | None = None
 ) -> tuple[PartitionState, ...] | Refusal:
     """Return the partitions of a manual assignment, or an error. Indexes are `first`, `first + 1`, … in any order."""
     states: dict[int, PartitionState] = {}
     for index, replicas in assignment:
         if index in states:
             return _refuse(f"Found multiple manual partition assignments for partition {index}")
-        why = _invalid_replicas(replicas, brokers, replication)
-        if why is not None:
-            return _refuse(f"The manual partition assignment includes {why}")
+        refusal = refuse_replicas(replicas, brokers, replication)
+        if refusal is not None:
+            return refusal
         replication = len(replicas)
-        states[index] = _state(index, tuple(replicas))
+        states[index] = _state(index, tuple(replicas), brokers)
     if sorted(states) != list(range(first, first + len(states))):
         return _refuse("partitions should be a consecutive 0-based integer sequence")
     return tuple(states[index] for index in sorted(states))
 
 
-def _state(index: int, replicas: tuple[int, ...]) -> PartitionState:
-    return PartitionState(index=index, leader=replicas[0], replicas=replicas, isr=replicas)
+def refuse_replicas(
+    replicas: Sequence[int], brokers: Collection[int], replication: int | None = None
+) -> Refusal | None:
+    """Check the replicas that a client has chosen for a partition."""
+    why = _invalid_replicas(replicas, brokers, replication)
+    return None if why is None else _refuse(f"The manual partition assignment includes {why}")
+
+
+def _state(index: int, replicas: tuple[int, ...], brokers: Brokers) -> PartitionState:
+    leader = replicas[0]
+    epoch = brokers[leader].epoch
+    return PartitionState(index=index, leader=leader, replicas=replicas, isr=replicas, leader_broker_epoch=epoch)
 
 
 def _refuse(message: str) -> Refusal:
     return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
 
 
-def _invalid_replicas(replicas: Sequence[int], brokers: Sequence[int], replication: int | None) -> str | None:
+def _invalid_replicas(replicas: Sequence[int], brokers: Collection[int], replication: int | None) -> str | None:
     if not replicas:
         return "an empty replica list."
     for broker in sorted(replicas):

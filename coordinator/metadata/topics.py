@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from rota.coordinator.metadata import eager, placement, topic_nodes, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.image import Image
-from rota.coordinator.metadata.placement import Assignment
+from rota.coordinator.metadata.placement import Assignment, start_of
 from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, NotEmpty, Set, Store, Watch
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE, PartitionState, Refusal, Topic
 from rota.coordinator.metadata.topic_names import collision_key, refuse_collision, refuse_name
@@ -220,9 +220,9 @@ class Topics(Image):
         if refusal is not None:
             return refusal
         states = (
-            placement.assign_round_robin(sorted(self.brokers), 0, partitions, replication)
+            placement.assign_round_robin(self.brokers, 0, partitions, replication, start=start_of(name))
             if assignment is None
-            else placement.assign_manually(sorted(self.brokers), 0, assignment)
+            else placement.assign_manually(self.brokers, 0, assignment)
         )
         if isinstance(states, Refusal):
             return cannot_replicate(states, replication)
@@ -310,9 +310,10 @@ class Topics(Image):
         if refusal is not None:
             return refusal
         if assignment is None:
-            return placement.assign_round_robin(sorted(self.brokers), before, count - before, topic.replication_factor)
+            replication, start = topic.replication_factor, start_of(name)
+            return placement.assign_round_robin(self.brokers, before, count - before, replication, start=start)
         placed = [(before + step, replicas) for step, replicas in enumerate(assignment)]
-        return placement.assign_manually(sorted(self.brokers), before, placed, topic.replication_factor)
+        return placement.assign_manually(self.brokers, before, placed, topic.replication_factor)
 
     async def add_partitions(
         self, name: str, count: int, assignment: Sequence[Sequence[int]] | None = None

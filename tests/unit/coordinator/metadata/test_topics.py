@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.changes import (
     Change,
     ConfigChanged,
@@ -29,7 +30,7 @@ def topics_on(store: EmbeddedStore, brokers: tuple[int, ...] = (1,), first_id: i
     ids = count(first_id)
     topics = Topics(store, broker_id=1, fresh_uuid=lambda: next(ids).to_bytes(16, "big"), **how)
     run_eagerly(topics.load())
-    topics.brokers = brokers
+    topics.brokers = {broker: BrokerRegistration(broker_id=broker) for broker in brokers}
     return topics
 
 
