@@ -80,7 +80,7 @@ def surviving_isr(state: PartitionState, live: LiveBrokers) -> tuple[int, ...]:
 def _has_restarted(state: PartitionState, broker: int, live: LiveBrokers) -> bool:
     if broker in live.restarted:
         return True
-    return broker == state.leader and live.epochs[broker] != state.leader_broker_epoch
+    return broker == state.leader and state.leader_broker_epoch not in (NO_EPOCH, live.epochs[broker])
 
 
 def first_eligible(state: PartitionState, members: tuple[int, ...], live: LiveBrokers) -> int:

@@ -5,9 +5,9 @@ dead: the next reports have to last, longer and longer, before they count. A bro
 session meanwhile, and with it its registration.
 
 Laws
-    FE1  The first report of a broker counts at once; the next one within `CALM_MS` has to last `HOLD_MS`, then twice
+    FN1  The first report of a broker counts at once; the next one within `CALM_MS` has to last `HOLD_MS`, then twice
          as long each time, up to `HOLD_MS_MAX`.
-    FE2  A report counts for one registration only: never for a later life of the broker.
+    FN2  A report counts for one registration only: never for a later life of the broker.
 """
 
 from __future__ import annotations

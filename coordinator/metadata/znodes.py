@@ -156,6 +156,10 @@ def read_broker(broker_id: int, data: bytes, epoch: int) -> BrokerRegistration:
     )
 
 
+def controller_node(broker_id: int, wall_ms: int) -> bytes:
+    return json_bytes({"version": 2, "brokerid": broker_id, "timestamp": str(wall_ms), "kraftControllerEpoch": -1})
+
+
 def read_controller(data: bytes) -> int:
     """Return the id of the broker that is the controller."""
     return int(json.loads(data)["brokerid"])

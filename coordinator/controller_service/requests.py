@@ -1,0 +1,131 @@
+"""What any broker does with partitions at a client's request, or when it stops: it needs no controller for that.
+
+Each change is decided on the present state of the partition and written by compare-and-set on it, so that it is safe
+whichever broker makes it; the controller completes reassignments. Source: KIP-460, KIP-455, Kafka's
+ReplicationControlManager (whose messages are used).
+
+Laws
+    CT5  A controlled shutdown returns when every leadership that another broker can take has been given away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rota.coordinator.controller import reassignment
+from rota.coordinator.controller.decisions import Decision, hand_over
+from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain
+from rota.coordinator.controller_service.state_writer import StateWriter
+from rota.coordinator.metadata import placement
+from rota.coordinator.metadata.topic import PartitionState, Refusal, Topic
+from rota.coordinator.metadata.topics import Topics
+from rota.protocol.errors import ErrorCode
+
+Target = tuple[int, ...]
+Election = Callable[[PartitionState, LiveBrokers], PartitionState | Refusal]
+
+NOT_NEEDED = Refusal(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+PREFERRED_NOT_AVAILABLE = Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
+NONE_ELIGIBLE = Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
+
+
+def live_brokers(topics: Topics) -> LiveBrokers:
+    """Return the registered brokers."""
+    return LiveBrokers({broker_id: entry.epoch for broker_id, entry in topics.brokers.items()})
+
+
+def preferred_election(state: PartitionState, live: LiveBrokers) -> PartitionState | Refusal:
+    """Elect the first replica of the assignment."""
+    if state.leader == state.replicas[0] and live.leads(state):
+        return NOT_NEEDED
+    return elect_preferred(state, live) or PREFERRED_NOT_AVAILABLE
+
+
+def unclean_election(state: PartitionState, live: LiveBrokers) -> PartitionState | Refusal:
+    """Elect any live replica of a partition without leader."""
+    if live.leads(state):
+        return NOT_NEEDED
+    elected = maintain(state, live, unclean=True)
+    return NONE_ELIGIBLE if elected is None or elected.leader == NO_LEADER else elected
+
+
+class ClusterRequests:
+    """Each method raises StoreFailed."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics, self._writer = topics, StateWriter(topics)
+
+    async def elect(
+        self, partitions: Sequence[tuple[Topic, int]], election: Election
+    ) -> dict[tuple[str, int], Refusal | None]:
+        """Elect leaders; return the refusal for each partition, None where a leader was elected."""
+        live, results, decisions = live_brokers(self._topics), dict[tuple[str, int], Refusal | None](), []
+        for topic, index in partitions:
+            after = election(topic.partitions[index], live)
+            results[topic.name, index] = after if isinstance(after, Refusal) else None
+            if not isinstance(after, Refusal):
+                decisions.append(Decision(topic, topic.partitions[index], after))
+
+        def again(topic: Topic, state: PartitionState) -> PartitionState | None:
+            after = election(state, live)
+            results[topic.name, state.index] = after if isinstance(after, Refusal) else None
+            return None if isinstance(after, Refusal) else after
+
+        await self._writer.write(decisions, again)
+        return results
+
+    async def reassign(
+        self, topic: Topic, targets: Mapping[int, Target | None], *, replication_may_change: bool = True
+    ) -> dict[int, Refusal | None]:
+        """Begin the reassignment of partitions of one topic, or cancel it (None); return the refusals."""
+        live, results, decisions = live_brokers(self._topics), dict[int, Refusal | None](), []
+
+        def change(topic: Topic, state: PartitionState) -> PartitionState | None:
+            after = reassign(topic, state, targets[state.index], live, replication_may_change=replication_may_change)
+            results[state.index] = after if isinstance(after, Refusal) else None
+            return None if isinstance(after, Refusal) or after == state else after
+
+        for index in targets:
+            after = change(topic, topic.partitions[index])
+            if after is not None:
+                decisions.append(Decision(topic, topic.partitions[index], after))
+        await self._writer.write(decisions, change)
+        return results
+
+    async def hand_over(self) -> int:
+        """Give this broker's leaderships away and leave each ISR; return how many partitions changed (CT5)."""
+        live, broker_id = live_brokers(self._topics), self._topics.broker_id
+        stopping = LiveBrokers(live.epochs, frozenset({broker_id}))
+
+        def again(_: Topic, state: PartitionState) -> PartitionState | None:
+            return maintain(state, stopping) if broker_id in state.isr else None
+
+        return await self._writer.write(hand_over(self._topics, live, broker_id), again)
+
+
+def reassign(
+    topic: Topic, state: PartitionState, target: Target | None, live: LiveBrokers, *, replication_may_change: bool
+) -> PartitionState | Refusal:
+    """Return the state that begins (or, without target, cancels) a reassignment, or why it is refused."""
+    name = f"{topic.name}-{state.index}"
+    if target is None:
+        return _cancel(name, state, live)
+    refusal = placement.refuse_replicas(target, {*live.epochs, *state.replicas})
+    if refusal is not None:
+        return refusal
+    current = len(reassignment.target_of(state))
+    if not replication_may_change and len(target) != current:
+        why = f"The replication factor is changed from {current} to {len(target)}"
+        return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, why)
+    return reassignment.begin(state, target, live) or _needs_unclean(name)
+
+
+def _cancel(name: str, state: PartitionState, live: LiveBrokers) -> PartitionState | Refusal:
+    if not reassignment.is_under_way(state):
+        return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name} is not being reassigned.")
+    return reassignment.cancel(state, live) or _needs_unclean(name)
+
+
+def _needs_unclean(name: str) -> Refusal:
+    why = f"Unable to revert partition assignment for {name} because it would require an unclean leader election."
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)

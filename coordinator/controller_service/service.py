@@ -1,0 +1,269 @@
+"""The controller of a cluster, as a task on each broker: one of them is the controller, the others compete for it.
+
+Laws
+    CT3  A broker that is not the controller any more decides nothing: it looks at `/controller` again after each change
+         of it and after each failure of the store, and before it acts.
+    CT4  A change of the brokers or topics is decided on soon after the image has it; what fails is decided again.
+
+The task sleeps until something has changed, then looks at the whole present state (`controller.decisions`): it keeps
+nothing that a new controller would miss, except which registrations it has acted upon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import structlog
+
+from rota.coordinator.controller.decisions import AllowsUnclean, Decision, balance, decide, decide_partition
+from rota.coordinator.controller.election import LiveBrokers
+from rota.coordinator.controller.fencing import Fencing
+from rota.coordinator.controller_service.ownership import Controller, ControllerNode
+from rota.coordinator.controller_service.state_writer import Fenced, StateWriter
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.changes import (
+    BrokersChanged,
+    Change,
+    ConfigChanged,
+    PartitionsAdded,
+    PartitionsChanged,
+    TopicCreated,
+)
+from rota.coordinator.metadata.store import Delete, SessionState, StoreError, StoreFailed, WatchEvent
+from rota.coordinator.metadata.topic import PartitionState, Topic
+from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.scheduling.timers import Timers
+
+RETRY_MS: Final = 200  # after a failure of the store
+
+log = structlog.get_logger("rota.controller")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerConfig:
+    """`allows_unclean` is unclean.leader.election.enable of a topic."""
+
+    allows_unclean: AllowsUnclean
+    auto_rebalance: bool = True  # auto.leader.rebalance.enable
+    rebalance_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
+    imbalance_percentage: int = 10  # leader.imbalance.per.broker.percentage
+
+
+class ControllerService:
+    """`start` it when the image is loaded and this broker is registered; `stop` it before the store is closed."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        config: ControllerConfig,
+        *,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._topics, self._config, self._timers, self._now_ms = topics, config, timers, now_ms
+        self._node = ControllerNode(topics.store, topics.broker_id, wall_ms)
+        self._writer = StateWriter(topics)
+        self._fencing = Fencing()
+        self._controller: Controller | None = None
+        self._is_outdated = True  # `_controller` has to be read again
+        self._known_epoch, self._known = -1, dict[int, int]()  # registrations acted upon, as the controller of an epoch
+        self._fenced: dict[int, int] = {}  # registrations that were deleted; the image may not know that yet
+        self._stale: set[str] | None = None  # topics to look at; None: all
+        self._stopping = self._balance_is_due = False
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_controller(self) -> bool:
+        return self._controller is not None and self._controller.is_mine and not self._is_outdated
+
+    async def start(self) -> None:
+        """Compete for being the controller; return when there is one. Raises StoreFailed."""
+        self._topics.on_change(self._image_changed)
+        self._topics.store.on_session(self._session_changed)
+        await self._find_controller()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._wake.set()
+        self._balance_later()
+
+    async def stop(self) -> None:
+        """Stop deciding, and let another broker be the controller."""
+        self._stopping = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        for key in ("retry", "fence", "balance"):
+            self._timers.cancel(("controller", key))
+        if self._controller is not None and self._controller.is_mine:
+            with suppress(StoreFailed):
+                await self._node.resign(self._controller)
+        self._controller = None
+
+    def begin_shutdown(self) -> None:
+        """From now on elect this broker only as leader of what nobody else can lead, and not as the controller."""
+        self._stopping = True
+
+    def broker_died(self, broker_id: int, epoch: int) -> None:
+        """The failure detector has found a broker dead, in the registration of that epoch.
+
+        The controller fences it. Any broker replaces a controller that is dead.
+        """
+        self._fencing.report_dead(broker_id, epoch, self._now_ms())
+        self._wake.set()
+
+    def broker_alive(self, broker_id: int) -> None:
+        """The broker has answered: it was found dead by mistake, or lives again."""
+        self._fencing.report_alive(broker_id)
+
+    # ---- what wakes the task
+
+    def _image_changed(self, change: Change) -> None:
+        match change:
+            case BrokersChanged(brokers):
+                self._fenced = {
+                    broker_id: epoch
+                    for broker_id, epoch in self._fenced.items()
+                    if broker_id in brokers and brokers[broker_id].epoch == epoch
+                }
+                self._stale = None
+            case TopicCreated(topic) | PartitionsAdded(topic) | PartitionsChanged(topic) | ConfigChanged(topic):
+                if self._stale is not None:
+                    self._stale.add(topic.name)
+            case _:
+                return
+        self._wake.set()
+
+    def _controller_changed(self, _: WatchEvent) -> None:
+        self._is_outdated = True
+        self._wake.set()
+
+    def _session_changed(self, state: SessionState) -> None:
+        if state is not SessionState.SUSPENDED:
+            self._is_outdated = True
+            self._wake.set()
+
+    def _wake_at(self, key: str, at_ms: int) -> None:
+        self._timers.at(("controller", key), at_ms, self._wake.set)
+
+    def _balance_later(self) -> None:
+        def fire() -> None:
+            self._balance_is_due = True
+            self._balance_later()
+            self._wake.set()
+
+        if self._config.auto_rebalance:
+            self._timers.at(("controller", "balance"), self._now_ms() + self._config.rebalance_interval_ms, fire)
+
+    # ---- the task
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._find_controller()
+                await self._control()
+            except (StoreFailed, StoreError, Fenced) as failure:
+                log.warning("Controller interrupted", reason=str(failure) or type(failure).__name__)
+                self._is_outdated, self._stale = True, None
+                self._wake_at("retry", self._now_ms() + RETRY_MS)
+            at_ms = self._fencing.next_ms(self._now_ms())
+            if at_ms is not None:
+                self._wake_at("fence", at_ms)
+
+    async def _find_controller(self) -> None:
+        """Read who is the controller; compete while there is none, or a dead one."""
+        while self._is_outdated or (self._controller is not None and self._may_claim(self._controller)):
+            self._is_outdated = False  # before the read: what changes during it is read again
+            controller = await self._node.read(self._controller_changed)
+            if self._may_claim(controller):
+                self._is_outdated = True
+                await self._node.claim(controller)
+            else:
+                self._set_controller(controller)
+
+    def _may_claim(self, controller: Controller) -> bool:
+        """Whether there is no controller, or one that is dead: a broker, or an earlier life of this one."""
+        if controller.is_mine or self._stopping:
+            return False
+        if controller.broker_id in (None, self._topics.broker_id):
+            return True
+        return controller.broker_id in self._fencing.due(self._epochs(), self._now_ms())
+
+    def _set_controller(self, controller: Controller) -> None:
+        if controller.is_mine and controller.epoch != self._known_epoch:
+            log.info("Controller elected: this broker", controller_epoch=controller.epoch)
+            self._known_epoch, self._known, self._stale = controller.epoch, {}, None
+        self._controller = controller
+
+    def _epochs(self) -> dict[int, int]:
+        """The registrations of the live brokers."""
+        brokers = self._topics.brokers.values()
+        return {entry.broker_id: entry.epoch for entry in brokers if self._fenced.get(entry.broker_id) != entry.epoch}
+
+    # ---- decisions
+
+    async def _control(self) -> None:
+        """Fence who is dead; bring each partition into the state that it should have. Raises Fenced, StoreFailed."""
+        controller, epochs = self._controller, self._epochs()
+        if controller is None or not controller.is_mine or self._topics.broker_id not in epochs:
+            return  # a broker that is not registered yet does not see the cluster as it is
+        dead = self._fencing.due(epochs, self._now_ms()) - {self._topics.broker_id}
+        live = self._live({broker_id: epoch for broker_id, epoch in epochs.items() if broker_id not in dead})
+        decisions = decide(self._stale_topics(everything=bool(dead)), live, self._config.allows_unclean)
+        again = partial(self._decide_again, live, controller)
+        decisions = _in_epoch(decisions, controller)
+        if dead:
+            deletes = [Delete(znodes.broker_path(broker_id)) for broker_id in dead]
+            written = await self._writer.delete_and_write(deletes, decisions, again, controller.fence)
+            self._has_fenced(dead, epochs)
+        else:
+            written = await self._writer.write(decisions, again, controller.fence)
+        self._known = dict(live.epochs)
+        if written:
+            log.info("Partitions changed by the controller", partitions=written, fenced=sorted(dead))
+        elif self._balance_is_due:
+            await self._balance(live, controller)
+
+    def _live(self, epochs: Mapping[int, int]) -> LiveBrokers:
+        stopping = frozenset({self._topics.broker_id} if self._stopping else ())
+        restarted = frozenset(
+            broker_id for broker_id, epoch in epochs.items() if self._known.get(broker_id, epoch) != epoch
+        )
+        return LiveBrokers(epochs, stopping, restarted)
+
+    def _stale_topics(self, *, everything: bool) -> list[Topic]:
+        stale, self._stale = self._stale, set()
+        if stale is None or everything:
+            return list(self._topics)
+        return [topic for name in stale if (topic := self._topics.get(name)) is not None]
+
+    def _decide_again(
+        self, live: LiveBrokers, controller: Controller, topic: Topic, state: PartitionState
+    ) -> PartitionState | None:
+        after = decide_partition(state, live, unclean=self._config.allows_unclean(topic))
+        return None if after is None else replace(after, controller_epoch=controller.epoch)
+
+    def _has_fenced(self, dead: frozenset[int], epochs: Mapping[int, int]) -> None:
+        for broker_id in dead:
+            self._fenced[broker_id] = epochs[broker_id]
+            self._fencing.fenced(broker_id, self._now_ms())
+            log.warning("Broker fenced", broker=broker_id, broker_epoch=epochs[broker_id])
+
+    async def _balance(self, live: LiveBrokers, controller: Controller) -> None:
+        """Let preferred replicas lead again."""
+        self._balance_is_due = False
+        decisions = _in_epoch(balance(list(self._topics), live, self._config.imbalance_percentage), controller)
+        await self._writer.write(decisions, lambda _topic, _state: None, controller.fence)
+
+
+def _in_epoch(decisions: Iterable[Decision], controller: Controller) -> list[Decision]:
+    return [
+        replace(decision, after=replace(decision.after, controller_epoch=controller.epoch)) for decision in decisions
+    ]

@@ -1,0 +1,151 @@
+"""Writes decisions on partitions to the metadata store.
+
+Laws
+    SW1  A state node changes by compare-and-set on the state that the decision was made on. When it has changed
+         meanwhile, the partition is read and decided again.
+    SW2  A partition that cannot be written holds up no other: topics that were deleted are left out.
+
+Elections of many partitions share commits below the store's limit; the commits are under way at the same time. A
+reassignment changes the topic's node as well, in the same commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from rota.coordinator.controller.decisions import Decision
+from rota.coordinator.metadata import eager, znodes
+from rota.coordinator.metadata.store import BadVersion, Check, Delete, NoNode, Op, Set, StoreError
+from rota.coordinator.metadata.topic import PartitionState, Topic
+from rota.coordinator.metadata.topic_nodes import OPS_PER_COMMIT_MAX
+from rota.coordinator.metadata.topics import Topics
+
+ATTEMPTS_MAX = 8  # to write partitions that others change at the same time
+RESERVED_OPS = 10  # of a commit: the fence, a topic's node, registrations that are deleted
+
+Decide = Callable[[Topic, PartitionState], PartitionState | None]
+
+
+class Fenced(Exception):
+    """Another controller has been elected: nothing was written."""
+
+
+class StateWriter:
+    """`topics` is the image; it has what was written when `write` returns."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    async def write(self, decisions: Iterable[Decision], decide: Decide, fence: Check | None = None) -> int:
+        """Write the decisions; return how many were written.
+
+        `decide` is called for a partition that has changed since. Raises Fenced, StoreFailed.
+        """
+        states, replicas = list[Decision](), dict[bytes, list[Decision]]()
+        for decision in decisions:
+            if decision.changes_replicas:
+                replicas.setdefault(decision.topic.topic_id, []).append(decision)
+            else:
+                states.append(decision)
+        written = await eager.gather(self._write_portion(portion, decide, fence) for portion in portions(states))
+        for of_topic in replicas.values():
+            for portion in portions(of_topic):  # one after the other: each changes the topic's node
+                written.append(await self._write_portion(portion, decide, fence))
+        return sum(written)
+
+    async def delete_and_write(
+        self, deletes: Sequence[Delete], decisions: Sequence[Decision], decide: Decide, fence: Check
+    ) -> int:
+        """The same; the first commit also deletes nodes, so that a failover takes one round trip."""
+        first = next(portions(decision for decision in decisions if not decision.changes_replicas), [])
+        try:
+            await self._topics.store.commit([fence, *deletes, *self._ops(first)])
+        except (BadVersion, NoNode) as refused:
+            _raise_if_fenced(refused, fence)
+            for delete in deletes:
+                await self._delete(delete, fence)
+            return await self.write(decisions, decide, fence)
+        await self._apply(first)
+        written = {(decision.topic.topic_id, decision.before.index) for decision in first}
+        rest = [entry for entry in decisions if (entry.topic.topic_id, entry.before.index) not in written]
+        return len(first) + await self.write(rest, decide, fence)
+
+    async def _delete(self, delete: Delete, fence: Check) -> None:
+        try:
+            await self._topics.store.commit([fence, delete])
+        except (BadVersion, NoNode) as refused:
+            _raise_if_fenced(refused, fence)
+
+    async def _write_portion(self, decisions: Sequence[Decision], decide: Decide, fence: Check | None) -> int:
+        for _ in range(ATTEMPTS_MAX):
+            if not decisions:
+                return 0
+            try:
+                await self._topics.store.commit([*([fence] if fence else []), *self._ops(decisions)])
+            except (BadVersion, NoNode) as refused:
+                _raise_if_fenced(refused, fence)
+                decisions = await self._decide_again(decisions, decide)
+                continue
+            await self._apply(decisions)
+            return len(decisions)
+        return 0
+
+    def _ops(self, decisions: Sequence[Decision]) -> Iterator[Op]:
+        """The compare-and-sets. All decisions that change replicas are of one topic."""
+        changed = {decision.before.index: decision.after for decision in decisions if decision.changes_replicas}
+        if changed:
+            topic = self._topics.by_id(decisions[0].topic.topic_id) or decisions[0].topic
+            states = tuple(changed.get(state.index, state) for state in topic.partitions)
+            node = znodes.topic_node(replace(topic, partitions=states))
+            yield Set(znodes.topic_path(topic.name), node, topic.version)
+        for decision in decisions:
+            path = znodes.state_path(decision.topic.name, decision.before.index)
+            yield Set(path, znodes.state_node(decision.after), decision.before.version)
+
+    async def _apply(self, decisions: Sequence[Decision]) -> None:
+        by_topic = _by_topic(decisions)
+        for topic, of_topic in by_topic:
+            after = [replace(decision.after, version=decision.before.version + 1) for decision in of_topic]
+            self._topics.apply_states(topic.topic_id, after)
+            if of_topic[0].changes_replicas:
+                await self._topics.refresh(topic.name, ())
+
+    async def _decide_again(self, decisions: Sequence[Decision], decide: Decide) -> list[Decision]:
+        """Read the partitions, and decide about them as they are now.
+
+        A decision of the other kind does not belong into this commit: the next look at the topic makes it again.
+        """
+        by_topic, changes_replicas = _by_topic(decisions), decisions[0].changes_replicas
+        await eager.gather(
+            self._topics.refresh(topic.name, [decision.before.index for decision in of_topic])
+            for topic, of_topic in by_topic
+        )
+        again = [
+            Decision(current, state, after)
+            for topic, of_topic in by_topic
+            if (current := self._topics.by_id(topic.topic_id)) is not None
+            for state in (current.partitions[decision.before.index] for decision in of_topic)
+            if (after := decide(current, state)) is not None
+        ]
+        return [decision for decision in again if decision.changes_replicas == changes_replicas]
+
+
+def _raise_if_fenced(refused: StoreError, fence: Check | None) -> None:
+    if fence is not None and refused.path == fence.path:
+        raise Fenced from refused
+
+
+def portions(decisions: Iterable[Decision]) -> Iterator[list[Decision]]:
+    """As many as fit into one commit, in order."""
+    remaining = iter(decisions)
+    while portion := list(islice(remaining, OPS_PER_COMMIT_MAX - RESERVED_OPS)):
+        yield portion
+
+
+def _by_topic(decisions: Iterable[Decision]) -> list[tuple[Topic, list[Decision]]]:
+    grouped: dict[bytes, list[Decision]] = {}
+    for decision in decisions:
+        grouped.setdefault(decision.topic.topic_id, []).append(decision)
+    return [(of_topic[0].topic, of_topic) for of_topic in grouped.values()]

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.coordinator.controller_service.members import Members
+from tests.unit.coordinator.controller_service.test_service import brief
+
+from rota.coordinator.controller_service.requests import preferred_election, unclean_election
+from rota.coordinator.metadata.topic import Refusal
+from rota.protocol.errors import ErrorCode
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Members]:
+    with capture_logs():
+        async with Members() as members:
+            yield members
+
+
+def code(refusal: Refusal | None) -> ErrorCode | None:
+    return None if refusal is None else refusal.code
+
+
+async def test_any_broker_elects_preferred_leaders(cluster: Members) -> None:
+    await cluster.create("t", (2, 3), (2, 3), (2, 3))
+    await cluster.write("t", replace(cluster.state("t", 1), leader=3, leader_broker_epoch=cluster[3].epoch))
+    lagging = replace(cluster.state("t", 2), leader=3, leader_broker_epoch=cluster[3].epoch, isr=(3,))
+    await cluster.write("t", lagging)
+    await cluster.settled()
+    topic = cluster[3].topics.get("t")
+    assert topic is not None
+    results = await cluster[3].requests.elect([(topic, 0), (topic, 1), (topic, 2)], preferred_election)
+    assert {index: code(refusal) for (_, index), refusal in results.items()} == {
+        0: ErrorCode.ELECTION_NOT_NEEDED,
+        1: None,
+        2: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    }
+    assert brief(cluster.state("t", 1)) == (2, (2, 3))
+    assert brief(cluster.state("t", 2)) == (3, (3,))
+
+
+async def test_an_unclean_election_is_made_on_request(cluster: Members) -> None:
+    await cluster.create("t", (2, 3), (2,), (3, 2))
+    await cluster.write("t", replace(cluster.state("t", 0), isr=(2,)))
+    await cluster[2].kill()
+    await cluster.settled()
+    topic = cluster[1].topics.get("t")
+    assert topic is not None
+    results = await cluster[1].requests.elect([(topic, 0), (topic, 1), (topic, 2)], unclean_election)
+    assert {index: code(refusal) for (_, index), refusal in results.items()} == {
+        0: None,
+        1: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        2: ErrorCode.ELECTION_NOT_NEEDED,
+    }
+    assert brief(cluster.state("t", 0)) == (3, (3,))
+
+
+async def test_a_reassignment_is_completed_by_the_controller(cluster: Members) -> None:
+    await cluster.create("t", (1, 2))
+    topic = cluster[2].topics.get("t")
+    assert topic is not None
+    assert await cluster[2].requests.reassign(topic, {0: (3, 2)}) == {0: None}
+    await cluster.settled()
+    state = cluster.state()
+    assert (state.replicas, state.adding, state.removing) == ((3, 2, 1), (3,), (1,))
+    known = cluster[3].topics.partition("t", 0)
+    assert known == state
+    await cluster.write("t", replace(state, isr=(1, 2, 3)))
+    await cluster.settled()
+    state = cluster.state()
+    assert (state.replicas, state.adding, state.removing) == ((3, 2), (), ())
+    assert brief(state) == (3, (2, 3))
+
+
+async def test_a_reassignment_is_cancelled(cluster: Members) -> None:
+    await cluster.create("t", (1, 2))
+    topic = cluster[1].topics.get("t")
+    assert topic is not None
+    await cluster[1].requests.reassign(topic, {0: (3, 2)})
+    moving = cluster[1].topics.get("t")
+    assert moving is not None
+    assert await cluster[1].requests.reassign(moving, {0: None}) == {0: None}
+    state = cluster.state()
+    assert (set(state.replicas), state.adding, state.removing) == ({1, 2}, (), ())
+    (refusal,) = (await cluster[1].requests.reassign(topic, {0: None})).values()
+    assert code(refusal) is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ((), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((9,), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((1, 1), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((1,), ErrorCode.INVALID_REPLICATION_FACTOR),
+        ((2, 1), None),
+    ],
+    ids=str,
+)
+async def test_wrong_targets_are_refused(cluster: Members, target: tuple[int, ...], expected: ErrorCode | None) -> None:
+    topic = await cluster.create("t", (1, 2))
+    (refusal,) = (await cluster[1].requests.reassign(topic, {0: target}, replication_may_change=False)).values()
+    assert code(refusal) is expected
+
+
+async def test_a_broker_that_stops_gives_its_leaderships_away(cluster: Members) -> None:
+    await cluster.create("t", (2, 3), (3, 2), (2,), (1, 3))
+    cluster[2].service.begin_shutdown()
+    assert await cluster[2].requests.hand_over() == 2
+    assert [brief(cluster.state("t", index)) for index in range(4)] == [(3, (3,)), (3, (3,)), (2, (2,)), (1, (1, 3))]
+    assert await cluster[2].requests.hand_over() == 0

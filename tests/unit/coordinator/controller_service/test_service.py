@@ -1,0 +1,199 @@
+"""Conversations of a cluster's brokers with the store: who is the controller, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.coordinator.controller_service.members import Members
+
+from rota.coordinator.controller.fencing import HOLD_MS
+from rota.coordinator.controller_service.service import RETRY_MS
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.topic import PartitionState
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Members]:
+    with capture_logs():
+        async with Members() as members:
+            yield members
+
+
+def brief(state: PartitionState) -> tuple[int, tuple[int, ...]]:
+    return state.leader, state.isr
+
+
+class TestOwnership:
+    async def test_the_first_broker_is_the_controller(self, cluster: Members) -> None:
+        assert cluster.controllers() == [1]
+        assert cluster.shared.tree.nodes[znodes.CONTROLLER_EPOCH].data == b"1"
+
+    async def test_when_the_controllers_session_ends_another_broker_is_elected(self, cluster: Members) -> None:
+        await cluster.create()
+        await cluster[1].kill()
+        await cluster.settled()
+        assert len(cluster.controllers()) == 1
+        assert cluster.shared.tree.nodes[znodes.CONTROLLER_EPOCH].data == b"2"
+        assert brief(cluster.state()) == (2, (2, 3))
+
+    async def test_a_controller_that_is_found_dead_is_replaced_before_its_session_ends(self, cluster: Members) -> None:
+        await cluster.create()
+        epoch = cluster[1].epoch
+        await cluster[1].freeze()
+        cluster[2].service.broker_died(1, epoch)
+        cluster[3].service.broker_died(1, epoch)
+        await cluster.settled()
+        assert cluster.controllers() in ([2], [3])
+        assert znodes.broker_path(1) not in cluster.shared.tree.nodes
+        assert brief(cluster.state()) == (2, (2, 3))
+        assert cluster.shared.tree.nodes[znodes.CONTROLLER_EPOCH].data == b"2"
+
+    async def test_a_former_controller_writes_nothing(self, cluster: Members) -> None:
+        await cluster.create()
+        one, two = cluster[1], cluster[2]
+        one.store.hold_events()
+        two.service.broker_died(1, one.epoch)
+        await cluster.settled()
+        before = cluster.shared.tree.last_change
+        one.service.broker_died(3, cluster[3].epoch)
+        await cluster.settled()
+        assert cluster.shared.tree.last_change == before
+        assert not one.service.is_controller
+        await cluster.pass_ms(RETRY_MS)
+        assert len(cluster.controllers()) == 1
+
+    async def test_a_controller_whose_session_expires_competes_again(self, cluster: Members) -> None:
+        await cluster[1].store.expire()
+        await cluster.settled()
+        assert len(cluster.controllers()) == 1
+        assert cluster.controllers() != [1]
+
+    async def test_an_election_whose_answer_is_lost_counts(self, cluster: Members) -> None:
+        await cluster[2].freeze()
+        cluster[3].store.lose_next_commit(applied=True)
+        await cluster[1].kill()
+        await cluster.settled()
+        await cluster.pass_ms(1_000)
+        assert cluster.controllers() == [3]
+
+    async def test_an_earlier_life_is_replaced_at_once(self, cluster: Members) -> None:
+        await cluster[1].freeze()
+        await cluster[1].store.delete(znodes.broker_path(1))
+        again = await cluster.start(1)
+        assert again.service.is_controller
+        await cluster[1].kill()
+
+    async def test_a_controller_that_stops_leaves_at_once(self, cluster: Members) -> None:
+        await cluster[1].service.stop()
+        await cluster.settled()
+        assert cluster.controllers() in ([2], [3])
+
+
+class TestElections:
+    async def test_the_partitions_of_a_dead_broker_get_new_leaders(self, cluster: Members) -> None:
+        await cluster.create("t", (2, 3, 1), (3, 2), (2,), (1, 2))
+        await cluster[2].kill()
+        await cluster.settled()
+        assert [brief(cluster.state("t", index)) for index in range(4)] == [
+            (3, (3, 1)),
+            (3, (3,)),
+            (-1, (2,)),
+            (1, (1,)),
+        ]
+
+    async def test_a_broker_that_is_found_dead_is_fenced_and_replaced_in_one_commit(self, cluster: Members) -> None:
+        await cluster.create("t", (2, 3, 1), (2, 1))
+        await cluster[2].freeze()
+        before = cluster.shared.tree.last_change
+        cluster[1].service.broker_died(2, cluster[2].epoch)
+        await cluster.settled()
+        assert brief(cluster.state("t", 1)) == (1, (1,))
+        assert znodes.broker_path(2) not in cluster.shared.tree.nodes
+        assert cluster.shared.tree.last_change == before + 1
+
+    async def test_a_report_of_an_earlier_life_changes_nothing(self, cluster: Members) -> None:
+        before = cluster.shared.tree.last_change
+        cluster[1].service.broker_died(2, cluster[2].epoch - 1)
+        await cluster.settled()
+        assert cluster.shared.tree.last_change == before
+
+    async def test_a_broker_that_is_suspected_again_and_again_is_fenced_later(self, cluster: Members) -> None:
+        cluster[1].service.broker_died(2, cluster[2].epoch)
+        await cluster.settled()
+        assert znodes.broker_path(2) not in cluster.shared.tree.nodes
+        await cluster[2].register()
+        await cluster.settled()
+        cluster[1].service.broker_died(2, cluster[2].epoch)
+        await cluster.settled()
+        assert znodes.broker_path(2) in cluster.shared.tree.nodes
+        await cluster.pass_ms(HOLD_MS)
+        assert znodes.broker_path(2) not in cluster.shared.tree.nodes
+
+    async def test_a_broker_that_registers_again_is_elected_again(self, cluster: Members) -> None:
+        await cluster.create("t", (2,), (2, 3))
+        await cluster[2].store.delete(znodes.broker_path(2))
+        await cluster[2].register()
+        await cluster.settled()
+        alone, other = cluster.state("t", 0), cluster.state("t", 1)
+        assert brief(alone) == (2, (2,))
+        assert (alone.leader_broker_epoch, alone.leader_epoch > 0) == (cluster[2].epoch, True)
+        assert brief(other) == (3, (3,))
+
+    async def test_a_partition_that_others_change_at_the_same_time_is_decided_again(self, cluster: Members) -> None:
+        await cluster.create("t", (2, 3, 1))
+        for broker_id in (1, 3):
+            cluster[broker_id].store.hold_events()
+        await cluster.write("t", replace(cluster.state(), isr=(2, 1)))
+        await cluster[2].kill()
+        cluster[1].store.release_events()
+        await cluster.settled()
+        assert brief(cluster.state()) == (1, (1,))
+
+    async def test_unclean_elections_where_the_topic_allows_them(self, cluster: Members) -> None:
+        await cluster.create("t", (2, 3))
+        await cluster.create("u", (2, 3), unclean="true")
+        for name in ("t", "u"):
+            await cluster.write(name, replace(cluster.state(name), isr=(2,)))
+        await cluster[2].kill()
+        await cluster.settled()
+        assert brief(cluster.state("t")) == (-1, (2,))
+        assert brief(cluster.state("u")) == (3, (3,))
+
+    async def test_a_topic_that_is_deleted_meanwhile_holds_up_no_other(self, cluster: Members) -> None:
+        await cluster.create("t", (2, 3))
+        await cluster.create("u", (2, 3))
+        cluster[1].store.hold_events()
+        await cluster[3].topics.delete("t")
+        await cluster[2].kill()
+        cluster[1].store.release_events()
+        await cluster.settled()
+        assert brief(cluster.state("u")) == (3, (3,))
+
+    async def test_preferred_leaders_return_when_it_is_time(self, cluster: Members) -> None:
+        await cluster.create("t", (2, 3, 1))
+        await cluster.write("t", replace(cluster.state(), leader=3, leader_broker_epoch=cluster[3].epoch))
+        await cluster.settled()
+        assert brief(cluster.state())[0] == 3
+        await cluster.pass_ms(300_000)
+        assert brief(cluster.state())[0] == 2
+
+    async def test_a_store_that_is_cut_off_delays_an_election(self, cluster: Members) -> None:
+        await cluster.create("t", (2, 3))
+        cluster[1].store.suspend()
+        await cluster[2].kill()
+        await cluster.settled()
+        assert brief(cluster.state()) == (2, (2, 3))
+        cluster[1].store.resume()
+        await cluster.settled()
+        assert brief(cluster.state()) == (3, (3,))
+
+    async def test_a_write_of_unknown_outcome_is_decided_again(self, cluster: Members) -> None:
+        await cluster.create("t", (2, 3))
+        cluster[1].store.lose_next_commit(applied=False)
+        await cluster[2].kill()
+        await cluster.settled()
+        await cluster.pass_ms(1_000)
+        assert brief(cluster.state()) == (3, (3,))

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.coordinator.controller_service.members import Member, Members
+from tests.unit.coordinator.controller_service.test_service import brief
+
+from rota.coordinator.controller.decisions import Decision
+from rota.coordinator.controller_service.state_writer import Fenced, StateWriter
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.store import Check, Delete
+from rota.coordinator.metadata.topic import PartitionState, Topic
+
+
+@pytest.fixture
+async def member() -> AsyncIterator[Member]:
+    """The controller sleeps: nobody else writes."""
+    with capture_logs():
+        async with Members(1) as cluster:
+            await cluster[1].service.stop()
+            yield cluster[1]
+
+
+def shrink(member: Member, topic: Topic) -> list[Decision]:
+    current = member.topics.get(topic.name)
+    assert current is not None
+    return [Decision(current, state, replace(state, isr=(1,))) for state in current.partitions]
+
+
+def again(_: Topic, state: PartitionState) -> PartitionState | None:
+    return None if state.isr == (1,) else replace(state, isr=(1,))
+
+
+async def test_partitions_of_any_number_are_written(member: Member) -> None:
+    topic = await member.cluster.create("t", *[(1, 2)] * 4500)
+    before = member.store.last_change
+    assert await StateWriter(member.topics).write(shrink(member, topic), again) == 4500
+    assert member.store.last_change == before + 3
+    current = member.topics.get("t")
+    assert current is not None
+    assert {state.isr for state in current.partitions} == {(1,)}
+    assert {state.version for state in current.partitions} == {1}
+
+
+async def test_what_has_changed_meanwhile_is_decided_again(member: Member) -> None:
+    topic = await member.cluster.create("t", (1, 2, 3), (1, 2, 3), (1, 2, 3))
+    decisions = shrink(member, topic)
+    for index, isr in enumerate([(1, 2), (1,)]):
+        await member.cluster.write("t", replace(member.cluster.state("t", index), isr=isr))
+    assert await StateWriter(member.topics).write(decisions, again) == 2
+    assert [brief(member.cluster.state("t", index)) for index in range(3)] == [(1, (1,))] * 3
+    assert [member.cluster.state("t", index).version for index in range(3)] == [2, 1, 1]
+
+
+async def test_a_fence_that_has_fallen_lets_nothing_through(member: Member) -> None:
+    topic = await member.cluster.create("t", (1, 2))
+    decisions, old = shrink(member, topic), Check(znodes.CONTROLLER_EPOCH, 0)
+    delete = Delete(znodes.broker_path(1))
+    with pytest.raises(Fenced):
+        await StateWriter(member.topics).write(decisions, again, old)
+    with pytest.raises(Fenced):
+        await StateWriter(member.topics).delete_and_write([delete], decisions, again, old)
+    assert brief(member.cluster.state()) == (1, (1, 2))
+    assert znodes.broker_path(1) in member.cluster.shared.tree.nodes
+
+
+async def test_a_node_that_is_gone_already_stops_no_write(member: Member) -> None:
+    topic = await member.cluster.create("t", (1, 2))
+    deletes = [Delete(znodes.broker_path(broker_id)) for broker_id in (7, 1)]
+    fence = Check(znodes.CONTROLLER_EPOCH, 1)
+    assert await StateWriter(member.topics).delete_and_write(deletes, shrink(member, topic), again, fence) == 1
+    assert brief(member.cluster.state()) == (1, (1,))
+    assert znodes.broker_path(1) not in member.cluster.shared.tree.nodes
+
+
+async def test_replicas_change_with_the_topics_node(member: Member) -> None:
+    await member.cluster.create("t", (1, 2), (1, 2))
+    topic = member.topics.get("t")
+    assert topic is not None
+    moved = [Decision(topic, state, replace(state, replicas=(1, 3), adding=(3,))) for state in topic.partitions]
+    assert await StateWriter(member.topics).write(moved, lambda _t, _s: None) == 2
+    assert [member.cluster.state("t", index).replicas for index in range(2)] == [(1, 3), (1, 3)]
+    current = member.topics.get("t")
+    assert current is not None
+    assert [state.adding for state in current.partitions] == [(3,), (3,)]
