@@ -14,6 +14,7 @@ from rota.coordinator.log.contract import Log, LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.placement import Assignment
 from rota.coordinator.metadata.producer_ids import ProducerIds
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.topics import Topics
@@ -79,10 +80,12 @@ class World:
             wall_ms=lambda: self.now_ms,
         )
 
-    def topic(self, name: str = "t", partitions: int = 1, **configs: str) -> Topic:
+    def topic(
+        self, name: str = "t", partitions: int = 1, assignment: Assignment | None = None, **configs: str
+    ) -> Topic:
         """Config names with underscores for dots."""
         named = {key.replace("_", "."): value for key, value in configs.items()}
-        topic = eager.run_eagerly(self.node.topics.create(name, partitions, configs=named))
+        topic = eager.run_eagerly(self.node.topics.create(name, partitions, assignment=assignment, configs=named))
         assert isinstance(topic, Topic)
         return topic
 

@@ -31,7 +31,7 @@ class Cluster(World):
     def __init__(self, leader: int = 0, **properties: str) -> None:
         super().__init__({name.replace("_", "."): value for name, value in properties.items()})
         self.register(0, 1, 2)
-        self.topic_id = self.topic().topic_id
+        self.topic_id = self.topic(assignment=[(0, (0, 1, 2))]).topic_id
         self.partition().apply(placed(leader), self.now_ms)
 
     def register(self, *brokers: int) -> None:

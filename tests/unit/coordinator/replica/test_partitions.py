@@ -11,6 +11,7 @@ from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.log.contract import Log, LogConfig, StorageFailed
 from rota.coordinator.log.directory import LogDirectory
 from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topic import Topic
@@ -84,7 +85,7 @@ def test_added_partitions_come_and_old_ones_stay(world: World) -> None:
 
 
 def test_replicas_of_other_brokers_are_not_ours(world: World) -> None:
-    world.topics.brokers = (1, 2)
+    world.topics.brokers = {broker: BrokerRegistration(broker_id=broker) for broker in (1, 2)}
     run_eagerly(world.topics.create("t", assignment=[(0, [2]), (1, [1])]))
     assert world.partitions.get("t", 0) is None
     assert world.partitions.get("t", 1) is not None
