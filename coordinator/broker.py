@@ -8,9 +8,9 @@ Laws
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -19,28 +19,26 @@ import structlog
 
 from rota.coordinator.api.node import Node
 from rota.coordinator.api.routes import routes
+from rota.coordinator.cluster import Cluster
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group_coordinator import GroupCoordinator
 from rota.coordinator.log.contract import LogConfig, StorageFailed
-from rota.coordinator.metadata.changes import Change, TopicCreated, TopicDeleted
-from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.changes import Change, PartitionsChanged, TopicCreated, TopicDeleted
 from rota.coordinator.metadata.producer_ids import ProducerIds
-from rota.coordinator.metadata.registration import claim_controller, register
-from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.store import Store, StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Refusal, Topic
-from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.listener import Listener
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.fetch_sessions import FetchSessions
-from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.partition import Partition, Watch
 from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.tick_queue import TickQueue
 from rota.coordinator.scheduling.timers import Timers
+from rota.coordinator.standalone import Standalone
 from rota.coordinator.storage import Disk, Memory
 from rota.coordinator.upkeep import Upkeep
 from rota.protocol.errors import ErrorCode
@@ -56,9 +54,20 @@ SEGMENT_BYTES_MIN: Final = 1 << 20  # of segment.bytes; offsets.topic.segment.by
 class Broker:
     """`async with Broker(config, memory=True) as broker: broker.address`. Or start and stop it by hand."""
 
-    def __init__(self, config: BrokerConfig, *, memory: bool = False, clock: Clock | None = None) -> None:
-        """`clock` is that of the operating system by default."""
-        self.config = config
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        memory: bool = False,
+        clock: Clock | None = None,
+        open_store: Callable[[], Awaitable[Store]] | None = None,
+    ) -> None:
+        """`clock` is that of the operating system by default.
+
+        `open_store` connects to the metadata store of a cluster; by default the one that `zookeeper.connect` names, or
+        none: the broker is alone.
+        """
+        self.config, self._open_store = config, open_store or store_opener(config)
         self.address: tuple[str, int] = ("", 0)
         clock = clock or Clock()
         self.now_ms, self.wall_ms = clock.now_ms, clock.wall_ms
@@ -66,6 +75,7 @@ class Broker:
             Memory() if memory else Disk(Path(config.log_dirs[0]), node_id=config.node_id, wall_ms=self.wall_ms)
         )
         self.timers = Timers(self.now_ms)
+        self._watched: dict[int, tuple[Partition, Watch]] = {}  # under standbys, by shard
         self.durability = Durability()
 
     async def __aenter__(self) -> Self:
@@ -85,14 +95,14 @@ class Broker:
         async with AsyncExitStack() as undo:  # a start that fails lets go of all that it took
             undo.callback(self.storage.abandon)
             self.storage.open()
-            self.store = EmbeddedStore(self.storage.store_path)
-            undo.push_async_callback(self.store.close)
+            self.metadata = await self._metadata()
+            undo.push_async_callback(self.metadata.abandon)
             undo.callback(self.timers.stop)
             await self._open()
             self.listener = Listener(self._connections(), self.timers, self.now_ms)
             bound = await self.listener.start(self.config.listens)
             undo.push_async_callback(self.listener.stop, 0)
-            await self._register(self.config.advertises or bound)
+            await self.metadata.join(self.config.advertises or bound, self.wall_ms())
             undo.pop_all()
         self.address = (bound[0].host, bound[0].port)
         self.upkeep.start()
@@ -101,6 +111,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Accept no more, finish what is under way within rota.drain.timeout.ms, put everything on the medium."""
+        await self.metadata.leave()
         cut_off = await self.listener.stop(self.config.rota_drain_timeout_ms)
         if cut_off:
             log.warning("Connections cut off after the drain timeout", connections=cut_off)
@@ -111,25 +122,25 @@ class Broker:
         self.timers.stop()
         self.storage.begin_checkpoint()  # notes the high watermarks, which `storage.close` writes
         self.partitions.close()
-        await self.store.close()
-        if self.store.failed is not None:  # what the medium holds is read again: nothing on it counts as clean
+        try:
+            await self.metadata.close()
+        except StoreFailed:  # what the medium holds is read again: nothing on it counts as clean
             self.storage.abandon()
-            raise StoreFailed(self.store.failed)
+            raise
         self.storage.close()
 
     # ---- wiring
 
+    async def _metadata(self) -> Standalone | Cluster:
+        """The metadata of a broker alone, or of a cluster. Raises StoreFailed."""
+        if self._open_store is None:
+            return Standalone(self.config, self.storage.store_path, self.storage.cluster_id)
+        return Cluster(self.config, await self._open_store(), cluster_id=self.storage.cluster_id, wall_ms=self.wall_ms)
+
     async def _open(self) -> None:
-        self.topics = Topics(
-            self.store,
-            broker_id=self.config.node_id,
-            fresh_uuid=lambda: os.urandom(16),
-            cluster_id=self.storage.cluster_id,
-        )
-        await self.topics.load()
+        self.topics = self.metadata.topics
+        await self.metadata.open(was_clean=self.storage.was_clean)
         self.storage.identify(self.topics.cluster_id)
-        if not self.storage.was_clean:
-            await self.topics.bump_leader_epochs()
         self.partitions = Partitions(
             self.topics,
             self.storage.open_log,
@@ -157,11 +168,8 @@ class Broker:
         self.topics.on_change(self._changed)
         topic = self.topics.get(CONSUMER_OFFSETS)
         if topic is not None:
-            self._lead_groups(topic)
-
-    async def _register(self, endpoints: Sequence[Endpoint]) -> None:
-        await register(self.store, self.config.node_id, endpoints, rack=self.config.broker_rack, wall_ms=self.wall_ms())
-        await claim_controller(self.store, self.config.node_id, wall_ms=self.wall_ms())
+            self._host_groups(topic)
+            self._load_groups()
 
     def _coordinator(self) -> GroupCoordinator:
         return GroupCoordinator(
@@ -173,6 +181,7 @@ class Broker:
             wall_ms=self.wall_ms,
             tick_queue=self.tick_queue,
             ensure_offsets_topic=self._ensure_offsets_topic,
+            leader=self._leader_of_shard,
             commit_timeout_ms=self.config.offsets_commit_timeout_ms,
         )
 
@@ -182,7 +191,7 @@ class Broker:
             topics=self.topics,
             partitions=self.partitions,
             groups=self.groups,
-            producer_ids=ProducerIds(self.store, broker_id=self.config.node_id),
+            producer_ids=ProducerIds(self.topics.store, broker_id=self.config.node_id),
             fetch_sessions=FetchSessions(self.config.max_incremental_fetch_session_cache_slots),
             timers=self.timers,
             durability=self.durability,
@@ -213,19 +222,13 @@ class Broker:
         if partition.offline is not None:
             self.groups.storage_failed(self.groups.shards[partition.index], StorageFailed(partition.offline))
         else:
-            self.groups.lead(partition.index, partition.leader_epoch)
+            self._host_shard(partition.index)
 
     async def _ensure_offsets_topic(self) -> bool:
-        """Create the topic unless it exists; False when that fails.
-
-        A lone broker keeps one copy, whatever the replication factor says.
-        """
+        """Create the topic unless it exists; False when that fails."""
         if CONSUMER_OFFSETS in self.topics:
             return True
-        live = len(self.topics.brokers)
-        copies = self.config.offsets_topic_replication_factor
-        if copies > live:
-            log.info("Offsets topic gets fewer replicas than configured", replicas=live, configured=copies)
+        copies = self.metadata.replicas_for(self.config.offsets_topic_replication_factor)
         configs = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -233,16 +236,53 @@ class Broker:
         }
         partitions = self.config.offsets_topic_num_partitions
         try:
-            created = await self.topics.create(CONSUMER_OFFSETS, partitions, min(copies, live), configs=configs)
+            created = await self.topics.create(CONSUMER_OFFSETS, partitions, copies, configs=configs)
         except StoreFailed as failure:
             created = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
         if isinstance(created, Refusal) and CONSUMER_OFFSETS not in self.topics:
             log.error("Offsets topic could not be created", reason=created.message)
         return CONSUMER_OFFSETS in self.topics
 
-    def _lead_groups(self, topic: Topic) -> None:
-        for partition in topic.partitions:
-            self.groups.lead(partition.index, partition.leader_epoch)
+    def _leader_of_shard(self, index: int) -> int | None:
+        state = self.topics.partition(CONSUMER_OFFSETS, index)
+        return None if state is None or state.leader not in self.topics.brokers else state.leader
+
+    def _host_groups(self, topic: Topic, indexes: Iterable[int] | None = None) -> None:
+        """Lead, follow or drop the shards of these partitions, or of all."""
+        self.groups.resize(len(topic.partitions))
+        for index in range(len(topic.partitions)) if indexes is None else indexes:
+            self._host_shard(index)
+
+    def _host_shard(self, index: int) -> None:
+        """Lead the shard of a partition that this broker leads; keep a standby of one that it follows."""
+        state, partition = self.topics.partition(CONSUMER_OFFSETS, index), self.partitions.get(CONSUMER_OFFSETS, index)
+        if state is None or partition is None:
+            self.groups.resign(index)
+            self._stop_watching(index)
+        elif self.topics.leads(state):
+            self._stop_watching(index)
+            self.groups.lead(index, state.leader_epoch)
+        else:
+            was_leader = state.leader == self.config.node_id  # in an earlier registration
+            self.groups.resign(index, None if was_leader else state.leader_epoch)
+            self._watch(partition)
+            if not self.groups.is_standby(index):
+                self.groups.follow(index)
+
+    def _watch(self, partition: Partition) -> None:
+        """Let a standby read on whenever the high watermark of its partition moves."""
+        index = partition.index
+        if index not in self._watched or self._watched[index][0] is not partition:
+            self._stop_watching(index)
+            self._watched[index] = partition, partition.watch(partial(self.groups.log_grew, index))
+
+    def _stop_watching(self, index: int) -> None:
+        partition, watch = self._watched.pop(index, (None, None))
+        if partition is not None and watch is not None:
+            partition.unwatch(watch)
+
+    def _load_groups(self) -> None:
+        """Load for a moment before the broker listens: groups that come back that fast are never seen loading."""
         deadline_ms = self.now_ms() + LOAD_BEFORE_LISTENING_MS
         while not self.groups.load_slice() and self.now_ms() < deadline_ms:
             pass
@@ -250,7 +290,10 @@ class Broker:
     def _changed(self, change: Change) -> None:
         match change:
             case TopicCreated(topic) if topic.name == CONSUMER_OFFSETS:
-                self._lead_groups(topic)
+                self._host_groups(topic)
+                self._load_groups()
+            case PartitionsChanged(topic, indexes) if topic.name == CONSUMER_OFFSETS:
+                self._host_groups(topic, indexes)
             case TopicDeleted(topic):
                 self.groups.topics_deleted([(topic.name, topic.topic_id)])
 
@@ -280,3 +323,10 @@ def group_config(config: BrokerConfig) -> GroupConfig:
         offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
         record_bytes_max=config.message_max_bytes,
     )
+
+
+def store_opener(config: BrokerConfig) -> Callable[[], Awaitable[Store]] | None:
+    """Return how to connect to the metadata store of a cluster; None for a broker alone."""
+    if not config.zookeeper_connect:
+        return None
+    raise NotImplementedError

@@ -15,6 +15,7 @@ from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.observe.timeline import Timelines, brief
 from rota.coordinator.runtime.contract import Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
+from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
 
 log = structlog.get_logger("rota.coordinator")
@@ -45,11 +46,15 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         wall_ms: Callable[[], int],
         tick_queue: Callable[[Callable[[], None]], object],
         ensure_offsets_topic: Callable[[], Awaitable[bool]],
+        leader: Callable[[int], int | None],
         commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
     ) -> None:
-        """`ensure_offsets_topic` creates the topic unless it exists and returns False when that fails."""
+        """`ensure_offsets_topic` creates the topic unless it exists and returns False when that fails.
+
+        `leader` returns the broker that leads a partition of it; None while no broker does.
+        """
         self.config, self.timelines = config, Timelines()
-        self._ensure_offsets_topic = ensure_offsets_topic
+        self._ensure_offsets_topic, self._leader = ensure_offsets_topic, leader
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
         self._is_removing = False
         super().__init__(
@@ -71,6 +76,10 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
     async def ensure_offsets_topic(self) -> bool:
         """Create the offsets topic unless it exists, as the first FindCoordinator does; False when that fails."""
         return self.shards[0].state is not ShardState.DOWN or await self._ensure_offsets_topic()
+
+    def leader_of(self, group_id: str) -> int | None:
+        """Return the broker that coordinates this group; None while no broker does."""
+        return self._leader(shard_of(group_id, len(self.shards)))
 
     def expire_offsets(self, retention_ms: int) -> None:
         """Remove expired offsets of all groups, in slices (offsets.retention.check.interval.ms)."""

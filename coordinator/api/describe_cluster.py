@@ -6,6 +6,7 @@ v1 endpoint type (KIP-919) · v2 fenced brokers (KIP-1073)
 from __future__ import annotations
 
 from rota.coordinator.api import authorized
+from rota.coordinator.api.endpoints import BrokerAddress, controller_id, live_addresses
 from rota.coordinator.api.node import Call, Node
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_cluster import (
@@ -27,8 +28,8 @@ def describe_cluster(node: Node, call: Call, request: DescribeClusterRequest) ->
     with_operations = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         cluster_id=node.topics.cluster_id,
-        controller_id=node.config.node_id,
-        brokers=(_this_broker(node, call),),
+        controller_id=controller_id(node),
+        brokers=tuple(_broker(address) for address in live_addresses(node, call)),
         cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_REQUESTED,
     )
 
@@ -37,7 +38,5 @@ def _refused(code: ErrorCode, why: str) -> DescribeClusterResponse:
     return DescribeClusterResponse(error_code=code, error_message=why, cluster_id="")
 
 
-def _this_broker(node: Node, call: Call) -> DescribeClusterBroker:
-    return DescribeClusterBroker(
-        broker_id=node.config.node_id, host=call.reached_host, port=call.reached_port, rack=node.config.broker_rack
-    )
+def _broker(address: BrokerAddress) -> DescribeClusterBroker:
+    return DescribeClusterBroker(broker_id=address.node_id, host=address.host, port=address.port, rack=address.rack)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rota.coordinator.api.endpoints import address_of
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -24,7 +25,7 @@ TRANSACTION: Final = 1
 
 
 def find_coordinator(node: Node, call: Call, request: FindCoordinatorRequest) -> DelayedReply[FindCoordinatorResponse]:
-    """Return the broker that coordinates each key: on a single node, this one."""
+    """Return the broker that coordinates each key: the leader of its partition of `__consumer_offsets`."""
     return eager.start(_answer(node, call, request))
 
 
@@ -47,9 +48,13 @@ async def _answer(node: Node, call: Call, request: FindCoordinatorRequest) -> Fi
 def _find(node: Node, call: Call, key: str, code: ErrorCode, message: str) -> Coordinator:
     if code is not ErrorCode.NONE:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
-    return Coordinator(
-        key=key, node_id=node.config.node_id, host=call.reached_host, port=call.reached_port, error_message=""
-    )
+    leader = node.groups.leader_of(key)
+    address = None if leader is None else address_of(node, call, leader)
+    if address is None:
+        why = "The coordinator is not available."
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=why)
+    return Coordinator(key=key, node_id=address.node_id, host=address.host, port=address.port, error_message="")
 
 
 async def _refusal(node: Node, key_type: int) -> tuple[ErrorCode, str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rota.coordinator.api import authorized
+from rota.coordinator.api.endpoints import BrokerAddress, controller_id, live_addresses
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.store import StoreFailed
@@ -173,15 +174,13 @@ def _response(
             topic.topic_authorized_operations = authorized.TOPIC
     with_operations = request.include_cluster_authorized_operations
     return MetadataResponse(
-        brokers=(_this_broker(node, call),),
+        brokers=tuple(_broker(address) for address in live_addresses(node, call)),
         cluster_id=node.topics.cluster_id,
-        controller_id=node.config.node_id,
+        controller_id=controller_id(node),
         topics=tuple(topics),
         cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_REQUESTED,
     )
 
 
-def _this_broker(node: Node, call: Call) -> MetadataResponseBroker:
-    return MetadataResponseBroker(
-        node_id=node.config.node_id, host=call.reached_host, port=call.reached_port, rack=node.config.broker_rack
-    )
+def _broker(address: BrokerAddress) -> MetadataResponseBroker:
+    return MetadataResponseBroker(node_id=address.node_id, host=address.host, port=address.port, rack=address.rack)

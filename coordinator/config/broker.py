@@ -105,6 +105,10 @@ class BrokerConfig:
     replica_fetch_wait_max_ms: int
     replica_socket_timeout_ms: int
 
+    zookeeper_connect: str
+    zookeeper_session_timeout_ms: int
+    zookeeper_connection_timeout_ms: int | None
+
     rota_swim_port: int
     rota_swim_interval_ms: int
     rota_swim_ping_timeout_ms: int

@@ -166,7 +166,7 @@ _SERVER = (
     _D("max.incremental.fetch.session.cache.slots", _T.INT, "1000", "Fetch sessions that are remembered.", 0),
     _D("max.request.partition.size.limit", _T.INT, "2000", "Most partitions in one DescribeTopicPartitions answer.", 1),
     _D("request.timeout.ms", _T.INT, "30000", "How long one broker waits for another, in ms.", support=_IDLE),
-    _D("controlled.shutdown.enable", _T.BOOLEAN, "true", "Hand leadership over before stopping.", support=_IDLE),
+    _D("controlled.shutdown.enable", _T.BOOLEAN, "true", "Hand leadership over before stopping."),
 )
 
 _REPLICATION = (
@@ -197,6 +197,12 @@ _REPLICATION = (
     _D("replica.fetch.response.max.bytes", _T.INT, "10485760", "Largest answer to a follower, in bytes.", 1),
     _D("replica.fetch.wait.max.ms", _T.INT, "500", "Longest time that a leader gathers, in ms.", 1),
     _D("replica.socket.timeout.ms", _T.INT, "30000", "Time that a leader has to answer a follower, in ms.", 1),
+)
+
+_CLUSTER = (
+    _D("zookeeper.connect", _T.STRING, "", "ZooKeeper of a cluster, HOST:PORT,.../chroot; empty: a broker alone."),
+    _D("zookeeper.session.timeout.ms", _T.INT, "18000", "Silence after which ZooKeeper gives a broker up, in ms.", 1),
+    _D("zookeeper.connection.timeout.ms", _T.INT, None, "Time to connect to ZooKeeper at the start, in ms.", 1),
 )
 
 _ROTA = (
@@ -244,5 +250,5 @@ _ROTA = (
     ),
 )
 
-USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_REPLICATION, *_ROTA))
+USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_REPLICATION, *_CLUSTER, *_ROTA))
 """Every property that is an attribute of BrokerConfig, by name; a few are kept and have no effect yet."""

@@ -308,9 +308,6 @@ telemetry.max.bytes INT 1048576
 _NOT_IN_KAFKA_4 = """
 allow.everyone.if.no.acl.found BOOLEAN -
 super.users STRING -
-zookeeper.connect STRING -
-zookeeper.connection.timeout.ms INT -
-zookeeper.session.timeout.ms INT -
 """
 
 _PARTS = (
@@ -332,7 +329,7 @@ _PARTS = (
         "A detail of Kafka's threads, buffers and measurements; Rota is built in another way.",
     ),
 )
-_FOREIGN_WHY = "Rota has neither access control nor a cluster on ZooKeeper yet."
+_FOREIGN_WHY = "Rota has no access control yet."
 
 
 def _read(lines: str, support: Support, doc: str) -> Iterator[tuple[str, Definition]]:

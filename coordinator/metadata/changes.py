@@ -36,7 +36,10 @@ class ConfigChanged:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """Leader, epoch, ISR or replicas of these partitions changed. `topic` is as it is now."""
+    """Leader, epoch, ISR or replicas of these partitions changed, or whether this broker may lead them.
+
+    `topic` is as it is now.
+    """
 
     topic: Topic
     indexes: tuple[int, ...]

@@ -25,15 +25,21 @@ from rota.coordinator.metadata.changes import (
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topic_names import collision_key
 
+NOT_REGISTERED = -2
+
 
 class Image:
-    """Reads are synchronous. `brokers` are the live ones, on which new partitions may be placed."""
+    """Reads are synchronous. `brokers` are the live ones, on which new partitions may be placed.
+
+    `broker_epoch` is that of this broker's registration, -1 without a cluster, NOT_REGISTERED while it has none.
+    """
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self.cluster_id = ""
         self.brokers: Mapping[int, BrokerRegistration] = {}
         self.controller_id: int | None = None
+        self.broker_epoch = -1
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._by_collision_key: dict[str, set[str]] = {}
@@ -51,6 +57,10 @@ class Image:
         """None for a partition that does not exist."""
         topic = self._by_name.get(name)
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
+
+    def leads(self, state: PartitionState) -> bool:
+        """Whether this broker, in its present registration, is the leader."""
+        return state.leader == self.broker_id and state.leader_broker_epoch == self.broker_epoch
 
     def names(self) -> list[str]:
         """Sorted."""
@@ -120,6 +130,19 @@ class Image:
         if brokers != self.brokers:
             self.brokers = dict(brokers)
             self._notify(BrokersChanged(self.brokers))
+
+    def apply_registration(self, epoch: int) -> None:
+        """Take over the epoch of this broker's registration: it leads what it was given to lead since then."""
+        if epoch == self.broker_epoch:
+            return
+        before, self.broker_epoch = self.broker_epoch, epoch
+        for topic in list(self._by_name.values()):
+            led = tuple(state.index for state in topic.partitions if self._is_affected(state, before))
+            if led:
+                self._notify(PartitionsChanged(topic, led))
+
+    def _is_affected(self, state: PartitionState, epoch: int) -> bool:
+        return state.leader == self.broker_id and state.leader_broker_epoch in (epoch, self.broker_epoch)
 
     def apply_controller(self, broker_id: int | None) -> None:
         """Take over the controller's id; None while there is none."""

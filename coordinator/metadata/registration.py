@@ -1,31 +1,68 @@
 """The registration of a broker: it creates `/brokers/ids/N`, and `/controller` if absent, for its session.
 
-The nodes have the fields that Kafka brokers wrote with ZooKeeper, so that tools which read them keep working.
+The nodes have the fields that Kafka brokers wrote with ZooKeeper, so that tools which read them keep working, and two
+of Rota's: `directory_id`, the id of the broker's log folder, and `swim`, its UDP address.
+
+Laws
+    RG1 At most one broker of an id is registered. A registration of an earlier session is replaced only by a broker on
+        the same log folder, which proves that the other one is gone: the folder is locked.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.store import NodeExists, Store
+from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Store, Watch
 
 
 class AlreadyRegistered(Exception):
     """Another live broker has the same id."""
 
 
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a broker says of itself. `swim` is HOST:PORT."""
+
+    endpoints: Sequence[Endpoint]
+    rack: str | None = None
+    directory_id: str = ""
+    swim: str = ""
+
+
 async def register(
-    store: Store, broker_id: int, endpoints: Sequence[Endpoint], *, rack: str | None = None, wall_ms: int
-) -> None:
-    """Create the broker's ephemeral node. Raises AlreadyRegistered, StoreFailed."""
-    path = f"{znodes.BROKER_IDS}/{broker_id}"
-    try:
-        await store.create(path, _broker_node(endpoints, rack, wall_ms), ephemeral=True)
-    except NodeExists:
-        raise AlreadyRegistered(f"a broker of id {broker_id} is alive") from None
+    store: Store, broker_id: int, registration: Registration, *, wall_ms: int, wait_seconds: float = 0
+) -> int:
+    """Create the broker's ephemeral node; return the number of the change, the broker epoch (KIP-903).
+
+    A node of another broker may be that of a session which has not expired yet: wait for its end, up to
+    `wait_seconds`. Raises AlreadyRegistered, StoreFailed.
+    """
+    path = znodes.broker_path(broker_id)
+    while True:
+        with suppress(NodeExists):
+            await store.create(path, _broker_node(registration, wall_ms), ephemeral=True)
+        gone = asyncio.Event()
+        try:
+            data, stat = await store.get(path, _watch(gone) if wait_seconds else None)
+        except NoNode:
+            continue
+        if stat.owner == store.session_id:
+            return stat.created
+        other = znodes.read_broker(broker_id, data, stat.created)
+        if registration.directory_id and other.directory_id == registration.directory_id:
+            with suppress(NoNode, BadVersion):
+                await store.delete(path, stat.version)
+        elif not wait_seconds or not await _is_set(gone, wait_seconds):
+            raise AlreadyRegistered(
+                f"a broker of node.id {broker_id} is alive at {other.endpoints[0] if other.endpoints else '?'}; "
+                "give this one another node.id, or stop the other one"
+            )
 
 
 async def claim_controller(store: Store, broker_id: int, *, wall_ms: int) -> int:
@@ -39,18 +76,28 @@ async def claim_controller(store: Store, broker_id: int, *, wall_ms: int) -> int
     return broker_id
 
 
-def _broker_node(endpoints: Sequence[Endpoint], rack: str | None, wall_ms: int) -> bytes:
-    first = endpoints[0]
-    return znodes.json_bytes(
-        {
-            "version": 5,
-            "host": first.host,
-            "port": first.port,
-            "jmx_port": -1,
-            "timestamp": str(wall_ms),
-            "endpoints": [str(endpoint) for endpoint in endpoints],
-            "listener_security_protocol_map": {endpoint.listener: "PLAINTEXT" for endpoint in endpoints},
-            "features": {},
-            "rack": rack,
-        }
-    )
+def _watch(event: asyncio.Event) -> Watch:
+    return lambda _: event.set()
+
+
+async def _is_set(event: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
+
+
+def _broker_node(registration: Registration, wall_ms: int) -> bytes:
+    endpoints, first = registration.endpoints, registration.endpoints[0]
+    node = {
+        "version": 5,
+        "host": first.host,
+        "port": first.port,
+        "jmx_port": -1,
+        "timestamp": str(wall_ms),
+        "endpoints": [str(endpoint) for endpoint in endpoints],
+        "listener_security_protocol_map": {endpoint.listener: "PLAINTEXT" for endpoint in endpoints},
+        "features": {},
+        "rack": registration.rack,
+    }
+    own = {"directory_id": registration.directory_id, "swim": registration.swim}
+    return znodes.json_bytes({**node, **{name: value for name, value in own.items() if value}})

@@ -26,6 +26,7 @@ class Call:
     reached_host: str
     reached_port: int
     connection_id: int = 0
+    listener: str = ""  # the name of the listener that it used
 
 
 @dataclass(frozen=True, slots=True)

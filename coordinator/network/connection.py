@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
         handler = self._owner.handler_of(api)
         host, port = self._owner.address_for(self)
         client_id = (self._client or b"")[2:].decode("utf-8", GARBLED)
-        call = Call(handler.version, client_id, f"/{self.peer[0]}", host, port, self.id)
+        call = Call(handler.version, client_id, f"/{self.peer[0]}", host, port, self.id, self.listener)
         if len(self._handlers) >= HANDLERS_MAX:
             self._handlers.clear()
         bound = self._handlers[api] = (handler, call)

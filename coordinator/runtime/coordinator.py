@@ -118,6 +118,17 @@ class CoordinatorRuntime(Generic[M]):
         """Return whether a shard that is led here still replays its log."""
         return bool(self._loading)
 
+    def resize(self, count: int) -> None:
+        """Use that many shards: the number of partitions of the topic, which another broker has created.
+
+        Raises ValueError when a shard of this broker is in use already.
+        """
+        if count == len(self.shards):
+            return
+        if any(shard.state is not ShardState.DOWN or shard.is_leader for shard in self.shards):
+            raise ValueError(f"{len(self.shards)} shards are in use and cannot become {count}")
+        self.shards = [Shard(index, self, self.hosting) for index in range(count)]
+
     def broadcast(
         self, event: Any, cost: Callable[[M], int], done: Callable[[], None] = lambda: None, *, repeats_max: int = 0
     ) -> None:
@@ -176,6 +187,9 @@ class CoordinatorRuntime(Generic[M]):
         shard = self.shards[index]
         if epoch is not None and epoch <= shard.leader_epoch:
             return
+        if index in self._standbys and epoch is not None:
+            shard.leader_epoch = epoch  # another leader of a log that is followed already
+            return
         shard.leader_epoch, shard.is_leader = NO_EPOCH if epoch is None else epoch, False
         self._drop(shard)
 
@@ -188,6 +202,10 @@ class CoordinatorRuntime(Generic[M]):
         shard.state = ShardState.CATCHING_UP
         self._standbys[index] = Replay(self.hosting, shard.machines)
         self.log_grew(index)
+
+    def is_standby(self, index: int) -> bool:
+        """Return whether a standby of this partition is kept."""
+        return index in self._standbys
 
     def log_grew(self, index: int) -> None:
         """Let the standby of this partition read on, soon. Call it when the high watermark has moved."""

@@ -145,6 +145,7 @@ class World(Parts):
             wall_ms=lambda: self.now_ms,
             tick_queue=self._tick_queue.append,
             ensure_offsets_topic=_has_offsets_topic,
+            leader=lambda index: 0,
         )
         for index in range(SHARDS):
             self.node.groups.lead(index, 0)

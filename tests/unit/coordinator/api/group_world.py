@@ -46,6 +46,7 @@ class GroupWorld(World):
             wall_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
             ensure_offsets_topic=self._ensure_offsets_topic,
+            leader=lambda index: 0,
         )
 
     def _offsets_partition(self, index: int) -> Any:

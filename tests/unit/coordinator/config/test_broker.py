@@ -85,7 +85,6 @@ def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
         ("node.id", "-1", "from 0"),
         ("ssl.keystore.location", "/x", "TLS"),
         ("authorizer.class.name", "a.B", "access control"),
-        ("zookeeper.connect", "localhost:2181", "ZooKeeper"),
         ("super.users", "User:a", "access control"),
         ("remote.log.storage.system.enable", "true", "tiered"),
         ("listener.name.internal.ssl.key.password", "x", "single listener"),

@@ -9,7 +9,7 @@ import pytest
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image_updater import ImageUpdater
-from rota.coordinator.metadata.registration import claim_controller, register
+from rota.coordinator.metadata.registration import Registration, claim_controller, register
 from rota.coordinator.metadata.topics import Topics
 
 
@@ -74,11 +74,11 @@ async def test_changes_during_a_read_are_read_again(pair: Pair) -> None:
 
 async def test_brokers_come_register_again_and_go(pair: Pair) -> None:
     assert dict(pair.image.brokers) == {}
-    await register(pair.store, 1, [Endpoint("A", "h", 1)], wall_ms=0)
+    await register(pair.store, 1, Registration([Endpoint("A", "h", 1)]), wall_ms=0)
     await pair.updater.settled()
     first = pair.image.brokers[1]
     await pair.store.delete("/brokers/ids/1")
-    await register(pair.store, 1, [Endpoint("A", "h", 2)], wall_ms=0)
+    await register(pair.store, 1, Registration([Endpoint("A", "h", 2)]), wall_ms=0)
     await pair.updater.settled()
     assert pair.image.brokers[1].epoch > first.epoch
     assert pair.image.brokers[1].endpoints == (Endpoint("A", "h", 2),)
@@ -99,7 +99,7 @@ async def test_the_controller_changes(pair: Pair) -> None:
 
 async def test_a_registration_that_is_no_json_is_left_out(pair: Pair) -> None:
     await pair.store.create("/brokers/ids/7", b"{")
-    await register(pair.store, 1, [Endpoint("A", "h", 1)], wall_ms=0)
+    await register(pair.store, 1, Registration([Endpoint("A", "h", 1)]), wall_ms=0)
     await pair.updater.settled()
     assert list(pair.image.brokers) == [1]
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
-from rota.coordinator.metadata.registration import AlreadyRegistered, claim_controller, register
+from rota.coordinator.metadata.registration import AlreadyRegistered, Registration, claim_controller, register
 from rota.coordinator.metadata.topics import Topics
 
 HERE = (Endpoint("PLAINTEXT", "host-a", 9092), Endpoint("INSIDE", "::1", 9093))
@@ -22,7 +23,7 @@ def laid_out(path: Path | None = None) -> EmbeddedStore:
 
 def test_a_broker_is_there_with_its_addresses() -> None:
     store = laid_out()
-    run_eagerly(register(store, 1, HERE, rack="r1", wall_ms=5))
+    run_eagerly(register(store, 1, Registration(HERE, rack="r1", directory_id="d", swim="h:5"), wall_ms=5))
     data, stat = run_eagerly(store.get("/brokers/ids/1"))
     assert stat.ephemeral
     assert json.loads(data) == {
@@ -35,14 +36,56 @@ def test_a_broker_is_there_with_its_addresses() -> None:
         "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT", "INSIDE": "PLAINTEXT"},
         "features": {},
         "rack": "r1",
+        "directory_id": "d",
+        "swim": "h:5",
     }
+
+
+def left_by_another_session(store: EmbeddedStore, directory_id: str) -> None:
+    node = {"version": 5, "endpoints": ["PLAINTEXT://host-b:9092"], "directory_id": directory_id}
+    run_eagerly(store.create("/brokers/ids/1", json.dumps(node).encode()))
 
 
 def test_two_brokers_of_one_id_are_one_too_many() -> None:
     store = laid_out()
-    run_eagerly(register(store, 1, HERE, wall_ms=5))
+    left_by_another_session(store, "other")
+    with pytest.raises(AlreadyRegistered, match=r"node.id 1 is alive at PLAINTEXT://host-b:9092"):
+        run_eagerly(register(store, 1, Registration(HERE, directory_id="own"), wall_ms=6))
+
+
+def test_a_broker_without_a_folder_replaces_nobody() -> None:
+    store = laid_out()
+    left_by_another_session(store, "")
     with pytest.raises(AlreadyRegistered):
-        run_eagerly(register(store, 1, HERE, wall_ms=6))
+        run_eagerly(register(store, 1, Registration(HERE), wall_ms=6))
+
+
+def test_a_registration_of_an_earlier_life_on_the_same_folder_is_replaced() -> None:
+    store = laid_out()
+    left_by_another_session(store, "own")
+    before = run_eagerly(store.get("/brokers/ids/1"))[1]
+    epoch = run_eagerly(register(store, 1, Registration(HERE, directory_id="own"), wall_ms=6))
+    data, stat = run_eagerly(store.get("/brokers/ids/1"))
+    assert before.created < epoch == stat.created
+    assert stat.owner == store.session_id
+    assert json.loads(data)["host"] == "host-a"
+
+
+def test_registering_twice_in_one_session_is_registering_once() -> None:
+    store = laid_out()
+    first = run_eagerly(register(store, 1, Registration(HERE), wall_ms=5))
+    assert run_eagerly(register(store, 1, Registration(HERE), wall_ms=6)) == first
+
+
+async def test_the_end_of_a_session_that_has_not_expired_yet_is_awaited() -> None:
+    store = EmbeddedStore()
+    await Topics(store, broker_id=1, fresh_uuid=lambda: bytes(16)).load()
+    await store.create("/brokers/ids/1", b'{"endpoints": []}')
+    joining = asyncio.ensure_future(register(store, 1, Registration(HERE), wall_ms=6, wait_seconds=30))
+    while not store._tree._node_watches.get("/brokers/ids/1"):
+        await asyncio.sleep(0)
+    await store.delete("/brokers/ids/1")
+    assert await joining == (await store.get("/brokers/ids/1"))[1].created
 
 
 def test_the_first_to_ask_is_the_controller() -> None:
@@ -55,11 +98,11 @@ def test_the_first_to_ask_is_the_controller() -> None:
 def test_a_broker_that_died_is_not_there_any_more(tmp_path: Path) -> None:
     path, copy = tmp_path / "journal", tmp_path / "copy"
     store = laid_out(path)
-    run_eagerly(register(store, 1, HERE, wall_ms=5))
+    run_eagerly(register(store, 1, Registration(HERE), wall_ms=5))
     run_eagerly(claim_controller(store, 1, wall_ms=5))
     copy.write_bytes(path.read_bytes())
     run_eagerly(store.close())
     after = laid_out(copy)
-    run_eagerly(register(after, 1, HERE, wall_ms=6))
+    run_eagerly(register(after, 1, Registration(HERE), wall_ms=6))
     assert run_eagerly(claim_controller(after, 2, wall_ms=6)) == 2
     run_eagerly(after.close())

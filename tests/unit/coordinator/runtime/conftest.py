@@ -47,6 +47,7 @@ class World:
             wall_ms=lambda: self.now_ms,
             tick_queue=self.tick_queue.append,
             ensure_offsets_topic=self._ensure_offsets_topic,
+            leader=lambda index: 0,
         )
         for index in range(len(self.partitions)):
             self.coordinator.lead(index, 0)

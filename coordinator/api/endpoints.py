@@ -1,0 +1,42 @@
+"""The addresses of brokers, as a client shall use them: those of the listener that its request came by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rota.coordinator.api.node import Call, Node
+
+
+class BrokerAddress(NamedTuple):
+    """A live broker and its address."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def address_of(node: Node, call: Call, broker_id: int) -> BrokerAddress | None:
+    """Return the address of a broker; None when it is not alive. This broker is always alive."""
+    if broker_id == node.config.node_id:
+        return BrokerAddress(broker_id, call.reached_host, call.reached_port, node.config.broker_rack)
+    broker = node.topics.brokers.get(broker_id)
+    endpoint = None if broker is None else broker.endpoint(call.listener)
+    if broker is None or endpoint is None:
+        return None
+    return BrokerAddress(broker_id, endpoint.host, endpoint.port, broker.rack)
+
+
+def live_addresses(node: Node, call: Call) -> Iterator[BrokerAddress]:
+    """Iterate over the live brokers in the order of their ids."""
+    for broker_id in sorted({*node.topics.brokers, node.config.node_id}):
+        address = address_of(node, call, broker_id)
+        if address is not None:
+            yield address
+
+
+def controller_id(node: Node) -> int:
+    """Return the broker that is the controller; this one while there is none, which then answers for it."""
+    controller = node.topics.controller_id
+    return node.config.node_id if controller not in node.topics.brokers or controller is None else controller

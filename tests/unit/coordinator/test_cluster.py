@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from rota.coordinator.cluster import Cluster
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.metadata.changes import Change, PartitionsChanged
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.image import NOT_REGISTERED
+
+HERE = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    member = Cluster(BrokerConfig({"node.id": "1"}), EmbeddedStore(), cluster_id=None, wall_ms=lambda: 0)
+    await member.open(was_clean=True)
+    yield member
+    await member.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def test_a_broker_leads_nothing_before_it_has_joined(cluster: Cluster) -> None:
+    topics = cluster.topics
+    assert topics.broker_epoch == NOT_REGISTERED
+    await cluster.join(HERE, 0)
+    assert topics.broker_epoch > 0
+    await until(lambda: 1 in topics.brokers)
+    assert topics.brokers[1].epoch == topics.broker_epoch
+
+
+async def test_a_broker_whose_registration_was_deleted_leads_nothing_and_registers_again(cluster: Cluster) -> None:
+    topics = cluster.topics
+    await cluster.join(HERE, 0)
+    await until(lambda: 1 in topics.brokers)
+    await topics.create("t", 2)
+    first = topics.broker_epoch
+    led: list[bool] = []
+
+    def changed(change: Change) -> None:
+        if isinstance(change, PartitionsChanged):
+            assert change.indexes == (0, 1)
+            led.append(topics.leads(change.topic.partitions[0]))
+
+    assert all(topics.leads(state) for topic in topics for state in topic.partitions)
+    topics.on_change(changed)
+    await topics.store.delete("/brokers/ids/1")
+    await until(lambda: topics.broker_epoch > first)
+    assert led == [False]
+    assert not any(topics.leads(state) for topic in topics for state in topic.partitions)
+
+
+async def test_leaving_ends_the_registration_for_good(cluster: Cluster) -> None:
+    await cluster.join(HERE, 0)
+    await until(lambda: 1 in cluster.topics.brokers)
+    await cluster.leave()
+    await until(lambda: not cluster.topics.brokers)
+    assert await cluster.topics.store.exists("/brokers/ids/1") is None
+    assert cluster.topics.broker_epoch == NOT_REGISTERED
