@@ -10,7 +10,9 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.registration import AlreadyRegistered, Registration, claim_controller, register
+from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.metadata.tree_session import TreeSession
 
 HERE = (Endpoint("PLAINTEXT", "host-a", 9092), Endpoint("INSIDE", "::1", 9093))
 
@@ -78,14 +80,20 @@ def test_registering_twice_in_one_session_is_registering_once() -> None:
 
 
 async def test_the_end_of_a_session_that_has_not_expired_yet_is_awaited() -> None:
-    store = EmbeddedStore()
+    tree = SharedTree()
+    before, store = TreeSession(tree), TreeSession(tree)
     await Topics(store, broker_id=1, fresh_uuid=lambda: bytes(16)).load()
-    await store.create("/brokers/ids/1", b'{"endpoints": []}')
-    joining = asyncio.ensure_future(register(store, 1, Registration(HERE), wall_ms=6, wait_seconds=30))
-    while not store._tree._node_watches.get("/brokers/ids/1"):
+    first = await register(before, 1, Registration(HERE, directory_id="a"), wall_ms=6)
+    joining = asyncio.ensure_future(
+        register(store, 1, Registration(HERE, directory_id="b"), wall_ms=6, wait_seconds=30)
+    )
+    for _ in range(5):
         await asyncio.sleep(0)
-    await store.delete("/brokers/ids/1")
-    assert await joining == (await store.get("/brokers/ids/1"))[1].created
+    assert not joining.done()
+    await before.close()
+    assert await joining > first
+    await store.close()
+    await tree.close()
 
 
 def test_the_first_to_ask_is_the_controller() -> None:
