@@ -2,20 +2,24 @@
 
 v0 flexible (KIP-455) · v1 may forbid another replication factor (KIP-860)
 
-There is one broker, so the only valid target is the current replica: such a reassignment is complete at once. None is
-ever in progress, so none can be cancelled.
+The broker that gets the request begins or cancels reassignments, by compare-and-set on the nodes of the topic; the
+controller completes them when the new replicas have caught up. A target with the current replicas is complete at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.metadata import placement
+from rota.coordinator.controller_service.requests import ClusterRequests
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import Refusal
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopic,
     ReassignableTopicResponse,
@@ -24,35 +28,47 @@ from rota.protocol.messages.alter_partition_reassignments import (
 
 def alter_partition_reassignments(
     node: Node, call: Call, request: AlterPartitionReassignmentsRequest
-) -> AlterPartitionReassignmentsResponse:
+) -> DelayedReply[AlterPartitionReassignmentsResponse]:
     """Return one result for each partition."""
-    return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        responses=tuple(_topic(node, requested) for requested in request.topics),
-    )
+    return eager.start(_alter(node, request))
 
 
-def _topic(node: Node, requested: ReassignableTopic) -> ReassignableTopicResponse:
-    responses = tuple(_partition(node, requested.name, partition) for partition in requested.partitions)
+async def _alter(node: Node, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    may_change = request.allow_replication_factor_change
+    responses = await eager.gather(_topic(node, requested, may_change) for requested in request.topics)
+    return AlterPartitionReassignmentsResponse(allow_replication_factor_change=may_change, responses=tuple(responses))
+
+
+async def _topic(node: Node, requested: ReassignableTopic, may_change: bool) -> ReassignableTopicResponse:
+    refusals = await _reassign(node, requested, may_change)
+    responses = tuple(_partition(index, refusals[index]) for index in _targets(requested))
     return ReassignableTopicResponse(name=requested.name, partitions=responses)
 
 
-def _partition(node: Node, name: str, requested: ReassignablePartition) -> ReassignablePartitionResponse:
-    refusal = _refuse(node, name, requested)
+async def _reassign(node: Node, requested: ReassignableTopic, may_change: bool) -> Mapping[int, Refusal | None]:
+    name, targets = requested.name, _targets(requested)
+    topic = node.topics.get(name)
+    if topic is None:
+        unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+        return dict.fromkeys(targets, unknown)
+    known = {index: target for index, target in targets.items() if node.topics.partition(name, index) is not None}
+    refusals: dict[int, Refusal | None] = {
+        index: Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+        for index in targets.keys() - known.keys()
+    }
+    try:
+        return refusals | await ClusterRequests(node.topics).reassign(topic, known, replication_may_change=may_change)
+    except StoreFailed as failure:
+        return refusals | dict.fromkeys(known, Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure)))
+
+
+def _targets(requested: ReassignableTopic) -> dict[int, tuple[int, ...] | None]:
+    return {partition.partition_index: partition.replicas for partition in requested.partitions}
+
+
+def _partition(index: int, refusal: Refusal | None) -> ReassignablePartitionResponse:
     return ReassignablePartitionResponse(
-        partition_index=requested.partition_index,
+        partition_index=index,
         error_code=ErrorCode.NONE if refusal is None else refusal.code,
         error_message=None if refusal is None else refusal.message,
     )
-
-
-def _refuse(node: Node, name: str, requested: ReassignablePartition) -> Refusal | None:
-    topic = node.topics.get(name)
-    if topic is None:
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    index = requested.partition_index
-    if not 0 <= index < len(topic.partitions):
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
-    if requested.replicas is None:
-        return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name}-{index} is not being reassigned.")
-    return placement.refuse_replicas(requested.replicas, node.topics.brokers)

@@ -11,6 +11,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from rota.coordinator.controller import reassignment
 from rota.coordinator.controller.decisions import Decision, hand_over
@@ -94,13 +95,22 @@ class ClusterRequests:
 
     async def hand_over(self) -> int:
         """Give this broker's leaderships away and leave each ISR; return how many partitions changed (CT5)."""
+        return await self._hand_over(list(self._topics))
+
+    async def hand_over_partition(self, name: str, index: int) -> int:
+        """The same for one partition, whose log has failed here."""
+        topic = self._topics.get(name)
+        state = self._topics.partition(name, index)
+        return 0 if topic is None or state is None else await self._hand_over([replace(topic, partitions=(state,))])
+
+    async def _hand_over(self, topics: Sequence[Topic]) -> int:
         live, broker_id = live_brokers(self._topics), self._topics.broker_id
-        stopping = LiveBrokers(live.epochs, frozenset({broker_id}))
+        stopping = replace(live, stopping=frozenset({broker_id}))
 
         def again(_: Topic, state: PartitionState) -> PartitionState | None:
             return maintain(state, stopping) if broker_id in state.isr else None
 
-        return await self._writer.write(hand_over(self._topics, live, broker_id), again)
+        return await self._writer.write(hand_over(topics, live, broker_id), again)
 
 
 def reassign(

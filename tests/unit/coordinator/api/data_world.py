@@ -13,6 +13,7 @@ from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.log.contract import Log, LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.placement import Assignment
 from rota.coordinator.metadata.producer_ids import ProducerIds
@@ -79,6 +80,11 @@ class World:
             now_ms=lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
         )
+
+    def register(self, *brokers: int) -> None:
+        """The live brokers from now on, registered with the epochs 100 + id."""
+        registrations = {broker: BrokerRegistration(broker_id=broker, epoch=100 + broker) for broker in brokers}
+        self.node.topics.apply_brokers(registrations)
 
     def topic(
         self, name: str = "t", partitions: int = 1, assignment: Assignment | None = None, **configs: str

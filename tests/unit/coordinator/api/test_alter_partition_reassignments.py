@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator.api.data_world import World
+from tests.unit.coordinator.api.data_world import World, answered
 
 from rota.coordinator.api.alter_partition_reassignments import alter_partition_reassignments
+from rota.coordinator.api.list_partition_reassignments import list_partition_reassignments
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
+)
+from rota.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
 )
 
 
@@ -23,7 +28,7 @@ def ask(world: World, name: str, index: int, replicas: tuple[int, ...] | None) -
     partition = ReassignablePartition(partition_index=index, replicas=replicas)
     topic = ReassignableTopic(name=name, partitions=(partition,))
     request = AlterPartitionReassignmentsRequest(topics=(topic,), allow_replication_factor_change=False)
-    reply = world.serve(alter_partition_reassignments, request, 1)
+    reply = answered(world.serve(alter_partition_reassignments, request, 1))
     assert (reply.error_code, reply.allow_replication_factor_change) == (0, False)
     ((one,),) = (response.partitions for response in reply.responses)
     assert (reply.responses[0].name, one.partition_index) == (name, index)
@@ -53,3 +58,27 @@ def test_what_is_refused(
     refused, why = ask(world, name, index, replicas)
     assert refused == code
     assert why
+
+
+def test_a_reassignment_begins_is_listed_and_is_cancelled(world: World) -> None:
+    world.register(0, 1, 2)
+    assert ask(world, "t", 1, (2, 0))[0] == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert ask(world, "t", 1, (2,)) == (0, None)
+    assert ask(world, "t", 0, (1,)) == (0, None)
+    assert listed(world) == [("t", 0, (1, 0), (1,), (0,)), ("t", 1, (2, 0), (2,), (0,))]
+    assert listed(world, ListPartitionReassignmentsTopics(name="t", partition_indexes=(1, 7))) == [
+        ("t", 1, (2, 0), (2,), (0,))
+    ]
+    assert ask(world, "t", 0, None) == (0, None)
+    assert ask(world, "t", 0, None)[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    assert [entry[1] for entry in listed(world)] == [1]
+
+
+def listed(world: World, *named: ListPartitionReassignmentsTopics) -> list[tuple[object, ...]]:
+    request = ListPartitionReassignmentsRequest(topics=named or None)
+    reply = world.serve(list_partition_reassignments, request, 0)
+    return [
+        (topic.name, entry.partition_index, entry.replicas, entry.adding_replicas, entry.removing_replicas)
+        for topic in reply.topics
+        for entry in topic.partitions
+    ]

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 from structlog.testing import capture_logs
-from tests.unit.coordinator.api.data_world import World
+from tests.unit.coordinator.api.data_world import World, answered
 
 from rota.coordinator.api.elect_leaders import PREFERRED, UNCLEAN, elect_leaders
+from rota.coordinator.metadata.eager import run_eagerly
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 
@@ -16,7 +17,7 @@ def ask(
 ) -> Results:
     named = tuple(TopicPartitions(topic=name, partitions=indexes) for name, indexes in asked)
     request = ElectLeadersRequest(election_type=election, topic_partitions=None if everywhere else named)
-    reply = world.serve(elect_leaders, request, 2)
+    reply = answered(world.serve(elect_leaders, request, 2))
     assert reply.error_code == (0 if election in (PREFERRED, UNCLEAN) else ErrorCode.INVALID_REQUEST)
     return [
         (topic.topic, one.partition_id, one.error_code, one.error_message)
@@ -66,3 +67,24 @@ def test_nobody_can_lead_a_partition_whose_disk_failed(world: World, election: i
         ErrorCode.ELECTION_NOT_NEEDED,
         code,
     ]
+
+
+def test_leaders_of_a_cluster_are_elected_by_the_broker_that_is_asked() -> None:
+    world = World({"node.id": "0"})
+    world.register(0, 1)
+    world.topic(assignment=[(0, (1, 0))])
+    state = world.node.topics.partition
+    assert [result[2] for result in ask(world, ("t", (0,)))] == [ErrorCode.ELECTION_NOT_NEEDED]
+    world.register(0)
+    assert [result[2] for result in ask(world, ("t", (0,)))] == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
+    assert ask(world, ("t", (0,)), election=UNCLEAN) == [("t", 0, 0, None)]
+    elected = state("t", 0)
+    assert elected is not None
+    assert (elected.leader, elected.isr, elected.leader_epoch) == (0, (0,), 1)
+    world.register(0, 1)
+    world.node.topics.broker_epoch = 100
+    assert run_eagerly(world.node.topics.change_isr("t", 0, 1, (0, 1)))
+    assert ask(world, everywhere=True) == [("t", 0, 0, None)]
+    elected = state("t", 0)
+    assert elected is not None
+    assert (elected.leader, elected.leader_broker_epoch) == (1, 101)

@@ -11,7 +11,9 @@ from rota.protocol.messages.list_partition_reassignments import (
 
 
 @pytest.mark.parametrize("topics", [None, (), (ListPartitionReassignmentsTopics(name="t", partition_indexes=(0, 9)),)])
-def test_nothing_is_ever_under_way(topics: tuple[ListPartitionReassignmentsTopics, ...] | None) -> None:
+def test_a_topic_that_stays_is_not_listed(
+    topics: tuple[ListPartitionReassignmentsTopics, ...] | None,
+) -> None:
     world = World()
     world.topic("t")
     reply = world.serve(list_partition_reassignments, ListPartitionReassignmentsRequest(topics=topics), 0)

@@ -112,3 +112,10 @@ async def test_a_broker_that_stops_gives_its_leaderships_away(cluster: Members) 
     assert await cluster[2].requests.hand_over() == 2
     assert [brief(cluster.state("t", index)) for index in range(4)] == [(3, (3,)), (3, (3,)), (2, (2,)), (1, (1, 3))]
     assert await cluster[2].requests.hand_over() == 0
+
+
+async def test_a_broker_gives_away_one_partition_whose_log_failed(cluster: Members) -> None:
+    await cluster.create("t", (2, 3), (2, 3))
+    assert await cluster[2].requests.hand_over_partition("t", 1) == 1
+    assert [brief(cluster.state("t", index)) for index in range(2)] == [(2, (2, 3)), (3, (3,))]
+    assert await cluster[2].requests.hand_over_partition("t", 7) == 0
