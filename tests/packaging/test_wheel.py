@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints.txt"
 CLIENT_PACKAGES = {"construct", "cramjam", "crc32c", "structlog", "rota"}
-BROKER_PACKAGES = {"rich", "typer", "uvloop"}
+BROKER_PACKAGES = {"asyncio_dgram", "rich", "typer", "uvloop"}
 IMPORTS = """
 import json, sys
 from importlib.metadata import distributions
@@ -139,7 +139,9 @@ def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_
 def test_the_extra_broker_adds_the_event_loop_and_the_help(with_broker: Path, tmp_path: Path) -> None:
     found = json.loads(run(with_broker, "python", "-c", IMPORTS, folder=tmp_path))
     assert set(found["installed"]) >= CLIENT_PACKAGES | BROKER_PACKAGES
-    assert not {"typer", "uvloop"} & set(found["modules"]), "of what is installed the client imports its own packages"
+    assert not {"asyncio_dgram", "typer", "uvloop"} & set(found["modules"]), (
+        "of what is installed the client imports its own packages"
+    )
     assert ", uvloop " in run(with_broker, "rota", "version", folder=tmp_path)
     assert "--ready-fd" in run(with_broker, "rota", "serve", "--help", folder=tmp_path)
 

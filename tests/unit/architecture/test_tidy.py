@@ -17,6 +17,10 @@ PURE = (
     "coordinator/controller/",
     "coordinator/group/",
     "coordinator/runtime",
+    *(
+        f"coordinator/membership/{name}.py"
+        for name in ("admission", "channel", "contract", "datagrams", "gossip", "members", "probes", "swim")
+    ),
     *(f"coordinator/metadata/{name}.py" for name in ("changes", "placement", "topic", "topic_names", "tree", "znodes")),
     *(f"client/{name}.py" for name in ("checks", "config", "errors", "types")),
     *(f"client/admin/{name}.py" for name in ("call_results", "descriptions")),

@@ -1,0 +1,213 @@
+"""The failure detector's socket and timer: what `swim` decides, this file sends and receives.
+
+    async with SwimService(1, settings, secret, on_change, now_ms) as swim:
+        swim.members_changed({1: (epoch, swim.address), 2: (epoch, ("host", port))})
+
+It runs on the broker's own event loop: a broker whose loop stands still answers no ping, as it should.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+from typing import Any, Final, Self
+
+import asyncio_dgram
+
+from rota.coordinator.membership.contract import Address, Change, Effects, RandomSource, Send, SwimSettings
+from rota.coordinator.membership.swim import Swim
+
+UNSENT_MAX: Final = 1000  # datagrams that wait for the socket; the oldest are dropped
+RESOLVE_RETRY_S: Final = 1.0  # between two attempts to resolve the names of brokers
+ANY_HOST: Final = "0.0.0.0"
+
+OnChange = Callable[[Change], None]
+Registrations = Mapping[int, tuple[int, Address]]
+
+
+class SwimService:
+    """The failure detector of broker `node_id` on UDP `host`:`port`; port 0 is any free one.
+
+    `on_change` is called on the event loop with Suspected, Dead and Alive. `now_ms` is elapsed time. Call the methods
+    from the event loop.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        settings: SwimSettings,
+        secret: bytes,
+        on_change: OnChange,
+        now_ms: Callable[[], int],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        random: RandomSource | None = None,
+    ) -> None:
+        self.swim = Swim(node_id, settings, secret, random or Random())
+        self.address: Address = (host or ANY_HOST, port)
+        self._on_change, self._now_ms = on_change, now_ms
+        self._stream: asyncio_dgram.DatagramServer | None = None
+        self._unsent: deque[Send] = deque(maxlen=UNSENT_MAX)
+        self._has_unsent = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._wakes_ms: int | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._registrations: Registrations = {}
+        self._resolved: dict[tuple[int, int], Address] = {}  # (broker id, epoch) -> numeric address
+        self._has_names = asyncio.Event()
+
+    async def start(self) -> Address:
+        """Bind the socket; return its address. Raises OSError."""
+        self._stream = stream = await asyncio_dgram.bind(self.address)
+        self.address = _address(stream.sockname)
+        work = (self._receive(stream), self._transmit(stream), self._resolve(stream.socket.family))
+        self._tasks = [asyncio.create_task(each) for each in work]
+        for task in self._tasks:
+            task.add_done_callback(_report_failure)
+        self._wake_in_time()
+        return self.address
+
+    async def stop(self) -> None:
+        """Close the socket. Nothing is reported any more."""
+        self._set_timer(None)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    def members_changed(self, registrations: Registrations) -> None:
+        """Take the registered brokers, this one among them: broker id -> (epoch, (host or IP address, port)).
+
+        A broker whose name is not resolved yet is not pinged. Each life is resolved anew: a container that starts
+        again may have another IP address.
+        """
+        self._registrations = dict(registrations)
+        lives = {(broker_id, epoch) for broker_id, (epoch, _) in registrations.items()}
+        self._resolved = {life: address for life, address in self._resolved.items() if life in lives}
+        for broker_id, (epoch, (host, port)) in registrations.items():
+            if broker_id == self.swim.node_id or _is_numeric(host):
+                self._resolved[broker_id, epoch] = (host, port)
+        self._apply_registrations()
+        self._has_names.set()
+
+    def accuse(self, broker_id: int) -> None:
+        """Tell that a connection to this broker broke or was refused: it is pinged at once."""
+        self._perform(self.swim.accuse(broker_id, self._now_ms()))
+
+    # ---- effects and time
+
+    def _perform(self, effects: Effects) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._unsent.append(effect)
+                self._has_unsent.set()
+            else:
+                self._report(effect)
+        self._wake_in_time()
+
+    def _report(self, change: Change) -> None:
+        try:
+            self._on_change(change)
+        except Exception as error:  # noqa: BLE001  # a listener that fails must not stop the pings
+            asyncio.get_running_loop().call_exception_handler({"message": f"after {change}", "exception": error})
+
+    def _wake_in_time(self) -> None:
+        """Set the timer if it would be late. One that is early finds nothing to do and is set again."""
+        deadline_ms = self.swim.next_deadline_ms
+        if self._stream is None or deadline_ms is None:
+            return
+        if self._wakes_ms is None or deadline_ms < self._wakes_ms:
+            self._set_timer(deadline_ms)
+
+    def _set_timer(self, at_ms: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._wakes_ms = None, at_ms
+        if at_ms is not None:
+            delay_s = max(at_ms - self._now_ms(), 0) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = self._wakes_ms = None
+        self._perform(self.swim.tick(self._now_ms()))
+
+    # ---- the socket
+
+    async def _receive(self, stream: asyncio_dgram.DatagramServer) -> None:
+        while True:
+            with contextlib.suppress(OSError):  # of an earlier datagram: an unreachable network
+                datagram, source = await stream.recv()
+                self._perform(self.swim.received(datagram, _address(source), self._now_ms()))
+
+    async def _transmit(self, stream: asyncio_dgram.DatagramServer) -> None:
+        while True:
+            await self._has_unsent.wait()
+            self._has_unsent.clear()
+            while self._unsent:
+                send = self._unsent.popleft()
+                with contextlib.suppress(OSError):  # of an earlier datagram; this one is then lost as others may be
+                    await stream.send(send.datagram, send.address)
+
+    # ---- names
+
+    def _apply_registrations(self) -> None:
+        resolved = {
+            broker_id: (epoch, self._resolved[broker_id, epoch])
+            for broker_id, (epoch, _) in self._registrations.items()
+            if (broker_id, epoch) in self._resolved
+        }
+        self._perform(self.swim.members_changed(resolved, self._now_ms()))
+
+    def _unresolved(self) -> Iterable[tuple[int, int, Address]]:
+        for broker_id, (epoch, address) in list(self._registrations.items()):
+            if (broker_id, epoch) not in self._resolved:
+                yield broker_id, epoch, address
+
+    async def _resolve(self, family: int) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                waits_s = RESOLVE_RETRY_S if any(self._unresolved()) else None
+                await asyncio.wait_for(self._has_names.wait(), waits_s)
+            self._has_names.clear()
+            for broker_id, epoch, (host, port) in self._unresolved():
+                with contextlib.suppress(OSError):
+                    found = await asyncio.get_running_loop().getaddrinfo(
+                        host, port, family=family, type=socket.SOCK_DGRAM
+                    )
+                    self._resolved[broker_id, epoch] = (str(found[0][4][0]), port)
+                    self._apply_registrations()
+
+
+def _address(name: Any) -> Address:
+    """The address of a socket; for IPv6 the operating system's has more fields."""
+    return str(name[0]), int(name[1])
+
+
+def _report_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        context = {"message": "the failure detector stopped: ZooKeeper's sessions alone tell who lives"}
+        asyncio.get_running_loop().call_exception_handler({**context, "exception": error})
+
+
+def _is_numeric(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,371 @@
+"""The failure detector of one broker: SWIM with Lifeguard's local health. Pure: events in, effects out.
+
+Every interval the broker pings one other. One that does not answer is pinged through others, then suspected; one that
+does not object within the suspicion timeout is declared dead. Claims ride on the datagrams. Who belongs to the cluster
+comes from outside, from the registrations of the brokers; a registration's epoch names one life of a broker.
+
+Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, admission.py, gossip.py, probes.py and channel.py)
+    FD3  A broker that stops is declared dead, in a bounded time, by every broker when one that heard it is left.
+    FD4  A broker that answers is not declared dead because of lost datagrams, as long as its objection gets through. No
+         node declares one dead that it hears. It never suspects a life that it has not heard yet: a network without
+         UDP costs no leader.
+    FD5  Time in which this node stood still counts against nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rota.coordinator.membership.channel import Channel
+from rota.coordinator.membership.contract import (
+    Address,
+    Alive,
+    Change,
+    Dead,
+    Effects,
+    RandomSource,
+    Suspected,
+    SwimSettings,
+)
+from rota.coordinator.membership.datagrams import Claim, Datagram, Kind, Status
+from rota.coordinator.membership.members import Member
+from rota.coordinator.membership.probes import Health, Probe, Probes, Relay, Rotation, sample
+
+FANOUT: Final = 3  # brokers that get news at once, not with the next ping
+DEAD_PING_INTERVALS: Final = 5  # one dead broker is pinged so seldom, to hear when it refutes
+HEARSAY_FACTOR: Final = 2  # a suspicion that another broker spread lasts so much longer: that broker decides
+RESENDS: Final = 3  # of a ping in a ping timeout, and to a suspect
+SILENT_ROUNDS: Final = 2  # of pings of everybody; in each of them a broker that lives pings this node once
+STANDSTILL_MS: Final = 50  # a tick that is later than this means that this process stood still
+LISTEN_MS: Final = 30  # after a standstill: for the datagrams that wait in the socket
+_CHANGES: Final[Mapping[Status, type[Change]]] = {
+    Status.ALIVE: Alive,
+    Status.SUSPECT: Suspected,
+    Status.DEAD: Dead,
+}
+
+
+class Swim:
+    """The failure detector of broker `node_id`. Call `tick` at `next_deadline_ms`; times are elapsed ms.
+
+    `members` are the other brokers of the last `members_changed`.
+    """
+
+    def __init__(self, node_id: int, settings: SwimSettings, secret: bytes, random: RandomSource) -> None:
+        self.node_id, self.settings = node_id, settings
+        self.members: dict[int, Member] = {}
+        self.channel, self.health = Channel(node_id, secret), Health()
+        self._random, self._rotation, self._probes = random, Rotation(random), Probes()
+        self._now_ms = self._next_ping_ms = self._rounds = 0
+        self._resend_interval_ms = max(settings.ping_timeout_ms // RESENDS, 1)
+        self._is_listening = False
+        self._effects: Effects = []
+
+    # ---- events
+
+    def members_changed(self, registrations: Mapping[int, tuple[int, Address]], now_ms: int) -> Effects:
+        """Take the registered brokers, this one among them: broker id -> (epoch, address)."""
+        was_active, self._now_ms = self.is_active, now_ms
+        epochs = {broker_id: epoch for broker_id, (epoch, _) in registrations.items()}
+        if self.channel.epoch != epochs.get(self.node_id):
+            self._begin_life(epochs.get(self.node_id))
+        self.members = {
+            broker_id: self._member(broker_id, epoch, address)
+            for broker_id, (epoch, address) in registrations.items()
+            if broker_id != self.node_id
+        }
+        self._rotation.reset(list(self.members))
+        self._probes.keep(epochs)
+        self.channel.gossip.keep(epochs)
+        if self.is_active and not was_active:
+            self._next_ping_ms = now_ms + self._random.randrange(self.settings.interval_ms)
+        return self._take_effects()
+
+    def received(self, raw: bytes, source: Address, now_ms: int) -> Effects:
+        """Handle bytes from the network, whatever they are."""
+        self._now_ms = max(self._now_ms, now_ms)
+        datagram = self.channel.admit(raw, source, self.members, self._now_ms)
+        if datagram is not None:
+            sender = self.members[datagram.sender]
+            if sender.heard_ms is None:
+                self._gossip_again()
+            sender.heard_ms = self._now_ms
+            self._hear(datagram, sender)
+            self._handle(datagram, sender)
+        return self._take_effects()
+
+    def tick(self, now_ms: int) -> Effects:
+        """Look at the time: pings fail, suspicions end, the next broker is pinged."""
+        self._now_ms = max(self._now_ms, now_ms)
+        if not self.is_active or self._stood_still():
+            return []
+        for relay in self._probes.take_expired_relays(self._now_ms):
+            self._answer(relay, Kind.NACK)
+        self._look_at_probes()
+        self._look_at_suspects()
+        if self._now_ms >= self._next_ping_ms:
+            self._next_ping_ms = self._now_ms + self.settings.interval_ms
+            self._ping_next()
+        return self._take_effects()
+
+    def accuse(self, broker_id: int, now_ms: int) -> Effects:
+        """Take evidence from elsewhere, such as a broken connection: ping the broker at once, in both ways.
+
+        If it is silent, the suspicion lasts one ping timeout only. If it answers, nothing happens.
+        """
+        self._now_ms = max(self._now_ms, now_ms)
+        member = self.members.get(broker_id)
+        if not self.is_active or member is None or member.status is Status.DEAD:
+            return []
+        if member.status is Status.SUSPECT:
+            self._shorten(member, self.settings.ping_timeout_ms)
+        probe = self._probes.of(broker_id) or self._ping(member)
+        probe.is_accused = True
+        if not probe.is_indirect:
+            self._ask_helpers(probe)
+        return self._take_effects()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node is registered and not alone."""
+        return self.channel.epoch is not None and bool(self.members)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When to call `tick`; None when no time is waited for."""
+        if not self.is_active:
+            return None
+        deadlines = [self._next_ping_ms, *self._probes.deadlines()]
+        for member in self._suspects():
+            deadlines.append(member.objection_ms(self.health.factor))
+            if member.resend_ms is not None:
+                deadlines.append(member.resend_ms)
+        return min(deadlines)
+
+    # ---- the brokers
+
+    def _begin_life(self, epoch: int | None) -> None:
+        """A new registration of this node, or none: what it waited for in its old life is void."""
+        self.channel.epoch, self.channel.incarnation = epoch, 0
+        self._probes.keep({})
+        for member in self._suspects():
+            member.suspected_ms, member.resend_ms = self._now_ms, None
+
+    def _member(self, broker_id: int, epoch: int, address: Address) -> Member:
+        member = self.members.get(broker_id)
+        if member is None or member.epoch != epoch:
+            return Member(broker_id, epoch, address)
+        member.address = address
+        return member
+
+    def _life(self, broker_id: int, epoch: int) -> Member | None:
+        member = self.members.get(broker_id)
+        return member if member is not None and member.epoch == epoch else None
+
+    def _suspects(self) -> list[Member]:
+        return [member for member in self.members.values() if member.status is Status.SUSPECT]
+
+    def _answering(self, without: set[int | None]) -> list[int]:
+        """The brokers that are alive as far as this node knows."""
+        return [
+            broker_id
+            for broker_id, member in self.members.items()
+            if member.status is Status.ALIVE and broker_id not in without
+        ]
+
+    # ---- datagrams
+
+    def _hear(self, datagram: Datagram, sender: Member) -> None:
+        """Take the claims of a datagram; its head claims that the sender is alive in its incarnation."""
+        alive = sender.claim(Status.ALIVE, datagram.incarnation)
+        for claim in (alive, *datagram.claims):
+            member = self._life(claim.broker_id, claim.epoch)
+            if member is not None:
+                self._apply(member, claim, sender.broker_id)
+            elif (claim.broker_id, claim.epoch) == (self.node_id, self.channel.epoch):
+                self._refute(claim, sender)
+
+    def _refute(self, claim: Claim, sender: Member) -> None:
+        """Object to a claim that this life of this node is suspect or dead, by a higher incarnation."""
+        if claim.status == Status.ALIVE or claim.incarnation < self.channel.incarnation:
+            return
+        self.channel.incarnation = claim.incarnation + 1
+        self.health.worse()
+        self._send(sender, Kind.GOSSIP)
+        self._spread(self.channel.own_claim(), sender.broker_id)
+
+    def _handle(self, datagram: Datagram, sender: Member) -> None:
+        match Kind(datagram.kind):
+            case Kind.PING:
+                self._send(sender, Kind.ACK, datagram.sequence, (self.node_id, datagram.receiver_epoch))
+            case Kind.ACK:
+                self._acknowledged(datagram)
+            case Kind.PING_REQUEST:
+                self._relay(datagram, sender)
+            case Kind.NACK:
+                probe = self._probes.own.get(datagram.sequence)
+                if probe is not None and probe.broker_id == datagram.subject:
+                    probe.nacks.add(sender.broker_id)
+            case Kind.GOSSIP:
+                pass
+
+    def _acknowledged(self, datagram: Datagram) -> None:
+        match self._probes.acknowledged(datagram.sequence, datagram.subject, datagram.subject_epoch):
+            case Relay() as relay:
+                self._answer(relay, Kind.ACK)
+            case Probe(is_indirect=False):
+                self.health.better()
+
+    def _relay(self, datagram: Datagram, sender: Member) -> None:
+        """Ping a broker for another one. The NACK has to come before the other's ping timeout is over."""
+        deadline_ms = self._now_ms + self.settings.ping_timeout_ms * 4 // 5
+        relay = Relay(sender.broker_id, datagram.sequence, datagram.subject, datagram.subject_epoch, deadline_ms)
+        subject = self._life(relay.broker_id, relay.epoch)
+        if subject is None:
+            self._answer(relay, Kind.NACK)
+        elif (sequence := self._probes.relay(relay)) is not None:
+            self._send(subject, Kind.PING, sequence)
+
+    def _answer(self, relay: Relay, kind: Kind) -> None:
+        self._send(self.members[relay.requester], kind, relay.requester_sequence, (relay.broker_id, relay.epoch))
+
+    def _send(self, to: Member, kind: Kind, sequence: int = 0, subject: tuple[int, int] = (0, 0)) -> None:
+        self._effects.append(self.channel.seal(to, kind, sequence, subject))
+
+    # ---- claims
+
+    def _apply(self, member: Member, claim: Claim, source: int | None = None) -> None:
+        """Merge a claim; news is reported, and sent on at once to a few and with later datagrams."""
+        before = member.status
+        if not member.merge(claim):
+            return
+        if member.status is Status.SUSPECT:
+            self._begin_suspicion(member, is_own=source is None)
+        if member.status is not before:
+            self._effects.append(_CHANGES[member.status](member.broker_id, member.epoch))
+        self._spread(member.claim(), source)
+
+    def _spread(self, claim: Claim, source: int | None) -> None:
+        self.channel.gossip.put(claim, len(self.members) + 1)
+        for broker_id in sample(self._random, self._answering({claim.broker_id, source}), FANOUT):
+            self._send(self.members[broker_id], Kind.GOSSIP)
+
+    def _gossip_again(self) -> None:
+        """Send all that is known once more: a broker that was not here before does not know it."""
+        for member in self.members.values():
+            if (member.incarnation, member.status) > (0, Status.ALIVE):
+                self.channel.gossip.put(member.claim(), len(self.members) + 1)
+
+    def _begin_suspicion(self, member: Member, *, is_own: bool) -> None:
+        """Wait for the suspect's objection, longer after hearsay. About FANOUT brokers tell the suspect."""
+        member.suspected_ms, member.resend_ms = self._now_ms, None
+        member.suspicion_ms = self.settings.suspicion_timeout_ms * (1 if is_own else HEARSAY_FACTOR)
+        if is_own or self._random.randrange(len(self.members)) < FANOUT:
+            self._tell_suspect(member)
+
+    def _tell_suspect(self, member: Member) -> None:
+        """Ping a suspect, with the suspicion for it to refute; again later, because datagrams get lost."""
+        self._send(member, Kind.PING)
+        member.resend_ms = self._now_ms + self._resend_interval_ms
+
+    def _shorten(self, member: Member, suspicion_ms: int) -> None:
+        member.suspicion_ms = min(member.suspicion_ms, suspicion_ms)
+
+    # ---- pings
+
+    def _ping_next(self) -> None:
+        """Ping the next broker that is not dead and not pinged already; now and then a dead one."""
+        self._rounds += 1
+        if self._rounds % DEAD_PING_INTERVALS == 0:
+            dead = [broker_id for broker_id, member in self.members.items() if member.status is Status.DEAD]
+            for broker_id in sample(self._random, dead, 1):
+                self._send(self.members[broker_id], Kind.PING)
+        for _ in range(2 * len(self.members)):  # the rest of this round and the whole next one
+            member = self.members[self._rotation.take()]
+            if member.status is not Status.DEAD and self._probes.of(member.broker_id) is None:
+                self._ping(member)
+                return
+
+    def _ping(self, member: Member) -> Probe:
+        probe = self._probes.begin(member.broker_id, member.epoch, self._now_ms, self._in_ping_timeout())
+        self._send_ping(probe)
+        return probe
+
+    def _send_ping(self, probe: Probe) -> None:
+        self._send(self.members[probe.broker_id], Kind.PING, probe.sequence)
+        probe.resend_ms = self._now_ms + self._resend_interval_ms
+
+    def _ask_helpers(self, probe: Probe) -> None:
+        """Give the target another ping timeout, in which others ping it too."""
+        helpers = sample(self._random, self._answering({probe.broker_id}), self.settings.indirect_pings)
+        probe.is_indirect, probe.helpers, probe.deadline_ms = True, len(helpers), self._in_ping_timeout()
+        for helper in helpers:
+            self._send(self.members[helper], Kind.PING_REQUEST, probe.sequence, (probe.broker_id, probe.epoch))
+
+    def _failed(self, probe: Probe) -> None:
+        """Nobody reached the target."""
+        del self._probes.own[probe.sequence]
+        member = self.members[probe.broker_id]
+        if member.status is Status.ALIVE:
+            if not probe.has_witness():  # the fault may be here
+                self.health.worse()
+            if member.heard_ms is not None and member.heard_ms >= self._silent_since_ms(probe):
+                self._ping(member)  # it lives, but may not hear this node
+            elif member.heard_ms is not None:
+                self._apply(member, member.claim(Status.SUSPECT))
+        if member.status is Status.SUSPECT:
+            is_accused, settings = probe.is_accused, self.settings
+            self._shorten(member, settings.ping_timeout_ms if is_accused else settings.suspicion_timeout_ms)
+
+    def _silent_since_ms(self, probe: Probe) -> int:
+        """Since when a target has to be silent to be suspected.
+
+        That is since the ping, or for two rounds of pings when not one of the helpers answered: then perhaps nobody
+        hears this node.
+        """
+        if not probe.helpers or probe.nacks:
+            return probe.began_ms
+        return self._now_ms - SILENT_ROUNDS * len(self.members) * self.settings.interval_ms
+
+    # ---- time
+
+    def _in_ping_timeout(self) -> int:
+        return self._now_ms + self.settings.ping_timeout_ms * self.health.factor
+
+    def _stood_still(self) -> bool:
+        """Whether this process was late: then all that waits waits longer, and what others sent is read first."""
+        late_ms = self._now_ms - (self.next_deadline_ms or 0)
+        if late_ms <= STANDSTILL_MS or self._is_listening:
+            self._is_listening = False
+            return False
+        self._is_listening = True
+        if late_ms > self.settings.ping_timeout_ms:
+            self.health.worse()
+        self._next_ping_ms += late_ms + LISTEN_MS
+        self._probes.postpone(late_ms + LISTEN_MS)
+        for member in self._suspects():
+            member.postpone(late_ms + LISTEN_MS)
+        return True
+
+    def _look_at_probes(self) -> None:
+        can_ask = self.settings.indirect_pings > 0
+        for probe in self._probes.expired(self._now_ms):
+            if can_ask and not probe.is_indirect and self._answering({probe.broker_id}):
+                self._ask_helpers(probe)
+            else:
+                self._failed(probe)
+        for probe in self._probes.own.values():
+            if probe.resend_ms <= self._now_ms:
+                self._send_ping(probe)
+
+    def _look_at_suspects(self) -> None:
+        for member in self._suspects():
+            if member.objection_ms(self.health.factor) <= self._now_ms:
+                self._apply(member, member.claim(Status.DEAD))
+            elif member.resend_ms is not None and member.resend_ms <= self._now_ms:
+                self._tell_suspect(member)
+
+    def _take_effects(self) -> Effects:
+        effects, self._effects = self._effects, []
+        return effects

@@ -1,0 +1,183 @@
+"""The failure detector on real sockets of 127.0.0.1."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.membership.test_datagrams import SECRET
+
+from rota.coordinator.membership.contract import Address, Alive, Change, Dead, Suspected, SwimSettings
+from rota.coordinator.membership.datagrams import Status
+from rota.coordinator.membership.service import SwimService
+from rota.coordinator.scheduling.clock import Clock
+
+DEADLINE_S = 30.0
+FAST = SwimSettings(interval_ms=40, ping_timeout_ms=30, suspicion_timeout_ms=100)
+
+
+class Broker:
+    """A detector and what it reported."""
+
+    def __init__(self, node_id: int, settings: SwimSettings = FAST, **options: Any) -> None:
+        self.changes: list[Change] = []
+        self.service = SwimService(
+            node_id, settings, SECRET, self.changes.append, Clock().now_ms, random=Random(node_id), **options
+        )
+        self.node_id = node_id
+
+    def status(self, of: int) -> Status:
+        return self.service.swim.members[of].status
+
+    def has_heard(self, *others: int) -> bool:
+        members = self.service.swim.members
+        return all(other in members and members[other].heard_ms is not None for other in others)
+
+
+@asynccontextmanager
+async def cluster(count: int) -> AsyncIterator[list[Broker]]:
+    """Brokers from 1, which have all heard each other."""
+    brokers = [Broker(node_id) for node_id in range(1, count + 1)]
+    try:
+        for broker in brokers:
+            await broker.service.start()
+        register(brokers)
+        ids = {broker.node_id for broker in brokers}
+        await until(lambda: all(broker.has_heard(*ids - {broker.node_id}) for broker in brokers))
+        yield brokers
+    finally:
+        for broker in brokers:
+            await broker.service.stop()
+
+
+def register(brokers: list[Broker]) -> None:
+    registrations = {broker.node_id: (100 + broker.node_id, broker.service.address) for broker in brokers}
+    for broker in brokers:
+        broker.service.members_changed(registrations)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition that datagrams bring about."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def test_a_broker_that_stops_is_declared_dead_by_all_others() -> None:
+    async with cluster(3) as (first, second, third):
+        await second.service.stop()
+        await until(lambda: Dead(2, 102) in first.changes and Dead(2, 102) in third.changes)
+        assert {first.status(3), third.status(1)} == {Status.ALIVE}
+
+
+async def test_evidence_starts_the_pings() -> None:
+    """With an interval of a minute nothing else would."""
+    slow = SwimSettings(interval_ms=60_000, ping_timeout_ms=30, suspicion_timeout_ms=60_000)
+    one, two = Broker(1, slow), Broker(2, slow)
+    async with one.service:
+        async with two.service:
+            register([one, two])
+            one.service.accuse(2)
+            await until(lambda: one.has_heard(2))
+            assert one.changes == []
+        one.service.accuse(2)
+        await until(lambda: Dead(2, 102) in one.changes)
+
+
+async def test_a_broker_that_comes_back_in_the_same_life_is_alive_again() -> None:
+    """Its datagrams are lost for a while, as in a network that is cut."""
+    async with cluster(3) as (first, second, third):
+        deaf = second.service.swim.channel
+        epoch, deaf.epoch = deaf.epoch, None
+        await until(lambda: Dead(2, 102) in first.changes and Dead(2, 102) in third.changes)
+        deaf.epoch = epoch
+        await until(lambda: Alive(2, 102) in first.changes and Alive(2, 102) in third.changes)
+        assert deaf.incarnation > 0
+
+
+async def test_noise_on_the_socket_harms_nobody() -> None:
+    async with cluster(2) as (first, second):
+        random = Random(1)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as noisy:
+            for _ in range(1_000):
+                noisy.sendto(random.randbytes(random.randrange(1_500)), first.service.address)
+        await until(lambda: first.service.swim.channel.discarded.total() > 0)
+        await second.service.stop()
+        await until(lambda: Dead(2, 102) in first.changes)
+
+
+async def test_a_listener_that_fails_stops_nothing() -> None:
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+    async with cluster(2) as (first, second):
+        seen: list[Change] = []
+
+        def fails(change: Change) -> None:
+            seen.append(change)
+            raise RuntimeError("a listener")
+
+        first.service._on_change = fails
+        await second.service.stop()
+        await until(lambda: Dead(2, 102) in seen)
+    assert seen == [Suspected(2, 102), Dead(2, 102)]
+    assert list(map(str, reported)) == ["a listener"] * 2
+
+
+async def test_a_name_is_resolved_for_each_life() -> None:
+    one, two = Broker(1), Broker(2)
+    async with one.service, two.service:
+        port = two.service.address[1]
+        names: dict[int, tuple[int, Address]] = {1: (101, one.service.address), 2: (102, ("localhost", port))}
+        one.service.members_changed(names)
+        two.service.members_changed(names)
+        assert not one.service.swim.members
+        await until(lambda: 2 in one.service.swim.members and one.has_heard(2))
+        assert one.service.swim.members[2].address == ("127.0.0.1", port)
+        one.service.members_changed(names | {2: (202, ("localhost", port))})
+        assert not one.service.swim.members, "the new life may have another address"
+        await until(lambda: 2 in one.service.swim.members)
+        assert one.service.swim.members[2].epoch == 202
+
+
+async def test_a_name_that_does_not_resolve_keeps_no_other_broker_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.coordinator.membership.service.RESOLVE_RETRY_S", 0.01)
+    asked: list[str] = []
+
+    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        asked.append(host)
+        if host == "gone.invalid" and len(asked) < 5:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo, raising=False)
+    broker = Broker(1)
+    async with broker.service:
+        broker.service.members_changed(
+            {1: (101, broker.service.address), 2: (102, ("gone.invalid", 9)), 3: (103, ("there", 9))}
+        )
+        await until(lambda: set(broker.service.swim.members) == {3})
+        await until(lambda: set(broker.service.swim.members) == {2, 3})
+
+
+async def test_a_port_that_is_taken_is_an_error_at_the_start() -> None:
+    one = Broker(1)
+    async with one.service:
+        with pytest.raises(OSError, match="in use"):
+            await Broker(2, port=one.service.address[1]).service.start()
+
+
+async def test_a_stopped_detector_reports_nothing_and_leaves_nothing() -> None:
+    async with cluster(2) as (first, second):
+        await first.service.stop()
+        await first.service.stop()
+        await until(lambda: Dead(1, 101) in second.changes)
+        first.service.accuse(2)
+        assert first.changes == []
+        assert first.service._timer is None
+    names = {task.get_coro().__qualname__ for task in asyncio.all_tasks()}  # type: ignore[union-attr]
+    assert not [name for name in names if "Swim" in name]

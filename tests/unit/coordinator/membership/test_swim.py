@@ -1,0 +1,431 @@
+"""The failure detector as a conversation: one machine, and the datagrams of brokers 2 and 3 written by hand."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.membership.test_datagrams import SECRET
+
+from rota.coordinator.membership.contract import Alive, Change, Dead, Effects, Send, Suspected, SwimSettings
+from rota.coordinator.membership.datagrams import INCARNATION_MAX, Claim, Datagram, DatagramCodec, Kind, Status
+from rota.coordinator.membership.swim import DEAD_PING_INTERVALS, FANOUT, LISTEN_MS, STANDSTILL_MS, Swim
+
+CODEC = DatagramCodec(SECRET)
+BROKERS = {1: (11, ("127.0.0.1", 1)), 2: (12, ("127.0.0.1", 2)), 3: (13, ("127.0.0.1", 3))}
+EPOCHS = {broker_id: epoch for broker_id, (epoch, _) in BROKERS.items()}
+
+
+class Conversation:
+    """Broker 1 is the machine. Time moves by `until`; what it sent and reported is in `sent` and `changes`."""
+
+    def __init__(self, *others: int, heard: bool = True, **settings: int) -> None:
+        self.swim = Swim(1, SwimSettings(**settings), SECRET, Random(1))
+        self.now_ms, self.counter = 0, 0
+        self.sent: list[Datagram] = []
+        self.changes: list[Change] = []
+        self.done(self.swim.members_changed({broker: BROKERS[broker] for broker in (1, *others)}, 0))
+        for broker in others if heard else ():
+            self.says(broker, Kind.GOSSIP)
+        self.take()
+
+    def done(self, effects: Effects) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                datagram = CODEC.open(effect.datagram)
+                assert datagram is not None
+                assert effect.address == BROKERS[datagram.receiver][1]
+                self.sent.append(datagram)
+            else:
+                self.changes.append(effect)
+
+    def says(self, broker: int, kind: Kind, *claims: Claim, **fields: Any) -> None:
+        """A datagram of another broker arrives."""
+        self.counter += 1
+        usual: dict[str, Any] = {"sender": broker, "sender_epoch": EPOCHS[broker], "incarnation": 0, "receiver": 1}
+        usual |= {"receiver_epoch": 11, "counter": self.counter, "sequence": 0, "subject": 0, "subject_epoch": 0}
+        raw = CODEC.seal(Datagram(kind=kind, claims=claims, **usual | fields))
+        self.done(self.swim.received(raw, BROKERS[broker][1], self.now_ms))
+
+    def until(self, now_ms: int, *answering: int) -> None:
+        """Tick in time; these brokers answer pings of the machine and send NACKs for silent ones."""
+        while (at_ms := self.swim.next_deadline_ms or now_ms) < now_ms:
+            self.now_ms = at_ms
+            before = len(self.sent)
+            self.done(self.swim.tick(at_ms))
+            for datagram in self.sent[before:]:
+                self.answer(datagram, answering)
+        self.now_ms = now_ms
+
+    def answer(self, datagram: Datagram, answering: tuple[int, ...]) -> None:
+        broker, sequence = datagram.receiver, datagram.sequence
+        subject = {"sequence": sequence, "subject": datagram.subject, "subject_epoch": datagram.subject_epoch}
+        if broker not in answering:
+            return
+        if datagram.kind == Kind.PING:
+            self.says(broker, Kind.ACK, sequence=sequence, subject=broker, subject_epoch=EPOCHS[broker])
+        elif datagram.kind == Kind.PING_REQUEST:
+            self.says(broker, Kind.ACK if datagram.subject in answering else Kind.NACK, **subject)
+
+    def take(self) -> list[tuple[Kind, int]]:
+        """(kind, receiver) of what was sent since."""
+        taken, self.sent = self.sent, []
+        return [(Kind(each.kind), each.receiver) for each in taken]
+
+    def claim(self, broker: int, status: Status, incarnation: int = 0) -> Claim:
+        return Claim(broker_id=broker, epoch=EPOCHS[broker], incarnation=incarnation, status=status)
+
+
+class TestPings:
+    def test_every_broker_is_pinged_in_turn(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(10_000, 2, 3)
+        pings = talk.take()
+        assert [kind for kind, _ in pings] == [Kind.PING] * len(pings)
+        assert 49 <= len(pings) <= 51
+        assert abs(pings.count((Kind.PING, 2)) - pings.count((Kind.PING, 3))) <= 1
+        assert talk.changes == []
+
+    def test_a_ping_is_acknowledged_to_the_registered_address(self) -> None:
+        talk = Conversation(2, 3)
+        talk.says(2, Kind.PING, sequence=7)
+        assert talk.take() == [(Kind.ACK, 2)]
+
+    def test_a_ping_that_gets_lost_is_sent_again_with_its_sequence_number(self) -> None:
+        talk = Conversation(2)
+        talk.until(190)
+        first = talk.swim._probes.own.copy()
+        talk.until(talk.now_ms + 90)
+        pings = [each for each in talk.sent if each.sequence in first]
+        assert len(pings) >= 2
+        assert len({each.counter for each in pings}) == len(pings)
+
+    def test_one_that_is_silent_is_pinged_through_others(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(700, 3)
+        requests = [each for each in talk.sent if each.kind == Kind.PING_REQUEST]
+        assert {(each.receiver, each.subject, each.subject_epoch) for each in requests} == {(3, 2, 12)}
+
+    def test_without_indirect_pings_nobody_is_asked(self) -> None:
+        talk = Conversation(2, 3, indirect_pings=0)
+        talk.until(5_000, 3)
+        assert Kind.PING_REQUEST not in [kind for kind, _ in talk.take()]
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
+    def test_an_indirect_ack_is_enough(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(190, 3)
+        for _ in range(20):
+            talk.until(talk.now_ms + 50, 3)
+            for request in [each for each in talk.sent if each.kind == Kind.PING_REQUEST]:
+                subject = {"subject": 2, "subject_epoch": 12}
+                talk.says(3, Kind.ACK, sequence=request.sequence, **subject)
+            talk.take()
+        assert talk.changes == []
+
+    def test_a_ping_on_behalf_of_another_ends_in_an_ack_or_in_a_nack(self) -> None:
+        talk = Conversation(2, 3)
+        subject = {"subject": 3, "subject_epoch": 13}
+        talk.says(2, Kind.PING_REQUEST, sequence=70, **subject)
+        ping = talk.sent[-1]
+        assert (ping.kind, ping.receiver) == (Kind.PING, 3)
+        talk.says(3, Kind.ACK, sequence=ping.sequence, **subject)
+        assert (talk.sent[-1].kind, talk.sent[-1].receiver, talk.sent[-1].sequence) == (Kind.ACK, 2, 70)
+        talk.says(2, Kind.PING_REQUEST, sequence=71, **subject)
+        talk.until(talk.now_ms + 90)
+        nacks = [each for each in talk.sent if each.kind == Kind.NACK]
+        assert [(each.receiver, each.sequence, each.subject) for each in nacks] == [(2, 71, 3)]
+
+    def test_a_ping_request_for_a_life_that_is_not_registered_gets_a_nack_at_once(self) -> None:
+        talk = Conversation(2, 3)
+        talk.says(2, Kind.PING_REQUEST, sequence=70, subject=3, subject_epoch=99)
+        assert talk.take() == [(Kind.NACK, 2)]
+
+
+class TestSuspicion:
+    def test_silence_is_suspicion_and_then_death(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(410, 3)
+        assert talk.changes == [Suspected(2, 12)]
+        suspected = next(each for each in talk.sent if each.receiver == 2 and each.claims)
+        assert suspected.claims[0] == talk.claim(2, Status.SUSPECT)
+        talk.until(1_000, 3)
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
+    def test_a_suspect_that_objects_lives(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(410, 3)
+        talk.says(2, Kind.GOSSIP, incarnation=1)
+        assert talk.changes == [Suspected(2, 12), Alive(2, 12)]
+        talk.until(10_000, 2, 3)
+        assert len(talk.changes) == 2
+
+    def test_a_suspect_that_says_nothing_new_has_not_objected(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(410, 3)
+        talk.says(2, Kind.GOSSIP)
+        talk.until(1_000, 3)
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
+    def test_one_that_is_heard_is_not_dead(self) -> None:
+        """FD4: it may not hear this node."""
+        talk = Conversation(2, 3)
+        for _ in range(100):
+            talk.until(talk.now_ms + 50, 3)
+            talk.says(2, Kind.PING)
+        assert talk.changes == []
+        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.SUSPECT))
+        for _ in range(100):
+            talk.until(talk.now_ms + 50, 3)
+            talk.says(2, Kind.PING)
+        assert talk.changes == [Suspected(2, 12)]
+        talk.until(talk.now_ms + 2_000, 3)
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
+    def test_hearsay_is_suspicion_for_twice_as_long(self) -> None:
+        talk = Conversation(2, 3)
+        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.SUSPECT))
+        assert talk.changes == [Suspected(2, 12)]
+        assert talk.swim.members[2].suspicion_ms == 2 * talk.swim.settings.suspicion_timeout_ms
+        assert (Kind.PING, 2) in talk.take(), "it hears of it, and may object"
+        talk.until(5_000, 3)
+        assert talk.swim.members[2].suspicion_ms == talk.swim.settings.suspicion_timeout_ms, "it is silent here too"
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
+    def test_a_death_that_another_broker_declared_is_believed(self) -> None:
+        talk = Conversation(2, 3)
+        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.DEAD))
+        assert talk.changes == [Dead(2, 12)]
+
+    def test_claims_about_other_lives_mean_nothing(self) -> None:
+        talk = Conversation(2, 3)
+        for epoch in (0, 99):
+            talk.says(3, Kind.GOSSIP, Claim(broker_id=2, epoch=epoch, incarnation=5, status=Status.DEAD))
+            talk.says(3, Kind.GOSSIP, Claim(broker_id=9, epoch=epoch, incarnation=5, status=Status.DEAD))
+            talk.says(3, Kind.GOSSIP, Claim(broker_id=1, epoch=epoch, incarnation=5, status=Status.DEAD))
+        assert talk.changes == []
+        assert talk.swim.channel.incarnation == 0
+
+    def test_one_that_was_never_heard_is_never_suspected(self) -> None:
+        """FD4."""
+        talk = Conversation(2, 3, heard=False)
+        talk.until(60_000, 3)
+        assert talk.changes == []
+
+    def test_a_dead_broker_is_pinged_seldom_and_may_come_back(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(2_000, 3)
+        talk.take()
+        talk.until(12_000, 3)
+        pings = talk.take()
+        assert pings.count((Kind.PING, 2)) == 50 // DEAD_PING_INTERVALS
+        assert 48 <= pings.count((Kind.PING, 3)) <= 52
+        talk.says(2, Kind.PING, incarnation=1)
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12), Alive(2, 12)]
+
+    def test_news_is_sent_on_at_once_to_a_few(self) -> None:
+        talk = Conversation(2, 3)
+        talk.says(3, Kind.GOSSIP, talk.claim(3, Status.ALIVE, 1))
+        assert talk.take() == [(Kind.GOSSIP, 2)]
+        talk.says(3, Kind.GOSSIP, talk.claim(3, Status.ALIVE, 1))
+        assert talk.take() == [], "it is no news any more"
+        assert FANOUT >= 2
+
+
+class TestRefutation:
+    @pytest.mark.parametrize("status", [Status.SUSPECT, Status.DEAD])
+    def test_a_claim_against_this_node_is_refuted_by_a_higher_incarnation(self, status: Status) -> None:
+        talk = Conversation(2, 3)
+        talk.says(2, Kind.PING, talk.claim(1, status, 4), sequence=7)
+        assert talk.swim.channel.incarnation == 5
+        assert {(each.kind, each.receiver, each.incarnation) for each in talk.sent} == {
+            (Kind.ACK, 2, 5),
+            (Kind.GOSSIP, 2, 5),
+            (Kind.GOSSIP, 3, 5),
+        }
+        assert talk.changes == []
+
+    def test_an_old_claim_needs_no_answer(self) -> None:
+        talk = Conversation(2, 3)
+        talk.says(2, Kind.GOSSIP, talk.claim(1, Status.SUSPECT))
+        talk.take()
+        talk.says(3, Kind.GOSSIP, talk.claim(1, Status.SUSPECT))
+        talk.says(3, Kind.GOSSIP, talk.claim(1, Status.ALIVE, 7))
+        assert (talk.take(), talk.swim.channel.incarnation) == ([], 1)
+
+    def test_the_highest_incarnation_that_can_be_claimed_is_refuted_too(self) -> None:
+        talk = Conversation(2, 3)
+        talk.says(2, Kind.GOSSIP, talk.claim(1, Status.SUSPECT, INCARNATION_MAX - 1))
+        assert talk.swim.channel.incarnation == INCARNATION_MAX
+
+
+class TestEvidence:
+    def test_a_broken_connection_makes_it_fast(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(1_000, 2, 3)
+        talk.take()
+        talk.done(talk.swim.accuse(2, talk.now_ms))
+        for datagram in list(talk.sent):
+            talk.answer(datagram, (3,))
+        assert set(talk.take()) == {(Kind.PING, 2), (Kind.PING_REQUEST, 3)}
+        talk.until(1_101, 3)
+        assert talk.changes == [Suspected(2, 12)]
+        talk.until(1_202, 3)
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
+    def test_a_broker_that_answers_is_not_harmed(self) -> None:
+        talk = Conversation(2, 3)
+        for _ in range(50):
+            talk.done(talk.swim.accuse(2, talk.now_ms))
+            for datagram in list(talk.sent):
+                talk.answer(datagram, (2, 3))
+            talk.until(talk.now_ms + 10, 2, 3)
+        assert talk.changes == []
+        assert len(talk.swim._probes.own) <= 2
+
+    def test_many_accusations_are_one_ping(self) -> None:
+        talk = Conversation(2, 3)
+        for _ in range(50):
+            talk.done(talk.swim.accuse(2, talk.now_ms))
+        assert talk.take() == [(Kind.PING, 2), (Kind.PING_REQUEST, 3)]
+
+    def test_a_suspicion_under_way_is_shortened(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(410, 3)
+        assert talk.changes == [Suspected(2, 12)]
+        talk.done(talk.swim.accuse(2, talk.now_ms))
+        talk.until(talk.now_ms + 101, 3)
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
+    def test_evidence_against_nobody_in_particular(self) -> None:
+        talk = Conversation(2, 3)
+        talk.done(talk.swim.accuse(1, 0))
+        talk.done(talk.swim.accuse(9, 0))
+        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.DEAD))
+        talk.take()
+        talk.done(talk.swim.accuse(2, 0))
+        assert talk.take() == []
+
+
+class TestHealth:
+    def test_a_node_that_hears_nobody_doubts_itself(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(600)
+        assert talk.swim.health.level > 0
+        talk.until(850)
+        assert Dead not in map(type, talk.changes), "with a witness both would be dead by now"
+        talk.until(10_000)
+        assert sorted(change.broker_id for change in talk.changes if isinstance(change, Dead)) == [2, 3]
+
+    def test_a_witness_says_that_the_fault_is_not_here(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(1_000, 3)
+        assert talk.changes[-1] == Dead(2, 12)
+        assert talk.swim.health.level == 0
+
+    def test_answers_give_trust_back(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(1_000)
+        assert talk.swim.health.level > 0
+        for broker in (2, 3):
+            talk.says(broker, Kind.GOSSIP, incarnation=1)
+        talk.until(5_000, 2, 3)
+        assert talk.swim.health.level == 0
+
+
+class TestStandstill:
+    """FD5."""
+
+    def test_after_a_standstill_nobody_is_suspected_for_it(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(1_000, 2, 3)
+        talk.until(1_000 + talk.swim.settings.interval_ms + 20)  # at least one ping waits
+        waits = list(talk.swim._probes.own.values())
+        assert waits
+        talk.take()
+        talk.now_ms += 60_000
+        talk.done(talk.swim.tick(talk.now_ms))
+        assert (talk.take(), talk.changes) == ([], [])
+        assert (talk.swim.next_deadline_ms or 0) > talk.now_ms, "it listens first"
+        for probe in waits:
+            subject = {"subject": probe.broker_id, "subject_epoch": probe.epoch}
+            talk.says(probe.broker_id, Kind.ACK, sequence=probe.sequence, **subject)
+        talk.until(talk.now_ms + 5_000, 2, 3)
+        assert talk.changes == []
+
+    def test_a_suspicion_has_as_much_time_left_as_before(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(410, 3)
+        assert talk.changes == [Suspected(2, 12)]
+        left_ms = talk.swim.members[2].objection_ms(1) - talk.now_ms
+        talk.now_ms += 60_000
+        talk.done(talk.swim.tick(talk.now_ms))
+        woken_ms = talk.now_ms
+        assert left_ms <= talk.swim.members[2].objection_ms(1) - woken_ms <= left_ms + 100 + LISTEN_MS
+        talk.says(2, Kind.GOSSIP, incarnation=1)
+        talk.until(talk.now_ms + 5_000, 2, 3)
+        assert talk.changes == [Suspected(2, 12), Alive(2, 12)]
+
+    def test_a_node_that_is_always_late_still_finds_the_dead(self) -> None:
+        talk = Conversation(2, 3)
+        for _ in range(2_000):
+            before = len(talk.sent)
+            talk.now_ms = max(talk.now_ms, talk.swim.next_deadline_ms or 0) + STANDSTILL_MS + 30
+            talk.done(talk.swim.tick(talk.now_ms))
+            for datagram in talk.sent[before:]:
+                talk.answer(datagram, (3,))
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
+
+class TestRegistrations:
+    def test_alone_there_is_nothing_to_do(self) -> None:
+        talk = Conversation()
+        assert talk.swim.next_deadline_ms is None
+        talk.done(talk.swim.tick(1_000))
+        talk.done(talk.swim.accuse(2, 1_000))
+        assert talk.take() == []
+
+    def test_without_a_registration_of_its_own_it_is_silent_and_deaf(self) -> None:
+        """FD13."""
+        talk = Conversation(2, 3)
+        talk.until(410, 3)
+        talk.done(talk.swim.members_changed({broker: BROKERS[broker] for broker in (2, 3)}, talk.now_ms))
+        talk.take()
+        assert talk.swim.next_deadline_ms is None
+        talk.says(2, Kind.PING)
+        talk.done(talk.swim.tick(9_000))
+        talk.done(talk.swim.accuse(3, 9_000))
+        assert (talk.take(), talk.changes) == ([], [Suspected(2, 12)])
+
+    def test_a_new_registration_of_this_node_gives_suspects_their_time_again(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(410, 3)
+        talk.now_ms = 5_000
+        talk.done(talk.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1))}, talk.now_ms))
+        assert talk.swim.members[2].objection_ms(1) == 5_000 + talk.swim.settings.suspicion_timeout_ms
+        assert (talk.swim.channel.epoch, talk.swim.channel.incarnation) == (21, 0)
+
+    def test_a_new_life_is_alive(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(2_000, 3)
+        talk.done(talk.swim.members_changed(BROKERS | {2: (22, ("127.0.0.1", 2))}, talk.now_ms))
+        member = talk.swim.members[2]
+        assert (member.epoch, member.status, member.heard_ms) == (22, Status.ALIVE, None)
+        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.DEAD, 9))
+        assert member.status is Status.ALIVE, "that was the life before"
+
+    def test_what_is_known_of_a_life_stays_known(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(2_000, 3)
+        talk.done(talk.swim.members_changed(BROKERS | {2: (12, ("127.0.0.1", 22))}, talk.now_ms))
+        assert (talk.swim.members[2].status, talk.swim.members[2].address) == (Status.DEAD, ("127.0.0.1", 22))
+
+    def test_a_broker_that_left_is_forgotten(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(410, 3)
+        talk.done(talk.swim.members_changed({broker: BROKERS[broker] for broker in (1, 3)}, talk.now_ms))
+        talk.take()
+        talk.until(5_000, 3)
+        assert {receiver for _, receiver in talk.take()} == {3}
+        assert talk.changes == [Suspected(2, 12)]
