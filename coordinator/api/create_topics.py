@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.timeout import gather_within
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.describe import describe_topic
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.placement import PARTITIONS_PER_REQUEST_MAX
-from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import RESERVED, Refusal, Topic
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
@@ -32,7 +32,7 @@ DEFAULT = -1
 
 
 def create_topics(node: Node, call: Call, request: CreateTopicsRequest) -> DelayedReply[CreateTopicsResponse]:
-    """Create the topics; delayed until they are in the metadata store and their logs are open."""
+    """Create the topics; delayed until they are in the metadata store and their logs are open, or for `timeout_ms`."""
     return eager.start(_create_all(node, request))
 
 
@@ -40,9 +40,14 @@ async def _create_all(node: Node, request: CreateTopicsRequest) -> CreateTopicsR
     if sum(_partition_count(topic) for topic in request.topics) > PARTITIONS_PER_REQUEST_MAX:
         return _all_refused(request)
     times = Counter(topic.name for topic in request.topics)
-    results = await eager.gather(
-        _create(node, topic, request.validate_only) for topic in request.topics if times[topic.name] == 1
+    topics = [topic for topic in request.topics if times[topic.name] == 1]
+    created = await gather_within(
+        node, request.timeout_ms, (_create(node, topic, request.validate_only) for topic in topics)
     )
+    results = [
+        _refused(topic.name, result) if isinstance(result, Refusal) else _created(node, result)
+        for topic, result in zip(topics, created, strict=True)
+    ]
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += [_refused(name, duplicate) for name, count in times.items() if count > 1]
     return CreateTopicsResponse(topics=tuple(results))
@@ -59,14 +64,10 @@ def _all_refused(request: CreateTopicsRequest) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=tuple(_refused(name, refusal) for name in names))
 
 
-async def _create(node: Node, requested: CreatableTopic, validate_only: bool) -> CreatableTopicResult:
+async def _create(node: Node, requested: CreatableTopic, validate_only: bool) -> Topic | Refusal:
+    """Return the new topic. Raises StoreFailed."""
     topic = _plan(node, requested)
-    if isinstance(topic, Topic) and not validate_only:
-        try:
-            topic = await node.topics.add(topic)
-        except StoreFailed as failure:
-            topic = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
-    return _refused(requested.name, topic) if isinstance(topic, Refusal) else _created(node, topic)
+    return topic if isinstance(topic, Refusal) or validate_only else await node.topics.add(topic)
 
 
 def _plan(node: Node, requested: CreatableTopic) -> Topic | Refusal:

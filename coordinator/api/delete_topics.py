@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.timeout import gather_within
 from rota.coordinator.metadata import eager
-from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import Refusal, Topic
 from rota.coordinator.metadata.topic_refusals import unknown_topic
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -29,13 +29,13 @@ from rota.protocol.wire import UUID_ZERO
 def delete_topics(
     node: Node, call: Call, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse | DelayedReply[DeleteTopicsResponse]:
-    """Delete the topics; delayed until they are out of the metadata store and their logs are removed."""
+    """Delete the topics; delayed until they are out of the store and their logs are removed, or for `timeout_ms`."""
     requested = _requested(call, request)
     if not node.config.delete_topic_enable:
         code = ErrorCode.TOPIC_DELETION_DISABLED if call.version >= 3 else ErrorCode.INVALID_REQUEST
         disabled = Refusal(code, "Topic deletion is disabled.")
         return DeleteTopicsResponse(responses=tuple(_result(entry, disabled) for entry in requested))
-    return eager.start(_delete_all(node, requested))
+    return eager.start(_delete_all(node, requested, request.timeout_ms))
 
 
 def _requested(call: Call, request: DeleteTopicsRequest) -> Sequence[DeleteTopicState]:
@@ -44,7 +44,7 @@ def _requested(call: Call, request: DeleteTopicsRequest) -> Sequence[DeleteTopic
     return [DeleteTopicState(name=name, topic_id=UUID_ZERO) for name in request.topic_names]
 
 
-async def _delete_all(node: Node, requested: Sequence[DeleteTopicState]) -> DeleteTopicsResponse:
+async def _delete_all(node: Node, requested: Sequence[DeleteTopicState], timeout_ms: int) -> DeleteTopicsResponse:
     times = Counter((entry.name, entry.topic_id) for entry in requested)
     found = {(entry.name, entry.topic_id): (entry, _find(node, entry)) for entry in requested}
     mentions = Counter(topic.name for _, topic in found.values() if isinstance(topic, Topic))
@@ -57,9 +57,9 @@ async def _delete_all(node: Node, requested: Sequence[DeleteTopicState]) -> Dele
                 deletions.append((DeleteTopicState(name=topic.name, topic_id=topic.topic_id), _ALREADY_SUPPLIED))
         else:
             deletions.append((entry, topic))
-    return DeleteTopicsResponse(
-        responses=tuple(await eager.gather(_delete(node, entry, topic) for entry, topic in deletions))
-    )
+    outcomes = await gather_within(node, timeout_ms, (_delete(node, topic) for _, topic in deletions))
+    responses = (_result(entry, outcome) for (entry, _), outcome in zip(deletions, outcomes, strict=True))
+    return DeleteTopicsResponse(responses=tuple(responses))
 
 
 _ALREADY_SUPPLIED = Refusal(
@@ -82,15 +82,13 @@ def _duplicate(requested: DeleteTopicState) -> Refusal:
     return Refusal(ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if requested.name is None else 'name'}.")
 
 
-async def _delete(node: Node, requested: DeleteTopicState, topic: Topic | Refusal) -> DeletableTopicResult:
+async def _delete(node: Node, topic: Topic | Refusal) -> Topic | Refusal:
+    """Return the deleted topic. Raises StoreFailed."""
     if isinstance(topic, Refusal):
-        return _result(requested, topic)
+        return topic
     if topic.is_internal:
-        return _result(requested, Refusal(ErrorCode.INVALID_REQUEST, f"Internal topic {topic.name} cannot be deleted."))
-    try:
-        return _result(requested, await node.topics.delete(topic.name))
-    except StoreFailed as failure:
-        return _result(requested, Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure)))
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Internal topic {topic.name} cannot be deleted.")
+    return await node.topics.delete(topic.name)
 
 
 def _result(requested: DeleteTopicState, outcome: Topic | Refusal) -> DeletableTopicResult:

@@ -17,6 +17,7 @@ from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.placement import Assignment
 from rota.coordinator.metadata.producer_ids import ProducerIds
+from rota.coordinator.metadata.store import Store
 from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.replica.durability import Durability
@@ -53,10 +54,11 @@ class World:
         properties: dict[str, str] | None = None,
         log: Callable[[LogConfig], Log] = MemoryLog,
         flush_executor: Executor | None = None,
+        store: Store | None = None,
     ) -> None:
         config = BrokerConfig(properties)
         ids = count(1)
-        store = EmbeddedStore()
+        store = EmbeddedStore() if store is None else store
         topics = Topics(store, broker_id=config.node_id, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
         eager.run_eagerly(topics.load())
         self.now_ms = NOW_MS

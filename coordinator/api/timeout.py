@@ -1,0 +1,82 @@
+"""The timeout of a request that changes the metadata: what is not done by then is answered REQUEST_TIMED_OUT.
+
+Laws
+    T10 The answer leaves by the timeout of the request, however slow the store is. The changes go on: they are made, or
+        they fail, without an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from rota.coordinator.api.node import Node
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.store import OutcomeUnknown, StoreFailed
+from rota.coordinator.metadata.topic import Refusal
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.errors import ErrorCode
+
+log = structlog.get_logger("rota.api")
+
+TIMED_OUT: Final = Refusal(ErrorCode.REQUEST_TIMED_OUT, "The request timed out. The change may still be made.")
+
+T = TypeVar("T")
+
+
+async def gather_within(
+    node: Node, timeout_ms: int, changes: Iterable[Coroutine[Any, Any, T | Refusal]]
+) -> list[T | Refusal]:
+    """Start all changes; return their results in order. A change that lasts longer has the result TIMED_OUT.
+
+    A change that ends in StoreFailed has a Refusal as its result.
+    """
+    replies = [eager.start(_refuse_failure(change)) for change in changes]
+    waiting = [reply for reply in replies if not reply.answered]
+    if waiting:
+        await _wait(node, timeout_ms, waiting)
+    return [_result(reply) for reply in replies]
+
+
+async def _refuse_failure(change: Coroutine[Any, Any, T | Refusal]) -> T | Refusal:
+    try:
+        return await change
+    except OutcomeUnknown as failure:
+        return Refusal(ErrorCode.REQUEST_TIMED_OUT, str(failure))
+    except StoreFailed as failure:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+
+
+async def _wait(node: Node, timeout_ms: int, replies: list[DelayedReply[T | Refusal]]) -> None:
+    """Return when all are answered, or after `timeout_ms`."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    timer_key = object()
+
+    def end() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    def answered(result: object) -> None:
+        if ended.done() and isinstance(result, Exception):
+            log.error("Change failed after its request was answered", exc_info=result)
+        if all(reply.answered for reply in replies):
+            end()
+
+    for reply in replies:
+        reply.then(answered)
+    node.timers.at(timer_key, node.now_ms() + max(timeout_ms, 0), end)
+    try:
+        await ended
+    finally:
+        node.timers.cancel(timer_key)
+
+
+def _result(reply: DelayedReply[T | Refusal]) -> T | Refusal:
+    if not reply.answered:
+        return TIMED_OUT
+    result = reply.result()
+    assert result is not None
+    return result
