@@ -6,6 +6,8 @@ Laws
     An error of the peer, or of one API, closes this connection with a logged reason and harms no other.
     Requests in flight, queued requests and unread replies are bounded. Beyond a bound the connection serves nothing
     more and, after a little more, reads nothing more.
+
+The file is longer than 400 lines because one class owns the state of a connection.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any, cast
 from rota.coordinator.network.call import Call, HangUp
 from rota.coordinator.network.dispatch import HANDLERS_MAX, ApiHandler, UnknownApi, read_head, skip_tags
 from rota.coordinator.network.frames import Framer
-from rota.coordinator.network.owner import Owner, address
+from rota.coordinator.network.owner import Owner, address, unacknowledged_bytes
 from rota.coordinator.network.replies import Piece, Slot, framed, pack_lead, pack_lead_tagged
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.constructs import GARBLED
@@ -53,6 +55,7 @@ class Connection(asyncio.Protocol):
         self._mute_reasons = 0
         self.unsent_bytes = 0  # of replies that the peer does not read, as last measured
         self.stalled_since_ms: int | None = None  # since when it read nothing, as far as looks have seen
+        self._written_bytes = self._taken_bytes = 0  # while it does not read: what was written to it, what it has taken
         self._paused = self._resuming = self._awaits_frame_memory = False
         self._flush_pending = False  # ready replies are sent at the end of this turn at the latest
         self._transport: asyncio.Transport | None = None
@@ -100,6 +103,7 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._mute_reasons |= PEER_NOT_READING
+        self._written_bytes = self._taken_bytes = 0
         self._owner.reader_stalled(self)
         self._set_reading()
 
@@ -271,12 +275,27 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.write(b"".join(out))
         if self._mute_reasons & PEER_NOT_READING:
+            self._written_bytes += size
             self.measure_unsent()
 
     def measure_unsent(self) -> None:
         """Count what the peer has not read, beyond the socket's own buffer."""
         if self._transport is not None and self._mute_reasons & PEER_NOT_READING:
             self._count_unsent(self._transport.get_write_buffer_size())
+
+    def has_taken_more(self) -> bool:
+        """Whether the peer's machine has taken any byte since the last call, from here or from the socket's buffer.
+
+        The socket's buffer may hold megabytes: what is kept here shrinks only after a large part of it was sent.
+        """
+        if self._transport is None:
+            return False
+        self.measure_unsent()
+        before, self._taken_bytes = (
+            self._taken_bytes,
+            self._written_bytes - self.unsent_bytes - unacknowledged_bytes(self._transport.get_extra_info("socket")),
+        )
+        return self._taken_bytes > before
 
     def _count_unsent(self, size: int) -> None:
         grown, self.unsent_bytes = size - self.unsent_bytes, size

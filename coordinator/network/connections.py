@@ -124,9 +124,7 @@ class Connections:
     def look_for_stalled(self, now_ms: int) -> None:
         """Note who reads. When Fetches wait for memory, close who has read nothing for the stall timeout."""
         for connection in list(self._stalled):
-            before = connection.unsent_bytes
-            connection.measure_unsent()
-            if connection.stalled_since_ms is None or connection.unsent_bytes < before:
+            if connection.has_taken_more() or connection.stalled_since_ms is None:
                 connection.stalled_since_ms = now_ms
         for connection in self._stalled_longest_first():
             since_ms = connection.stalled_since_ms

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
+import termios
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -51,3 +54,16 @@ def address(name: Any) -> tuple[str, int]:
     if not isinstance(name, tuple) or len(name) < 2:
         return "", 0
     return str(name[0]).removeprefix("::ffff:"), int(name[1])
+
+
+def unacknowledged_bytes(connected: Any) -> int:
+    """Return how much the kernel keeps of what was written to a TCP socket, until its peer's machine has taken it.
+
+    0 where the kernel does not tell.
+    """
+    size = array.array("i", [0])
+    try:
+        fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, size)
+    except (OSError, ValueError):  # not told, or closed
+        return 0
+    return size[0]

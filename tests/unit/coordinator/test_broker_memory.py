@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable
 from typing import TypeVar
 
@@ -110,6 +111,11 @@ class World:
     def held_bytes(self) -> int:
         return self.broker.listener.connections.request_memory.held_bytes
 
+    @property
+    def peer_ports(self) -> set[int]:
+        """The ports of the peers that are connected."""
+        return {connection.peer[1] for connection in self.broker.listener.connections._open}
+
     async def beat(self) -> None:
         """A heartbeat is answered."""
         await self.line.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
@@ -174,6 +180,31 @@ async def test_a_consumer_that_reads_slowly_is_not_closed_among_those_that_do_no
     assert len(connections) < 2 + STALLED_READERS
     for reader in stalled:
         reader.writer.transport.abort()
+
+
+async def test_a_consumer_that_reads_a_few_kilobytes_a_second_is_never_closed(world: World) -> None:
+    """Law N5. It reads 100 kB in ten timeouts, far less than the send buffer of the broker's socket."""
+    await world.fill()
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(slow, (world.host, world.port))
+        await loop.sock_sendall(slow, fetch(0))
+        await world.turns(100)  # the first to be answered
+        for _ in range(STALLED_READERS):
+            await world.reader(fetch(0))
+        await world.turns(2_000)
+        for _ in range(50):
+            assert world.broker.listener.connections.request_memory.has_waiting_replies
+            left = 2_000
+            while left:
+                received = await loop.sock_recv(slow, left)
+                left -= len(received)
+            await world.look()
+            assert slow.getsockname()[1] in world.peer_ports
+            if len(world.broker.listener.connections) < 2 + STALLED_READERS:
+                await world.reader(fetch(0))  # somebody waits for memory all the time
 
 
 async def test_replies_that_become_known_at_once_are_bounded_too(world: World) -> None:

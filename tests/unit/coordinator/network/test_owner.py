@@ -1,12 +1,13 @@
-"""Names of sockets, as logs and groups show them."""
+"""Names of sockets, as logs and groups show them, and what a socket has not sent."""
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
 
-from rota.coordinator.network.owner import address
+from rota.coordinator.network.owner import address, unacknowledged_bytes
 
 
 @pytest.mark.parametrize(
@@ -21,3 +22,28 @@ from rota.coordinator.network.owner import address
 )
 def test_an_address_is_shown_as_it_is_dialled(name: Any, shown: tuple[str, int]) -> None:
     assert address(name) == shown
+
+
+def test_what_a_peer_has_not_taken_is_known() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as peer:
+        connected, _ = server.accept()
+        with connected:
+            assert unacknowledged_bytes(connected) == 0
+            connected.setblocking(False)
+            written = 0
+            try:
+                while True:
+                    written += connected.send(bytes(65_536))
+            except BlockingIOError:
+                pass
+            before = unacknowledged_bytes(connected)
+            assert 0 < before < written
+            for _ in range(written // 65_536):
+                peer.recv(65_536, socket.MSG_WAITALL)
+            assert unacknowledged_bytes(connected) < before
+
+
+def test_a_closed_socket_keeps_nothing() -> None:
+    closed = socket.socket()
+    closed.close()
+    assert unacknowledged_bytes(closed) == 0
