@@ -152,31 +152,46 @@ class Segment:
 
     def append(self, data: Buffer, batches: Headers) -> None:
         """Batches with their final offsets, `batches` being (position in data, header). Raises StorageFailed."""
-        if self._offsets is None:
-            self._load()
-        start = self.store.size_bytes
-        self._unsaved = True
-        self.store.append(data)
+        start = self._write(data)
         for position, header in batches:
             self.note(start + position, header)
 
+    def append_own(self, data: bytes, base_offset: int, last_offset: int, timestamp_ms: int) -> None:
+        """As `append`, of one batch that the broker has made: its header need not be read. All records have this time.
+
+        Raises StorageFailed.
+        """
+        self._note(self._write(data), base_offset, last_offset, len(data), timestamp_ms)
+
+    def _write(self, data: Buffer) -> int:
+        """Write at the end and return the position."""
+        if self._offsets is None:
+            self._load()
+        position = self.store.size_bytes
+        self._unsaved = True
+        self.store.append(data)
+        return position
+
     def note(self, position: int, header: BatchHeader) -> None:
         """A batch is at `position`: keep the indexes."""
-        base, last_offset = header.base_offset, header.base_offset + header.last_offset_delta
+        newest_ms = header.max_timestamp if header.count else NO_TIMESTAMP
+        self._note(position, header.base_offset, header.last_offset, header.size_bytes, newest_ms)
+
+    def _note(self, position: int, base_offset: int, last_offset: int, size_bytes: int, newest_ms: int) -> None:
         largest = self._largest
         if largest is None:
             largest = self.largest
-        if header.max_timestamp > largest[0] and header.count:
-            self._largest = largest = (header.max_timestamp, last_offset)
+        if newest_ms > largest[0]:
+            self._largest = largest = (newest_ms, last_offset)
         if self._since_entry_bytes > self.index_interval_bytes:
             self.offsets.append(last_offset, position)
             self.times.append(*largest)
             self._since_entry_bytes = 0
-        self._since_entry_bytes += header.size_bytes
-        if base != self.next_offset:
+        self._since_entry_bytes += size_bytes
+        if base_offset != self.next_offset:
             self._forget_recent()
         recent = self._recent_offsets
-        recent.append(base)
+        recent.append(base_offset)
         self._recent_positions.append(position)
         if len(recent) >= 2 * RECENT_BATCHES_MAX:
             del recent[:RECENT_BATCHES_MAX], self._recent_positions[:RECENT_BATCHES_MAX]

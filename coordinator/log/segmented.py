@@ -169,7 +169,11 @@ class SegmentedLog:
         data = write_pairs(pairs, now_ms, base_offset=self._end, leader_epoch=leader_epoch)
         if self.config.log_append_time:
             return self.append_trusted(data, leader_epoch=leader_epoch, now_ms=now_ms)
-        return self._place(data, [(0, read_header(data))], now_ms)
+        self._check()
+        try:
+            return self._append_own(data, len(pairs), leader_epoch, now_ms)
+        except StorageFailed as error:
+            raise self._failed(error) from error
 
     def append_as_follower(self, batches: bytes | memoryview, *, leader_epoch: int) -> Appended | None:
         found, size_bytes = admit_replicated(batches, self._end, leader_epoch)
@@ -459,7 +463,7 @@ class SegmentedLog:
 
     def _append(self, data: Buffer, found: Batches, now_ms: int, append_time_ms: int) -> Appended:
         end = found[-1][1].next_offset
-        if self._is_full(len(data), end - 1, found, now_ms):
+        if self._is_full(len(data), end - 1, max([header.max_timestamp for _, header in found]), now_ms):
             self._roll(now_ms, found[0][1].base_offset)
         self._active.append(data, found)
         is_new_epoch = False
@@ -473,6 +477,18 @@ class SegmentedLog:
             self._storage.save_epochs(self.epochs)
         return Appended(found[0][1].base_offset, end - 1, append_time_ms)
 
+    def _append_own(self, data: bytes, count: int, leader_epoch: int, now_ms: int) -> Appended:
+        """As `_append`, of one batch of `append_pairs`: no producer, one epoch, one timestamp."""
+        first = self._end
+        last = first + count - 1
+        if self._is_full(len(data), last, now_ms, now_ms):
+            self._roll(now_ms, first)
+        self._active.append_own(data, first, last, now_ms)
+        self._end = last + 1
+        if leader_epoch != self.epochs.latest and self.epochs.assign(leader_epoch, first):
+            self._storage.save_epochs(self.epochs)
+        return Appended(first, last)
+
     def _read(self, offset: int, bytes_max: int, end: int, first_whole: bool, wait: bool) -> bytes:
         at = max(bisect_right(self._bases, offset) - 1, 0)
         while at < len(self._segments):
@@ -484,8 +500,8 @@ class SegmentedLog:
             at += 1
         return b""
 
-    def _is_full(self, size_bytes: int, last_offset: int, found: Batches, now_ms: int) -> bool:
-        active, held_bytes = self._active, self._active.size_bytes
+    def _is_full(self, size_bytes: int, last_offset: int, newest_ms: int, now_ms: int) -> bool:
+        active, held_bytes = self._active, self._active.store.size_bytes
         if not active.fits(last_offset):
             return True
         if not held_bytes:
@@ -494,7 +510,7 @@ class SegmentedLog:
             return True
         first_ms = active.first_timestamp
         if first_ms >= 0:
-            return max([header.max_timestamp for _, header in found]) - first_ms > self.config.segment_ms
+            return newest_ms - first_ms > self.config.segment_ms
         return active.created_ms >= 0 and now_ms - active.created_ms > self.config.segment_ms
 
     def _roll(self, now_ms: int, base_offset: int | None = None) -> None:

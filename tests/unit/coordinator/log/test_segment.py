@@ -13,6 +13,7 @@ from rota.coordinator.log.segment import RECENT_BATCHES_MAX, RELATIVE_OFFSET_MAX
 from rota.coordinator.log.store import MemoryStore, OpenFiles
 from rota.protocol.records.batch import headers, stamp
 from rota.protocol.records.errors import CorruptBatch
+from rota.protocol.records.record import write_pairs
 
 from .log_kit import values
 
@@ -86,6 +87,20 @@ def test_indexes_made_anew_are_the_same(counts: list[int]) -> None:
     assert again.offsets.to_bytes() == segment.offsets.to_bytes()
     assert again.times.to_bytes() == segment.times.to_bytes()
     assert (again.next_offset, again.largest) == (segment.next_offset, segment.largest)
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=60))
+def test_a_batch_of_the_brokers_own_leaves_what_its_header_would_have_left(counts: list[int]) -> None:
+    segment = Segment(BASE, MemoryStore(), None, index_interval_bytes=200)
+    for number, count in enumerate(counts):
+        base, now_ms = segment.next_offset, 1000 + number
+        segment.append_own(
+            write_pairs([(None, b"v")] * count, now_ms, base_offset=base), base, base + count - 1, now_ms
+        )
+    found = (partition_lookup(segment), segment.offsets.to_bytes(), segment.times.to_bytes(), segment.largest)
+    segment.rebuild()
+    assert (partition_lookup(segment), segment.offsets.to_bytes(), segment.times.to_bytes(), segment.largest) == found
+    assert segment.next_offset == BASE + sum(counts)
 
 
 def test_the_first_batch_comes_whole_and_the_last_may_be_cut() -> None:
