@@ -7,10 +7,15 @@ While the shard loads the answer is NONE, as in Kafka: a member must not leave i
 
 from __future__ import annotations
 
+from typing import Final
+
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.events import InstanceId, MemberId
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+_NONE: Final = ErrorCode.NONE  # bound once: looking a member of an enum up takes as long as the group's decision
+_ALIVE: Final = HeartbeatResponse(error_code=_NONE)  # messages are immutable, so replies may share it
 
 
 def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -21,7 +26,7 @@ def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatRes
     shard = node.groups.ready(group_id)
     if isinstance(shard, ErrorCode):
         loading = shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return HeartbeatResponse(error_code=ErrorCode.NONE if loading else shard)
+        return HeartbeatResponse(error_code=_NONE if loading else shard)
     group = shard.machines.get(group_id)
     if group is None:
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
@@ -32,4 +37,4 @@ def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatRes
         request.generation_id,
         node.now_ms(),
     )
-    return HeartbeatResponse(error_code=code)
+    return _ALIVE if code is _NONE else HeartbeatResponse(error_code=code)

@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
         reply = serve(self._owner.node, call, request)
         if reply.__class__ is DelayedReply and reply.answered and not self._slots:
             reply = reply.result()  # it did not have to wait
-        if isinstance(reply, DelayedReply) or self._slots:
+        if reply.__class__ is DelayedReply or self._slots:
             self._queue(Slot(handler, correlation_id, len(frame)), reply)
         elif reply is None:
             pass
@@ -235,21 +235,20 @@ class Connection(asyncio.Protocol):
 
     def _send_ready_replies(self) -> None:
         """Send the replies that wait for no earlier one."""
-        self._flush_pending = False
-        slots, sent_bytes, ready = self._slots, 0, list[Slot]()
+        self._flush_pending, slots, sent_bytes = False, self._slots, 0
+        ready: list[Slot] = []
         while slots and slots[0].pieces is not None:
             ready.append(slots.popleft())
             sent_bytes += ready[-1].size
-        self._slot_bytes -= sent_bytes
-        self._owner.request_memory.release(sent_bytes)  # what the peer does not read is counted by _flush
+        if ready:
+            self._slot_bytes -= sent_bytes
+            self._owner.request_memory.release(sent_bytes)  # what the peer does not read is counted by _flush
         for slot in ready:
             self._send(slot.pieces or [], slot.reply_bytes)
         self._flush()
-        if not sent_bytes:
-            return
-        if self._mute_reasons & CLOSING and not slots:
+        if ready and self._mute_reasons & CLOSING and not slots:
             self._close()
-        elif self._mute_reasons & IN_FLIGHT_FULL and self._has_room():
+        elif ready and self._mute_reasons & IN_FLIGHT_FULL and self._has_room():
             self._unmute(IN_FLIGHT_FULL)
 
     def _has_room(self) -> bool:
