@@ -8,7 +8,7 @@ Laws
 
 from __future__ import annotations
 
-from rota.coordinator.group.effects import AppendAll, Effect, OffsetsDropped, Reply, Step
+from rota.coordinator.group.effects import AppendAndReply, Effect, OffsetsDropped, Step
 from rota.coordinator.group.events import Commit, DropOffsets
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
@@ -32,7 +32,7 @@ def commit(group: ClassicGroup, event: Commit, now_ms: int, wall_ms: int) -> lis
         member.alive(now_ms)
     for record in event.records:
         group.replay(record)
-    return [AppendAll(event.records), Reply(event.token, _NONE)]
+    return [AppendAndReply(event.records, event.token, _NONE)]
 
 
 def _check(group: ClassicGroup, event: Commit) -> ErrorCode:

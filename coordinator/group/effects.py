@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId, OffsetRecord, OffsetValue, Token
-from rota.coordinator.runtime.contract import Append, AppendAll, Arm, Disarm, Effect, Note, Reply
+from rota.coordinator.runtime.contract import Append, AppendAndReply, Arm, Disarm, Effect, Note, Reply
 from rota.protocol.errors import ErrorCode
 
 __all__ = [
     "Append",
-    "AppendAll",
+    "AppendAndReply",
     "Arm",
     "Body",
     "Disarm",

@@ -39,6 +39,7 @@ from rota.protocol.errors import ErrorCode
 log = structlog.get_logger("rota.partition")
 
 _LEADER = Role.LEADER  # bound once: each append looks at it
+_NONE = ErrorCode.NONE
 
 Watch = NewType("Watch", int)
 Done = Callable[[ErrorCode], None]
@@ -195,11 +196,12 @@ class Partition:
         if self.state.role is not _LEADER and self.offline is None:
             raise AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is not led here")
         try:
-            appended = self.log.append(batches, leader_epoch=self.state.leader_epoch, now_ms=now_ms)
+            log = self.log
+            appended = log.append(batches, leader_epoch=self.state.leader_epoch, now_ms=now_ms)
         except StorageFailed as error:
             self.fail(str(error))
             raise
-        self._appended()
+        self._appended(log.log_end_offset)
         return appended
 
     def append_pairs(self, pairs: list[Pair], now_ms: int, leader_epoch: int | None = None) -> Appended:
@@ -217,7 +219,7 @@ class Partition:
         except StorageFailed as error:
             self.fail(str(error))
             raise
-        self._appended()
+        self._appended(appended.last_offset + 1)
         return appended
 
     def read(
@@ -249,6 +251,10 @@ class Partition:
         return write
 
     # ---- waiting
+
+    def is_committed(self, offset: int) -> bool:
+        """Return whether `when_committed` would call with NONE at once: it need not be called."""
+        return self.state.committed_error(offset) is _NONE
 
     def when_committed(self, offset: int, deadline_ms: int, done: Done) -> None:
         """Call `done` once, when the high watermark reaches `offset`: at once when it is there already.
@@ -336,7 +342,7 @@ class Partition:
 
     def log_grown(self) -> None:
         """The follower's log has more records of its leader."""
-        self._appended()
+        self._appended(self.log.log_end_offset)
 
     def log_truncated(self) -> None:
         """The follower's log has lost records."""
@@ -404,12 +410,10 @@ class Partition:
 
     # ---- effects
 
-    def _appended(self) -> None:
-        log, state = self._log, self.state
-        assert log is not None
-        if state.flushes:
+    def _appended(self, log_end_offset: int) -> None:
+        if self.state.flushes:
             self._flush_worker.flush_soon(self)
-        self._perform(state.appended(log.log_end_offset))
+        self._perform(self.state.appended(log_end_offset))
         if self._append_watches:
             self._call_append_watches()
 

@@ -48,19 +48,21 @@ class Append:
 
 
 @dataclass(slots=True)
-class AppendAll:
-    """Write these records, in their order; there may be none."""
-
-    records: Sequence[Any]
-
-
-@dataclass(slots=True)
 class Reply:
     """Answer a request. `when_durable=False` is for refusals, which promise nothing that a crash could take back."""
 
     token: Token
     body: Any
     when_durable: bool = True
+
+
+@dataclass(slots=True)
+class AppendAndReply:
+    """An Append of each of these records (there may be none), then the Reply to the request, as one effect."""
+
+    records: Sequence[Any]
+    token: Token
+    body: Any
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ class Note:
     fields: dict[str, object] = field(default_factory=dict)
 
 
-Effect = Append | AppendAll | Reply | Arm | Disarm | Note
+Effect = Append | AppendAndReply | Reply | Arm | Disarm | Note
 
 # ---- machines
 

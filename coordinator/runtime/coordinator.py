@@ -12,14 +12,14 @@ Laws
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Generic, Protocol
 
 import structlog
 
-from rota.coordinator.log.contract import Pair, StorageFailed
+from rota.coordinator.log.contract import Appended, Pair, StorageFailed
 from rota.coordinator.runtime.broadcast import Broadcast
 from rota.coordinator.runtime.contract import Encoded, Hosting, M, Note
 from rota.coordinator.runtime.replay import Readable, Replay
@@ -35,6 +35,7 @@ _READY: Final = ShardState.READY  # bound once: every request asks for it
 BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # records beyond it go out as another batch
 LOADED_MACHINES_MAX: Final = 64  # of one slice, when a shard becomes ready
 EXPECTED_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # others are mistakes in our own code
+NO_OFFSET: Final = -1
 COMMIT_TIMEOUT_MS: Final = 5_000  # offsets.commit.timeout.ms
 RELOAD_AFTER_MS: Final = 1_000  # pause before a shard that failed is loaded again
 
@@ -50,8 +51,11 @@ class HostPartition(Protocol):
     def high_watermark(self) -> int:
         """The offset after the last committed record. Raises StorageFailed while offline."""
 
-    def append_pairs(self, pairs: list[Pair], now_ms: int) -> object:
+    def append_pairs(self, pairs: list[Pair], now_ms: int) -> Appended:
         """Write records of the broker's own as one batch. Raises StorageFailed."""
+
+    def is_committed(self, offset: int) -> bool:
+        """Return whether `when_committed` would call with NONE at once."""
 
     def when_committed(self, offset: int, deadline_ms: int, done: Callable[[ErrorCode], None]) -> None:
         """Call `done` once: NONE when the high watermark has reached `offset`, else an error, by the deadline."""
@@ -301,11 +305,13 @@ class CoordinatorRuntime(Generic[M]):
         for shard in unflushed:
             shard.flush()
 
-    def append(self, shard: Shard[Any], records: list[Encoded]) -> int:
-        partition, wall_ms = self._partition(shard.index), self.wall_ms()
+    def append(self, shard: Shard[Any], records: list[Encoded]) -> tuple[int, bool]:
+        partition, wall_ms, end = self._partition(shard.index), self.wall_ms(), NO_OFFSET
         for portion in portions(records):
-            partition.append_pairs(portion, wall_ms)
-        return partition.log.log_end_offset
+            end = partition.append_pairs(portion, wall_ms).last_offset + 1
+        if end == NO_OFFSET:
+            end = partition.log.log_end_offset
+        return end, partition.is_committed(end)
 
     def when_committed(self, shard: Shard[Any], offset: int, done: Callable[[ErrorCode], None]) -> None:
         self._partition(shard.index).when_committed(offset, self.now_ms() + self._commit_timeout_ms, done)
@@ -341,13 +347,15 @@ class CoordinatorRuntime(Generic[M]):
             self._load(shard)
 
 
-def portions(records: list[Encoded]) -> Iterator[list[Encoded]]:
+def portions(records: list[Encoded]) -> Iterable[list[Encoded]]:
     """Split records into runs of at most about BATCH_RECORD_BYTES_MAX; no records give no run."""
+    if len(records) <= 1:
+        return (records,) if records else ()
     sizes = [len(key or b"") + len(value or b"") for key, value in records]
-    if sum(sizes) <= BATCH_RECORD_BYTES_MAX:
-        if records:
-            yield records
-        return
+    return (records,) if sum(sizes) <= BATCH_RECORD_BYTES_MAX else _split(records, sizes)
+
+
+def _split(records: list[Encoded], sizes: list[int]) -> Iterator[list[Encoded]]:
     start, size = 0, 0
     for i, record_size in enumerate(sizes):
         size += record_size

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, assert_never
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.runtime.contract import (
     Append,
-    AppendAll,
+    AppendAndReply,
     Arm,
     Disarm,
     Effect,
@@ -66,8 +66,11 @@ class Shell(Protocol):
     def schedule_flush(self, shard: Shard[Any]) -> None:
         """Call `shard.flush()` at the end of this loop tick."""
 
-    def append(self, shard: Shard[Any], records: list[Encoded]) -> int:
-        """Write the records (there may be none) and return the end offset of the log. Raises StorageFailed."""
+    def append(self, shard: Shard[Any], records: list[Encoded]) -> tuple[int, bool]:
+        """Write the records (there may be none). Raises StorageFailed.
+
+        Returns the end offset of the log, and whether all before it is committed already, as where no other replica is.
+        """
 
     def when_committed(self, shard: Shard[Any], offset: int, done: Callable[[ErrorCode], None]) -> None:
         """Call `done` once: NONE when all records before `offset` are committed, else why not, by a deadline.
@@ -153,23 +156,31 @@ class Shard(Generic[M]):
 
     def perform(self, machine: M, effects: Iterable[Effect]) -> None:
         """Perform the effects of one step. Replies leave last: answering may bring the connection's next request."""
-        replies: list[Reply] = []  # their requests stay in `_requests`, which `abandon` answers
+        replies: list[tuple[Token, Any]] = []  # their requests stay in `_requests`, which `abandon` answers
         for effect in effects:
-            if type(effect) is Reply:  # by identity: the reply of a commit comes this way
-                if effect.when_durable and self._in_flight:
-                    delayed_reply, refusal = self._requests.pop(effect.token)
-                    self._in_flight[-1].append((delayed_reply, effect.body, refusal))
-                else:
-                    replies.append(effect)
-            elif type(effect) is AppendAll:
+            if type(effect) is AppendAndReply:  # by identity: this is all that a commit comes to
                 self._append(effect.records)
+                self._reply_when_committed(effect.token, effect.body, replies)
+            elif type(effect) is Reply:
+                if effect.when_durable:
+                    self._reply_when_committed(effect.token, effect.body, replies)
+                else:
+                    replies.append((effect.token, effect.body))
             else:
                 self._perform(machine, effect)
         self._keep_or_drop(machine)
-        for reply in replies:
-            request = self._requests.pop(reply.token, None)
+        for token, body in replies:
+            request = self._requests.pop(token, None)
             if request is not None:  # None: the answer before it made the shard answer all
-                request[0].answer(reply.body)
+                request[0].answer(body)
+
+    def _reply_when_committed(self, token: Token, body: Any, replies: list[tuple[Token, Any]]) -> None:
+        """Keep the reply until the last write is committed, or add it to `replies` when no write is in flight."""
+        if self._in_flight:
+            delayed_reply, refusal = self._requests.pop(token)
+            self._in_flight[-1].append((delayed_reply, body, refusal))
+        else:
+            replies.append((token, body))
 
     def _perform(self, machine: M, effect: Effect) -> None:
         match effect:
@@ -182,7 +193,7 @@ class Shard(Generic[M]):
                 self._shell.cancel_timer(self._timer(machine, effect.key))
             case Note():
                 self._shell.emit_event(machine.machine_id, effect)
-            case AppendAll() | Reply():
+            case AppendAndReply() | Reply():
                 raise AssertionError("performed already")
             case _:
                 assert_never(effect)
@@ -226,8 +237,12 @@ class Shard(Generic[M]):
     def _write(self, records: list[Any]) -> None:
         write = self._in_flight[-1]
         try:
-            end = self._shell.append(self, self._hosting.codec.encode(records))
-            self._await_commit(write, end)
+            end, is_committed = self._shell.append(self, self._hosting.codec.encode(records))
+            if is_committed and self._in_flight and self._in_flight[0] is write:
+                self._in_flight.popleft()
+                answer(write)
+            else:
+                self._await_commit(write, end)
         except StorageFailed as cause:
             self._shell.storage_failed(self, cause)
         except Exception as mistake:  # noqa: BLE001  # the other shards are flushed in this tick, too

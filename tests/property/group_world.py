@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from rota.coordinator.group.effects import (
     Append,
-    AppendAll,
+    AppendAndReply,
     Arm,
     Body,
     Disarm,
@@ -119,15 +119,11 @@ class World:
                 case Append(record):
                     self.check_growth(record)
                     self.log.append(record)
-                case AppendAll(records):
+                case AppendAndReply(records, token, body):
                     self.log += records
+                    self.reply(token, body, when_durable=True)
                 case Reply(token, body, when_durable):
-                    assert token in self.waiting, "answered twice, or never asked"
-                    self.waiting.remove(token)
-                    if when_durable and self.durable < len(self.log):
-                        self.held.append((token, body))
-                    else:
-                        self.deliver(token, body)
+                    self.reply(token, body, when_durable=when_durable)
                 case Arm(key, at_ms):
                     assert at_ms >= self.now_ms
                     self.timers[key] = at_ms
@@ -135,6 +131,14 @@ class World:
                     self.timers.pop(key, None)
                 case Note():
                     assert effect.fields["group"] == "g"
+
+    def reply(self, token: Token, body: Body, *, when_durable: bool) -> None:
+        assert token in self.waiting, "answered twice, or never asked"
+        self.waiting.remove(token)
+        if when_durable and self.durable < len(self.log):
+            self.held.append((token, body))
+        else:
+            self.deliver(token, body)
 
     def check_growth(self, record: Record) -> None:
         """G2 as the log sees it."""

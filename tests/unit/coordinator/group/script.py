@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from rota.coordinator.group.effects import (
     Append,
-    AppendAll,
+    AppendAndReply,
     Arm,
     Body,
     Disarm,
@@ -137,8 +137,10 @@ class Script:
 
 
 def one_by_one(effect: Effect) -> list[Effect]:
-    """Records that are appended together, as if they were appended each for itself."""
-    return [Append(record) for record in effect.records] if isinstance(effect, AppendAll) else [effect]
+    """The appends and the reply that an AppendAndReply stands for; any other effect as it is."""
+    if isinstance(effect, AppendAndReply):
+        return [*map(Append, effect.records), Reply(effect.token, effect.body)]
+    return [effect]
 
 
 # ---- events

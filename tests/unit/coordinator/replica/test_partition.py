@@ -187,6 +187,16 @@ def test_what_is_committed_is_answered_at_once() -> None:
     assert answers.got == [("1", ErrorCode.NONE)]
 
 
+@pytest.mark.parametrize("make", [partition, flushing], ids=["to the system", "to the medium"])
+@pytest.mark.parametrize("end", [Partition.close, lambda one: one.fail("broken"), lambda one: None])
+def test_what_is_committed_needs_no_wait(make: Callable[[], Partition], end: Callable[[Partition], None]) -> None:
+    one, answers = make(), list[ErrorCode]()
+    one.append_pairs([(b"k", b"v")], NOW_MS)
+    end(one)
+    one.when_committed(1, NOW_MS, answers.append)
+    assert one.is_committed(1) is (answers == [ErrorCode.NONE])
+
+
 def test_waits_are_answered_in_the_order_of_their_offsets() -> None:
     one, answers = flushing(), Answers()
     for offset in (1, 2, 3):

@@ -10,6 +10,7 @@ from tests.unit.coordinator.litter import no_litter
 from tests.unit.coordinator.runtime.toy import Counter, Number, Put, ToyWorld
 
 from rota.coordinator.group.machine import Group
+from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.contract import Append, Effect, Reply
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS
 from rota.coordinator.runtime.shard import ShardState
@@ -28,6 +29,23 @@ def test_a_commit_is_answered_when_its_record_is_written(world: Any) -> None:
     world.turn()
     assert answer.value is ErrorCode.NONE
     assert world.offset("g") == 5
+
+
+def test_a_write_that_is_committed_when_it_is_appended_makes_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """O1, the path of a broker that is alone: it gives what the path through `when_committed` gives."""
+
+    def outcome() -> tuple[list[Any], dict[str, dict[int, int]], bytes]:
+        toy = ToyWorld().lead()
+        answers = [toy.put("a", 1, 7), toy.put("b", 2, 8), toy.put("a", 1, None)]
+        assert not any(answer.answered for answer in answers)
+        toy.settle()
+        assert toy.deadlines.next_ms() is None
+        log = toy.partitions[0].log
+        return [answer.value for answer in answers], toy.numbers(), log.read(0, 1 << 20)
+
+    at_once = outcome()
+    monkeypatch.setattr(Partition, "is_committed", lambda self, offset: False)
+    assert outcome() == at_once
 
 
 def test_commits_of_one_turn_share_one_batch(world: Any) -> None:
