@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-NODE_BYTES_MAX = 1 << 20  # ZooKeeper's jute.maxbuffer
+NODE_BYTES_MAX = (1 << 20) - (1 << 13)  # ZooKeeper's jute.maxbuffer less path, ACL and headers
 PATH_BYTES_MAX = 4096
 ANY_VERSION = -1
 
@@ -154,6 +154,10 @@ class Store(Protocol):
 
     When the store has ended the session, the client opens a new one without being asked to.
     """
+
+    @property
+    def commit_bytes_max(self) -> int:
+        """How much one commit may have, in the bytes of `steps.py`."""
 
     @property
     def session_id(self) -> int:

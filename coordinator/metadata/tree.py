@@ -110,8 +110,11 @@ def check_path(path: str) -> None:
     names = path.split("/")
     if names[0] or len(names) < 2 or any(name in ("", ".", "..") for name in names[1:]) or "\0" in path:
         raise BadNode(path, "not a path")
-    if len(path.encode(errors="surrogatepass")) > PATH_BYTES_MAX:
-        raise BadNode(path[:80], f"longer than {PATH_BYTES_MAX} bytes")
+    try:
+        if len(path.encode()) > PATH_BYTES_MAX:
+            raise BadNode(path[:80], f"longer than {PATH_BYTES_MAX} bytes")
+    except UnicodeEncodeError:
+        raise BadNode(path, "not Unicode") from None
 
 
 class Tree:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from rota.coordinator.metadata.journal import FRAME_BYTES_MAX
 from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.store import (
     ANY_VERSION,
@@ -29,6 +30,8 @@ from rota.coordinator.metadata.tree import Fact, NodeDataChanged, Tree
 
 class TreeSession:
     """See `Store` for the promises of its methods."""
+
+    commit_bytes_max = FRAME_BYTES_MAX // 2  # JSON may double what it has to escape
 
     def __init__(self, shared: SharedTree) -> None:
         self._shared = shared

@@ -6,14 +6,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.contract.store_worlds import StoreWorld, TreeWorld
+from tests.contract.store_worlds import StoreWorld, TreeWorld, ZooKeeperWorld
 
 from rota.coordinator.metadata.store import Store
 
+pytest_plugins = ["tests.zookeeper"]
 
-@pytest.fixture(params=["memory", "journal"])
+
+@pytest.fixture(params=["memory", "journal", "zookeeper"])
 async def store_world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[StoreWorld]:
-    world = TreeWorld(tmp_path / "metadata" if request.param == "journal" else None)
+    world: StoreWorld
+    if request.param == "zookeeper":
+        world = ZooKeeperWorld(request.getfixturevalue("zookeeper"))
+    else:
+        world = TreeWorld(tmp_path / "metadata" if request.param == "journal" else None)
     yield world
     await world.close()
 

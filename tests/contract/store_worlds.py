@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import uuid
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+from kazoo.client import KazooClient
+from tools.zookeeper import ZooKeeperServer
 
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import SessionState, Store, WatchEvent
 from rota.coordinator.metadata.tree_session import TreeSession
+from rota.coordinator.metadata.zookeeper import ZooKeeperStore
 
 SOON_S = 10.0  # how long a test waits for what should take milliseconds
 
@@ -27,6 +33,12 @@ class StoreWorld(Protocol):
 
     async def expire(self, store: Store) -> None:
         """Let the tree end its session, whose client is connected or suspended."""
+
+    async def lose_answers(self, store: Store) -> None:
+        """Let it send, and lose what it is answered."""
+
+    async def reconnect(self, store: Store) -> None:
+        """Cut and mend the connection whose answers were lost."""
 
     async def close(self) -> None: ...
 
@@ -64,6 +76,126 @@ class Heard:
                 await self._changed.wait()
 
 
+class Line:
+    """A proxy in front of a server, which may be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._port, self._is_cut, self._is_mute = port, False, False
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._clients: set[asyncio.StreamWriter] = set()
+        self._accepted: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> str:
+        """Returns HOST:PORT."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return f"{host}:{port}"
+
+    def cut(self) -> None:
+        self._is_cut = True
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def mend(self) -> None:
+        self._is_cut = self._is_mute = False
+
+    def mute(self) -> None:
+        """Lose what the server sends."""
+        self._is_mute = True
+
+    def inject(self, data: bytes) -> None:
+        """Send what the server did not."""
+        for writer in self._clients:
+            writer.write(data)
+
+    async def close(self) -> None:
+        assert self._server is not None
+        self.cut()
+        self._server.close()
+        await self._server.wait_closed()
+        if self._accepted:
+            await asyncio.wait(self._accepted)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_cut:
+            writer.transport.abort()
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._accepted.add(task)
+        to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        both = {writer, to_writer}
+        self._writers |= both
+        self._clients.add(writer)
+        await asyncio.gather(self._copy(reader, to_writer), self._copy(to_reader, writer))
+        self._writers -= both
+        self._clients.discard(writer)
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                if not (self._is_mute and writer in self._clients):
+                    writer.write(data)
+                    await writer.drain()
+        writer.close()
+
+
+class ZooKeeperWorld:
+    """Sessions with a real ZooKeeper, in a chroot of their own, each through a line that may be cut."""
+
+    def __init__(self, server: ZooKeeperServer) -> None:
+        self._server = server
+        self.root = f"/{uuid.uuid4().hex}/rota"
+        self.lines: dict[Store, Line] = {}
+
+    async def open(self, *, session_timeout_ms: int = 10_000, **options: Any) -> Store:
+        line = Line(self._server.port)
+        store = ZooKeeperStore(await line.open() + self.root, session_timeout_ms=session_timeout_ms, **options)
+        self.lines[store] = line
+        await store.open()
+        return store
+
+    async def suspend(self, store: Store) -> None:
+        heard = Heard()
+        store.on_session(heard.listener)
+        self.lines[store].cut()
+        await heard.state(SessionState.SUSPENDED)
+
+    async def resume(self, store: Store) -> None:
+        heard = Heard()
+        store.on_session(heard.listener)
+        self.lines[store].mend()
+        await heard.state(SessionState.CONNECTED)
+
+    async def expire(self, store: Store) -> None:
+        """Whoever knows a session's password can end it, as its owner can."""
+        assert isinstance(store, ZooKeeperStore)
+        assert store._connection is not None
+        client = store._connection._client
+        session = client._session_id, client._session_passwd
+        await asyncio.to_thread(_end_session, self._server.address, session)
+
+    async def lose_answers(self, store: Store) -> None:
+        self.lines[store].mute()
+
+    async def reconnect(self, store: Store) -> None:
+        await self.suspend(store)
+        await self.resume(store)
+
+    async def close(self) -> None:
+        for store, line in self.lines.items():
+            await store.close()
+            await line.close()
+
+
+def _end_session(address: str, session: tuple[int, bytes]) -> None:
+    client = KazooClient(address, client_id=session)
+    client.start()
+    client.stop()
+    client.close()
+
+
 class TreeWorld:
     """Sessions of an embedded store."""
 
@@ -84,6 +216,12 @@ class TreeWorld:
     async def expire(self, store: Store) -> None:
         assert isinstance(store, TreeSession)
         await store.expire()
+
+    async def lose_answers(self, store: Store) -> None:
+        assert isinstance(store, TreeSession)
+        store.lose_next_commit(applied=True)
+
+    async def reconnect(self, store: Store) -> None: ...
 
     async def close(self) -> None:
         await self._embedded.close()

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.soak import examples
+from tools.zookeeper import ZooKeeperServer
 
 from rota.coordinator.metadata.eager import run_eagerly, start
 from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.steps import commit_in_steps
 from rota.coordinator.metadata.store import (
     ANY_VERSION,
     NODE_BYTES_MAX,
@@ -36,6 +40,7 @@ from rota.coordinator.metadata.store import (
     StoreFailed,
     WatchEvent,
 )
+from rota.coordinator.metadata.zookeeper import ZooKeeperStore
 
 NAMES = ("a", "b", "c")
 PATHS = [f"/{x}" for x in NAMES] + [f"/{x}/{y}" for x in NAMES for y in NAMES] + ["/a/b/c"]
@@ -83,11 +88,32 @@ async def test_what_the_tree_refuses(store: Store) -> None:
         (BadNode, store.create("/big", b"x" * (NODE_BYTES_MAX + 1))),
         (BadNode, store.create("/" + "x" * 5000)),
         (BadNode, store.delete("/")),
+        (BadNode, store.create("/\ud800")),
+        (NodeExists, store.create("/")),
     ]:
         with pytest.raises(refused):
             await call
     assert await store.children("/") == ["a", "e"]
     assert await store.children("/a") == ["b"]
+
+
+async def test_a_node_may_have_the_largest_data(store: Store) -> None:
+    await store.create("/a", b"x" * NODE_BYTES_MAX)
+    assert await store.set("/a", b"y" * NODE_BYTES_MAX) == 1
+    assert (await store.get("/a"))[0] == b"y" * NODE_BYTES_MAX
+
+
+async def test_a_commit_that_is_too_large_for_the_store_goes_in_steps(store: Store) -> None:
+    """The last operation takes effect after all others; a commit beyond the limit is refused and changes nothing."""
+    ops: list[Op] = [Create("/t"), *(Create(f"/t/{number:05}", b"x" * 200) for number in range(6_000))]
+    ops.append(Set("/t", b"complete", 0))
+    if store.commit_bytes_max < 6_000 * 200:
+        with pytest.raises(BadNode):
+            await store.commit(ops)
+        assert await store.exists("/t") is None
+    await commit_in_steps(store, ops)
+    data, stat = await store.get("/t")
+    assert (data, stat.child_count) == (b"complete", 6_000)
 
 
 async def test_a_commit_is_all_or_nothing(store: Store) -> None:
@@ -101,13 +127,18 @@ async def test_a_commit_is_all_or_nothing(store: Store) -> None:
     assert await store.children("/a/b") == []
 
 
-async def test_changes_are_numbered_and_reads_are_not(store: Store) -> None:
+async def test_the_number_of_the_last_change_only_grows(store: Store) -> None:
+    """With ZooKeeper, sessions that begin and changes that are refused have numbers, too."""
     before = store.last_change
     await store.create("/a")
-    made = store.last_change
-    await store.get("/a")
+    created = store.last_change
+    _, stat = await store.get("/a")
+    assert before < stat.created == created
     await store.commit([Check("/a", 0)])
-    assert before < made == store.last_change
+    assert store.last_change >= created
+    await store.set("/a", b"1")
+    _, stat = await store.get("/a")
+    assert created < stat.changed <= store.last_change
 
 
 async def test_an_ephemeral_node_names_its_session_and_each_node_its_creation(store: Store) -> None:
@@ -364,6 +395,26 @@ class Conversation(RuleBasedStateMachine):
     def teardown(self) -> None:
         run_eagerly(self.store.close())
         shutil.rmtree(self.folder)
+
+
+@settings(deadline=None, max_examples=examples(30))
+@given(commits=st.lists(st.lists(OPS, min_size=1, max_size=4), max_size=12))
+def test_zookeeper_agrees_with_the_model(zookeeper: ZooKeeperServer, commits: list[list[Op]]) -> None:
+    asyncio.run(_compare(zookeeper, [[Create("/a"), Create("/a/b")], *commits]))
+
+
+async def _compare(server: ZooKeeperServer, commits: list[list[Op]]) -> None:
+    model, store = Model(), ZooKeeperStore(f"{server.address}/{uuid.uuid4().hex}")
+    await store.open()
+    for ops in commits:
+        expected = outcome(lambda: model.commit(ops))  # noqa: B023  # called at once
+        (result,) = await asyncio.gather(store.commit(ops), return_exceptions=True)
+        assert expected == (None if result is None else type(result))
+    for path, node in model.nodes.items():
+        data, stat = await store.get(path)
+        assert (data, stat.version, stat.ephemeral) == (node.data, node.version, node.ephemeral)
+        assert await store.children(path) == model.children(path)
+    await store.close()
 
 
 Conversation.TestCase.settings = settings(

@@ -13,6 +13,7 @@ from rota.coordinator.metadata.store import (
     EventType,
     NodeExists,
     NoNode,
+    OutcomeUnknown,
     SessionState,
     Set,
     Store,
@@ -202,6 +203,20 @@ async def test_a_client_that_starts_again_at_once_finds_its_former_node(store_wo
     assert fresh.created > stat.created
     await store_world.expire(crashed)
     assert await again.exists("/e") == fresh
+
+
+async def test_a_change_whose_answer_is_lost_has_an_unknown_outcome(store_world: StoreWorld) -> None:
+    """Law S10: it may have been applied, as here; whoever sent it reads."""
+    first, second, heard = await store_world.open(), await store_world.open(), Heard()
+    await second.exists("/a", heard.watch)
+    await store_world.lose_answers(first)
+    change = asyncio.ensure_future(first.create("/a", b"1"))
+    await heard.event(WatchEvent("/a", CREATED))
+    await store_world.reconnect(first)
+    with pytest.raises(OutcomeUnknown):
+        await change
+    assert (await first.get("/a"))[0] == b"1"
+    assert await first.set("/a", b"2", 0) == 1
 
 
 async def test_two_sessions_that_compete_have_one_winner(store: Store, store_world: StoreWorld) -> None:

