@@ -80,8 +80,10 @@ class FetchSession:
             cached = self.partitions.get(key)
             if cached is None:
                 self.partitions[key] = _Cached(partition)
-            else:
-                cached.request = partition
+                continue
+            if cached.request.current_leader_epoch != partition.current_leader_epoch:
+                cached.high_watermark = NEVER_ANSWERED  # answers of another epoch may not have counted
+            cached.request = partition
         for key in request.forgotten:
             self.partitions.pop(key, None)
 

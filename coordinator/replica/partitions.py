@@ -4,6 +4,8 @@ Laws
     A1  A storage failure takes one partition offline, with its reason in the log, and harms no other. Its log is
         reopened with recovery, again and again with growing waits, until the partition is online in a new leader epoch.
     R3  A partition leads, follows or goes away as the image of the cluster says.
+    R4  A broker leads only what it was elected for in its current registration: one that has lost its registration
+        stops to lead everything at once.
     A3  A deleted topic's records never appear under a later topic of the same name.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -38,6 +41,7 @@ __all__ = ["Partition", "Partitions"]
 
 REOPEN_AFTER_MS: Final = 1_000  # after a partition went offline; twice as long after each attempt that failed
 REOPEN_AFTER_MS_MAX: Final = 60_000
+NO_LEADER: Final = -1
 REOPENING_MAX: Final = 4  # logs that are recovered at the same time
 
 OpenLog = Callable[[Topic, int, LogConfig], Log]  # raises StorageFailed
@@ -179,7 +183,7 @@ class Partitions:
             return  # it was deleted meanwhile
         log = opening.finish()
         log.config = self._config_of(current)
-        partition.reopen(log, current.partitions[partition.index], self._now_ms())
+        partition.reopen(log, self._as_it_counts(current.partitions[partition.index]), self._now_ms())
         fields = {"partition": partition.index, "leader_epoch": partition.leader_epoch}
         logger.info("Partition online again", topic=topic.name, **fields)
         self._on_storage(partition)
@@ -209,9 +213,15 @@ class Partitions:
                     for _ in self._open(topic, (state,)):
                         pass
                 else:
-                    partition.apply(state, self._now_ms())
+                    partition.apply(self._as_it_counts(state), self._now_ms())
             elif partition is not None:
                 self._drop(topic, index)
+
+    def _as_it_counts(self, state: PartitionState) -> PartitionState:
+        """R4. Return the state without its leader if that is this broker in an earlier registration."""
+        if state.leader != self.topics.broker_id or self.topics.leads(state):
+            return state
+        return replace(state, leader=NO_LEADER)
 
     def _open(self, topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
         """Open the logs of the partitions that are placed here; each step opens one."""
@@ -245,7 +255,7 @@ class Partitions:
             flush_worker=self._flush_worker,
             isr_writer=self._isr_writer,
             lag_ms_max=self._lag_ms_max,
-            placed=state,
+            placed=self._as_it_counts(state),
             now_ms=self._now_ms(),
         )
         if log is None:

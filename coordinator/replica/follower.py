@@ -1,0 +1,83 @@
+"""What a follower fetches next, and what an answer of its leader means for its log. Pure.
+
+Laws
+    R6  A follower keeps no record that its leader does not have: it truncates to where the two logs part (KIP-101,
+        KIP-279, KIP-595), again and again until they agree, and starts afresh where its leader has deleted more than
+        it ever had.
+    R7  A follower that is fenced, or whose leader knows less than it does, changes nothing and asks again later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
+
+NO_EPOCH: Final = -1
+UNKNOWN_OFFSET: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TakeRecords:
+    """Append the records of the answer, then take over high watermark and log start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Remove what lies at `offset` and after it, then fetch again."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartAfresh:
+    """Remove everything and begin at `offset`."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskBounds:
+    """Ask the leader where its log starts and ends; `after_bounds` decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class TryLater:
+    """Change nothing, and fetch again after a pause or when the image of the cluster has changed."""
+
+    error: ErrorCode
+
+
+Action = TakeRecords | Truncate | StartAfresh | AskBounds | TryLater
+
+
+def after_answer(answer: PartitionData, log_end_offset: int, epoch_end: tuple[int, int]) -> Action:
+    """Decide what to do with a leader's answer.
+
+    `epoch_end` is that of the own log for the epoch in `diverging_epoch`, (-1, -1) if there is none.
+    """
+    if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        return AskBounds()
+    if answer.error_code != ErrorCode.NONE:
+        return TryLater(ErrorCode.of(answer.error_code))
+    if answer.diverging_epoch is not None:
+        return Truncate(_where_logs_part(answer.diverging_epoch, log_end_offset, epoch_end))
+    return TakeRecords()
+
+
+def after_bounds(leader_start: int, leader_end: int, log_start_offset: int, log_end_offset: int) -> Action:
+    """Decide what to do when the leader does not have the offset that was fetched."""
+    if leader_end < log_end_offset and leader_end >= log_start_offset:
+        return Truncate(leader_end)
+    if leader_start > log_end_offset or leader_end < log_start_offset:
+        return StartAfresh(leader_start)
+    return TryLater(ErrorCode.OFFSET_OUT_OF_RANGE)  # its log has moved meanwhile
+
+
+def _where_logs_part(diverging: EpochEndOffset, log_end_offset: int, epoch_end: tuple[int, int]) -> int:
+    """The leader's end of the epoch, or the own end of it where that is lower."""
+    end = min(diverging.end_offset, log_end_offset)
+    epoch, own_end = epoch_end
+    return end if epoch == NO_EPOCH else min(end, own_end)

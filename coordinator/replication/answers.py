@@ -1,0 +1,95 @@
+"""Does to a follower's log what an answer of its leader means. Decisions are in `replica.follower`."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import assert_never
+
+import structlog
+
+from rota.coordinator.log.contract import AppendRefused, StorageFailed
+from rota.coordinator.replica import follower_log
+from rota.coordinator.replica.follower import (
+    Action,
+    AskBounds,
+    StartAfresh,
+    TakeRecords,
+    Truncate,
+    TryLater,
+    after_answer,
+)
+from rota.coordinator.replica.partition import Partition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import PartitionData
+
+log = structlog.get_logger("rota.replication")
+
+
+class Outcome(Enum):
+    """What the next request says of the partition."""
+
+    UNCHANGED = "nothing"
+    MOVED = "its new position"
+    BEYOND = "nothing, until the leader has said where its log starts and ends"
+    FAILED = "nothing, for a while"
+
+
+def take(partition: Partition, answer: PartitionData) -> Outcome:
+    """Take over what the leader has answered."""
+    try:
+        of, diverging = partition.log, answer.diverging_epoch
+        own_end = (-1, -1) if diverging is None else of.epoch_end(diverging.epoch)
+        return act(partition, after_answer(answer, of.log_end_offset, own_end), answer)
+    except StorageFailed as failure:
+        return _failed(partition, str(failure))
+
+
+def act(partition: Partition, action: Action, answer: PartitionData | None = None) -> Outcome:
+    """Perform an action; `answer` has the records of TakeRecords."""
+    epoch = partition.leader_epoch
+    try:
+        match action:
+            case TakeRecords():
+                assert answer is not None, "records come with an answer"
+                return _take_records(partition, answer, epoch)
+            case Truncate(offset=offset):
+                _log_cut("Truncating", partition, offset)
+                follower_log.truncate(partition, offset, epoch)
+            case StartAfresh(offset=offset):
+                _log_cut("Starting afresh", partition, offset)
+                follower_log.start_afresh(partition, offset, epoch)
+            case AskBounds():
+                return Outcome.BEYOND
+            case TryLater(error=error):
+                return _failed(partition, error.name)
+            case _:
+                assert_never(action)
+    except AppendRefused as refusal:
+        return _failed(partition, f"{refusal.code.name}: {refusal}")
+    except StorageFailed as failure:
+        return _failed(partition, str(failure))
+    return Outcome.MOVED
+
+
+def _take_records(partition: Partition, answer: PartitionData, epoch: int) -> Outcome:
+    """Raises AppendRefused, StorageFailed."""
+    is_longer = False
+    if answer.records:
+        try:
+            is_longer = follower_log.append(partition, answer.records, epoch)
+        except AppendRefused as refusal:
+            if refusal.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            return Outcome.MOVED  # the answer before had these records, too: ask from the log end on
+    follower_log.take_bounds(partition, answer.high_watermark, answer.log_start_offset, epoch)
+    return Outcome.MOVED if is_longer else Outcome.UNCHANGED
+
+
+def _failed(partition: Partition, reason: str) -> Outcome:
+    log.debug("Fetch failed", topic=partition.topic, partition=partition.index, reason=reason)
+    return Outcome.FAILED
+
+
+def _log_cut(event: str, partition: Partition, offset: int) -> None:
+    fields = {"topic": partition.topic, "partition": partition.index, "offset": offset}
+    log.info(event, **fields, log_end_offset=partition.log.log_end_offset, leader_epoch=partition.leader_epoch)

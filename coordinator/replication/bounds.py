@@ -1,0 +1,62 @@
+"""Asks a leader where its logs start and end (ListOffsets), for a follower whose offset it does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from rota.coordinator.replica.partition import Partition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from rota.transport.connection import Connection
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+Bounds = tuple[int, int] | ErrorCode  # log start and log end
+
+
+async def leader_bounds(
+    connection: Connection, partitions: Sequence[Partition], replica_id: int, seconds: float
+) -> list[Bounds]:
+    """Return the bounds of each partition at its leader, or the error of it. Raises KafkaError."""
+    starts, ends = [
+        _offsets(await connection.ask(_request(partitions, timestamp, replica_id), seconds))
+        for timestamp in (EARLIEST, LATEST)
+    ]
+    return [_bounds(starts[one.topic, one.index], ends[one.topic, one.index]) for one in partitions]
+
+
+def _request(partitions: Sequence[Partition], timestamp: int, replica_id: int) -> ListOffsetsRequest:
+    by_topic = sorted(partitions, key=lambda one: one.topic)
+    topics = tuple(
+        ListOffsetsTopic(name=name, partitions=tuple(_of(one, timestamp) for one in group))
+        for name, group in groupby(by_topic, key=lambda one: one.topic)
+    )
+    return ListOffsetsRequest(replica_id=replica_id, topics=topics)
+
+
+def _of(partition: Partition, timestamp: int) -> ListOffsetsPartition:
+    return ListOffsetsPartition(
+        partition_index=partition.index, current_leader_epoch=partition.leader_epoch, timestamp=timestamp
+    )
+
+
+def _offsets(response: ListOffsetsResponse) -> dict[tuple[str, int], int | ErrorCode]:
+    return {
+        (topic.name, one.partition_index): ErrorCode.of(one.error_code) if one.error_code else one.offset
+        for topic in response.topics
+        for one in topic.partitions
+    }
+
+
+def _bounds(start: int | ErrorCode, end: int | ErrorCode) -> Bounds:
+    if isinstance(start, ErrorCode):
+        return start
+    return end if isinstance(end, ErrorCode) else (start, end)

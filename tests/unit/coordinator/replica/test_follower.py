@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.coordinator.replica.follower import (
+    Action,
+    AskBounds,
+    StartAfresh,
+    TakeRecords,
+    Truncate,
+    TryLater,
+    after_answer,
+    after_bounds,
+)
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
+
+UNKNOWN = (-1, -1)
+
+
+def answer(error: ErrorCode = ErrorCode.NONE, diverging: tuple[int, int] | None = None) -> PartitionData:
+    epoch_end = None if diverging is None else EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+    return PartitionData(partition_index=0, error_code=error, diverging_epoch=epoch_end)
+
+
+@pytest.mark.parametrize(
+    ("error", "action"),
+    [
+        (ErrorCode.NONE, TakeRecords()),
+        (ErrorCode.OFFSET_OUT_OF_RANGE, AskBounds()),
+        (ErrorCode.FENCED_LEADER_EPOCH, TryLater(ErrorCode.FENCED_LEADER_EPOCH)),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, TryLater(ErrorCode.UNKNOWN_LEADER_EPOCH)),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, TryLater(ErrorCode.NOT_LEADER_OR_FOLLOWER)),
+        (ErrorCode.KAFKA_STORAGE_ERROR, TryLater(ErrorCode.KAFKA_STORAGE_ERROR)),
+    ],
+)
+def test_what_an_answer_means(error: ErrorCode, action: Action) -> None:
+    assert after_answer(answer(error), 7, UNKNOWN) == action
+
+
+@pytest.mark.parametrize(
+    ("leader", "own", "offset"),
+    [((3, 5), (3, 6), 5), ((3, 5), (2, 4), 4), ((3, 9), (3, 7), 7), ((3, 9), UNKNOWN, 7), ((3, 0), UNKNOWN, 0)],
+    ids=["leader has less", "we have nothing of that epoch", "we have less", "unknown here", "nothing in common"],
+)
+def test_logs_part_at_the_lower_end_of_the_last_epoch_in_common(
+    leader: tuple[int, int], own: tuple[int, int], offset: int
+) -> None:
+    """R6, KIP-279."""
+    assert after_answer(answer(diverging=leader), 7, own) == Truncate(offset)
+
+
+@pytest.mark.parametrize(
+    ("leader", "own", "action"),
+    [
+        ((0, 5), (0, 7), Truncate(5)),
+        ((0, 5), (5, 7), Truncate(5)),
+        ((0, 5), (6, 7), StartAfresh(0)),
+        ((9, 12), (0, 7), StartAfresh(9)),
+        ((7, 12), (0, 7), TryLater(ErrorCode.OFFSET_OUT_OF_RANGE)),
+    ],
+    ids=["longer", "only what it lacks", "nothing in common", "missed too much", "its log has moved"],
+)
+def test_what_to_do_with_an_offset_that_the_leader_does_not_have(
+    leader: tuple[int, int], own: tuple[int, int], action: Action
+) -> None:
+    assert after_bounds(*leader, *own) == action
+
+
+@given(leader=st.tuples(st.integers(0, 9), st.integers(0, 9)), own=st.tuples(st.integers(0, 9), st.integers(0, 9)))
+def test_afterwards_the_next_fetch_is_within_the_leaders_log(leader: tuple[int, int], own: tuple[int, int]) -> None:
+    """R6. No answer makes a follower ask for bounds again and again while the leader's log does not move."""
+    (leader_start, leader_end), (start, end) = sorted(leader), sorted(own)
+    match after_bounds(leader_start, leader_end, start, end):
+        case Truncate(offset=next_offset):
+            assert start <= next_offset < end
+        case StartAfresh(offset=next_offset):
+            pass
+        case other:
+            assert other == TryLater(ErrorCode.OFFSET_OUT_OF_RANGE)
+            next_offset = end
+    assert leader_start <= next_offset <= leader_end

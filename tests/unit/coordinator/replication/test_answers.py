@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.replica.test_follower_log import EPOCH, copy, leader_with, partition, placed
+
+from rota.coordinator.replica.follower import StartAfresh, TryLater
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replication.answers import Outcome, act, take
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
+
+
+def answer(leader: Partition, offset: int = 0, high_watermark: int = 0, log_start_offset: int = 0) -> PartitionData:
+    return PartitionData(
+        partition_index=0,
+        high_watermark=high_watermark,
+        log_start_offset=log_start_offset,
+        records=leader.read(offset, 1 << 20, uncommitted=True),
+    )
+
+
+def test_records_and_bounds_are_taken_over() -> None:
+    leader, follower = leader_with(b"a", b"b"), partition(2)
+    assert take(follower, answer(leader, high_watermark=2, log_start_offset=1)) is Outcome.MOVED
+    assert (follower.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (1, 2, 2)
+
+
+def test_without_records_the_high_watermark_is_taken_over_and_the_position_stays() -> None:
+    leader, follower = leader_with(b"a"), partition(2)
+    copy(leader, follower)
+    assert take(follower, answer(leader, 1, high_watermark=1)) is Outcome.UNCHANGED
+    assert follower.high_watermark == 1
+
+
+def test_records_that_came_before_are_asked_for_no_more_and_harm_nothing() -> None:
+    """Two fetches were under way, and both had them."""
+    leader, follower = leader_with(b"a", b"b"), partition(2)
+    copy(leader, follower)
+    assert take(follower, answer(leader)) is Outcome.MOVED
+    assert follower.log.log_end_offset == 2
+
+
+def test_a_log_that_parted_is_cut() -> None:
+    follower = partition(2)
+    copy(leader_with(b"a", b"b", b"c"), follower)
+    follower.apply(placed(1, EPOCH + 2), 0)
+    diverging = PartitionData(partition_index=0, diverging_epoch=EpochEndOffset(epoch=EPOCH, end_offset=1))
+    assert take(follower, diverging) is Outcome.MOVED
+    assert follower.log.log_end_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [(ErrorCode.OFFSET_OUT_OF_RANGE, Outcome.BEYOND), (ErrorCode.FENCED_LEADER_EPOCH, Outcome.FAILED)],
+)
+def test_errors_change_nothing(error: ErrorCode, outcome: Outcome) -> None:
+    """R7."""
+    follower = partition(2)
+    copy(leader_with(b"a"), follower)
+    assert take(follower, PartitionData(partition_index=0, error_code=error)) is outcome
+    assert follower.log.log_end_offset == 1
+
+
+def test_corrupt_records_are_not_taken() -> None:
+    leader, follower = leader_with(b"a"), partition(2)
+    corrupt = answer(leader)
+    assert corrupt.records is not None
+    corrupt.records = bytes(corrupt.records[:-1]) + b"\xff"
+    assert take(follower, corrupt) is Outcome.FAILED
+    assert follower.log.log_end_offset == 0
+
+
+def test_an_offline_partition_takes_nothing() -> None:
+    follower = partition(2)
+    follower.fail("the disk is gone")
+    assert take(follower, answer(leader_with(b"a"))) is Outcome.FAILED
+    assert act(follower, StartAfresh(5)) is Outcome.FAILED
+
+
+def test_the_other_actions() -> None:
+    follower = partition(2)
+    assert act(follower, TryLater(ErrorCode.UNKNOWN_TOPIC_ID)) is Outcome.FAILED
+    assert act(follower, StartAfresh(5)) is Outcome.MOVED
+    assert follower.log.log_end_offset == 5

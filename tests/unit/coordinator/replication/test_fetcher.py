@@ -1,0 +1,183 @@
+"""What a fetcher does on its connection; what it copies is in test_replication.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.coordinator.replication.cluster import Cluster
+
+from rota.coordinator.replica.fetch_sessions import FetchSessions
+from rota.coordinator.replication.fetcher import Fetcher, FetchSettings
+from rota.protocol.messages.fetch import ReplicaState
+from rota.transport.connection import Connection
+from rota.transport.errors import KafkaError, Unreachable
+from rota.transport.handshake import connect
+
+SETTINGS = FetchSettings(backoff_ms_max=40)
+
+
+class Road:
+    """The way to broker 1 of a cluster: counts connections, and fails as often as `failures` says."""
+
+    def __init__(self, cluster: Cluster, *failures: Exception) -> None:
+        self.cluster, self.failures = cluster, list(failures)
+        self.connections: list[Connection] = []
+        self.unreachable: list[int] = []
+
+    async def open(self) -> Connection:
+        if self.failures:
+            raise self.failures.pop(0)
+        port = self.cluster[1].port
+        connection = await connect(
+            "127.0.0.1", port, "1", "test", setup_seconds=5, request_seconds=5, ended=lambda _: None
+        )
+        self.connections.append(connection)
+        return connection
+
+    def replica(self) -> ReplicaState:
+        return ReplicaState(replica_id=2, replica_epoch=self.cluster.registrations[2].epoch)
+
+    def fetcher(self, settings: FetchSettings = SETTINGS) -> Fetcher:
+        return Fetcher(1, self.open, self.replica, settings, self.unreachable.append)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    """Brokers 1 and 2; broker 2 fetches by the test's own fetchers alone."""
+    async with Cluster(size=2, partitions=2, replica_lag_time_max_ms="600000") as cluster:
+        await cluster[2].replication.stop()
+        yield cluster
+
+
+async def copied(cluster: Cluster, index: int = 0) -> None:
+    (response,) = [await cluster[1].produce(b"a", index=index)]
+    assert response.error_code == 0
+
+
+async def test_it_connects_when_there_is_something_to_follow_and_hangs_up_when_there_is_nothing(
+    cluster: Cluster,
+) -> None:
+    road = Road(cluster)
+    fetcher = road.fetcher()
+    fetcher.follow(cluster[2].partition())
+    await copied(cluster)
+    assert (len(fetcher), len(road.connections)) == (1, 1)
+    fetcher.unfollow((cluster.topic.topic_id, 0))
+    await cluster.until(lambda: not road.connections[0].is_open)
+    fetcher.follow(cluster[2].partition())
+    await copied(cluster)
+    assert len(road.connections) == 2
+    assert road.unreachable == []
+    await fetcher.stop()
+    assert not road.connections[1].is_open
+
+
+async def test_failures_are_reported_once_in_the_log_and_each_time_to_who_detects_failures(cluster: Cluster) -> None:
+    road = Road(cluster, Unreachable("refused"), Unreachable("refused"), Unreachable("refused"))
+    fetcher = road.fetcher()
+    with capture_logs() as logs:
+        fetcher.follow(cluster[2].partition())
+        await copied(cluster)
+    assert road.unreachable == [1, 1, 1]
+    assert [line["log_level"] for line in logs if line["event"] == "No connection to a leader"] == [
+        "warning",
+        "debug",
+        "debug",
+    ]
+    await fetcher.stop()
+
+
+async def test_a_leader_without_an_address_is_no_evidence_against_it_and_a_retry_ends_the_pause(
+    cluster: Cluster,
+) -> None:
+    road = Road(cluster, KafkaError("not registered"))
+    fetcher = road.fetcher(FetchSettings(backoff_ms_max=600_000))
+    fetcher.follow(cluster[2].partition())
+    await cluster.until(lambda: not road.failures)
+    fetcher.retry()
+    await copied(cluster)
+    assert road.unreachable == []
+    await fetcher.stop()
+
+
+async def test_a_mistake_of_ours_does_not_end_replication(cluster: Cluster) -> None:
+    road = Road(cluster, ZeroDivisionError())
+    fetcher = road.fetcher()
+    with capture_logs() as logs:
+        fetcher.follow(cluster[2].partition())
+        await copied(cluster)
+    assert "Fetching failed unexpectedly" in [line["event"] for line in logs]
+    await fetcher.stop()
+
+
+async def test_a_lost_connection_is_opened_again(cluster: Cluster) -> None:
+    road = Road(cluster)
+    fetcher = road.fetcher()
+    fetcher.follow(cluster[2].partition())
+    await copied(cluster)
+    road.connections[0].end(Unreachable("cut"))
+    await copied(cluster)
+    assert (len(road.connections), road.unreachable) == (2, [1])
+    await fetcher.stop()
+
+
+async def test_a_session_that_the_leader_has_lost_begins_anew(cluster: Cluster) -> None:
+    road = Road(cluster)
+    fetcher = road.fetcher(FetchSettings(wait_ms_max=20))
+    for index in (0, 1):
+        fetcher.follow(cluster[2].partition(index))
+    await copied(cluster)
+    sessions = cluster[1].node.fetch_sessions
+    for session_id in list(sessions._sessions):
+        sessions._end(session_id)
+    await copied(cluster)
+    await copied(cluster, 1)
+    assert len(road.connections) == 1
+    await fetcher.stop()
+
+
+async def test_a_leader_without_room_for_sessions_is_fetched_from_in_full(cluster: Cluster) -> None:
+    cluster[1].node.fetch_sessions = FetchSessions(0)
+    road = Road(cluster)
+    fetcher = road.fetcher(FetchSettings(wait_ms_max=50))
+    for index in (0, 1):
+        fetcher.follow(cluster[2].partition(index))
+    for index in (0, 1, 0):
+        await copied(cluster, index)
+    await fetcher.stop()
+
+
+async def test_the_high_watermark_comes_at_once_to_who_wants_it(cluster: Cluster) -> None:
+    """KIP-1166: the fetch that waits would take ten minutes."""
+    road = Road(cluster)
+    fetcher = road.fetcher(FetchSettings(wait_ms_max=600_000, tells_high_watermark=True))
+    fetcher.follow(cluster[2].partition())
+    for number in range(1, 4):
+        await copied(cluster)
+        await cluster.until(lambda number=number: cluster[2].partition().high_watermark == number)  # type: ignore[misc]
+    await fetcher.stop()
+
+
+async def test_a_partition_that_is_offline_is_left_out_and_the_others_are_copied(cluster: Cluster) -> None:
+    """RF3."""
+    road = Road(cluster)
+    fetcher = road.fetcher()
+    for index in (0, 1):
+        fetcher.follow(cluster[2].partition(index))
+    cluster[2].partition(0).fail("the disk is gone")
+    await copied(cluster, 1)
+    assert len(road.connections) == 1
+    await fetcher.stop()
+
+
+async def test_a_stop_while_it_pauses_leaves_nothing_behind(cluster: Cluster) -> None:
+    road: Any = Road(cluster, Unreachable("refused"))
+    fetcher = road.fetcher(FetchSettings(backoff_ms_max=600_000))
+    fetcher.follow(cluster[2].partition())
+    await cluster.until(lambda: road.unreachable == [1])
+    await fetcher.stop()
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "fetcher of broker 1"]
