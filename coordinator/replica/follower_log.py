@@ -1,8 +1,8 @@
 """The writes of a follower: what its leader answered goes into the partition's log, or is cut from it.
 
 Laws
-    R5  Only a follower of the leader epoch in which the answer was fetched takes anything from it.
-    R6  After a truncation the follower's log is a prefix of the leader's, or checks itself against it again.
+    RE5  Only a follower of the leader epoch in which the answer was fetched takes anything from it.
+    RE6  After a truncation the follower's log is a prefix of the leader's, or checks itself against it again.
 """
 
 from __future__ import annotations

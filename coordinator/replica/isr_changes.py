@@ -1,7 +1,7 @@
 """Writes the ISR changes that leaders decide on, each as a compare-and-set on the partition's state node.
 
 Laws
-    R2  The leader counts a replica as not needed only when the smaller ISR is written; until an answer is known, the
+    RE2  The leader counts a replica as not needed only when the smaller ISR is written; until an answer is known, the
         old and the new ISR together bound its high watermark (KIP-497).
     A change whose outcome is not known is written again until it is, or until the leader's epoch is over.
 """

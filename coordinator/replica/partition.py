@@ -5,7 +5,7 @@ Laws
     A1   A storage failure takes this partition offline, with its reason, and harms no other.
     A2   Watchers are called when the high watermark moves, when the partition goes offline or away, and when the leader
          or its epoch changes.
-    R5   Only a leader appends records of producers and of this broker, and stamps them with its epoch; only a follower
+    RE5   Only a leader appends records of producers and of this broker, and stamps them with its epoch; only a follower
          appends records of a leader, and truncates.
     L5   Each `when_committed` and `when_flushed` is answered exactly once, in the order of offsets, by its deadline.
 

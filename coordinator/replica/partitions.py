@@ -3,8 +3,8 @@
 Laws
     A1  A storage failure takes one partition offline, with its reason in the log, and harms no other. Its log is
         reopened with recovery, again and again with growing waits, until the partition is online in a new leader epoch.
-    R3  A partition leads, follows or goes away as the image of the cluster says.
-    R4  A broker leads only what it was elected for in its current registration: one that has lost its registration
+    RE3  A partition leads, follows or goes away as the image of the cluster says.
+    RE4  A broker leads only what it was elected for in its current registration: one that has lost its registration
         stops to lead everything at once.
     A3  A deleted topic's records never appear under a later topic of the same name.
 """
@@ -204,7 +204,7 @@ class Partitions:
                 self._reconfigure(topic)
 
     def _place(self, topic: Topic, indexes: Iterable[int]) -> None:
-        """R3. Lead, follow, open or remove these partitions, as `topic` says."""
+        """RE3. Lead, follow, open or remove these partitions, as `topic` says."""
         for index in indexes:
             state = topic.partitions[index]
             partition = self._by_id.get((topic.topic_id, index))
@@ -218,7 +218,7 @@ class Partitions:
                 self._drop(topic, index)
 
     def _as_it_counts(self, state: PartitionState) -> PartitionState:
-        """R4. Return the state without its leader if that is this broker in an earlier registration."""
+        """RE4. Return the state without its leader if that is this broker in an earlier registration."""
         if state.leader != self.topics.broker_id or self.topics.leads(state):
             return state
         return replace(state, leader=NO_LEADER)

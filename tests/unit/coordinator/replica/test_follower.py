@@ -48,7 +48,7 @@ def test_what_an_answer_means(error: ErrorCode, action: Action) -> None:
 def test_logs_part_at_the_lower_end_of_the_last_epoch_in_common(
     leader: tuple[int, int], own: tuple[int, int], offset: int
 ) -> None:
-    """R6, KIP-279."""
+    """RE6, KIP-279."""
     assert after_answer(answer(diverging=leader), 7, own) == Truncate(offset)
 
 
@@ -71,7 +71,7 @@ def test_what_to_do_with_an_offset_that_the_leader_does_not_have(
 
 @given(leader=st.tuples(st.integers(0, 9), st.integers(0, 9)), own=st.tuples(st.integers(0, 9), st.integers(0, 9)))
 def test_afterwards_the_next_fetch_is_within_the_leaders_log(leader: tuple[int, int], own: tuple[int, int]) -> None:
-    """R6. No answer makes a follower ask for bounds again and again while the leader's log does not move."""
+    """RE6. No answer makes a follower ask for bounds again and again while the leader's log does not move."""
     (leader_start, leader_end), (start, end) = sorted(leader), sorted(own)
     match after_bounds(leader_start, leader_end, start, end):
         case Truncate(offset=next_offset):

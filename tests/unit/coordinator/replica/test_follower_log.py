@@ -87,7 +87,7 @@ def test_a_log_that_starts_afresh_begins_where_the_leader_begins() -> None:
     ],
 )
 def test_nothing_is_taken_from_a_leader_of_another_epoch(write: object) -> None:
-    """R5."""
+    """RE5."""
     assert callable(write)
     for to, epoch in ((partition(2), EPOCH - 1), (partition(2), EPOCH + 1), (partition(1), EPOCH)):
         with pytest.raises(AppendRefused) as refused:
@@ -120,7 +120,7 @@ def test_a_follower_takes_over_the_state_of_idempotent_producers() -> None:
 
 
 def test_only_a_leader_appends_and_only_in_its_epoch() -> None:
-    """R5."""
+    """RE5."""
     follower = partition(2)
     with pytest.raises(AppendRefused) as refused:
         follower.append(batch(b"a"), NOW_MS)

@@ -96,7 +96,7 @@ async def test_a_refused_change_is_decided_anew() -> None:
 
 
 async def test_a_change_of_unknown_outcome_is_written_again_and_bounds_the_high_watermark_meanwhile() -> None:
-    """R2. Both replicas are needed until the answer is known, also when the write is refused after that."""
+    """RE2. Both replicas are needed until the answer is known, also when the write is refused after that."""
     world = World(OutcomeUnknown("the session was lost"), False, True)
     world.fall_silent()
     await world.until(lambda: world.partition.state.isr == {1})

@@ -404,7 +404,7 @@ class TestRoles:
         assert one.high_watermark == 1
 
     def test_an_isr_change_that_is_not_answered_bounds_the_high_watermark_whatever_the_image_says(self) -> None:
-        """R2. The image may be older than the change that is being written."""
+        """RE2. The image may be older than the change that is being written."""
         one = self.leading()
         one.apply(self.placed(1, 5, 8, isr=(1,)), NOW_MS)
         one.tick(NOW_MS + 30_001)

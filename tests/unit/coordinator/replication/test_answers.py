@@ -54,7 +54,7 @@ def test_a_log_that_parted_is_cut() -> None:
     [(ErrorCode.OFFSET_OUT_OF_RANGE, Outcome.BEYOND), (ErrorCode.FENCED_LEADER_EPOCH, Outcome.FAILED)],
 )
 def test_errors_change_nothing(error: ErrorCode, outcome: Outcome) -> None:
-    """R7."""
+    """RE7."""
     follower = partition(2)
     copy(leader_with(b"a"), follower)
     assert take(follower, PartitionData(partition_index=0, error_code=error)) is outcome

@@ -29,7 +29,7 @@ async def test_followers_copy_their_leader_and_acks_all_waits_for_them(folder: P
 
 
 async def test_a_new_leader_has_every_acknowledged_record_and_the_old_one_loses_the_others(folder: Path | None) -> None:
-    """L1, R1, R6: the old leader comes back with records that nobody else had (KIP-101)."""
+    """L1, R1, RE6: the old leader comes back with records that nobody else had (KIP-101)."""
     async with Cluster(folder=folder) as cluster:
         await cluster[1].produce(b"a")
         for follower in (2, 3):
@@ -135,7 +135,7 @@ async def test_a_partition_that_comes_while_a_fetch_waits_is_copied_at_once() ->
 
 
 async def test_brokers_that_hear_of_a_new_epoch_one_after_the_other_agree_soon() -> None:
-    """R7. The follower is ahead of its leader, then behind it."""
+    """RE7. The follower is ahead of its leader, then behind it."""
     async with Cluster(size=2) as cluster:
         await cluster[1].produce(b"a")
         cluster.elect(1, to={2})
@@ -164,7 +164,7 @@ async def test_a_leader_that_is_gone_is_reported_and_found_again_under_another_a
 
 
 async def test_a_broker_leads_only_what_it_was_elected_for_in_this_registration() -> None:
-    """R4."""
+    """RE4."""
     async with Cluster(size=2) as cluster:
         epoch = cluster.registrations[1].epoch
         await cluster[1].produce(b"a")
