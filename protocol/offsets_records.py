@@ -23,6 +23,8 @@ OFFSET_WITH_EXPIRY_VERSION: Final = 1
 GROUP_VERSION: Final = 3
 
 _PREFIX: Final = struct.Struct(">h")
+pack_offset_head: Final = struct.Struct(">hqi").pack  # of an OffsetCommitValue v4: version, offset, leader epoch
+pack_partition: Final = struct.Struct(">i").pack  # the end of an OffsetCommitKey
 
 
 @wired
@@ -115,18 +117,27 @@ def encode_value(value: Value, version: int) -> bytes:
 
 
 @cache
-def offset_key_writers() -> tuple[Callable[[str, str], bytes], Callable[[int], bytes]]:
-    """`encode_key` of an OffsetCommitKey in two functions: of group and topic, and of the partition."""
-    return (
-        field_writer(OffsetCommitKey, _OFFSET_TYPE, _PREFIX.pack(_OFFSET_TYPE), only=("group", "topic")),
-        field_writer(OffsetCommitKey, _OFFSET_TYPE, only=("partition",)),
-    )
+def offset_key_writer() -> Callable[[str, str], bytes]:
+    """`encode_key` of an OffsetCommitKey from group and topic; `pack_partition` gives the rest."""
+    return field_writer(OffsetCommitKey, _OFFSET_TYPE, _PREFIX.pack(_OFFSET_TYPE), only=("group", "topic"))
 
 
 @cache
 def offset_writer(version: int) -> Callable[..., bytes]:
     """`encode_value` of an OffsetCommitValue from positional fields, in the order of the version."""
     return field_writer(OffsetCommitValue, version, _PREFIX.pack(version))
+
+
+@cache
+def offset_tail_writer() -> Callable[[int, bytes], bytes]:
+    """The end of an OffsetCommitValue v4, which all offsets of a commit share: its time and the topic id."""
+    return field_writer(OffsetCommitValue, OFFSET_VERSION, only=("commit_timestamp", "_tags"))
+
+
+@cache
+def metadata_writer() -> Callable[[str], bytes]:
+    """The metadata in an OffsetCommitValue v4, between `pack_offset_head` and the tail."""
+    return field_writer(OffsetCommitValue, OFFSET_VERSION, only=("metadata",))
 
 
 def decode_value(message: type[V], raw: bytes) -> V:

@@ -30,8 +30,7 @@ def commit(group: ClassicGroup, event: Commit, now_ms: int, wall_ms: int) -> lis
     member = group.members.by_id.get(event.member_id)
     if member is not None:
         member.alive(now_ms)
-    for record in event.records:
-        group.replay(record)
+    group.replay_offsets(event.records)
     return [AppendAndReply(event.records, event.token, _NONE)]
 
 

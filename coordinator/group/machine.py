@@ -1,7 +1,7 @@
 """One classic consumer group as a state machine: `step` decides, `replay` remembers. No clock, no socket, no logging.
 
 Laws
-    G1  `replay` alone writes the durable state, in normal work as on loading.
+    G1  `replay` alone writes the durable state, in normal work as on loading; `replay_offsets` replays one commit.
     G2  Generations only grow; what a member is told of one is durable before it is told.
     G4  Every token that comes in with an event goes out in exactly one Reply, now or in a later step.
     G5  Replaying the log, or the log after compaction, gives the live durable state.

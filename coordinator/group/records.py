@@ -17,16 +17,17 @@ from rota.protocol import offsets_records as wire
 from rota.protocol.wire import UUID_ZERO
 
 NO_EXPIRY = -1
+NO_METADATA = b"\x01"  # an empty string of a flexible version
 REMEMBERED_KEYS_MAX = 65_536  # a client commits offsets of the same topics again and again
 REMEMBERED_CHARS_MAX = 256  # of a group id; longer ones are not kept
 
 
 def encode(records: Iterable[Record]) -> list[Encoded]:
     """Return key and value of each record: offsets as value v4 (v1 with an expiry), groups as value v3."""
-    last = wire.offset_key_writers()[1]
-    write = wire.offset_writer(wire.OFFSET_VERSION)
+    pack_partition, pack_head = wire.pack_partition, wire.pack_offset_head
     encoded: list[Encoded] = []
     lead, group_id, topic = b"", None, None
+    tail, commit_ms, topic_id = b"", None, None
     for record in records:
         if type(record) is not OffsetRecord:
             encoded.append(_encode_group(record))
@@ -38,11 +39,15 @@ def encode(records: Iterable[Record]) -> list[Encoded]:
         if value is None:
             raw = None
         elif value.expire_ms is None:
-            raw = write(value.offset, value.leader_epoch, value.metadata, value.commit_ms, value.topic_id or UUID_ZERO)
+            if value.commit_ms != commit_ms or value.topic_id is not topic_id:
+                commit_ms, topic_id = value.commit_ms, value.topic_id
+                tail = wire.offset_tail_writer()(commit_ms, topic_id or UUID_ZERO)
+            metadata = wire.metadata_writer()(value.metadata) if value.metadata else NO_METADATA
+            raw = pack_head(wire.OFFSET_VERSION, value.offset, value.leader_epoch) + metadata + tail
         else:
             dated = wire.offset_writer(wire.OFFSET_WITH_EXPIRY_VERSION)
             raw = dated(value.offset, value.metadata, value.commit_ms, value.expire_ms)
-        encoded.append((lead + last(record.partition), raw))
+        encoded.append((lead + pack_partition(record.partition), raw))
     return encoded
 
 
@@ -64,7 +69,7 @@ def decode(key: bytes, value: bytes | None) -> Record | None:
 
 
 def _key_lead(group_id: str, topic: str) -> bytes:
-    return wire.offset_key_writers()[0](group_id, topic)
+    return wire.offset_key_writer()(group_id, topic)
 
 
 _remembered_lead = lru_cache(REMEMBERED_KEYS_MAX)(_key_lead)

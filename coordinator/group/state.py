@@ -8,6 +8,7 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rota.coordinator.group import notes
@@ -100,6 +101,16 @@ class ClassicGroup:
         assert type(record) is GroupRecord
         self.hard = record.value
         self.generation = 0 if record.value is None else record.value.generation
+
+    def replay_offsets(self, records: Iterable[OffsetRecord]) -> None:
+        """`replay` each of these records."""
+        offsets = self.offsets
+        for record in records:
+            value = record.value
+            if value is None:
+                self.replay(record)
+            else:
+                offsets[record.topic, record.partition] = value
 
     def record_group(self, value: GroupValue | None, step: Step) -> None:
         """Decide the group's next record: remember it and append it. None ends the group."""

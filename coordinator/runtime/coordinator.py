@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, Generic, Protocol
 
 import structlog
@@ -349,13 +349,14 @@ class CoordinatorRuntime(Generic[M]):
 
 def portions(records: list[Encoded]) -> Iterable[list[Encoded]]:
     """Split records into runs of at most about BATCH_RECORD_BYTES_MAX; no records give no run."""
-    if len(records) <= 1:
-        return (records,) if records else ()
+    if not records:
+        return ()
+    size = sum(map(len, filter(None, chain.from_iterable(records))))
+    return (records,) if size <= BATCH_RECORD_BYTES_MAX else _split(records)
+
+
+def _split(records: list[Encoded]) -> Iterator[list[Encoded]]:
     sizes = [len(key or b"") + len(value or b"") for key, value in records]
-    return (records,) if sum(sizes) <= BATCH_RECORD_BYTES_MAX else _split(records, sizes)
-
-
-def _split(records: list[Encoded], sizes: list[int]) -> Iterator[list[Encoded]]:
     start, size = 0, 0
     for i, record_size in enumerate(sizes):
         size += record_size

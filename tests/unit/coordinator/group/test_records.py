@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue
 from rota.coordinator.group.events import InstanceId, MemberId
 from rota.coordinator.group.records import decode, encode
-from rota.protocol.offsets_records import OffsetCommitKey, encode_key
+from rota.protocol.offsets_records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from rota.protocol.wire import UUID_ZERO
 
 text = st.text(max_size=20)
 int32, int64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
@@ -58,6 +59,22 @@ def test_an_offset_comes_back_as_it_was(group_id: str, topic: str, partition: in
     assert key is not None
     assert raw is not None
     assert decode(key, raw) == record
+
+
+@given(text, text, int32, offsets)
+def test_an_offset_without_an_expiry_has_the_bytes_of_the_general_encoder(
+    group_id: str, topic: str, partition: int, value: OffsetValue
+) -> None:
+    value.expire_ms = None
+    expected = OffsetCommitValue(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_timestamp=value.commit_ms,
+        topic_id=value.topic_id or UUID_ZERO,
+    )
+    key = encode_key(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+    assert encode([OffsetRecord(group_id, topic, partition, value)]) == [(key, encode_value(expected, 4))]
 
 
 @given(offsets, st.integers(0, 2**62))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.unit.coordinator.group.script import SUBSCRIPTION, Script, completing, join, stable
 
-from rota.coordinator.group.events import InstanceId, MemberId
+from rota.coordinator.group.events import InstanceId, MemberId, OffsetRecord, OffsetValue
+from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import DescribedMember, Description, GroupConfig
 from rota.coordinator.group.transitions import GroupState
 
@@ -14,6 +15,16 @@ def test_defaults() -> None:
     assert (config.session_min_ms, config.session_max_ms) == (6_000, 30 * 60_000)
     assert (config.initial_rebalance_delay_ms, config.new_member_join_ms) == (3_000, 5 * 60_000)
     assert (config.group_size_max, config.offsets_retention_ms) == (2**31 - 1, 7 * 24 * 3_600_000)
+
+
+def test_offsets_of_a_commit_are_replayed_together_as_one_by_one() -> None:
+    values = [OffsetValue(1, -1, "", 5), OffsetValue(2, -1, "", 5), None, OffsetValue(3, -1, "", 5), None]
+    records = [OffsetRecord("g", "t", partition % 3, value) for partition, value in enumerate(values)]
+    together, one_by_one = Group("g", GroupConfig()), Group("g", GroupConfig())
+    together.replay_offsets(records)
+    for record in records:
+        one_by_one.replay(record)
+    assert together.offsets == one_by_one.offsets == {("t", 0): values[3]}
 
 
 def member(metadata: bytes, assignment: bytes) -> DescribedMember:

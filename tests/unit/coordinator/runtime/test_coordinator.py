@@ -184,6 +184,12 @@ def test_one_record_larger_than_a_portion_goes_alone() -> None:
     assert [len(part) for part in portions([big, (b"l", b""), big])] == [1, 1, 1]
 
 
+def test_small_records_make_one_portion_tombstones_included_and_none_makes_none() -> None:
+    records = [(b"k", None), (b"l", b"value"), (b"m", None)]
+    assert list(portions(list(records))) == [records]
+    assert list(portions([])) == []
+
+
 # ---- CO4, CO5: leadership and standbys, with a toy machine
 
 
