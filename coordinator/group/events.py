@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NewType
+from typing import TYPE_CHECKING, Final, NewType
 
 from rota.coordinator.runtime.contract import TimerFired, Token
 
-MemberId = NewType("MemberId", str)
-InstanceId = NewType("InstanceId", str)
+if TYPE_CHECKING:
+    MemberId = NewType("MemberId", str)
+    InstanceId = NewType("InstanceId", str)
+else:
+    MemberId = InstanceId = str  # a call of a NewType is a call of a Python function, once for each request
 
 NO_MEMBER: Final = MemberId("")  # a member without an id yet; no leader
 

@@ -198,17 +198,18 @@ class Connection(asyncio.Protocol):
     # ---- replies
 
     def _queue(self, slot: Slot, reply: Any) -> None:
-        self._slots.append(slot)
-        self._slot_bytes += slot.size
-        self._owner.request_memory.hold(slot.size)
-        if isinstance(reply, DelayedReply):
+        slots, owner, size = self._slots, self._owner, slot.size
+        slots.append(slot)
+        self._slot_bytes += size
+        owner.request_memory.hold(size)
+        if reply.__class__ is DelayedReply:
             slot.delayed_reply = reply
             reply.then(partial(self._answered, slot))
             if reply.mutes and slot.pieces is None:
                 self._mute_reasons |= AWAITS_REPLY
         else:
             self._answered(slot, reply)
-        if len(self._slots) >= self._owner.requests_max or self._slot_bytes >= self._owner.connection_bytes_max:
+        if len(slots) >= owner.requests_max or self._slot_bytes >= owner.connection_bytes_max:
             self._mute_reasons |= IN_FLIGHT_FULL
             self._set_reading()
 
@@ -225,11 +226,12 @@ class Connection(asyncio.Protocol):
             return
         self._slot_bytes += size
         self._owner.request_memory.hold(size)
-        if slot is self._slots[0] and self._owner.request_memory.is_exceeded:
-            self._send_ready_replies()  # at once: many replies that become known in one turn are too much
-        elif not self._flush_pending and slot is self._slots[0]:
-            self._flush_pending = True  # replies that become known in one turn leave in one write
-            self._owner.tick_queue(self._send_ready_replies)
+        if slot is self._slots[0]:
+            if self._owner.request_memory.is_exceeded:
+                self._send_ready_replies()  # at once: many replies that become known in one turn are too much
+            elif not self._flush_pending:
+                self._flush_pending = True  # replies that become known in one turn leave in one write
+                self._owner.tick_queue(self._send_ready_replies)
         if delayed_reply is not None and delayed_reply.mutes:
             self._unmute(AWAITS_REPLY)
 

@@ -36,7 +36,7 @@ class Slot:
         if isinstance(value, Exception):
             raise value
         self.pieces = pieces = [] if value is None else framed(self.handler, self.correlation_id, value)
-        self.reply_bytes = size = sum(map(len, pieces))
+        self.reply_bytes = size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         self.size += size
         return size
 
@@ -47,7 +47,9 @@ def framed(handler: ApiHandler, correlation_id: int, value: Any) -> list[Piece]:
         pieces = handler.parts(value)
         return [_lead(handler, correlation_id, sum(map(len, pieces))), *pieces]
     body = handler.encode(value)
-    return [_lead(handler, correlation_id, len(body)) + body]
+    if handler.tagged:
+        return [pack_lead_tagged(len(body) + 5, correlation_id, 0) + body]
+    return [pack_lead(len(body) + 4, correlation_id) + body]
 
 
 def _lead(handler: ApiHandler, correlation_id: int, size: int) -> bytes:

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NewType, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NewType, Protocol, TypeVar
 
 from rota.protocol.errors import ErrorCode
 
-Token = NewType("Token", int)  # identifies one request that waits for its reply; the runtime draws it
+if TYPE_CHECKING:
+    Token = NewType("Token", int)  # identifies one request that waits for its reply; the runtime draws it
+else:
+    Token = int  # a call of a NewType is a call of a Python function, once for each request
 Encoded = tuple[bytes | None, bytes | None]  # key and value of a record; a value of None is a tombstone
 Refusal = Callable[[ErrorCode], Any]  # builds the reply that carries this error code
 
@@ -58,11 +61,12 @@ class Reply:
 
 @dataclass(slots=True)
 class AppendAndReply:
-    """An Append of each of these records (there may be none), then the Reply to the request, as one effect."""
+    """An Append of each of these records (there may be none), then the Reply, as one effect."""
 
     records: Sequence[Any]
     token: Token
     body: Any
+    when_durable: bool = True
 
 
 @dataclass(slots=True)

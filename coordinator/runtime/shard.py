@@ -156,31 +156,23 @@ class Shard(Generic[M]):
 
     def perform(self, machine: M, effects: Iterable[Effect]) -> None:
         """Perform the effects of one step. Replies leave last: answering may bring the connection's next request."""
-        replies: list[tuple[Token, Any]] = []  # their requests stay in `_requests`, which `abandon` answers
+        replies: list[Reply | AppendAndReply] = []  # their requests stay in `_requests`, which `abandon` answers
         for effect in effects:
             if type(effect) is AppendAndReply:  # by identity: this is all that a commit comes to
                 self._append(effect.records)
-                self._reply_when_committed(effect.token, effect.body, replies)
-            elif type(effect) is Reply:
-                if effect.when_durable:
-                    self._reply_when_committed(effect.token, effect.body, replies)
-                else:
-                    replies.append((effect.token, effect.body))
-            else:
+            elif type(effect) is not Reply:
                 self._perform(machine, effect)
+                continue
+            if self._in_flight and effect.when_durable:
+                delayed_reply, refusal = self._requests.pop(effect.token)
+                self._in_flight[-1].append((delayed_reply, effect.body, refusal))
+            else:
+                replies.append(effect)
         self._keep_or_drop(machine)
-        for token, body in replies:
-            request = self._requests.pop(token, None)
+        for reply in replies:
+            request = self._requests.pop(reply.token, None)
             if request is not None:  # None: the answer before it made the shard answer all
-                request[0].answer(body)
-
-    def _reply_when_committed(self, token: Token, body: Any, replies: list[tuple[Token, Any]]) -> None:
-        """Keep the reply until the last write is committed, or add it to `replies` when no write is in flight."""
-        if self._in_flight:
-            delayed_reply, refusal = self._requests.pop(token)
-            self._in_flight[-1].append((delayed_reply, body, refusal))
-        else:
-            replies.append((token, body))
+                request[0].answer(reply.body)
 
     def _perform(self, machine: M, effect: Effect) -> None:
         match effect:

@@ -32,12 +32,12 @@ class DelayedReply(Generic[T]):
     def answer(self, value: T) -> None:
         """Give the reply. A second answer is our own mistake."""
         assert not self.answered, "a request was answered twice"
-        if self._shape is not None:
-            value = shaped_or_mistake(self._shape, value)
+        shape, then = self._shape, self._then
+        if shape is not None:
+            value = shaped_or_mistake(shape, value)
         self.answered, self.value = True, value
-        self._abandoned = self._shape = None
-        if self._then is not None:
-            then, self._then = self._then, None
+        self._abandoned = self._shape = self._then = None
+        if then is not None:
             then(value)
 
     def then(self, call: Callable[[T], None]) -> None:
