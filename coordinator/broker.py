@@ -13,13 +13,12 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
 
 from rota.coordinator.api.node import Node
 from rota.coordinator.api.routes import routes
-from rota.coordinator.cluster import Cluster
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group.state import GroupConfig
@@ -42,6 +41,9 @@ from rota.coordinator.standalone import Standalone
 from rota.coordinator.storage import Disk, Memory
 from rota.coordinator.upkeep import Upkeep
 from rota.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from rota.coordinator.cluster import Cluster
 
 log = structlog.get_logger("rota.broker")
 
@@ -99,7 +101,9 @@ class Broker:
             undo.push_async_callback(self.metadata.abandon)
             undo.callback(self.timers.stop)
             await self._open()
-            self.listener = Listener(self._connections(), self.timers, self.now_ms)
+            connections = self._connections()
+            self.metadata.guard(connections)
+            self.listener = Listener(connections, self.timers, self.now_ms)
             bound = await self.listener.start(self.config.listens)
             undo.push_async_callback(self.listener.stop, 0)
             await self.metadata.join(self.config.advertises or bound, self.wall_ms())
@@ -118,6 +122,7 @@ class Broker:
         await self.upkeep.stop()
         self.groups.flush()
         await self.durability.drained()
+        self._resign_groups()
         self.durability.close()
         self.timers.stop()
         self.storage.begin_checkpoint()  # notes the high watermarks, which `storage.close` writes
@@ -135,7 +140,16 @@ class Broker:
         """The metadata of a broker alone, or of a cluster. Raises StoreFailed."""
         if self._open_store is None:
             return Standalone(self.config, self.storage.store_path, self.storage.cluster_id)
-        return Cluster(self.config, await self._open_store(), cluster_id=self.storage.cluster_id, wall_ms=self.wall_ms)
+        from rota.coordinator.cluster import Cluster  # a broker alone does not pay for it
+
+        return Cluster(
+            self.config,
+            await self._open_store(),
+            cluster_id=self.storage.cluster_id,
+            timers=self.timers,
+            now_ms=self.now_ms,
+            wall_ms=self.wall_ms,
+        )
 
     async def _open(self) -> None:
         self.topics = self.metadata.topics
@@ -150,7 +164,12 @@ class Broker:
             begin_open=self.storage.begin_open,
             remove_log=self.storage.remove_log,
             on_storage=self._storage_changed,
+            isr_writer=self.metadata.isr_writer,
+            lag_ms_max=self.config.replica_lag_time_max_ms,
+            now_ms=self.now_ms,
+            on_truncated=self._truncated,
         )
+        self.metadata.host(self.partitions)
         self.storage.high_watermarks = self.partitions.high_watermarks
         self.partitions.open()
         self.upkeep = Upkeep(
@@ -224,6 +243,11 @@ class Broker:
         else:
             self._host_shard(partition.index)
 
+    def _truncated(self, partition: Partition) -> None:
+        """A standby may have replayed records that its log has lost: it begins afresh."""
+        if partition.topic == CONSUMER_OFFSETS and self.groups.is_standby(partition.index):
+            self.groups.follow(partition.index)
+
     async def _ensure_offsets_topic(self) -> bool:
         """Create the topic unless it exists; False when that fails."""
         if CONSUMER_OFFSETS in self.topics:
@@ -268,6 +292,12 @@ class Broker:
             self._watch(partition)
             if not self.groups.is_standby(index):
                 self.groups.follow(index)
+
+    def _resign_groups(self) -> None:
+        """Lead and follow no shard any more: their logs are being closed."""
+        for index in range(len(self.groups.shards)):
+            self._stop_watching(index)
+            self.groups.resign(index)
 
     def _watch(self, partition: Partition) -> None:
         """Let a standby read on whenever the high watermark of its partition moves."""
@@ -329,4 +359,12 @@ def store_opener(config: BrokerConfig) -> Callable[[], Awaitable[Store]] | None:
     """Return how to connect to the metadata store of a cluster; None for a broker alone."""
     if not config.zookeeper_connect:
         return None
-    raise NotImplementedError
+
+    async def open_store() -> Store:
+        from rota.coordinator.metadata.zookeeper import ZooKeeperStore  # a broker alone does not pay for it
+
+        store = ZooKeeperStore(config.zookeeper_connect, session_timeout_ms=config.zookeeper_session_timeout_ms)
+        await store.open()
+        return store
+
+    return open_store

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -18,17 +19,31 @@ import structlog
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.controller_service.requests import ClusterRequests
+from rota.coordinator.controller_service.service import ControllerConfig, ControllerService
+from rota.coordinator.membership.contract import Alive, Dead, SwimSettings
+from rota.coordinator.membership.contract import Change as LivenessChange
+from rota.coordinator.membership.service import SwimService
 from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.changes import BrokersChanged, Change
 from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.image_updater import ImageUpdater
-from rota.coordinator.metadata.registration import AlreadyRegistered, Registration, register
-from rota.coordinator.metadata.store import SessionState, Store, StoreError, StoreFailed
+from rota.coordinator.metadata.registration import Registration, register
+from rota.coordinator.metadata.store import Check, NodeExists, NoNode, SessionState, Store, StoreError, StoreFailed
 from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.network.connections import Connections
+from rota.coordinator.replica.isr_changes import IsrChanges
+from rota.coordinator.replica.partitions import Partitions
+from rota.coordinator.replication.replication import Replication
+from rota.coordinator.scheduling.timers import Timers
+from rota.coordinator.stall_guard import StallGuard
 
 log = structlog.get_logger("rota.cluster")
 
 ID_BYTES: Final = 16
+SECRET_BYTES: Final = 32
 REGISTER_AGAIN_SECONDS: Final = 0.2  # after a registration that failed
 WILDCARDS: Final = ("", "0.0.0.0", "::")
 
@@ -37,7 +52,14 @@ class Cluster:
     """`open` reads the image, `join` registers; `leave` and `close` end the membership."""
 
     def __init__(
-        self, config: BrokerConfig, store: Store, *, cluster_id: str | None, wall_ms: Callable[[], int]
+        self,
+        config: BrokerConfig,
+        store: Store,
+        *,
+        cluster_id: str | None,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
     ) -> None:
         """`cluster_id` is that of the log folder, for the first broker of a new cluster; None or "" for a new one."""
         self._config, self._store, self._wall_ms = config, store, wall_ms
@@ -51,6 +73,14 @@ class Cluster:
         )
         self.topics.broker_epoch = NOT_REGISTERED
         self.directory_id = ""
+        self._controller = ControllerService(
+            self.topics, controller_config(config), timers=timers, now_ms=now_ms, wall_ms=wall_ms
+        )
+        self._timers, self._now_ms = timers, now_ms
+        self._swim: SwimService | None = None
+        self._replication: Replication | None = None
+        self._guard: StallGuard | None = None
+        self.isr_writer = IsrChanges(self.topics.change_isr, now_ms)
         self._registration: Registration | None = None
         self._joining: asyncio.Task[None] | None = None
         self._leaving = False
@@ -61,20 +91,64 @@ class Cluster:
         self._store.on_session(self._session_changed)
         self.topics.on_change(self._changed)
 
+    def host(self, partitions: Partitions) -> None:
+        """Replicate these partitions from their leaders, once this broker has joined."""
+        self._replication = Replication(
+            self.topics,
+            partitions,
+            self._config,
+            timers=self._timers,
+            now_ms=self._now_ms,
+            on_unreachable=self.unreachable,
+        )
+
+    def guard(self, connections: Connections) -> None:
+        """Suspend these connections when this process has stood still, until its registration is confirmed."""
+        config = self._config
+        found_dead_ms = 2 * config.rota_swim_ping_timeout_ms + config.rota_swim_suspicion_timeout_ms
+        self._guard = StallGuard(
+            connections,
+            self._confirm_registration,
+            timers=self._timers,
+            now_ms=self._now_ms,
+            stall_ms_max=max(found_dead_ms * 3 // 4, 1),
+        )
+
     async def join(self, endpoints: Sequence[Endpoint], wall_ms: int) -> None:
         """Register this broker with the addresses for clients. Raises AlreadyRegistered, StoreFailed."""
+        reachable = [_reachable(endpoint) for endpoint in endpoints]
+        self._swim = await self._start_swim(reachable[0].host)
         self._registration = Registration(
-            [_reachable(endpoint) for endpoint in endpoints],
+            reachable,
             rack=self._config.broker_rack,
             directory_id=self.directory_id,
+            swim=f"{reachable[0].host}:{self._swim.address[1]}",
         )
         await self._register()
+        if self._replication is not None:
+            self._replication.start()
+        await self._controller.start()
+        if self._guard is not None:
+            self._guard.start()
+
+    def unreachable(self, broker_id: int) -> None:
+        """A connection to this broker broke or was refused: the failure detector looks at it at once."""
+        if self._swim is not None:
+            self._swim.accuse(broker_id)
 
     async def leave(self) -> None:
-        """End the registration: other brokers take over what this one leads."""
+        """Give leaderships away (controlled.shutdown.enable), then end the registration."""
         self._leaving = True
         if self._joining is not None:
             self._joining.cancel()
+        self._controller.begin_shutdown()
+        if self._config.controlled_shutdown_enable and self.topics.broker_epoch != NOT_REGISTERED:
+            try:
+                moved = await ClusterRequests(self.topics).hand_over()
+                log.info("Controlled shutdown: leaderships moved", partitions=moved)
+            except (StoreError, StoreFailed) as error:
+                log.warning("Controlled shutdown failed", reason=str(error))
+        await self._stop_work()
         if self.topics.broker_epoch != NOT_REGISTERED:
             self.topics.apply_registration(NOT_REGISTERED)
             try:
@@ -84,6 +158,8 @@ class Cluster:
 
     async def close(self) -> None:
         """Stop following the store and end its session."""
+        self._leaving = True
+        await self._stop_work()
         await self._updater.close()
         await self._store.close()
 
@@ -94,6 +170,80 @@ class Cluster:
         return configured
 
     # ---- inside
+
+    async def _start_swim(self, host: str) -> SwimService:
+        config = self._config
+        settings = SwimSettings(
+            interval_ms=config.rota_swim_interval_ms,
+            ping_timeout_ms=config.rota_swim_ping_timeout_ms,
+            suspicion_timeout_ms=config.rota_swim_suspicion_timeout_ms,
+            indirect_pings=config.rota_swim_indirect_pings,
+        )
+        secret = config.rota_swim_secret.encode() or await self._shared_secret()
+        bound = config.listens[0].host if config.listens[0].host in WILDCARDS else host
+        swim = SwimService(
+            config.node_id,
+            settings,
+            secret,
+            self._liveness_changed,
+            self._now_ms,
+            host=bound,
+            port=config.rota_swim_port,
+        )
+        await swim.start()
+        return swim
+
+    async def _shared_secret(self) -> bytes:
+        """The secret in the store, which the first broker draws. Raises StoreFailed."""
+        with suppress(NodeExists):
+            await self._store.create(znodes.SWIM_SECRET, os.urandom(SECRET_BYTES).hex().encode())
+        secret, _ = await self._store.get(znodes.SWIM_SECRET)
+        return secret
+
+    def _liveness_changed(self, change: LivenessChange) -> None:
+        match change:
+            case Dead(broker_id, epoch):
+                self._controller.broker_died(broker_id, epoch)
+            case Alive(broker_id):
+                self._controller.broker_alive(broker_id)
+            case _:
+                pass
+
+    async def _confirm_registration(self) -> None:
+        """CM2. Return when the image shows whether this broker is still registered, and what it leads.
+
+        The check is a change of the store, which no server answers from an old state. The watches that were fired
+        before it have been delivered when it is answered.
+        """
+        while not await self._is_registered():
+            await asyncio.sleep(REGISTER_AGAIN_SECONDS)
+        await self._updater.settled()
+
+    async def _is_registered(self) -> bool:
+        """Return whether that is known now: fenced, if the registration is gone."""
+        path, epoch = znodes.broker_path(self._config.node_id), self.topics.broker_epoch
+        try:
+            stat = await self._store.exists(path)
+            if stat is None or stat.created != epoch:
+                raise NoNode(path)
+            await self._store.commit([Check(path, stat.version)])
+        except StoreError:
+            if self.topics.broker_epoch == epoch != NOT_REGISTERED:
+                self._fenced("its registration was deleted while it stood still")
+        except StoreFailed as failure:
+            log.warning("Registration cannot be confirmed; trying again", reason=str(failure))
+            return False
+        return True
+
+    async def _stop_work(self) -> None:
+        if self._guard is not None:
+            await self._guard.stop()
+        await self._controller.stop()
+        if self._replication is not None:
+            await self._replication.stop()
+        await self.isr_writer.stop()
+        if self._swim is not None:
+            await self._swim.stop()
 
     async def _register(self) -> None:
         assert self._registration is not None, "join comes first"
@@ -110,7 +260,11 @@ class Cluster:
 
     def _changed(self, change: Change) -> None:
         """The registration of this broker was deleted: another broker took it for dead."""
-        if not isinstance(change, BrokersChanged) or self.topics.broker_epoch == NOT_REGISTERED:
+        if not isinstance(change, BrokersChanged):
+            return
+        if self._swim is not None:
+            self._swim.members_changed(dict(swim_addresses(change.brokers)))
+        if self.topics.broker_epoch == NOT_REGISTERED:
             return
         own = change.brokers.get(self._config.node_id)
         if own is None or own.epoch != self.topics.broker_epoch:
@@ -136,11 +290,28 @@ class Cluster:
                     await self.topics.refresh_all()
                     await self._register()
                     return
-                except (StoreFailed, AlreadyRegistered) as error:
+                except StoreFailed as error:
                     log.warning("Registration failed; trying again", reason=str(error))
                     await asyncio.sleep(REGISTER_AGAIN_SECONDS)
         finally:
             self._joining = None
+
+
+def controller_config(config: BrokerConfig) -> ControllerConfig:
+    """The settings of the controller."""
+    return ControllerConfig(
+        allows_unclean=lambda topic: TopicConfig(topic.configs, config).unclean_leader_election_enable,
+        auto_rebalance=config.auto_leader_rebalance_enable,
+        rebalance_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
+    )
+
+
+def swim_addresses(brokers: Mapping[int, BrokerRegistration]) -> Iterator[tuple[int, tuple[int, tuple[str, int]]]]:
+    """Iterate over (broker id, (epoch, (host, port))) of the brokers that have a failure detector."""
+    for broker_id, broker in brokers.items():
+        host, _, port = broker.swim.rpartition(":")
+        if host and port.isdecimal():
+            yield broker_id, (broker.epoch, (host, int(port)))
 
 
 def _reachable(endpoint: Endpoint) -> Endpoint:

@@ -15,6 +15,8 @@ from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.registration import Registration, claim_controller, register
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.network.connections import Connections
+from rota.coordinator.replica.partitions import Partitions
 
 log = structlog.get_logger("rota.metadata")
 
@@ -44,6 +46,14 @@ class Standalone:
         registration = Registration(endpoints, rack=config.broker_rack)
         await register(self._store, config.node_id, registration, wall_ms=wall_ms)
         await claim_controller(self._store, config.node_id, wall_ms=wall_ms)
+
+    isr_writer = None  # the ISR of every partition is this broker
+
+    def host(self, partitions: Partitions) -> None:
+        """Nothing is replicated."""
+
+    def guard(self, connections: Connections) -> None:
+        """Nobody takes a broker that is alone for dead."""
 
     async def leave(self) -> None:
         """Nobody takes over from a broker that is alone."""

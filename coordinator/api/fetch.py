@@ -15,7 +15,6 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from rota.coordinator.api.current_leader import LeaderHints
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
 from rota.coordinator.replica.cold_reads import load_and_read
@@ -38,7 +37,6 @@ from rota.protocol.messages.fetch import (
 TOPIC_IDS_SINCE: Final = 13
 STORAGE_ERROR_SINCE: Final = 6
 READ_COMMITTED: Final = 1
-LEADER_HINTS_SINCE: Final = 16
 FOLLOWER_FETCH_SINCE: Final = 11  # from here on consumers may fetch from followers (KIP-392)
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 HIGH_WATERMARK_NOT_WANTED: Final = (1 << 63) - 1
@@ -48,37 +46,35 @@ CONSUMER_MAX: Final = -1  # replica ids from 0 on are brokers
 def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | DelayedReply[FetchResponse]:
     """Return records from each partition's offset on; delayed until `min_bytes` are available or for `max_wait_ms`."""
     now_ms = node.now_ms()
-    replica_id, hints = _replica_id(request), LeaderHints(node, call)
-    is_follower = replica_id > CONSUMER_MAX
-    is_registered = is_follower and _is_registered(node, request)
-    session_request = _session_request(call.version, request, of_follower=is_registered)
-    context = node.fetch_sessions.open(session_request, now_ms)
+    context = node.fetch_sessions.open(_session_request(call.version, request), now_ms)
     if context.error is not ErrorCode.NONE:
         return _response(node, context, ())
     bytes_max = min(request.max_bytes, node.config.fetch_max_bytes)
     old_client = call.version < STORAGE_ERROR_SINCE
+    replica_id = _replica_id(request)
     plan = FetchPlan(
         PartitionLookup(node.topics, node.partitions),
         context.requested(),
         bytes_max,
-        _reader(node, call, request, now_ms, hints),
+        _reader(node, call, request, now_ms),
         offline_error=ErrorCode.NOT_LEADER_OR_FOLLOWER if old_client else ErrorCode.KAFKA_STORAGE_ERROR,
         is_unchanged=context.is_unchanged,
     )
-    if is_follower and not is_registered:
+    is_follower = replica_id > CONSUMER_MAX
+    if is_follower and not _is_registered(node, request):
         return _response(node, context, _refused_all(plan))
     result = plan.read(wait=False)
     if result.loads:
-        return eager.start(_load_and_respond(node, context, plan, result, hints))
+        return eager.start(_load_and_respond(node, context, plan, result))
     bytes_missing = min(request.min_bytes, bytes_max) - result.size_bytes
     if bytes_missing <= 0 or request.max_wait_ms <= 0 or result.must_answer or not plan.partitions:
-        return _response(node, context, result.responses, hints)
+        return _response(node, context, result.responses)
     delayed = DelayedFetch(
         node.timers,
         now_ms + request.max_wait_ms,
         bytes_missing,
         plan.watches(result),
-        lambda: _response(node, context, plan.read().responses, hints),
+        lambda: _response(node, context, plan.read().responses),
         of_follower=is_follower,
     )
     if is_follower:
@@ -95,15 +91,13 @@ def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, pl
             delayed.complete_on_commit(partition)
 
 
-async def _load_and_respond(
-    node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult, hints: LeaderHints
-) -> FetchResponse:
+async def _load_and_respond(node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult) -> FetchResponse:
     """Load data that is not in the page cache in a thread, then respond at once: such a fetch has records."""
     result = await load_and_read(result, lambda wait: plan.read(wait=wait))
-    return _response(node, context, result.responses, hints)
+    return _response(node, context, result.responses)
 
 
-def _session_request(version: int, request: FetchRequest, *, of_follower: bool) -> SessionRequest:
+def _session_request(version: int, request: FetchRequest) -> SessionRequest:
     by_id = version >= TOPIC_IDS_SINCE
     partitions: dict[Key, FetchPartition] = {
         (topic.topic_id if by_id else topic.topic, partition.partition): partition
@@ -121,7 +115,6 @@ def _session_request(version: int, request: FetchRequest, *, of_follower: bool) 
         session_id=request.session_id,
         epoch=request.session_epoch,
         by_id=by_id,
-        of_follower=of_follower,
     )
 
 
@@ -129,18 +122,14 @@ def _replica_id(request: FetchRequest) -> int:
     return request.replica_id if request.replica_state is None else request.replica_state.replica_id
 
 
-def _reader(node: Node, call: Call, request: FetchRequest, now_ms: int, hints: LeaderHints) -> Reader:
+def _reader(node: Node, call: Call, request: FetchRequest, now_ms: int) -> Reader:
     replica_id = _replica_id(request)
     if replica_id > CONSUMER_MAX:
         return Reader(replica_id, now_ms)
     is_read_committed = request.isolation_level == READ_COMMITTED
     if call.version < FOLLOWER_FETCH_SINCE:
         return Reader(read_committed=is_read_committed, leader_only=True)
-    return Reader(
-        read_committed=is_read_committed,
-        select_replica=_selector(node, request.rack_id),
-        leader_of=hints.leader_of if call.version >= LEADER_HINTS_SINCE else None,
-    )
+    return Reader(read_committed=is_read_committed, select_replica=_selector(node, request.rack_id))
 
 
 def _selector(node: Node, rack: str) -> Callable[[Partition, int], int] | None:
@@ -165,16 +154,10 @@ def _refused_all(plan: FetchPlan) -> list[PartitionResponse]:
     return refusals + plan.missing
 
 
-def _response(
-    node: Node, context: FetchContext, responses: Sequence[PartitionResponse], hints: LeaderHints | None = None
-) -> FetchResponse:
+def _response(node: Node, context: FetchContext, responses: Sequence[PartitionResponse]) -> FetchResponse:
     selected = context.select(responses, node.now_ms())
-    response = FetchResponse(
-        error_code=selected.error, session_id=selected.session_id, responses=_by_topic(selected.responses)
-    )
-    if hints is not None and hints.has_leaders:
-        response.node_endpoints = hints.endpoints()
-    return response
+    topics = _by_topic(selected.responses)
+    return FetchResponse(error_code=selected.error, session_id=selected.session_id, responses=topics)
 
 
 def _by_topic(responses: Sequence[PartitionResponse]) -> tuple[FetchableTopicResponse, ...]:

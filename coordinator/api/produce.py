@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from rota.coordinator.api.current_leader import LeaderHints
 from rota.coordinator.api.node import Call, HangUp, Node
 from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
 from rota.coordinator.metadata.topic import INTERNAL
 from rota.coordinator.replica.partition import Partition
-from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
+from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.coordinator.replica.produce_validation import (
     check_records,
     check_times,
@@ -38,7 +37,6 @@ from rota.protocol.messages.produce import (
 )
 from rota.protocol.records.batch import read_max_timestamp
 
-LEADER_HINTS_SINCE: Final = 10
 TOPIC_IDS_SINCE: Final = 13
 ALL: Final = -1
 ACKS: Final = frozenset({ALL, 0, 1})
@@ -58,7 +56,6 @@ def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse 
     """
     operation = _Produce(node, call, request)
     response = ProduceResponse(responses=tuple(operation.topic(topic) for topic in request.topic_data))
-    operation.add_endpoints(response)
     if request.acks == 0:
         _hang_up_on_error(response)
         return None
@@ -72,7 +69,6 @@ class _Produce:
         "_acks",
         "_admin",
         "_delayed_reply",
-        "_hints",
         "_node",
         "_partition_lookup",
         "_pending",
@@ -84,7 +80,7 @@ class _Produce:
 
     def __init__(self, node: Node, call: Call, request: ProduceRequest) -> None:
         self._node, self._version, self._acks = node, call.version, request.acks
-        self._admin, self._hints = call.client_id == ADMIN_CLIENT, LeaderHints(node, call)
+        self._admin = call.client_id == ADMIN_CLIENT
         self._partition_lookup = PartitionLookup(node.topics, node.partitions)
         self._transactional = _transactional(request)
         self._pending, self._timeout_ms = 0, request.timeout_ms
@@ -107,26 +103,12 @@ class _Produce:
             return _refused(data.index, self._transactional)
         partition = self._partition_lookup.find((name, data.index))
         if partition is None:
-            return self._not_led(name, data.index, self._partition_lookup.missing((name, data.index)))
+            return _refused(data.index, self._partition_lookup.missing((name, data.index)))
         if partition.state.role is not _LEADER:
-            return self._not_led(name, data.index, partition.state.role_error())
+            return _refused(data.index, partition.state.role_error())
         records = data.records if data.records is not None else b""
         error = check_records(records, self._version) or self._forbidden(partition)
         return _refused(data.index, error) if error else self._append(partition, records)
-
-    def _not_led(self, name: str | bytes, index: int, error: ErrorCode) -> PartitionProduceResponse:
-        refusal = _refused(index, error)
-        self._name_leader(refusal, (name, index), error)
-        return refusal
-
-    def _name_leader(self, refusal: PartitionProduceResponse, key: Key, error: ErrorCode) -> None:
-        if self._version >= LEADER_HINTS_SINCE:
-            refusal.current_leader = self._hints.leader_of(key, error)
-
-    def add_endpoints(self, response: ProduceResponse) -> None:
-        """Add the addresses of the leaders that partitions name (KIP-951)."""
-        if self._hints.has_leaders:
-            response.node_endpoints = self._hints.endpoints()
 
     def _forbidden(self, partition: Partition) -> ErrorCode:
         if self._acks not in ACKS:
@@ -161,7 +143,6 @@ class _Produce:
         def done(error: ErrorCode) -> None:
             if error is not ErrorCode.NONE:
                 answer.error_code, answer.base_offset = error, NOT_WRITTEN
-                self._name_leader(answer, (partition.topic, partition.index), error)
             self._committed()
 
         self._pending += 1
@@ -171,7 +152,6 @@ class _Produce:
     def _committed(self) -> None:
         self._pending -= 1
         if not self._pending and self._delayed_reply is not None and self._response is not None:
-            self.add_endpoints(self._response)
             self._delayed_reply.answer(self._response)
 
 

@@ -105,6 +105,8 @@ class BrokerConfig:
     replica_fetch_wait_max_ms: int
     replica_socket_timeout_ms: int
 
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
     zookeeper_connect: str
     zookeeper_session_timeout_ms: int
     zookeeper_connection_timeout_ms: int | None

@@ -251,10 +251,8 @@ transactional.id.expiration.ms INT 604800000
 _REPLICATION = """
 alter.log.dirs.replication.quota.window.num INT 11
 alter.log.dirs.replication.quota.window.size.seconds INT 1
-auto.leader.rebalance.enable BOOLEAN true
 cordoned.log.dirs LIST "" cluster-wide
 early.start.listeners LIST -
-leader.imbalance.check.interval.seconds LONG 300
 listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,\
 SASL_PLAINTEXT:SASL_PLAINTEXT per-broker
 num.replica.alter.log.dirs.threads INT -

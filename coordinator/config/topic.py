@@ -84,6 +84,11 @@ class TopicConfig:
         return self._long("min.insync.replicas")
 
     @cached_property
+    def unclean_leader_election_enable(self) -> bool:
+        """Whether a replica outside the ISR may lead when nobody else can."""
+        return self.value("unclean.leader.election.enable") is True
+
+    @cached_property
     def compression_type(self) -> str:
         """`producer` to keep the producer's codec, else the codec that batches are stored in."""
         return self.text("compression.type")

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Store, Watch
+from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Store, StoreFailed, Watch
 
 
-class AlreadyRegistered(Exception):
+class AlreadyRegistered(StoreFailed):
     """Another live broker has the same id."""
 
 

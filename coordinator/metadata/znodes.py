@@ -8,6 +8,7 @@
 /brokers/topics/T/partitions/P/state    {"version": 1, "leader": 1, "isr": [1], "leader_epoch": 0, ...}
 /config/topics/T                        {"version": 1, "config": {...}}
 /config/brokers/N                       the same
+/rota/swim_secret                       random bytes as hexadecimal digits: authenticates the failure detector
 /latest_producer_id_block               {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
 """
 
@@ -25,6 +26,8 @@ from rota.coordinator.metadata.topic import PartitionState, Topic
 
 CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"
+ROTA = "/rota"
+SWIM_SECRET = "/rota/swim_secret"
 CONTROLLER_EPOCH = "/controller_epoch"
 ADMIN = "/admin"
 BROKER_IDS = "/brokers/ids"
@@ -32,7 +35,7 @@ TOPICS = "/brokers/topics"
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 PRODUCER_IDS = "/latest_producer_id_block"
-PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, "/config", TOPIC_CONFIGS, BROKER_CONFIGS, ADMIN)
+PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, "/config", TOPIC_CONFIGS, BROKER_CONFIGS, ADMIN, ROTA)
 
 
 def topic_path(name: str) -> str:

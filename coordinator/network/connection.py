@@ -32,7 +32,7 @@ TURN_REQUESTS_MAX = 256  # of one peer before the others have their turn
 READ_AHEAD_BYTES = 64 * 1024  # what we read while we may not serve, so that a peer that leaves is noticed
 
 # Mute reasons: while a connection has one it serves no request.
-AWAITS_REPLY, PEER_NOT_READING, IN_FLIGHT_FULL, CLOSING, AWAITS_MEMORY = 1, 2, 4, 8, 16
+AWAITS_REPLY, PEER_NOT_READING, IN_FLIGHT_FULL, CLOSING, AWAITS_MEMORY, SUSPENDED = 1, 2, 4, 8, 16, 32
 READS_ON = AWAITS_REPLY | AWAITS_MEMORY  # with these it still reads a little ahead
 
 BoundHandler = tuple[ApiHandler, Call]  # a version of an API as one client uses it
@@ -327,6 +327,15 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes += size
         self._owner.request_memory.hold(size)
         self._set_reading()
+
+    def suspend(self) -> None:
+        """Serve nothing until `resume`."""
+        self._mute_reasons |= SUSPENDED
+        self._set_reading()
+
+    def resume(self) -> None:
+        """Serve what has been queued, and go on."""
+        self._unmute(SUSPENDED)
 
     def _unmute(self, reason: int) -> None:
         self._mute_reasons &= ~reason

@@ -59,9 +59,23 @@ class Connections:
         self._per_host: Counter[str] = Counter()
         self._last_id = 0
         self._on_empty: Callable[[], None] | None = None
+        self._is_suspended = False
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def suspend(self) -> None:
+        """Serve no request of any connection until `resume`; requests are queued, within the limits."""
+        self._is_suspended = True
+        for connection in self._open:
+            connection.suspend()
+
+    def resume(self) -> None:
+        """Serve requests again."""
+        if self._is_suspended:
+            self._is_suspended = False
+            for connection in list(self._open):
+                connection.resume()
 
     # ---- called by connections
 
@@ -72,6 +86,8 @@ class Connections:
         self._open.add(connection)
         host = connection.peer[0]
         self._per_host[host] += 1
+        if self._is_suspended:
+            connection.suspend()
         if self._on_empty is not None:  # accepted while the listeners were being closed
             connection.finish()
         elif len(self._open) > self._count_max:

@@ -21,7 +21,6 @@ from rota.coordinator.log.contract import Load, NotCached, OffsetOutOfRange, Sto
 from rota.coordinator.replica.leader_epochs import NO_EPOCH, epoch_end, fence
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.current_leader import LeaderIdAndEpoch
 from rota.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ class Reader:
     """Who fetches. `replica_id` is UNKNOWN for a consumer.
 
     `leader_only`: the reader does not know of fetches from followers. `select_replica` returns the replica that a
-    consumer should read from instead of this leader, or UNKNOWN (KIP-392). `leader_of` returns the leader of a
-    partition that is refused with an error, for readers that understand it (KIP-951).
+    consumer should read from instead of this leader, or UNKNOWN (KIP-392).
     """
 
     replica_id: int = UNKNOWN
@@ -48,7 +46,6 @@ class Reader:
     read_committed: bool = False
     leader_only: bool = False
     select_replica: Callable[[Partition, int], int] | None = None
-    leader_of: Callable[[Key, ErrorCode], LeaderIdAndEpoch | None] | None = None
 
     @property
     def is_follower(self) -> bool:
@@ -106,7 +103,7 @@ class FetchPlan:
             if partition is not None:
                 self.partitions.append((key, request, partition))
             else:
-                self.missing.append((key, self._refuse(key, partition_lookup.missing(key), read_committed=True)))
+                self.missing.append((key, refused(key[1], partition_lookup.missing(key), read_committed=True)))
 
     def read(self, *, wait: bool = True) -> FetchResult:
         """Read what there is now. With `wait=False` only what is in memory."""
@@ -198,14 +195,8 @@ class FetchPlan:
             raise OffsetOutOfRange(offset, start, end)
         partition.follower_fetched(self._reader.replica_id, offset, self._reader.now_ms)
 
-    def _refuse(self, key: Key, error: ErrorCode, *, read_committed: bool | None = None) -> PartitionData:
-        reader = self._reader
-        refusal = refused(
-            key[1], error, read_committed=reader.read_committed if read_committed is None else read_committed
-        )
-        if reader.leader_of is not None:
-            refusal.current_leader = reader.leader_of(key, error)
-        return refusal
+    def _refuse(self, key: Key, error: ErrorCode) -> PartitionData:
+        return refused(key[1], error, read_committed=self._reader.read_committed)
 
     def _unavailable(self, key: Key, partition: Partition) -> ErrorCode:
         """The error of a partition that is offline, or that was removed while the fetch waited."""

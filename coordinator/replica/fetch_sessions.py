@@ -42,7 +42,6 @@ class SessionRequest:
     session_id: int = NO_SESSION
     epoch: int = FINAL_EPOCH
     by_id: bool = False
-    of_follower: bool = False
 
 
 PartitionResponses = Sequence[tuple[Key, "PartitionData"]]
@@ -74,7 +73,6 @@ class FetchSession:
     used_ms: int
     epoch: int = 1
     partitions: dict[Key, _Cached] = field(default_factory=dict)
-    of_follower: bool = False
     waiting: Callable[[], None] | None = None  # answers the request that waits, if it lets the next one come
 
     def update(self, request: SessionRequest) -> None:
@@ -154,8 +152,7 @@ class Full:
     def select(self, responses: PartitionResponses, now_ms: int) -> Selected:
         partitions = self._request.partitions
         cached = {key: _Cached(partitions[key], one.high_watermark, one.log_start_offset) for key, one in responses}
-        session_id = self._sessions.begin(cached, self._request.by_id, now_ms, of_follower=self._request.of_follower)
-        return Selected(ErrorCode.NONE, session_id, responses)
+        return Selected(ErrorCode.NONE, self._sessions.begin(cached, self._request.by_id, now_ms), responses)
 
 
 class Incremental:
@@ -232,17 +229,14 @@ class FetchSessions:
             answer()
         return self._continue(session, request, now_ms)
 
-    def begin(self, partitions: dict[Key, _Cached], by_id: bool, now_ms: int, *, of_follower: bool = False) -> int:
-        """Return the id of a new session; NO_SESSION when there is no room for it. A follower's takes a consumer's."""
-        size = len(partitions)
-        if size > SESSION_PARTITIONS_MAX or not (
-            self._make_room(size, now_ms) or (of_follower and self._evict_consumers(size))
-        ):
+    def begin(self, partitions: dict[Key, _Cached], by_id: bool, now_ms: int) -> int:
+        """The id of a new session; NO_SESSION when there is no room for it."""
+        if len(partitions) > SESSION_PARTITIONS_MAX or not self._make_room(len(partitions), now_ms):
             return NO_SESSION
         session_id = self._draw_id()
         while session_id in self._sessions:
             session_id = self._draw_id()
-        self._sessions[session_id] = FetchSession(session_id, by_id, now_ms, now_ms, 1, partitions, of_follower)
+        self._sessions[session_id] = FetchSession(session_id, by_id, now_ms, now_ms, 1, partitions)
         self.cached_partitions += len(partitions)
         return session_id
 
@@ -269,16 +263,6 @@ class FetchSessions:
         fits = self.cached_partitions + size_partitions <= self._partitions_max
         return fits and len(self._sessions) < self._slots_max
 
-    def _evict_consumers(self, size_partitions: int) -> bool:
-        """Evict sessions of consumers, the oldest first, until there is room; followers can do without none."""
-        for session in list(self._sessions.values()):
-            if self._has_room(size_partitions):
-                break
-            if not session.of_follower:
-                self._end(session.session_id)
-                self.evictions += 1
-        return self._has_room(size_partitions)
-
     def _make_room(self, size_partitions: int, now_ms: int) -> bool:
         """Evict, if need be, a session long unused, or an old one that is smaller than the new one."""
         if self._has_room(size_partitions):
@@ -287,11 +271,7 @@ class FetchSessions:
         if oldest is None:
             return False
         if now_ms - oldest.used_ms <= IDLE_EVICTION_MS:
-            established = [
-                session
-                for session in self._sessions.values()
-                if now_ms - session.created_ms > IDLE_EVICTION_MS and not session.of_follower
-            ]
+            established = [one for one in self._sessions.values() if now_ms - one.created_ms > IDLE_EVICTION_MS]
             smallest = min(established, key=lambda one: len(one.partitions), default=None)
             if smallest is None or len(smallest.partitions) >= size_partitions:
                 return False

@@ -3,7 +3,7 @@
 Laws
     L1  The high watermark only grows, except when a follower truncates its log or a failed log is opened again.
     L3  A leader's high watermark is at most its log end offset, the offset it has flushed where flushing is asked for,
-        and the log end offset of every replica that is in the ISR, is joining it, or is caught up.
+        and the log end offset of every replica that is in the ISR, is joining it, or has been caught up since it left.
     L4  The high watermark does not move while the ISR is smaller than min.insync.replicas (KIP-966). That minimum is
         never more than the number of replicas.
     L5  Every wait completes exactly once: when its offset is reached, at its deadline, or when the replica no longer
@@ -84,6 +84,10 @@ class FetchState:
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
         self.log_end_offset = offset
         self.last_fetch_ms, self.last_fetch_leader_end_offset = now_ms, leader_end_offset
+
+    def left_isr(self) -> None:
+        """The follower is not in the ISR any more; what it had fetched before counts no more."""
+        self.last_caught_up_ms, self.log_end_offset = NEVER_MS, UNKNOWN_OFFSET
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_ms_max
@@ -180,7 +184,8 @@ class ReplicaState(Generic[T]):
         if self.role is not Role.LEADER or leader_epoch > self.leader_epoch:
             self._followers, self.leader_epoch_start_offset, self._pending_isr = {}, self.log_end_offset, None
         self.role, self.leader_epoch, self._now_ms = Role.LEADER, leader_epoch, max(now_ms, self._now_ms)
-        self.replicas, self.isr = tuple(replicas), frozenset(isr)
+        self._use_isr(isr)
+        self.replicas = tuple(replicas)
         self._followers = {
             replica: self._followers.get(replica)
             or FetchState(last_caught_up_ms=now_ms if replica in self.isr else NEVER_MS)
@@ -282,9 +287,17 @@ class ReplicaState(Generic[T]):
         """The controller has written this ISR."""
         if self.role is not Role.LEADER:
             return _NOTHING
-        self.isr, self._pending_isr, self._now_ms = frozenset(isr), None, max(self._now_ms, now_ms)
+        self._pending_isr, self._now_ms = None, max(self._now_ms, now_ms)
+        self._use_isr(isr)
         self._check_min_isr()
         return self._advance()
+
+    def _use_isr(self, isr: Iterable[int]) -> None:
+        """Take over an ISR. Who has left it counts as caught up only after its next fetch: it may be dead."""
+        before, self.isr = self.isr, frozenset(isr)
+        for replica_id in before - self.isr:
+            if replica_id in self._followers:
+                self._followers[replica_id].left_isr()
 
     def isr_refused(self) -> Effects[T]:
         """The controller did not take the ISR that was asked for; the next fetch or tick asks again."""

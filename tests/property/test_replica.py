@@ -13,11 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rota.coordinator.replica.follower import AskBounds, TakeRecords, Truncate, after_answer, after_bounds
 from rota.coordinator.replica.state import Effects, ExpandIsr, ReplicaState, Role, ShrinkIsr
 from rota.coordinator.replica.waits import Complete
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
 
 BROKERS = (1, 2, 3)
 WAIT_MS = 20_000
@@ -108,38 +106,19 @@ class Cluster(RuleBasedStateMachine):
             return
         if not follower.state.leader_epoch == leader.state.leader_epoch == self.epoch:
             return  # fenced
-        answer = self.answer(name, follower, leader)
-        diverging, at = answer.diverging_epoch, len(follower.log)
-        own_end = (-1, -1) if diverging is None else follower.epoch_end(diverging.epoch)
-        action = after_answer(answer, at, own_end)
-        if isinstance(action, AskBounds):
-            action = after_bounds(0, len(leader.log), 0, at)
-        match action:
-            case TakeRecords():
-                follower.log += leader.log[at : at + count]
-                follower.state.appended(len(follower.log))
-                self.perform(name, follower.state.leader_committed(answer.high_watermark))
-            case Truncate(offset=kept):
-                assert kept < at, "a truncation that keeps everything would go on for ever"
-                self.cut(follower, kept)
-            case other:
-                raise AssertionError(other)
-
-    def answer(self, name: int, follower: Broker, leader: Broker) -> PartitionData:
-        """What the leader says to a follower of its epoch; see `FetchPlan`."""
         last_epoch = follower.log[-1][0] if follower.log else -1
         epoch, end = leader.epoch_end(last_epoch)
-        if follower.log and epoch == -1:
-            return PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
         if follower.log and (epoch < last_epoch or end < len(follower.log)):
-            return PartitionData(partition_index=0, diverging_epoch=EpochEndOffset(epoch=epoch, end_offset=end))
+            kept = min(end, follower.epoch_end(epoch)[1])
+            del follower.log[kept:]
+            follower.state.truncated(0, kept)
+            follower.flushed = min(follower.flushed, kept)
+            return
         self.perform(self.leader, leader.state.follower_fetched(name, len(follower.log), self.now_ms))
-        return PartitionData(partition_index=0, high_watermark=leader.state.high_watermark)
-
-    def cut(self, follower: Broker, kept: int) -> None:
-        del follower.log[kept:]
-        follower.state.truncated(0, kept)
-        follower.flushed = min(follower.flushed, kept)
+        at = len(follower.log)
+        follower.log += leader.log[at : at + count]
+        follower.state.appended(len(follower.log))
+        self.perform(name, follower.state.leader_committed(leader.state.high_watermark))
 
     @rule(name=some_broker)
     def flush(self, name: int) -> None:

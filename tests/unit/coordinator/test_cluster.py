@@ -11,16 +11,28 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.changes import Change, PartitionsChanged
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image import NOT_REGISTERED
+from rota.coordinator.scheduling.clock import Clock
+from rota.coordinator.scheduling.timers import Timers
 
 HERE = [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
 
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
-    member = Cluster(BrokerConfig({"node.id": "1"}), EmbeddedStore(), cluster_id=None, wall_ms=lambda: 0)
+    clock = Clock()
+    timers = Timers(clock.now_ms)
+    member = Cluster(
+        BrokerConfig({"node.id": "1"}),
+        EmbeddedStore(),
+        cluster_id=None,
+        timers=timers,
+        now_ms=clock.now_ms,
+        wall_ms=clock.wall_ms,
+    )
     await member.open(was_clean=True)
     yield member
     await member.close()
+    timers.stop()
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -14,7 +14,6 @@ from rota.coordinator.api.offset_for_leader_epoch import offset_for_leader_epoch
 from rota.coordinator.api.produce import produce
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.current_leader import LeaderIdAndEpoch
 from rota.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -88,17 +87,3 @@ def test_with_too_few_replicas_in_sync_nothing_is_written() -> None:
     assert world.partition().log.log_end_offset == 0
     assert produces(world, acks=1) == ErrorCode.NONE
     assert world.partition().high_watermark == 0
-
-
-def test_a_producer_hears_who_leads_and_where_also_when_that_changes_while_it_waits() -> None:
-    """KIP-951."""
-    world = Cluster()
-    reply = world.serve(produce, produce_request(batch(b"a")), 10)
-    world.node.topics.apply_states(world.topic_id, [placed(leader=1, leader_epoch=EPOCH + 1)])
-    for response in (answered(reply), world.serve(produce, produce_request(batch(b"a")), 10)):
-        refusal = response.responses[0].partition_responses[0]
-        assert refusal.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        assert refusal.current_leader == LeaderIdAndEpoch(leader_id=1, leader_epoch=EPOCH + 1)
-        assert [(one.node_id, one.host, one.port) for one in response.node_endpoints] == [(1, "host1", 9092)]
-    older = world.serve(produce, produce_request(batch(b"a")), 9)
-    assert (older.responses[0].partition_responses[0].current_leader, older.node_endpoints) == (None, ())

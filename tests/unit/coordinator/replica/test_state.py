@@ -47,6 +47,25 @@ def test_a_record_is_committed_when_the_whole_isr_has_it() -> None:
     assert state.high_watermark == 5
 
 
+@pytest.mark.parametrize("written_by", ["controller", "leader"])
+def test_who_has_left_the_isr_holds_nothing_up_until_its_next_fetch(written_by: str) -> None:
+    """The controller has removed a dead broker: producers wait no longer for it."""
+    state = leader(end=5)
+    fetch(state, 5, 2, 3)
+    state.appended(7)
+    fetch(state, 7, 2)
+    assert state.high_watermark == 5
+    effects = (
+        state.become_leader(4, ALL, (1, 2), NOW_MS) if written_by == "controller" else state.isr_changed((1, 2), NOW_MS)
+    )
+    assert list(effects) == [MOVED]
+    assert state.high_watermark == 7
+    state.appended(8)
+    fetch(state, 7, 3)  # it lives: it is caught up again, and about to join
+    fetch(state, 8, 2)
+    assert state.high_watermark == 7
+
+
 def test_a_flush_is_one_more_bound() -> None:
     state = leader(isr=(1, 2), flushes=True)
     state.appended(5)
