@@ -82,7 +82,7 @@ class ZooKeeperServer:
         self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, and nothing answers. Sessions do not end meanwhile: its clock stands, too."""
+        """SIGSTOP: connections stay open, and nothing answers. Sessions that should have ended do so at `resume`."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:

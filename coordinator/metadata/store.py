@@ -32,11 +32,11 @@ ANY_VERSION = -1
 
 
 class StoreError(Exception):
-    """An operation that the tree refuses. `path` is the node at fault."""
+    """An operation that the tree refuses. `path` is the node at fault, `why` may say more."""
 
     def __init__(self, path: str, why: str = "") -> None:
         super().__init__(f"{type(self).__name__}: {path}" + (f" ({why})" if why else ""))
-        self.path = path
+        self.path, self.why = path, why
 
 
 class NoNode(StoreError):

@@ -70,19 +70,19 @@ class TreeSession:
         return names
 
     async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
-        (created,) = await self._commit([Create(path, data, ephemeral, sequential)])
+        (created,) = await self.apply([Create(path, data, ephemeral, sequential)])
         return created.path
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
-        (changed,) = await self._commit([Set(path, data, version)])
+        (changed,) = await self.apply([Set(path, data, version)])
         assert isinstance(changed, NodeDataChanged)
         return changed.version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        await self._commit([Delete(path, version)])
+        await self.apply([Delete(path, version)])
 
     async def commit(self, ops: Sequence[Op]) -> None:
-        await self._commit(ops)
+        await self.apply(ops)
 
     @property
     def last_change(self) -> int:
@@ -167,7 +167,8 @@ class TreeSession:
         self._call_held()
         return self._shared.tree
 
-    async def _commit(self, ops: Sequence[Op]) -> list[Fact]:
+    async def apply(self, ops: Sequence[Op]) -> list[Fact]:
+        """As `commit`; return what it changed, in the order of the operations."""
         await self._until_connected()
         if not self._lost or self._lost[0]:
             facts = await self._shared.commit(ops, self._id)

@@ -34,6 +34,7 @@ from kazoo.protocol.serialization import Delete as DeleteNode
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
+from rota.coordinator.metadata.remote_session import RemoteSession
 from rota.coordinator.metadata.store import (
     ANY_VERSION,
     NODE_BYTES_MAX,
@@ -50,7 +51,6 @@ from rota.coordinator.metadata.store import (
     Op,
     OutcomeUnknown,
     SessionListener,
-    SessionState,
     Set,
     Stat,
     StoreError,
@@ -58,7 +58,6 @@ from rota.coordinator.metadata.store import (
     Watch,
 )
 from rota.coordinator.metadata.tree import check_path
-from rota.coordinator.metadata.watches import Watches
 from rota.coordinator.metadata.zookeeper_connection import Connection
 
 SESSION_TIMEOUT_MS: Final = 18_000  # Kafka's default
@@ -99,23 +98,17 @@ class ZooKeeperStore:
         self._session_timeout_ms = session_timeout_ms
         self._digest = digest
         self._acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if set_acl else OPEN_ACL_UNSAFE
-        self._watches = Watches()
-        self._listeners: list[SessionListener] = []
+        self._session = RemoteSession(f"ZooKeeper at {self._hosts}", session_timeout_ms)
         self._connection: Connection | None = None
-        self._session_id = self._sessions_ended = 0
-        self._is_connected = self._is_closed = False
-        self._suspended_at = 0.0
-        self._state_change: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
         """Connect within the session timeout, and create the chroot. Raises StoreFailed. Calls no listener."""
-        loop = asyncio.get_running_loop()
-        self._suspended_at = loop.time()
+        self._session.begin()
         self._connection = Connection(
             self._hosts,
             session_timeout_ms=self._session_timeout_ms,
             digest=self._digest,
-            on_state=self._state_changed,
+            on_state=self._session.state_changed,
             on_event=self._event,
         )
         self._connection.start()
@@ -128,25 +121,25 @@ class ZooKeeperStore:
 
     @property
     def session_id(self) -> int:
-        return self._session_id
+        return self._session.session_id
 
     @property
     def last_change(self) -> int:
         return 0 if self._connection is None else self._connection.last_change
 
     def on_session(self, listener: SessionListener) -> None:
-        self._listeners.append(listener)
+        self._session.on_session(listener)
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        data, stat = await self._read(GetData, path, watch, self._watches.watch_node)
+        data, stat = await self._read(GetData, path, watch, self._session.watches.watch_node)
         return bytes(data), _stat(stat)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        stat = await self._read(Exists, path, watch, self._watches.watch_node)
+        stat = await self._read(Exists, path, watch, self._session.watches.watch_node)
         return None if stat is None else _stat(stat)
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        return sorted(await self._read(GetChildren, path, watch, self._watches.watch_children))
+        return sorted(await self._read(GetChildren, path, watch, self._session.watches.watch_children))
 
     async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
         (created,) = await self._commit([Create(path, data, ephemeral, sequential)])
@@ -164,10 +157,9 @@ class ZooKeeperStore:
 
     async def close(self) -> None:
         """End the session. Closing twice is allowed; no listener is called."""
-        if self._is_closed:
+        if self._session.is_closed:
             return
-        self._is_closed = True
-        self._notify_waiters()
+        self._session.close()
         if self._connection is not None:
             await self._connection.close(CLOSE_S_MAX)
 
@@ -182,7 +174,7 @@ class ZooKeeperStore:
     ) -> Any:
         """Send a read until it is answered in this session. The watch is set with the answer, before any event."""
         check_path(path)
-        sessions_ended = self._sessions_ended
+        sessions_ended = self._session.sessions_ended
         while True:
             connection = await self._until_connected()
             answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -207,7 +199,7 @@ class ZooKeeperStore:
         request = _Multi([self._request(op) for op in ops])
         if len(request.payload) > self.commit_bytes_max:
             raise BadNode(ops[0].path, f"a change of more than {self.commit_bytes_max} bytes")
-        sessions_ended = self._sessions_ended
+        sessions_ended = self._session.sessions_ended
         connection = await self._until_connected()
         if not ops:
             return []
@@ -257,50 +249,13 @@ class ZooKeeperStore:
     def _path(self, full: str) -> str:
         return full[len(self._root) :] or "/"
 
-    # ---- session
+    async def _until_connected(self) -> Connection:
+        await self._session.until_connected()
+        assert self._connection is not None
+        return self._connection
 
     def _event(self, event_type: EventType, full: str) -> None:
-        for watch, event in self._watches.take(self._path(full), event_type):
-            watch(event)
-
-    def _state_changed(self, state: SessionState, session_id: int) -> None:
-        if self._is_closed:
-            return
-        is_first = self._session_id == 0
-        self._is_connected = state is SessionState.CONNECTED
-        match state:
-            case SessionState.CONNECTED:
-                self._session_id = session_id
-            case SessionState.SUSPENDED:
-                self._suspended_at = asyncio.get_running_loop().time()
-            case SessionState.EXPIRED:
-                self._sessions_ended += 1
-                self._watches.clear()
-        if not is_first:
-            for listener in list(self._listeners):
-                listener(state)
-        self._notify_waiters()
-
-    def _notify_waiters(self) -> None:
-        changed, self._state_change = self._state_change, None
-        if changed is not None:
-            changed.set_result(None)
-
-    async def _until_connected(self) -> Connection:
-        """S10. Raises StoreFailed when the session has ended, or when it lasts longer than a session may."""
-        loop, sessions_ended = asyncio.get_running_loop(), self._sessions_ended
-        while not self._is_connected and not self._is_closed and sessions_ended == self._sessions_ended:
-            left_s = self._suspended_at + self._session_timeout_ms / 1000 - loop.time()
-            if left_s <= 0:
-                raise StoreFailed(f"no connection to ZooKeeper at {self._hosts} for {self._session_timeout_ms} ms")
-            if self._state_change is None:
-                self._state_change = loop.create_future()
-            await asyncio.wait({self._state_change}, timeout=left_s)
-        if self._is_closed or self._connection is None:
-            raise StoreFailed("the store is closed")
-        if sessions_ended != self._sessions_ended:
-            raise StoreFailed("the session has expired")
-        return self._connection
+        self._session.event(event_type, self._path(full))
 
 
 class _Multi(Transaction):  # type: ignore[misc]  # kazoo has no types

@@ -6,18 +6,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.contract.store_worlds import StoreWorld, TreeWorld, ZooKeeperWorld
+from tests.contract.store_worlds import ServedWorld, StoreWorld, TreeWorld, ZooKeeperWorld
 
 from rota.coordinator.metadata.store import Store
 
 pytest_plugins = ["tests.zookeeper"]
 
 
-@pytest.fixture(params=["memory", "journal", "zookeeper"])
+@pytest.fixture(params=["memory", "journal", "socket", "zookeeper"])
 async def store_world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[StoreWorld]:
     world: StoreWorld
     if request.param == "zookeeper":
         world = ZooKeeperWorld(request.getfixturevalue("zookeeper"))
+    elif request.param == "socket":
+        world = ServedWorld()
     else:
         world = TreeWorld(tmp_path / "metadata" if request.param == "journal" else None)
     yield world

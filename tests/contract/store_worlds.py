@@ -12,7 +12,9 @@ from kazoo.client import KazooClient
 from tools.zookeeper import ZooKeeperServer
 
 from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.socket_store import SocketStore
 from rota.coordinator.metadata.store import SessionState, Store, WatchEvent
+from rota.coordinator.metadata.store_server import StoreServer
 from rota.coordinator.metadata.tree_session import TreeSession
 from rota.coordinator.metadata.zookeeper import ZooKeeperStore
 
@@ -141,20 +143,11 @@ class Line:
         writer.close()
 
 
-class ZooKeeperWorld:
-    """Sessions with a real ZooKeeper, in a chroot of their own, each through a line that may be cut."""
+class RemoteWorld:
+    """Sessions with a server, each through a line that may be cut."""
 
-    def __init__(self, server: ZooKeeperServer) -> None:
-        self._server = server
-        self.root = f"/{uuid.uuid4().hex}/rota"
+    def __init__(self) -> None:
         self.lines: dict[Store, Line] = {}
-
-    async def open(self, *, session_timeout_ms: int = 10_000, **options: Any) -> Store:
-        line = Line(self._server.port)
-        store = ZooKeeperStore(await line.open() + self.root, session_timeout_ms=session_timeout_ms, **options)
-        self.lines[store] = line
-        await store.open()
-        return store
 
     async def suspend(self, store: Store) -> None:
         heard = Heard()
@@ -167,14 +160,6 @@ class ZooKeeperWorld:
         store.on_session(heard.listener)
         self.lines[store].mend()
         await heard.state(SessionState.CONNECTED)
-
-    async def expire(self, store: Store) -> None:
-        """Whoever knows a session's password can end it, as its owner can."""
-        assert isinstance(store, ZooKeeperStore)
-        assert store._connection is not None
-        client = store._connection._client
-        session = client._session_id, client._session_passwd
-        await asyncio.to_thread(_end_session, self._server.address, session)
 
     async def lose_answers(self, store: Store) -> None:
         self.lines[store].mute()
@@ -189,7 +174,59 @@ class ZooKeeperWorld:
             await line.close()
 
 
-def _end_session(address: str, session: tuple[int, bytes]) -> None:
+class ZooKeeperWorld(RemoteWorld):
+    """A real ZooKeeper, in a chroot of its own."""
+
+    def __init__(self, server: ZooKeeperServer) -> None:
+        super().__init__()
+        self._server = server
+        self.root = f"/{uuid.uuid4().hex}/rota"
+
+    async def open(self, *, session_timeout_ms: int = 10_000, **options: Any) -> Store:
+        line = Line(self._server.port)
+        store = ZooKeeperStore(await line.open() + self.root, session_timeout_ms=session_timeout_ms, **options)
+        self.lines[store] = line
+        await store.open()
+        return store
+
+    async def expire(self, store: Store) -> None:
+        """Whoever knows a session's password can end it, as its owner can."""
+        assert isinstance(store, ZooKeeperStore)
+        assert store._connection is not None
+        client = store._connection._client
+        session = client._session_id, client._session_passwd
+        await asyncio.to_thread(end_session, self._server.address, session)
+
+
+class ServedWorld(RemoteWorld):
+    """An embedded store that is served on a socket."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._embedded = EmbeddedStore()
+        self.server = StoreServer(self._embedded)
+        self._is_started = False
+
+    async def open(self) -> Store:
+        if not self._is_started:
+            self._is_started = True
+            await self.server.start("127.0.0.1:0")
+        line = Line(self.server.port)
+        store = SocketStore(await line.open(), session_timeout_ms=10_000)
+        self.lines[store] = line
+        await store.open()
+        return store
+
+    async def expire(self, store: Store) -> None:
+        await self.server.end_session(store.session_id)
+
+    async def close(self) -> None:
+        await super().close()
+        await self.server.stop()
+        await self._embedded.close()
+
+
+def end_session(address: str, session: tuple[int, bytes]) -> None:
     client = KazooClient(address, client_id=session)
     client.start()
     client.stop()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract.store_worlds import Heard, ZooKeeperWorld
+from tests.contract.store_worlds import SOON_S, Heard, ZooKeeperWorld, end_session
 from tools.zookeeper import ZooKeeperServer
 
-from rota.coordinator.metadata.store import EventType, SessionState, Store, StoreFailed, WatchEvent
+from rota.coordinator.metadata.store import EventType, OutcomeUnknown, SessionState, Store, StoreFailed, WatchEvent
 from rota.coordinator.metadata.zookeeper import ZooKeeperStore
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED
@@ -68,6 +69,29 @@ async def test_a_malformed_answer_ends_the_session_and_another_follows(world: Zo
     await store.create("/again", ephemeral=True)
 
 
+async def test_a_busy_loop_sends_nothing_in_a_session_of_which_it_has_not_heard(
+    zookeeper: ZooKeeperServer, world: ZooKeeperWorld
+) -> None:
+    """Law S10: kazoo's thread has a new session before the loop knows that the old one has expired."""
+    store, heard = ZooKeeperStore(zookeeper.address + world.root), Heard()
+    await store.open()
+    store.on_session(heard.listener)
+    assert store._connection is not None
+    client = store._connection._client
+    session = store.session_id
+    end_session(zookeeper.address, client.client_id)  # the loop stands still, here and in the next lines
+    deadline = time.monotonic() + SOON_S
+    while client.client_id is None or client.client_id[0] == session:
+        assert time.monotonic() < deadline
+    assert store.session_id == session
+    with pytest.raises(StoreFailed, match="the session has expired"):
+        await store.create("/late")
+    await heard.state(CONNECTED)
+    assert await store.exists("/late") is None
+    assert store.session_id != session
+    await store.close()
+
+
 async def test_calls_fail_when_the_connection_is_lost_for_longer_than_a_session(world: ZooKeeperWorld) -> None:
     """Law S10: whoever waits for the store learns that it is not there."""
     store = await world.open(session_timeout_ms=400)
@@ -88,43 +112,44 @@ async def test_closing_does_not_wait_for_a_zookeeper_that_is_gone(world: ZooKeep
         await call
 
 
-class Stopped:
-    """A server of one test's own, and a session with it."""
-
-    def __init__(self, server: ZooKeeperServer, store: ZooKeeperStore) -> None:
-        self.server, self.store, self.heard = server, store, Heard()
-        store.on_session(self.heard.listener)
-
-
 @pytest.fixture
-async def stopped(zookeeper: ZooKeeperServer, tmp_path: Path) -> AsyncIterator[Stopped]:
-    """`zookeeper` is there for its skip."""
+def own_server(zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[ZooKeeperServer]:
+    """A server that the test may stop. `zookeeper` is there for its skip."""
     with ZooKeeperServer(tmp_path) as server:
-        store = ZooKeeperStore(f"{server.address}/rota", session_timeout_ms=3_000)
-        await store.open()
-        yield Stopped(server, store)
-        await store.close()
+        yield server
 
 
-async def test_sessions_outlive_a_server_that_is_killed_and_paused(stopped: Stopped) -> None:
-    server, store, heard = stopped.server, stopped.store, stopped.heard
+async def test_a_session_outlives_a_server_that_is_killed(own_server: ZooKeeperServer) -> None:
+    store, heard = ZooKeeperStore(f"{own_server.address}/rota", session_timeout_ms=40_000), Heard()
+    await store.open()
+    store.on_session(heard.listener)
     session = store.session_id
     await store.create("/e", ephemeral=True)
-    server.kill()
+    own_server.kill()
     await heard.state(SUSPENDED)
-    call: asyncio.Future[object] = asyncio.ensure_future(store.create("/a", b"1"))
-    await asyncio.to_thread(server.start)
+    call = asyncio.ensure_future(store.create("/a", b"1"))
+    await asyncio.to_thread(own_server.start)
     await call
     assert heard.states == [SUSPENDED, CONNECTED]
     assert await store.children("/") == ["a", "e"]
     assert store.session_id == session
-    server.pause()
-    call = asyncio.ensure_future(store.exists("/e"))
+    await store.close()
+
+
+async def test_a_server_that_pauses_is_noticed_and_found_again(own_server: ZooKeeperServer) -> None:
+    store, heard = ZooKeeperStore(f"{own_server.address}/rota", session_timeout_ms=2_000), Heard()
+    await store.open()
+    store.on_session(heard.listener)
+    await store.create("/a")
+    own_server.pause()
+    calls = asyncio.gather(store.exists("/a"), store.set("/a", b""), return_exceptions=True)
     await heard.state(SUSPENDED)  # a ping was not answered
-    server.resume()
+    own_server.resume()
     await heard.state(CONNECTED)
-    await asyncio.wait({call})
+    _, changed = await calls
+    assert isinstance(changed, OutcomeUnknown)
     assert await store.exists("/a") is not None
+    await store.close()
 
 
 def test_a_store_is_a_store() -> None:

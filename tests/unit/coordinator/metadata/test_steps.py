@@ -20,10 +20,10 @@ class SmallStore(EmbeddedStore):
         super().__init__()
         self.commits: list[int] = []
 
-    async def _commit(self, ops: object) -> list[Fact]:
+    async def apply(self, ops: object) -> list[Fact]:
         assert isinstance(ops, list)
         self.commits.append(len(ops))
-        return await super()._commit(ops)
+        return await super().apply(ops)
 
 
 def test_what_fits_is_one_commit() -> None:

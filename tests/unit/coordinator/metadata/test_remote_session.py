@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rota.coordinator.metadata.remote_session import RemoteSession
+from rota.coordinator.metadata.store import EventType, SessionState, StoreFailed, WatchEvent
+
+CONNECTED, SUSPENDED, EXPIRED = SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED
+
+
+def session(timeout_ms: int = 60_000) -> RemoteSession:
+    session = RemoteSession("the server", timeout_ms)
+    session.begin()
+    return session
+
+
+async def test_listeners_hear_of_all_but_the_first_connection() -> None:
+    s, heard = session(), list[SessionState]()
+    s.on_session(heard.append)
+    s.state_changed(CONNECTED, 7)
+    assert (heard, s.session_id) == ([], 7)
+    s.state_changed(SUSPENDED, 0)
+    s.state_changed(CONNECTED, 7)
+    s.state_changed(EXPIRED, 0)
+    s.state_changed(CONNECTED, 8)
+    assert heard == [SUSPENDED, CONNECTED, EXPIRED, CONNECTED]
+    assert (s.session_id, s.sessions_ended) == (8, 1)
+    s.close()
+    s.state_changed(SUSPENDED, 0)
+    assert len(heard) == 4
+
+
+@pytest.mark.parametrize(
+    ("state", "message"), [(CONNECTED, None), (EXPIRED, "the session has expired"), (None, "the store is closed")]
+)
+async def test_a_call_waits_for_the_connection_or_for_its_end(state: SessionState | None, message: str | None) -> None:
+    """Law S10."""
+    s = session()
+    s.state_changed(CONNECTED, 7)
+    s.state_changed(SUSPENDED, 0)
+    call = asyncio.ensure_future(s.until_connected())
+    await asyncio.sleep(0)
+    assert not call.done()
+    if state is None:
+        s.close()
+    else:
+        s.state_changed(state, 7)
+    if message is None:
+        await call
+    else:
+        with pytest.raises(StoreFailed, match=message):
+            await call
+
+
+async def test_a_call_waits_no_longer_than_a_session_may_last() -> None:
+    """Law S13."""
+    s = session(timeout_ms=1)
+    with pytest.raises(StoreFailed, match="no connection to the server for 1 ms"):
+        await s.until_connected()
+
+
+async def test_a_watch_that_raises_stops_no_other() -> None:
+    s, heard, reported = session(), list[WatchEvent](), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["message"]))
+
+    def broken(event: WatchEvent) -> None:
+        raise ValueError("a mistake")
+
+    s.watches.watch_node("/a", broken)
+    s.watches.watch_node("/a", heard.append)
+    s.event(EventType.CHANGED, "/a")
+    assert heard == [WatchEvent("/a", EventType.CHANGED)]
+    assert reported == ["a watch raised"]
+
+
+async def test_the_watches_of_an_expired_session_are_gone() -> None:
+    s, heard = session(), list[WatchEvent]()
+    s.state_changed(CONNECTED, 7)
+    s.watches.watch_node("/a", heard.append)
+    s.state_changed(EXPIRED, 0)
+    s.event(EventType.CHANGED, "/a")
+    assert heard == []
