@@ -28,7 +28,7 @@ class Channel:
         self.discarded: Counter[str] = Counter()
         self._codec, self._limits = DatagramCodec(secret), RateLimits()
         self._windows: dict[int, tuple[int, ReplayWindow]] = {}  # by broker id; with the epoch
-        self._counter = 0
+        self.sent = 0  # datagrams; the number of the last one is its counter
 
     def admit(self, raw: bytes, source: Address, members: Mapping[int, Member], now_ms: int) -> Datagram | None:
         """Return the datagram if it is for this life, from a life that is registered, and new."""
@@ -61,7 +61,7 @@ class Channel:
         """Return a datagram with claims; what this node thinks of the receiver, if that is not alive, comes first."""
         assert self.epoch is not None, "a node without a registration sends nothing"
         about = [] if to.status is Status.ALIVE else [to.claim()]
-        self._counter += 1
+        self.sent += 1
         datagram = Datagram(
             kind=kind,
             sender=self.node_id,
@@ -69,7 +69,7 @@ class Channel:
             incarnation=self.incarnation,
             receiver=to.broker_id,
             receiver_epoch=to.epoch,
-            counter=self._counter,
+            counter=self.sent,
             sequence=sequence,
             subject=subject[0],
             subject_epoch=subject[1],

@@ -66,10 +66,11 @@ class Swim:
 
     def members_changed(self, registrations: Mapping[int, tuple[int, Address]], now_ms: int) -> Effects:
         """Take the registered brokers, this one among them: broker id -> (epoch, address)."""
-        was_active, self._now_ms = self.is_active, now_ms
+        was_active, known, self._now_ms = self.is_active, self.members, now_ms
         epochs = {broker_id: epoch for broker_id, (epoch, _) in registrations.items()}
         if self.channel.epoch != epochs.get(self.node_id):
             self._begin_life(epochs.get(self.node_id))
+            known = {}
         self.members = {
             broker_id: self._member(broker_id, epoch, address)
             for broker_id, (epoch, address) in registrations.items()
@@ -80,6 +81,8 @@ class Swim:
         self.channel.gossip.keep(epochs)
         if self.is_active and not was_active:
             self._next_ping_ms = now_ms + self._random.randrange(self.settings.interval_ms)
+        if self.is_active:
+            self._greet([member for member in self.members.values() if known.get(member.broker_id) is not member])
         return self._take_effects()
 
     def received(self, raw: bytes, source: Address, now_ms: int) -> Effects:
@@ -158,6 +161,11 @@ class Swim:
             return Member(broker_id, epoch, address)
         member.address = address
         return member
+
+    def _greet(self, members: list[Member]) -> None:
+        """Ping lives that are new to this one at once: only who was heard is ever suspected."""
+        for member in members:
+            self._send(member, Kind.PING)
 
     def _life(self, broker_id: int, epoch: int) -> Member | None:
         member = self.members.get(broker_id)

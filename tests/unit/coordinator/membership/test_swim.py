@@ -324,6 +324,21 @@ class TestHealth:
         assert talk.changes[-1] == Dead(2, 12)
         assert talk.swim.health.level == 0
 
+    def test_doubt_stretches_timeouts(self) -> None:
+        """FD12."""
+        talk = Conversation(2, 3)
+        for _ in range(3):
+            talk.swim.health.worse()
+        talk.done(talk.swim.accuse(2, 0))
+        assert [probe.deadline_ms for probe in talk.swim._probes.own.values()] == [400]
+        talk.says(3, Kind.GOSSIP, talk.claim(2, Status.SUSPECT))
+        left_ms = talk.swim.members[2].suspicion_ms
+        assert talk.swim.members[2].resend_ms is not None
+        talk.swim.members[2].resend_ms = None
+        talk.swim._probes.keep({})
+        talk.swim._next_ping_ms = 1 << 40
+        assert talk.swim.next_deadline_ms == 4 * left_ms
+
     def test_answers_give_trust_back(self) -> None:
         talk = Conversation(2, 3)
         talk.until(1_000)
@@ -405,6 +420,16 @@ class TestRegistrations:
         talk.done(talk.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1))}, talk.now_ms))
         assert talk.swim.members[2].objection_ms(1) == 5_000 + talk.swim.settings.suspicion_timeout_ms
         assert (talk.swim.channel.epoch, talk.swim.channel.incarnation) == (21, 0)
+
+    def test_a_life_that_is_new_is_pinged_at_once(self) -> None:
+        talk = Conversation(2, 3)
+        talk.done(talk.swim.members_changed(BROKERS | {2: (22, ("127.0.0.1", 2))}, 0))
+        assert [(each.receiver, each.receiver_epoch) for each in talk.sent] == [(2, 22)]
+        talk.take()
+        talk.done(talk.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1)), 2: (22, ("127.0.0.1", 2))}, 0))
+        assert sorted(talk.take()) == [(Kind.PING, 2), (Kind.PING, 3)], "this node is new to both"
+        talk.done(talk.swim.members_changed(BROKERS | {1: (21, ("127.0.0.1", 1)), 2: (22, ("127.0.0.1", 2))}, 0))
+        assert talk.take() == []
 
     def test_a_new_life_is_alive(self) -> None:
         talk = Conversation(2, 3)
