@@ -57,11 +57,16 @@ class Cluster:
         store: Store,
         *,
         cluster_id: str | None,
+        directory_id: str = "",
         timers: Timers,
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
     ) -> None:
-        """`cluster_id` is that of the log folder, for the first broker of a new cluster; None or "" for a new one."""
+        """`cluster_id` is that of the log folder, for the first broker of a new cluster; None or "" for a new one.
+
+        `directory_id` is that of the log folder, which is locked: a registration that names it is of a process that
+        has ended, and is replaced at once.
+        """
         self._config, self._store, self._wall_ms = config, store, wall_ms
         self._updater = ImageUpdater()
         self.topics = Topics(
@@ -72,7 +77,7 @@ class Cluster:
             watch=self._updater.changed,
         )
         self.topics.broker_epoch = NOT_REGISTERED
-        self.directory_id = ""
+        self._directory_id = directory_id
         self._controller = ControllerService(
             self.topics, controller_config(config), timers=timers, now_ms=now_ms, wall_ms=wall_ms
         )
@@ -121,7 +126,7 @@ class Cluster:
         self._registration = Registration(
             reachable,
             rack=self._config.broker_rack,
-            directory_id=self.directory_id,
+            directory_id=self._directory_id,
             swim=f"{reachable[0].host}:{self._swim.address[1]}",
         )
         await self._register()

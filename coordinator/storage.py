@@ -50,6 +50,11 @@ class Disk:
         return self._opened.cluster_id
 
     @property
+    def directory_id(self) -> str:
+        """The id of the folder, which only one process has open at a time; "" for a folder that has none."""
+        return self._opened.directory_id
+
+    @property
     def was_clean(self) -> bool:
         """Whether the broker before stopped in order, so that no log lost its tail."""
         return self._opened.was_clean
@@ -112,6 +117,7 @@ class Memory:
 
     store_path: Path | None = None
     cluster_id: str | None = None
+    directory_id = ""
     was_clean = True
     high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 

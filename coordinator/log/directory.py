@@ -83,7 +83,7 @@ class LogDirectory:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock()
-            self.cluster_id = self._read_meta()
+            self.cluster_id, self.directory_id = self._read_meta()
             if cluster_id is not None:
                 self.identify(cluster_id)
             self._was_clean = (path / CLEAN_FILE).exists()
@@ -116,7 +116,8 @@ class LogDirectory:
         if self.cluster_id not in ("", cluster_id):
             raise WrongDirectory(f"{self.path} belongs to cluster {self.cluster_id}, this is {cluster_id}")
         if not self.cluster_id:
-            meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(self._node_id), "directory.id": new_id()}
+            meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(self._node_id)}
+            meta["directory.id"] = self.directory_id
             self._write_file(META_FILE, write_properties(meta).encode(), sync=True)
             self.cluster_id = cluster_id
 
@@ -335,15 +336,18 @@ class LogDirectory:
             fd, self._lock_fd = self._lock_fd, -1
             os.close(fd)
 
-    def _read_meta(self) -> str:
-        """The cluster that the directory belongs to; "" when it is new."""
+    def _read_meta(self) -> tuple[str, str]:
+        """Return the cluster that the directory belongs to, "" when it is new, and the id of the directory.
+
+        The id of a directory that another program has written without one is "".
+        """
         meta = self.path / META_FILE
         if not meta.exists():
-            return ""
+            return "", new_id()
         found = read_properties(meta.read_text())
         if found.get("node.id") != str(self._node_id):
             raise WrongDirectory(f"{self.path} belongs to node {found.get('node.id')}, this is node {self._node_id}")
-        return found.get("cluster.id", "")
+        return found.get("cluster.id", ""), found.get("directory.id", "")
 
     def _write_file(self, name: str, data: bytes, *, sync: bool) -> None:
         try:

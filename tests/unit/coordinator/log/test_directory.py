@@ -603,3 +603,22 @@ def test_a_checkpoint_that_is_no_text_is_a_damaged_one(tmp_path: Path, name: str
     again = opened(tmp_path)
     assert again.open_log("t", 0, CONFIG, topic_id=bytes(16)).log_end_offset == 3
     again.close()
+
+
+def test_the_id_of_a_directory_is_drawn_once(tmp_path: Path) -> None:
+    first = LogDirectory(tmp_path / "a", node_id=1)
+    drawn = first.directory_id
+    first.identify("cluster")
+    first.close()
+    again = LogDirectory(tmp_path / "a", node_id=1)
+    other = LogDirectory(tmp_path / "b", node_id=1)
+    assert again.directory_id == drawn != other.directory_id
+    again.close()
+    other.close()
+
+
+def test_a_directory_without_an_id_has_none(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=0\ncluster.id=c\nnode.id=1\n")
+    directory = LogDirectory(tmp_path, node_id=1)
+    assert (directory.cluster_id, directory.directory_id) == ("c", "")
+    directory.close()
