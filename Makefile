@@ -62,7 +62,7 @@ bench: $(TESTED)
 	$(PY) -m benchmarks.spark
 
 sim: $(TESTED)
-	$(PY) -m pytest tests/simulation -q --rota-seed $(SEED)
+	PYTHONHASHSEED=0 $(PY) -m pytest tests/simulation -q --rota-seed $(SEED)
 
 docs: $(TESTED)
 	$(PY) -m rota.protocol.registry > docs/APIS.md

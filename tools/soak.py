@@ -26,7 +26,7 @@ SUITES = {
     "interop": ["tests/interop"],
     "spark": ["tests/spark/test_pipeline.py"],
 }
-VARIABLES = {"ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_STRANGERS": "all"}
+VARIABLES = {"PYTHONHASHSEED": "0", "ROTA_SOAK": "1", "ROTA_SEEDS": "2 3 4 0", "ROTA_STRANGERS": "all"}
 TEST_TIMEOUT_S = 1_800
 ROW = re.compile(r"^\| `make soak SUITES=(\w+)` \|.*$", re.MULTILINE)
 

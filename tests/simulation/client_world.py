@@ -193,20 +193,7 @@ class World:
     async def _crash(self, name: str, life: asyncio.Task[None], is_silent: bool) -> None:
         """The process is gone, or its machine: nobody says goodbye."""
         self.say(f"{name} crashes {'silently' if is_silent else ''}")
-        for link in self.loop.links_of(name):
-            if is_silent:
-                link.hush()
-            else:
-                link.cut()
-        self.loop.dead.add(name)
-        for task in self.loop.tasks_of(name):
-            task.cancel()
-        while left := self.loop.tasks_of(name):
-            await asyncio.wait(left)
-        for timer in self.loop.timers_of(name):
-            timer.cancel()
-        for link in self.loop.links_of(name):
-            link.client.abort()
+        await self.loop.crash(name, is_silent=is_silent)
 
     # ---- trouble
 

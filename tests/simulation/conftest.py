@@ -12,6 +12,9 @@ SEEDS = seeds(gate=40, soak=400)
 CLIENT_SEEDS_FILE = Path(__file__).with_name("client_seeds.txt")
 CLIENT_SEEDS = seeds(gate=8, soak=80)  # of worlds with real clients, which take longer
 
+CLUSTER_SEEDS_FILE = Path(__file__).with_name("cluster_seeds.txt")
+CLUSTER_SEEDS = seeds(gate=24, soak=1_000)  # of worlds with three brokers, which take longer still
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rota-seed", type=int, default=None, help="the one seed to play, with all that happens in it")
@@ -31,3 +34,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         given = metafunc.config.getoption("--rota-seed", default=None)
         chosen = [*CLIENT_SEEDS, *failed_seeds(CLIENT_SEEDS_FILE)] if given is None else [given]
         metafunc.parametrize("client_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")
+    if "cluster_seed" in metafunc.fixturenames:
+        given = metafunc.config.getoption("--rota-seed", default=None)
+        chosen = [*CLUSTER_SEEDS, *failed_seeds(CLUSTER_SEEDS_FILE)] if given is None else [given]
+        metafunc.parametrize("cluster_seed", list(dict.fromkeys(chosen)), ids=lambda seed: f"seed={seed}")

@@ -136,6 +136,23 @@ class SimLoop(base_events.BaseEventLoop):
             and not isinstance(getattr(one._callback, "__self__", None), End)
         ]
 
+    async def crash(self, who: str, *, is_silent: bool) -> None:
+        """The process is gone, or its machine: then nobody is told."""
+        for link in self.links_of(who):
+            if is_silent:
+                link.hush()
+            else:
+                link.cut()
+        self.dead.add(who)
+        for task in self.tasks_of(who):
+            task.cancel()
+        while left := self.tasks_of(who):
+            await asyncio.wait(left)
+        for timer in self.timers_of(who):
+            timer.cancel()
+        for link in self.links_of(who):
+            link.client.abort()
+
     def links_of(self, who: str) -> list[Link]:
         return [link for link in self.network.open_links() if link.who == who and not link.client.is_lost]
 
@@ -154,6 +171,11 @@ class SimLoop(base_events.BaseEventLoop):
         where = sock.getsockname()[:2] if sock is not None else (host, port)
         return self.network.listen(protocol_factory, where)
 
+    async def create_datagram_endpoint(  # type: ignore[override]
+        self, protocol_factory: Callable[[], Any], local_addr: Any = None, **_: Any
+    ) -> tuple[Any, Any]:
+        return self.network.datagrams.bind(protocol_factory(), local_addr)
+
     def remove_reader(self, fd: Any) -> bool:
         return False
 
@@ -168,7 +190,9 @@ def _owner(handle: Any) -> int:
 
 
 class FakeSocket:
-    """What a broker's listener needs of a bound socket."""
+    """What a broker's listener, or its failure detector, needs of a bound socket."""
+
+    family = 2
 
     def __init__(self, where: tuple[str, int]) -> None:
         self._where = where

@@ -35,6 +35,9 @@ class Network:
         self.silent: set[Address] = set()  # listeners that swallow who knocks
         self._listening: dict[Address, Server] = {}
         self._port = FIRST_PORT
+        self.hosts: dict[str, str] = {}  # of processes that have one of their own, by name
+        self.parted: set[tuple[str, str]] = set()  # (from, to): hosts between which nothing arrives
+        self.datagrams = Datagrams(self)
 
     def port(self) -> int:
         """One that nobody has."""
@@ -54,12 +57,13 @@ class Network:
 
     async def connect(self, made: Callable[[], Any], where: Address) -> tuple[Any, Any]:
         await asyncio.sleep(self.delay())
-        if where in self.silent:
+        here = self.hosts.get(WHO.get(), "127.0.0.1")
+        if where in self.silent or self.are_parted(here, where[0]):
             await self.loop.create_future()  # until whoever knocks has had enough
         server = self._listening.get(where)
         if server is None:
             raise ConnectionRefusedError(111, f"nobody listens at {where}")
-        link = Link(self, ("127.0.0.1", self.port()), where, WHO.get())
+        link = Link(self, (here, self.port()), where, WHO.get())
         self.links.append(link)
         protocol = made()
         link.client.adopt(protocol, copy_context())
@@ -67,6 +71,26 @@ class Network:
         protocol.connection_made(link.client)
         server.context.copy().run(link.server.protocol.connection_made, link.server)
         return link.client, protocol
+
+    def part(self, here: str, there: str, *, both: bool) -> None:
+        """Nothing that `here` sends arrives at `there` any more, and perhaps the other way round.
+
+        A connection needs both directions: the open ones fall silent for good.
+        """
+        self.parted |= {(here, there), (there, here)} if both else {(here, there)}
+        for link in self.open_links():
+            if {link.client_host, link.address[0]} == {here, there}:
+                link.hush()
+
+    def are_parted(self, here: str, there: str) -> bool:
+        """Whether no connection can be made between them."""
+        return (here, there) in self.parted or (there, here) in self.parted
+
+    def close_of(self, host: str) -> None:
+        """Nobody listens on that host any more: its process has crashed."""
+        for where in [where for where in self._listening if where[0] == host]:
+            del self._listening[where]
+        self.datagrams.close_of(host)
 
     def delay(self) -> float:
         return self.random.expovariate(1 / self.delay_s) if self.delay_s else 0.0
@@ -80,7 +104,7 @@ class Link:
     """Two ends. `cut` breaks it, `hush` makes it silent for good. `who` made it."""
 
     def __init__(self, network: Network, client: Address, server: Address, who: str) -> None:
-        self.network, self.address, self.who = network, server, who
+        self.network, self.address, self.who, self.client_host = network, server, who, client[0]
         self.is_silent = self.is_cut = False
         self.client, self.server = End(self, client, server), End(self, server, client)
         self.client.other, self.server.other = self.server, self.client
@@ -269,3 +293,70 @@ class Server:
         self._network.gone(self.where)
 
     async def wait_closed(self) -> None: ...
+
+
+class Datagrams:
+    """Datagrams may be lost, come late, twice, and in another order."""
+
+    def __init__(self, network: Network) -> None:
+        self.network, self._bound = network, dict[Address, DatagramEnd]()
+        self.lost = 0.0  # of all
+        self.doubled = 0.0
+
+    def bind(self, protocol: Any, where: Address) -> tuple[Any, Any]:
+        host, port = where
+        end = DatagramEnd(self, (host, port or self.network.port()), protocol)
+        self._bound[end.where] = end
+        protocol.connection_made(end)
+        return end, protocol
+
+    def gone(self, end: DatagramEnd) -> None:
+        if self._bound.get(end.where) is end:
+            del self._bound[end.where]
+
+    def close_of(self, host: str) -> None:
+        """The sockets of a process that has crashed."""
+        for where in [where for where in self._bound if where[0] == host]:
+            del self._bound[where]
+
+    def send(self, data: bytes, here: Address, there: Address) -> None:
+        network = self.network
+        if (here[0], there[0]) in network.parted or network.random.random() < self.lost:
+            return
+        for _ in range(2 if network.random.random() < self.doubled else 1):
+            end = self._bound.get(there)
+            if end is not None:
+                network.loop.call_later(network.delay(), self._arrive, end, data, here, context=end.context)
+
+    def _arrive(self, end: DatagramEnd, data: bytes, source: Address) -> None:
+        if self._bound.get(end.where) is end:
+            end.protocol.datagram_received(data, source)
+
+
+class DatagramEnd(asyncio.DatagramTransport):
+    """One bound socket."""
+
+    def __init__(self, datagrams: Datagrams, where: Address, protocol: Any) -> None:
+        from tests.simulation.loop import FakeSocket
+
+        super().__init__({"sockname": where, "peername": "", "socket": FakeSocket(where)})
+        self._datagrams, self.where, self.protocol = datagrams, where, protocol
+        self.context = copy_context()
+        self._is_closing = False
+
+    def sendto(self, data: Any, addr: Any = None) -> None:
+        if not self._is_closing:
+            self._datagrams.send(bytes(data), self.where, addr[:2])
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        if not self._is_closing:
+            self._is_closing = True
+            self._datagrams.gone(self)
+            loop = self._datagrams.network.loop
+            if not loop.is_closed():
+                loop.call_soon(self.protocol.connection_lost, None, context=self.context)
+
+    abort = close

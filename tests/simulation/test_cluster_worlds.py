@@ -1,0 +1,42 @@
+"""The laws of a cluster in worlds that nobody wrote: three real brokers, real clients, virtual time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+from tests.simulation.cluster_world import play
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Brokers and clients have a lot to tell of such a story; a seed of its own (`--rota-seed`) shows what happened."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+    structlog.reset_defaults()
+
+
+def test_the_laws_hold(cluster_seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> None:
+    if request.config.getoption("--rota-seed", default=None) is None:
+        world = play(cluster_seed)
+    else:
+        with capsys.disabled():
+            world = play(cluster_seed, print)
+    assert world.elections
+    assert sum(len(writer.acked) for writer in world.ledger.writers) > 20
+    assert sum(client.answers for client in world.group_clients) > 20
+
+
+def story(seed: int) -> list[str]:
+    lines: list[str] = []
+    play(seed, lines.append)
+    return lines
+
+
+def test_a_seed_tells_the_same_story_again() -> None:
+    first = story(1)
+    assert story(1) == first
