@@ -131,8 +131,10 @@ class Connection(asyncio.Protocol):
             self._owner.internal_error(self, why)
             self.end("an internal error, logged above")
         self._flush_pending = False
-        if self._output or (self._slots and self._slots[0].pieces is not None):
+        if self._slots and self._slots[0].pieces is not None:
             self._send_ready_replies()
+        elif self._output:
+            self._flush()
         if done < len(frames):
             self._queue_frames(frames[done:], first=True)
             self._resume_soon()

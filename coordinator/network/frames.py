@@ -54,6 +54,8 @@ class Framer:
             data = b"".join(self._chunks)
             self._chunks.clear()
             self._have = 0
+        elif len(data) >= LENGTH_BYTES and _length_at(data)[0] == len(data) - LENGTH_BYTES <= self._bytes_max:
+            return [data[LENGTH_BYTES:]] if self.refused is None else []  # one frame, as a client sends that waits
         if self.refused is not None:
             return []
         return self._cut(data)
