@@ -76,6 +76,44 @@ def test_a_recipe_prints_what_the_page_says(
     assert run(recipe.code, broker) == recipe.printed
 
 
+AFTER_RETENTION = {  # what a recipe prints when it runs again, and retention has deleted all that it had written
+    1: "orders-0 at offset 3\norders-0 at offset 4\norders-0 at offset 5\n",
+    2: RECIPES[1].printed,
+    3: "letters-0: next is 10, '5 mailed'\n",
+    4: "sold in all: 1200\n",
+    5: RECIPES[4].printed,
+    6: 'since four: [b"4 o\'clock", b"5 o\'clock"]\nagain: b"0 o\'clock" next is 7\nat three: b"0 o\'clock"\n',
+    7: RECIPES[6].printed,
+    8: RECIPES[7].printed,
+    9: "partitions: [0]\nleader: 0\noffset 3 of journal-0 is not in its log, which begins at 5 and ends at 10\n"
+    "5 records, next is 10 of 10\n",
+    10: RECIPES[9].printed.replace("7 of 10, 3 behind", "7 of 20, 13 behind").replace("moved to 3", "moved to 13"),
+}
+
+
+async def delete_all_records(broker: str) -> None:
+    """Delete every record. Every group's offset, except for that of recipe 10, is of a record that is gone."""
+    async with Admin(AdminConfig(bootstrap_servers=broker)) as admin:
+        topics = await admin.describe_topics(list(await admin.list_topics()))
+        partitions = [TopicPartition(name, of.partition) for name, topic in topics.items() for of in topic.partitions]
+        await admin.delete_records(dict.fromkeys(partitions, -1))
+        for group, offsets in (await admin.list_group_offsets(list(await admin.list_groups()))).items():
+            await admin.alter_group_offsets(group, dict.fromkeys(offsets, 0))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=[recipe.title for recipe in RECIPES])
+def test_a_recipe_runs_after_retention_has_deleted_all_records(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law C11."""
+    monkeypatch.chdir(tmp_path)
+    with running_broker() as broker:
+        run(recipe.code, broker)
+        asyncio.run(delete_all_records(broker))
+        again = re.sub(r"await admin.create_topics\(.*\)$", "pass  # they exist", recipe.code, flags=re.MULTILINE)
+        assert run(again, broker) == AFTER_RETENTION[int(recipe.title.split(".")[0])]
+
+
 EXACTLY_ONCE = next(recipe for recipe in RECIPES if recipe.title.startswith("4."))
 AT_LEAST_ONCE = next(recipe for recipe in RECIPES if recipe.title.startswith("3."))
 

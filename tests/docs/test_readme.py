@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.docs.test_client_page import delete_all_records
 
 from rota.coordinator.testing import running_broker
 
@@ -117,7 +119,10 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_the_examples_run(broker: str, capsys: pytest.CaptureFixture[str]) -> None:
     clients, _, fixture = EXAMPLES
     exec(compile(clients.replace(ADDRESS, broker), "README", "exec"), {"__name__": "readme"})  # noqa: S102
-    assert "b'hello'" in capsys.readouterr().out
+    assert "topic1 0 0 b'hello'" in capsys.readouterr().out
+    asyncio.run(delete_all_records(broker))
+    exec(compile(clients.replace(ADDRESS, broker), "README", "exec"), {"__name__": "readme"})  # noqa: S102
+    assert "topic1 0 1 b'hello'" in capsys.readouterr().out
     assert "running_broker" in fixture
 
 
