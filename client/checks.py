@@ -151,6 +151,13 @@ def whole_number(parameter: str, given: Any) -> int:
     return operator.index(given)
 
 
+def milliseconds(parameter: str, given: T) -> T:
+    """Return `given` when it is None or a number. Raises IllegalArgument."""
+    if given is not None and not isinstance(given, float) and not is_whole(given):
+        raise IllegalArgument(f"{parameter} takes milliseconds, not {given!r}")
+    return given
+
+
 def topic_name(given: Any) -> str:
     """`given` when it is a str. Raises IllegalArgument."""
     if not isinstance(given, str):

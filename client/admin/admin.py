@@ -32,7 +32,7 @@ from rota.client.admin.groups import GroupListing
 from rota.client.admin.lag import PartitionLag
 from rota.client.admin.requests import Deadline
 from rota.client.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
-from rota.client.checks import several, topic_partitions
+from rota.client.checks import milliseconds, several, topic_partitions
 from rota.client.config import AdminConfig
 from rota.client.errors import IllegalUse
 from rota.client.network.cluster import Cluster
@@ -320,6 +320,7 @@ class Admin:
         return await cluster_info.describe_cluster(self._open_cluster, self._deadline(timeout_ms))
 
     def _deadline(self, timeout_ms: int | None) -> Deadline:
+        milliseconds("timeout_ms", timeout_ms)
         given = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         return Deadline(given, self._config.request_timeout_ms)
 

@@ -19,6 +19,7 @@ from rota.client.admin.groups import describe_group_if_exists
 from rota.client.admin.partition_lookup import resolve_partitions
 from rota.client.admin.partition_offsets import bounds, list_offsets
 from rota.client.admin.requests import Deadline
+from rota.client.checks import whole_number
 from rota.client.errors import BrokerError, IllegalUse, KafkaError
 from rota.client.network.cluster import Cluster
 from rota.client.types import OffsetAndTimestamp, TopicPartition
@@ -31,7 +32,7 @@ Bounds = Mapping[TopicPartition, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class ResetTarget:
-    """The target of a reset. Exactly one field is set; raises IllegalUse otherwise."""
+    """The target of a reset. Exactly one field is set; raises IllegalUse otherwise, IllegalArgument for no integer."""
 
     to: str | None = None
     time_ms: int | None = None
@@ -45,6 +46,10 @@ class ResetTarget:
             raise IllegalUse(f"reset_group_offsets takes one of to, time_ms, offset, shift_by; it was given {names}")
         if self.to is not None and self.to not in ENDS:
             raise IllegalUse(f"reset_group_offsets(to={self.to!r}): it must be one of {', '.join(ENDS)}")
+        for parameter in ("time_ms", "offset", "shift_by"):
+            number = getattr(self, parameter)
+            if number is not None:
+                whole_number(parameter, number)
 
 
 async def reset_group_offsets(

@@ -27,7 +27,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from rota.client.checks import several, times_of_partitions, topic_name, whole_number
+from rota.client.checks import milliseconds, several, times_of_partitions, topic_name, whole_number
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.catalog import catalog
 from rota.client.consumer.commit_queue import now_ms
@@ -111,7 +111,7 @@ class Consumer:
     async def close(self, *, timeout_ms: int = CLOSE_MS) -> None:
         """Commit what was delivered (with automatic commits), call `on_revoked`, leave the group, close the
         connections. A poll-like call of another task ends without records. Raises what `on_revoked` raises."""
-        await self._close(self._delivered.done, timeout_ms)
+        await self._close(self._delivered.done, milliseconds("timeout_ms", timeout_ms))
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -211,7 +211,7 @@ class Consumer:
     async def unsubscribe(self, *, timeout_ms: int = CLOSE_MS) -> None:
         """Leave the group as `close` does, or give up what was assigned by hand. Nothing is read afterwards, also when
         the call was cancelled or `on_revoked` raised. Raises what `on_revoked` raises."""
-        self._check_started()
+        self._check_started(timeout_ms)
         with self._polls.exclusive():
             self._is_unsubscribing = True
             try:
@@ -293,7 +293,7 @@ class Consumer:
         return self._delivered.one() if self._delivered.left else None
 
     async def _poll(self, take: Callable[[], T | None], timeout_ms: int | None) -> T | None:
-        self._check_started()
+        self._check_started(timeout_ms)
         if self._topics is None and not self._assigned_by_hand:
             raise IllegalUse("nothing to read: subscribe() to topics or assign() partitions first")
         if not self._polls.is_closing:
@@ -311,7 +311,7 @@ class Consumer:
 
     async def position(self, partition: TopicPartition, *, timeout_ms: int | None = None) -> int:
         """The offset of the next record of an assigned partition. Raises IllegalUse, NoOffset, TimedOut."""
-        self._check_started()
+        self._check_started(timeout_ms)
         return await self._user_positions.position(partition, timeout_ms)
 
     def lag(self, partition: TopicPartition) -> int | None:
@@ -374,7 +374,7 @@ class Consumer:
         """Commit these offsets, each the next one to read, or (None) everything that was delivered. Raises
         CommitFailed and RebalanceInProgress after a rebalance, FencedInstance, BrokerError, TimedOut, ConfigError
         without a group."""
-        self._check_started()
+        self._check_started(timeout_ms)
         await self._committer.commit(offsets, timeout_ms)
 
     def commit_soon(self, offsets: Offsets | None = None) -> asyncio.Task[None]:
@@ -386,7 +386,7 @@ class Consumer:
         self, partitions: Several | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed for these; None where nothing is committed."""
-        self._check_started()
+        self._check_started(timeout_ms)
         chosen = self._user_positions.chosen(partitions)
         return await committed(self._cluster, self.group, chosen, timeout_ms=timeout_ms)
 
@@ -397,7 +397,7 @@ class Consumer:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after a time (ms since the epoch) in each partition; None where there is none. The
         partitions need not be assigned. Raises TimedOut, UnknownTopic, BrokerError."""
-        self._check_started()
+        self._check_started(timeout_ms)
         given, level = times_of_partitions("times", times), self._config.isolation_level
         return await list_offsets(self._cluster, given, isolation_level=level, timeout_ms=timeout_ms)
 
@@ -412,19 +412,19 @@ class Consumer:
         return await self._offsets_at(LATEST, partitions, timeout_ms)
 
     async def _offsets_at(self, time: int, partitions: Several, timeout_ms: int | None) -> dict[TopicPartition, int]:
-        self._check_started()
+        self._check_started(timeout_ms)
         times, level = dict.fromkeys(as_partitions(partitions), time), self._config.isolation_level
         found = await list_offsets(self._cluster, times, isolation_level=level, timeout_ms=timeout_ms)
         return {partition: at.offset for partition, at in found.items() if at is not None}
 
     async def partitions_for(self, topic: str, *, timeout_ms: int | None = None) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic, in order; nothing when there is no such topic."""
-        self._check_started()
+        self._check_started(timeout_ms)
         return (await catalog(self._cluster, (topic_name(topic),), timeout_ms=timeout_ms)).get(topic, ())
 
     async def topics(self, *, timeout_ms: int | None = None) -> dict[str, tuple[PartitionInfo, ...]]:
         """All topics that there are, internal ones too, and their partitions."""
-        self._check_started()
+        self._check_started(timeout_ms)
         return await catalog(self._cluster, None, timeout_ms=timeout_ms)
 
     # who it is
@@ -464,7 +464,8 @@ class Consumer:
         if self._is_unsubscribing:
             raise IllegalUse("unsubscribe() has not ended, and would undo this call: await it first")
 
-    def _check_started(self) -> None:
+    def _check_started(self, timeout_ms: int | None = None) -> None:
+        milliseconds("timeout_ms", timeout_ms)
         self._check_open()
         if not self._is_started:
             raise IllegalUse(f"{self!r} was not started: use `async with`, or `await consumer.start()` first")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from rota.client.checks import topic_name
+from rota.client.checks import topic_name, whole_number
 from rota.client.config import ClientConfig
 from rota.client.consumer.completed_fetch import CompletedFetch, outline
 from rota.client.errors import BrokerError, CorruptRecords, IllegalUse, OffsetOutOfRange, TimedOut, UnknownTopic
@@ -142,7 +142,7 @@ class PartitionReader:
     async def offset_at(self, partition: TopicPartition, time: int) -> int:
         """The offset at EARLIEST, at LATEST, or of the first record at or after a time in milliseconds; the end of the
         log when there is none. Raises UnknownTopic, TimedOut, BrokerError."""
-        for at in (time, LATEST):
+        for at in (whole_number("time", time), LATEST):
             offsets = await list_offsets(self._cluster, {partition: at}, isolation_level=self._isolation)
             offset = offsets.get(partition)
             if offset is not None:
@@ -197,8 +197,10 @@ class PartitionReader:
     ) -> AsyncIterator[ConsumerRecord]:
         """Record after record from offset `start` (or EARLIEST, LATEST) to before `stop`; LATEST: what is there now;
         None: for ever, waiting for what is written. Raises as `fetch`."""
-        offset = start if start >= 0 else await self.offset_at(partition, start)
-        if stop is not None and stop < 0:
+        offset = whole_number("start", start)
+        if offset < 0:
+            offset = await self.offset_at(partition, offset)
+        if stop is not None and whole_number("stop", stop) < 0:
             stop = await self.offset_at(partition, stop)
         while stop is None or offset < stop:
             fetched = await self.fetch(partition, offset)
@@ -227,7 +229,10 @@ class PartitionReader:
     async def _data(
         self, partition: TopicPartition, offset: int, max_bytes: int, max_wait_ms: int, min_bytes: int
     ) -> tuple[int, PartitionData]:
-        """The node that answered, and its response without an error."""
+        """The node that answered, and its response without an error. Raises IllegalArgument for what is no integer."""
+        numbers = {"offset": offset, "max_bytes": max_bytes, "max_wait_ms": max_wait_ms, "min_bytes": min_bytes}
+        for parameter, number in numbers.items():
+            whole_number(parameter, number)
         await self.leader(partition)
         by_id = self._cluster.metadata.topic_id(partition.topic) is not None
         node_asked = -1

@@ -18,7 +18,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
-from rota.client.checks import whole_number
+from rota.client.checks import milliseconds, whole_number
 from rota.client.config import ProducerConfig
 from rota.client.errors import BufferFull, IllegalUse, KafkaError, RecordTooLarge, TimedOut
 from rota.client.network.cluster import Cluster
@@ -298,7 +298,7 @@ class Producer:
         `timeout_ms` is over, with the rest still under way.
         """
         self._check_open()
-        await self._wait_for_deliveries(timeout_ms)
+        await self._wait_for_deliveries(milliseconds("timeout_ms", timeout_ms))
         self._raise_unreported()
 
     async def _wait_for_deliveries(self, timeout_ms: int | None) -> None:
@@ -325,7 +325,7 @@ class Producer:
         """Deliver what was sent, for at most `timeout_ms` (None: `delivery_timeout_ms` is the bound), give up the rest,
         close the connections. Raises as `flush` does, after all is closed. A second call does nothing. A cancellation
         gives up the rest at once."""
-        await self._close(timeout_ms)
+        await self._close(milliseconds("timeout_ms", timeout_ms))
 
     async def _close(self, timeout_ms: int | None, *, cancelled_flush_ms: int = 0) -> None:
         """`cancelled_flush_ms`: how long to go on delivering after a cancellation."""

@@ -1,4 +1,4 @@
-"""A single str, bytes or TopicPartition is refused by every public parameter that takes several."""
+"""What has the wrong type is refused by the name of its parameter, in every public call."""
 
 from __future__ import annotations
 
@@ -235,3 +235,66 @@ def test_a_configuration_takes_text_or_a_tuple(given: Any) -> None:
     """Text is what Kafka's properties have: addresses with commas."""
     with pytest.raises(rota.client.ConfigError, match="bootstrap_servers"):
         AdminConfig(bootstrap_servers=given)
+
+
+NUMBERS = [
+    (kind, name, parameter)
+    for kind, cls in KINDS.items()
+    for name, member in inspect.getmembers(cls, inspect.isfunction)
+    if not name.startswith("_")
+    for parameter, hint in typing.get_type_hints(member).items()
+    if parameter != "return" and int in parts(hint)
+]
+VALID: dict[str, Any] = {  # arguments of a call beside the number under test
+    "before": {},
+    "changes": {},
+    "counts": {},
+    "group": "g",
+    "members": ["m"],
+    "names": ["n"],
+    "new": [],
+    "offset": 0,
+    "offsets": {},
+    "partition": TopicPartition("t", 0),
+    "partitions": [TopicPartition("t", 0)],
+    "resources": [],
+    "specs": {},
+    "start": 0,
+    "time": 0,
+    "times": {},
+    "timestamp_ms": 0,
+    "topic": "t",
+    "topics": ["t"],
+    "totals": {},
+    "value": b"",
+}
+
+
+def test_the_parameters_that_take_a_number_are_found() -> None:
+    assert {
+        ("Admin", "delete_topics", "timeout_ms"),
+        ("Consumer", "getmany", "timeout_ms"),
+        ("PartitionReader", "fetch", "min_bytes"),
+        ("Producer", "flush", "timeout_ms"),
+    } <= set(NUMBERS)
+
+
+@pytest.mark.parametrize(("kind", "method", "parameter"), NUMBERS)
+async def test_what_is_no_number_is_refused(leader: Leader, kind: str, method: str, parameter: str) -> None:
+    """Law NC8. As the text of a property file or of a command line."""
+    more = {"group_id": "g"} if kind == "Consumer" else {}
+    async with KINDS[kind](CONFIGS[kind](bootstrap_servers=leader.address, **more)) as facade:
+        if kind == "Consumer":
+            facade.assign([TopicPartition("t", 0)])
+        call = getattr(facade, method)
+        needed = [one for one in inspect.signature(call).parameters.values() if one.default is one.empty]
+        arguments = {one.name: VALID[one.name] for one in needed if one.name != parameter}
+        if (method, parameter) == ("reset_group_offsets", "timeout_ms"):
+            arguments["to"] = "latest"
+        with pytest.raises(IllegalArgument, match=rf"^(time|{parameter}) .*'5'"):
+            await made_or_read(call(**arguments, **{parameter: "5"}))
+
+
+async def made_or_read(result: Any) -> Any:
+    """As `made`; of an async iterator the first item."""
+    return await anext(result) if isinstance(result, AsyncIterator) else await made(result)
