@@ -24,6 +24,7 @@ from rota.client.network.error_actions import ErrorAction, error_action
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, FetchRequest, PartitionData
+from rota.protocol.wire import UUID_ZERO
 
 _log = logger("rota.client.fetcher")
 
@@ -123,10 +124,12 @@ class PartitionResults:
     def _follow_leader(
         self, partition: TopicPartition, requested: FetchPartition, data: PartitionData, now_ms: int
     ) -> None:
-        leader = data.current_leader
+        leader, topic_id = data.current_leader, requested.topic_id
+        if topic_id not in (UUID_ZERO, self._cluster.metadata.topic_id(partition.topic)):
+            leader = None  # of a deleted topic of this name
         is_newer = leader is not None and leader.leader_epoch > requested.leader_epoch
         if leader is not None and is_newer and leader.leader_id in self._cluster.metadata.brokers:
-            self._sources.set_leader(partition, leader.leader_id, leader.leader_epoch)
+            self._sources.set_leader(partition, leader.leader_id, leader.leader_epoch, topic_id)
         else:
             self._pauses.failed(partition, now_ms)
         self._cluster.request_refresh()

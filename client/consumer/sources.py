@@ -1,7 +1,7 @@
 """The broker to fetch a partition from: its leader, or a closer replica that the leader named (KIP-392). Pure.
 
 Laws
-    A leader that a broker named (KIP-951) counts until the metadata have a newer epoch.
+    A leader that a broker named (KIP-951) counts until the metadata have a newer epoch, or another topic of the name.
     A closer replica counts until its time is over or it refuses; then the leader is asked again.
 """
 
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rota.client.network.metadata import Metadata
 from rota.client.types import TopicPartition
+from rota.protocol.wire import UUID_ZERO
 
 
 class Source(NamedTuple):
@@ -26,7 +27,7 @@ class Sources:
 
     def __init__(self, replica_ms: int) -> None:
         self._replica_ms = replica_ms
-        self._named: dict[TopicPartition, tuple[int, int]] = {}  # leader, epoch
+        self._named: dict[TopicPartition, tuple[int, int, bytes]] = {}  # leader, epoch, topic id
         self._near: dict[TopicPartition, tuple[int, int]] = {}  # replica, until when
 
     def of(self, partition: TopicPartition, metadata: Metadata, now_ms: int) -> Source | None:
@@ -35,10 +36,11 @@ class Sources:
         leader, epoch = (info.leader, info.leader_epoch) if info is not None else (-1, -1)
         named = self._named.get(partition)
         if named is not None:
-            if named[1] > epoch and named[0] in metadata.brokers:
-                leader, epoch = named
-            elif named[1] <= epoch:
+            is_same_topic = named[2] in (UUID_ZERO, metadata.topic_id(partition.topic))
+            if not is_same_topic or named[1] <= epoch:
                 del self._named[partition]
+            elif named[0] in metadata.brokers:
+                leader, epoch, _ = named
         near = self._near.get(partition)
         if near is not None:
             if now_ms < near[1] and near[0] in metadata.brokers:
@@ -46,10 +48,10 @@ class Sources:
             del self._near[partition]
         return Source(leader, epoch) if leader in metadata.brokers else None
 
-    def set_leader(self, partition: TopicPartition, node: int, epoch: int) -> None:
-        """A broker that is not the leader named the leader."""
+    def set_leader(self, partition: TopicPartition, node: int, epoch: int, topic_id: bytes = UUID_ZERO) -> None:
+        """Fetch from the leader that another broker named. `topic_id` is that of the fetch; zero when it had none."""
         if node >= 0 and epoch >= 0:
-            self._named[partition] = (node, epoch)
+            self._named[partition] = (node, epoch, topic_id)
 
     def set_preferred_replica(self, partition: TopicPartition, node: int, now_ms: int) -> None:
         """The leader named a closer replica."""

@@ -7,6 +7,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rota.client.producer.batch import Batch
@@ -46,9 +47,15 @@ def version_max(asked: ProduceRequest) -> int | None:
 
 
 def answers(
-    batches: Sequence[Batch], asked: ProduceRequest, answer: ProduceResponse
+    batches: Sequence[Batch],
+    asked: ProduceRequest,
+    answer: ProduceResponse,
+    id_of: Callable[[str], bytes | None],
 ) -> Iterator[tuple[Batch, PartitionProduceResponse | None]]:
-    """Each batch with its part of the answer; None where the broker left it out."""
+    """Yield each batch with its part of the answer; None where the broker left it out.
+
+    `id_of` returns the id of a topic as of now. A leader that is named for another topic of the name is left out.
+    """
     found = {
         (topic.name or topic.topic_id, one.index): one
         for topic in answer.responses
@@ -58,4 +65,8 @@ def answers(
     keys = {name: topic.name or topic.topic_id for name, topic in zip(names, asked.topic_data, strict=True)}
     for batch in batches:
         topic, partition = batch.queue.partition
-        yield batch, found.get((keys[topic], partition))
+        key = keys[topic]
+        part = found.get((key, partition))
+        if part is not None and part.current_leader is not None and isinstance(key, bytes) and key != id_of(topic):
+            part = replace(part, current_leader=None)
+        yield batch, part

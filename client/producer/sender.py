@@ -212,7 +212,7 @@ class Sender:
             if answer is None:
                 self._results.sent(batches)
             else:
-                pairs = list(answers(batches, asked, answer))
+                pairs = list(answers(batches, asked, answer, self._cluster.metadata.topic_id))
                 self._take_leader_hints(pairs, answer)
                 brokers = self._cluster.metadata.brokers
                 self._apply(self._results.answered(pairs, self._broker(state.node), brokers, self.now_ms()))

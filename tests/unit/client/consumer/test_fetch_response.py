@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.client.consumer.kit import P0, batch
+from tests.unit.client.consumer.kit import P0, TOPIC_ID, Feed, batch, reading
 
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.fetch_buffer import FetchBuffer, FetchOffset
@@ -17,7 +17,7 @@ from rota.client.consumer.sources import Sources
 from rota.client.errors import BrokerError, CorruptRecords, KafkaError, LogTruncated, OffsetOutOfRange
 from rota.client.network.cluster import Cluster
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
+from rota.protocol.messages.fetch import EpochEndOffset, LeaderIdAndEpoch, PartitionData
 
 
 class Case:
@@ -32,6 +32,7 @@ class Case:
         self.arrived = FetchBuffer(self.positions)
         self.sources = Sources(1000)
         self.pauses = Pauses(100, 1000)
+        self.config = config
         cluster = Cluster(config)
         self.judging = PartitionResults(config, self.positions, self.arrived, self.sources, self.pauses, cluster)
         self.requested = FetchPartition(10, 1000, position_epoch=self.position.position_epoch)
@@ -204,3 +205,21 @@ def test_read_committed_hides_without_a_list_too() -> None:
     case = Case(isolation_level="read_committed")
     case.told(records=batch(10, 1), aborted_transactions=None)
     assert [one.offset for one in case.arrived.take(10)[P0]] == [10]
+
+
+async def test_a_leader_that_is_named_for_a_deleted_topic_is_not_followed() -> None:
+    """Law NC10. The topic is created again while the fetch is under way."""
+    for topic_id, followed in ((b"a" * 16, 0), (TOPIC_ID, 1), (bytes(16), 1)):
+        feed, case = Feed(), Case()
+        async with reading(feed) as its:
+            case.judging = PartitionResults(
+                case.config, case.positions, case.arrived, case.sources, case.pauses, its.cluster
+            )
+            epoch = case.position.position_epoch
+            case.requested = FetchPartition(10, 1000, position_epoch=epoch, topic_id=topic_id)
+            leader = LeaderIdAndEpoch(leader_id=1, leader_epoch=7)
+            case.told(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), current_leader=leader)
+            source = case.sources.of(P0, its.cluster.metadata, 0)
+            assert source is not None
+            assert source.node == followed
+            assert case.waits is (followed == 0)

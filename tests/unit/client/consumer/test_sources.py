@@ -9,11 +9,11 @@ from rota.client.network.metadata import BrokerInfo, Metadata, TopicInfo
 from rota.client.types import PartitionInfo
 
 
-def known(leader: int, epoch: int, brokers: tuple[int, ...] = (1, 2, 3)) -> Metadata:
+def known(leader: int, epoch: int, brokers: tuple[int, ...] = (1, 2, 3), topic_id: bytes = bytes(16)) -> Metadata:
     info = PartitionInfo(TOPIC, 0, leader, epoch, (1, 2, 3), (1, 2, 3))
     return Metadata(
         brokers={one: BrokerInfo(one, "h", 9092) for one in brokers},
-        topics={TOPIC: TopicInfo(TOPIC, bytes(16), False, {0: info})},
+        topics={TOPIC: TopicInfo(TOPIC, topic_id, False, {0: info})},
     )
 
 
@@ -41,6 +41,15 @@ def test_a_named_leader_that_nobody_knows_is_not_asked() -> None:
     assert sources.of(P0, known(1, 4), 0) == Source(1, 4)
     sources.set_leader(P0, -1, -1)
     assert sources.of(P0, known(1, 4), 0) == Source(1, 4)
+
+
+def test_a_leader_that_was_named_for_a_deleted_topic_is_forgotten() -> None:
+    """Law NC10. The epochs of the new topic of this name begin at 0 again."""
+    sources = Sources(1000)
+    sources.set_leader(P0, 2, 5, b"a" * 16)
+    assert sources.of(P0, known(1, 4, topic_id=b"a" * 16), 0) == Source(2, 5)
+    assert sources.of(P0, known(1, 0, topic_id=b"b" * 16), 0) == Source(1, 0)
+    assert sources.of(P0, known(1, 0, topic_id=b"a" * 16), 0) == Source(1, 0)
 
 
 def test_a_replica_near_by_is_asked_for_a_while() -> None:

@@ -7,7 +7,8 @@ from tests.unit.client.producer.kit import answer, batch
 from rota.client.producer.batch import Batch
 from rota.client.producer.requests import answers, request, version_max
 from rota.client.types import TopicPartition
-from rota.protocol.messages.produce import ProduceResponse, TopicProduceResponse
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.produce import LeaderIdAndEpoch, ProduceResponse, TopicProduceResponse
 
 IDS = {"t": b"t" * 16, "u": b"u" * 16}
 
@@ -42,5 +43,23 @@ def test_answers_find_their_batches_in_any_order() -> None:
             TopicProduceResponse(**{key: IDS[name] if key == "topic_id" else name}, partition_responses=parts[name])
             for name in ("u", "t")
         )
-        found = [one and one.base_offset for _, one in answers(made, asked, ProduceResponse(responses=responses))]
+        found = [
+            one and one.base_offset for _, one in answers(made, asked, ProduceResponse(responses=responses), IDS.get)
+        ]
         assert found == [1, None, 3]
+
+
+def test_a_leader_that_is_named_for_a_deleted_topic_is_left_out() -> None:
+    """Law NC10. The topic is created again while the request is under way."""
+    made = batches()[:1]
+    leader = LeaderIdAndEpoch(leader_id=2, leader_epoch=7)
+    part = answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=leader)
+    for version, key in ((13, IDS["t"]), (12, "t")):
+        asked = request(made, -1, 30_000, version, IDS.get)
+        topic = TopicProduceResponse(**{"topic_id" if version == 13 else "name": key}, partition_responses=(part,))
+        response = ProduceResponse(responses=(topic,))
+        assert [found for _, found in answers(made, asked, response, IDS.get)] == [part]
+        ((_, found),) = answers(made, asked, response, {"t": IDS["u"]}.get)
+        assert found is not None
+        assert found.error_code == part.error_code
+        assert found.current_leader == (None if version == 13 else leader), "a name says nothing of the id"
