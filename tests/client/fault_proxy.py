@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import queue
+import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from types import TracebackType
 from typing import Any, Self
@@ -96,8 +98,10 @@ class FaultProxy:
     """Node ids are 1 to `nodes`. Until changed, node p mod nodes + 1 leads partition p and the last node coordinates
     every group."""
 
-    def __init__(self, upstream: str, nodes: int = 3) -> None:
+    def __init__(self, upstream: str, nodes: int = 3, connection: type[ProxyConnection] | None = None) -> None:
+        """`connection` is the class of the proxy's connections."""
         host, _, port = upstream.rpartition(":")
+        self.connection = ProxyConnection if connection is None else connection
         self.upstream = host, int(port)
         self.brokers = {node: ProxyBroker(self, node) for node in range(1, nodes + 1)}
         self.table = Table(tuple(self.brokers), lambda node: (HOST, self.brokers[node].port))
@@ -279,7 +283,7 @@ class ProxyBroker:
             writer.transport.abort()
             return
         connection = asyncio.get_running_loop().create_task(
-            ProxyConnection(self, reader, writer).run(), name=f"proxy {self.node}"
+            self.proxy.connection(self, reader, writer).run(), name=f"proxy {self.node}"
         )
         self._connections[connection] = None
         connection.add_done_callback(lambda done: self._connections.pop(done, None))
@@ -452,3 +456,23 @@ class ProxyConnection:
 async def _frame(reader: asyncio.StreamReader) -> bytes:
     size = int.from_bytes(await reader.readexactly(4), "big")
     return await reader.readexactly(size)
+
+
+@contextlib.contextmanager
+def proxy_in_thread(bootstrap: str, connection: type[ProxyConnection]) -> Iterator[str]:
+    """HOST:PORT of a proxy to one broker, with connections of that class, in a thread and a loop of its own."""
+
+    async def serve() -> None:
+        async with FaultProxy(bootstrap, 1, connection) as proxy:
+            opened.put((proxy.bootstrap, asyncio.get_running_loop(), done := asyncio.Event()))
+            await done.wait()
+
+    opened: queue.Queue[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = queue.Queue()
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    address, loop, done = opened.get(timeout=PATIENCE_S)
+    try:
+        yield address
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join(PATIENCE_S)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import queue
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,9 +12,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.client import fault_proxy
-from tests.client.fault_proxy import FaultProxy, ProxyConnection
-from tests.interop.kit import PATIENCE_S, unique
+from tests.client.fault_proxy import ProxyConnection, proxy_in_thread
+from tests.interop.kit import unique
 from tests.spark.conftest import Options, Sent, loaded, rows
 
 from rota.protocol import records
@@ -160,22 +156,8 @@ def counting(bootstrap: str) -> Iterator[tuple[str, Counter[tuple[str, int]]]]:
                         counts[name, one.partition_index] += len(one.records or b"")
             await super()._send(slot, answer)
 
-    async def open_proxy() -> None:
-        async with FaultProxy(bootstrap, 1) as proxy:
-            opened.put((proxy.bootstrap, asyncio.get_running_loop(), done := asyncio.Event()))
-            await done.wait()
-
-    opened: queue.Queue[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = queue.Queue()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fault_proxy, "ProxyConnection", Counted)
-        thread = threading.Thread(target=lambda: asyncio.run(open_proxy()))
-        thread.start()
-        address, loop, done = opened.get(timeout=PATIENCE_S)
-        try:
-            yield address, counts
-        finally:
-            loop.call_soon_threadsafe(done.set)
-            thread.join(PATIENCE_S)
+    with proxy_in_thread(bootstrap, Counted) as address:
+        yield address, counts
 
 
 def test_filters_narrow_what_is_fetched(spark: SparkSession, bootstrap: str, new_topic: NewTopic, send: Send) -> None:

@@ -6,17 +6,12 @@ but until the ISR has fetched from it, consumers see its old high watermark.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import queue
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-from tests.client import fault_proxy
-from tests.client.fault_proxy import PATIENCE_S, FaultProxy, ProxyConnection
+from tests.client.fault_proxy import ProxyConnection, proxy_in_thread
 
 from rota.protocol.messages.fetch import FetchResponse
 from rota.protocol.messages.list_offsets import ListOffsetsResponse
@@ -86,19 +81,5 @@ def lagging(bootstrap: str) -> Iterator[tuple[str, Lag]]:
             lag.change(slot.request, answer)
             await super()._send(slot, answer)
 
-    async def serve() -> None:
-        async with FaultProxy(bootstrap, 1) as proxy:
-            opened.put((proxy.bootstrap, asyncio.get_running_loop(), done := asyncio.Event()))
-            await done.wait()
-
-    opened: queue.Queue[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = queue.Queue()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fault_proxy, "ProxyConnection", LaggingConnection)
-        thread = threading.Thread(target=lambda: asyncio.run(serve()))
-        thread.start()
-        address, loop, done = opened.get(timeout=PATIENCE_S)
-        try:
-            yield address, lag
-        finally:
-            loop.call_soon_threadsafe(done.set)
-            thread.join(PATIENCE_S)
+    with proxy_in_thread(bootstrap, LaggingConnection) as address:
+        yield address, lag
