@@ -22,6 +22,7 @@ PROPERTIES = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "offsets.topic.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
 }
 
 
