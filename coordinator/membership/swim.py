@@ -7,8 +7,8 @@ comes from outside, from the registrations of the brokers; a registration's epoc
 Laws (FD1, FD2 in members.py; FD6-FD13 in datagrams.py, admission.py, gossip.py, probes.py and channel.py)
     FD3  A broker that stops is declared dead, in a bounded time, by every broker when one that heard it is left.
     FD4  A broker that answers is not declared dead because of lost datagrams, as long as its objection gets through. No
-         node declares one dead that it hears. It never suspects a life that it has not heard yet: a network without
-         UDP costs no leader.
+         node declares one dead that it hears, nor any while its own objections do not arrive. It never suspects a life
+         that it has not heard yet: a network without UDP costs no leader.
     FD5  Time in which this node stood still counts against nobody.
 """
 
@@ -37,6 +37,8 @@ DEAD_PING_INTERVALS: Final = 5  # one dead broker is pinged so seldom, to hear w
 HEARSAY_FACTOR: Final = 2  # a suspicion that another broker spread lasts so much longer: that broker decides
 RESENDS: Final = 3  # of a ping in a ping timeout, and to a suspect
 SILENT_ROUNDS: Final = 2  # of pings of everybody; in each of them a broker that lives pings this node once
+UNHEARD_PINGS: Final = 3  # that brokers send to one that they take for dead; after so many without doubt it is heard
+NEVER_MS: Final = -(1 << 40)
 STANDSTILL_MS: Final = 50  # a tick that is later than this means that this process stood still
 LISTEN_MS: Final = 30  # after a standstill: for the datagrams that wait in the socket
 _CHANGES: Final[Mapping[Status, type[Change]]] = {
@@ -58,6 +60,7 @@ class Swim:
         self.channel, self.health = Channel(node_id, secret), Health()
         self._random, self._rotation, self._probes = random, Rotation(random), Probes()
         self._now_ms = self._next_ping_ms = self._rounds = 0
+        self._refuted_ms = self._unheard_ms = NEVER_MS
         self._resend_interval_ms = max(settings.ping_timeout_ms // RESENDS, 1)
         self._is_listening = False
         self._effects: Effects = []
@@ -141,7 +144,7 @@ class Swim:
             return None
         deadlines = [self._next_ping_ms, *self._probes.deadlines()]
         for member in self._suspects():
-            deadlines.append(member.objection_ms(self.health.factor))
+            deadlines.append(self._objection_ms(member))
             if member.resend_ms is not None:
                 deadlines.append(member.resend_ms)
         return min(deadlines)
@@ -196,9 +199,13 @@ class Swim:
 
     def _refute(self, claim: Claim, sender: Member) -> None:
         """Object to a claim that this life of this node is suspect or dead, by a higher incarnation."""
-        if claim.status == Status.ALIVE or claim.incarnation < self.channel.incarnation:
+        if claim.status == Status.ALIVE:
             return
-        self.channel.incarnation = claim.incarnation + 1
+        if claim.incarnation < self.channel.incarnation:
+            if self._now_ms > self._refuted_ms + self.settings.interval_ms:
+                self._unheard_ms = self._now_ms
+            return
+        self.channel.incarnation, self._refuted_ms = claim.incarnation + 1, self._now_ms
         self.health.worse()
         self._send(sender, Kind.GOSSIP)
         self._spread(self.channel.own_claim(), sender.broker_id)
@@ -369,10 +376,15 @@ class Swim:
 
     def _look_at_suspects(self) -> None:
         for member in self._suspects():
-            if member.objection_ms(self.health.factor) <= self._now_ms:
+            if self._objection_ms(member) <= self._now_ms:
                 self._apply(member, member.claim(Status.DEAD))
             elif member.resend_ms is not None and member.resend_ms <= self._now_ms:
                 self._tell_suspect(member)
+
+    def _objection_ms(self, member: Member) -> int:
+        """Until when a suspect may object: longer while the objections of this node itself do not arrive."""
+        heard_again_ms = self._unheard_ms + UNHEARD_PINGS * DEAD_PING_INTERVALS * self.settings.interval_ms
+        return max(member.objection_ms(self.health.factor), heard_again_ms)
 
     def _take_effects(self) -> Effects:
         effects, self._effects = self._effects, []

@@ -254,6 +254,17 @@ class TestRefutation:
         talk.says(3, Kind.GOSSIP, talk.claim(1, Status.ALIVE, 7))
         assert (talk.take(), talk.swim.channel.incarnation) == ([], 1)
 
+    def test_a_node_whose_objections_do_not_arrive_declares_nobody_dead(self) -> None:
+        """FD4: it hears others, but nobody hears it."""
+        talk = Conversation(2, 3)
+        talk.says(3, Kind.GOSSIP, talk.claim(1, Status.SUSPECT))
+        for _ in range(100):
+            talk.until(talk.now_ms + 300, 3)
+            talk.says(3, Kind.PING, talk.claim(1, Status.SUSPECT))
+        assert talk.changes == [Suspected(2, 12)]
+        talk.until(talk.now_ms + 10_000, 3)
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
     def test_the_highest_incarnation_that_can_be_claimed_is_refuted_too(self) -> None:
         talk = Conversation(2, 3)
         talk.says(2, Kind.GOSSIP, talk.claim(1, Status.SUSPECT, INCARNATION_MAX - 1))
