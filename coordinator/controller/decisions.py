@@ -10,10 +10,10 @@ Laws
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rota.coordinator.controller.election import LiveBrokers, elect_preferred, maintain
+from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain
 from rota.coordinator.controller.reassignment import complete, is_under_way
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
@@ -41,33 +41,52 @@ class Decision:
 
 def decide(topics: Iterable[Topic], live: LiveBrokers, allows_unclean: AllowsUnclean) -> list[Decision]:
     """Return the changes that the partitions need now, elections first."""
-    decisions = [
-        Decision(topic, state, after)
-        for topic in topics
-        for state in _unsettled(topic.partitions, live)
-        if (after := decide_partition(state, live, unclean=allows_unclean(topic))) is not None
-    ]
-    return _elections_first(decisions)
+    return _elections_first(decide_each(unsettled(topics, live), live, allows_unclean))
 
 
-def decide_partition(state: PartitionState, live: LiveBrokers, *, unclean: bool) -> PartitionState | None:
-    """Return the state that the partition should have now; None when it has it already."""
-    after = maintain(state, live, unclean=unclean)
-    return complete(after or state, live) or after
+def unsettled(topics: Iterable[Topic], live: LiveBrokers) -> list[tuple[Topic, PartitionState]]:
+    """Return the partitions that may have to change; those whose leader does not count come first.
 
-
-def _unsettled(states: Iterable[PartitionState], live: LiveBrokers) -> Iterator[PartitionState]:
-    """Yield the partitions that `decide_partition` could change; this test is what a pass over all of them costs."""
+    This is what a pass over all partitions costs.
+    """
     epochs, alive, leaving = live.epochs, frozenset(live.epochs), live.stopping | live.restarted
-    for state in states:
-        if (
-            epochs.get(state.leader) != state.leader_broker_epoch
-            or not alive.issuperset(state.isr)
-            or state.adding
-            or state.removing
-            or not leaving.isdisjoint(state.isr)
-        ):
-            yield state
+    leaderless, others = list[tuple[Topic, PartitionState]](), list[tuple[Topic, PartitionState]]()
+    for topic in topics:
+        for state in topic.partitions:
+            if epochs.get(state.leader) != state.leader_broker_epoch:
+                leaderless.append((topic, state))
+            elif (
+                not alive.issuperset(state.isr)
+                or state.adding
+                or state.removing
+                or (leaving and not leaving.isdisjoint(state.isr))
+            ):
+                others.append((topic, state))
+    return leaderless + others
+
+
+def decide_each(
+    partitions: Iterable[tuple[Topic, PartitionState]], live: LiveBrokers, allows_unclean: AllowsUnclean
+) -> list[Decision]:
+    """Return the changes that these partitions need now."""
+    decisions = []
+    for topic, state in partitions:
+        after = decide_partition(topic, state, live, allows_unclean)
+        if after is not None:
+            decisions.append(Decision(topic, state, after))
+    return decisions
+
+
+def decide_partition(
+    topic: Topic, state: PartitionState, live: LiveBrokers, allows_unclean: AllowsUnclean
+) -> PartitionState | None:
+    """Return the state that the partition should have now; None when it has it already."""
+    after = maintain(state, live)
+    if (after or state).leader == NO_LEADER and allows_unclean(topic):
+        after = maintain(state, live, unclean=True)
+    if state.adding or state.removing:
+        return complete(after or state, live) or after
+    return after
 
 
 def hand_over(topics: Iterable[Topic], live: LiveBrokers, broker_id: int) -> list[Decision]:

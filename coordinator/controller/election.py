@@ -27,6 +27,7 @@ NO_EPOCH: Final = -1
 class LiveBrokers:
     """The brokers that can lead: the epoch of each live broker's registration.
 
+    `controller_epoch` is that of the controller that decides; -1 for another broker, which leaves the epoch as it is.
     `stopping` are in a controlled shutdown: they lead only what nobody else can. `restarted` have registered again
     since the controller last looked: they leave each ISR that has another live member, as after a death.
     """
@@ -34,6 +35,7 @@ class LiveBrokers:
     epochs: Mapping[int, int]
     stopping: frozenset[int] = frozenset()
     restarted: frozenset[int] = frozenset()
+    controller_epoch: int = NO_EPOCH
 
     def leads(self, state: PartitionState) -> bool:
         """Whether the leader is alive in the registration that it was elected in."""
@@ -44,7 +46,7 @@ def maintain(state: PartitionState, live: LiveBrokers, *, unclean: bool = False)
     """Return the state that the partition should have now; None when it has it already."""
     isr = surviving_isr(state, live)
     if live.leads(state) and state.leader in isr:
-        return None if isr == state.isr else replace(state, isr=isr)
+        return None if isr == state.isr else replace(state, isr=isr, controller_epoch=_controller_epoch(state, live))
     leader = first_eligible(state, isr, live)
     if leader == NO_LEADER and unclean:
         leader = first_eligible(state, state.replicas, live)
@@ -61,8 +63,13 @@ def elect(state: PartitionState, leader: int, isr: tuple[int, ...], live: LiveBr
         leader=leader,
         isr=isr,
         leader_epoch=state.leader_epoch + 1,
+        controller_epoch=_controller_epoch(state, live),
         leader_broker_epoch=live.epochs.get(leader, NO_EPOCH),
     )
+
+
+def _controller_epoch(state: PartitionState, live: LiveBrokers) -> int:
+    return max(state.controller_epoch, live.controller_epoch)
 
 
 def surviving_isr(state: PartitionState, live: LiveBrokers) -> tuple[int, ...]:
@@ -71,9 +78,9 @@ def surviving_isr(state: PartitionState, live: LiveBrokers) -> tuple[int, ...]:
     A member whose earlier life led counts as restarted. Members that have all committed records are preferred in this
     order: those that stay, those that restarted, those that stop.
     """
-    alive = tuple(broker for broker in state.isr if broker in live.epochs and broker in state.replicas)
-    staying = tuple(broker for broker in alive if broker not in live.stopping)
-    whole = tuple(broker for broker in staying if not _has_restarted(state, broker, live))
+    alive = tuple([broker for broker in state.isr if broker in live.epochs and broker in state.replicas])
+    staying = tuple([broker for broker in alive if broker not in live.stopping]) if live.stopping else alive
+    whole = tuple([broker for broker in staying if not _has_restarted(state, broker, live)])
     return whole or staying or alive or state.isr
 
 

@@ -12,15 +12,14 @@ nothing that a new controller would miss, except which registrations it has acte
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import structlog
 
-from rota.coordinator.controller.decisions import AllowsUnclean, Decision, balance, decide, decide_partition
+from rota.coordinator.controller.decisions import AllowsUnclean, balance, decide_each, decide_partition, unsettled
 from rota.coordinator.controller.election import LiveBrokers
 from rota.coordinator.controller.fencing import Fencing
 from rota.coordinator.controller_service.ownership import Controller, ControllerNode
@@ -40,6 +39,7 @@ from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.scheduling.timers import Timers
 
 RETRY_MS: Final = 200  # after a failure of the store
+PARTITIONS_PER_SLICE: Final = 4_000  # that are decided on before they are written
 
 log = structlog.get_logger("rota.controller")
 
@@ -216,20 +216,38 @@ class ControllerService:
             return  # a broker that is not registered yet does not see the cluster as it is
         dead = self._fencing.due(epochs, self._now_ms()) - {self._topics.broker_id}
         live = self._live({broker_id: epoch for broker_id, epoch in epochs.items() if broker_id not in dead})
-        decisions = decide(self._stale_topics(everything=bool(dead)), live, self._config.allows_unclean)
-        again = partial(self._decide_again, live, controller)
-        decisions = _in_epoch(decisions, controller)
-        if dead:
-            deletes = [Delete(znodes.broker_path(broker_id)) for broker_id in dead]
-            written = await self._writer.delete_and_write(deletes, decisions, again, controller.fence)
-            self._has_fenced(dead, epochs)
-        else:
-            written = await self._writer.write(decisions, again, controller.fence)
+        live = replace(live, controller_epoch=controller.epoch)
+        partitions = unsettled(self._stale_topics(everything=bool(dead)), live)
+        written = await self._write(partitions, live, controller, dead, epochs)
         self._known = dict(live.epochs)
         if written:
             log.info("Partitions changed by the controller", partitions=written, fenced=sorted(dead))
         elif self._balance_is_due:
             await self._balance(live, controller)
+
+    async def _write(
+        self,
+        partitions: Sequence[tuple[Topic, PartitionState]],
+        live: LiveBrokers,
+        controller: Controller,
+        dead: frozenset[int],
+        epochs: Mapping[int, int],
+    ) -> int:
+        """Decide and write slice by slice: clients wait for the first ones, and the loop has other work."""
+        allows_unclean, written = self._config.allows_unclean, 0
+
+        def again(topic: Topic, state: PartitionState) -> PartitionState | None:
+            return decide_partition(topic, state, live, allows_unclean)
+
+        for begin in range(0, max(len(partitions), 1), PARTITIONS_PER_SLICE):
+            decisions = decide_each(partitions[begin : begin + PARTITIONS_PER_SLICE], live, allows_unclean)
+            if dead and not begin:
+                deletes = [Delete(znodes.broker_path(broker_id)) for broker_id in dead]
+                written += await self._writer.delete_and_write(deletes, decisions, again, controller.fence)
+                self._has_fenced(dead, epochs)
+            else:
+                written += await self._writer.write(decisions, again, controller.fence)
+        return written
 
     def _live(self, epochs: Mapping[int, int]) -> LiveBrokers:
         stopping = frozenset({self._topics.broker_id} if self._stopping else ())
@@ -244,12 +262,6 @@ class ControllerService:
             return list(self._topics)
         return [topic for name in stale if (topic := self._topics.get(name)) is not None]
 
-    def _decide_again(
-        self, live: LiveBrokers, controller: Controller, topic: Topic, state: PartitionState
-    ) -> PartitionState | None:
-        after = decide_partition(state, live, unclean=self._config.allows_unclean(topic))
-        return None if after is None else replace(after, controller_epoch=controller.epoch)
-
     def _has_fenced(self, dead: frozenset[int], epochs: Mapping[int, int]) -> None:
         for broker_id in dead:
             self._fenced[broker_id] = epochs[broker_id]
@@ -259,11 +271,5 @@ class ControllerService:
     async def _balance(self, live: LiveBrokers, controller: Controller) -> None:
         """Let preferred replicas lead again."""
         self._balance_is_due = False
-        decisions = _in_epoch(balance(list(self._topics), live, self._config.imbalance_percentage), controller)
+        decisions = balance(list(self._topics), live, self._config.imbalance_percentage)
         await self._writer.write(decisions, lambda _topic, _state: None, controller.fence)
-
-
-def _in_epoch(decisions: Iterable[Decision], controller: Controller) -> list[Decision]:
-    return [
-        replace(decision, after=replace(decision.after, controller_epoch=controller.epoch)) for decision in decisions
-    ]

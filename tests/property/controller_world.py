@@ -14,6 +14,7 @@ from rota.coordinator.controller.election import LiveBrokers, elect_preferred
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 BROKERS = (1, 2, 3)
+TOPIC = Topic(name="t", topic_id=bytes(16), partitions=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class World:
         return replace(self, state=replace(state, isr=tuple(member for member in state.isr if member != broker)))
 
     def control(self, *, unclean: bool = False) -> World:
-        after = decide_partition(self.state, self.live, unclean=unclean)
+        after = decide_partition(TOPIC, self.state, self.live, lambda _: unclean)
         return replace(self, state=after or self.state, known=self.epochs)
 
     def fail_over(self) -> World:
@@ -86,8 +87,9 @@ class World:
         """A controlled shutdown of the broker, which makes the changes itself."""
         if broker not in dict(self.epochs):
             return self
-        topic = Topic(name="t", topic_id=bytes(16), partitions=(self.state,))
-        decisions = hand_over([topic], replace(self.live, restarted=frozenset()), broker)
+        decisions = hand_over(
+            [replace(TOPIC, partitions=(self.state,))], replace(self.live, restarted=frozenset()), broker
+        )
         return replace(self, state=decisions[0].after) if decisions else self
 
     def prefer(self) -> World:
@@ -126,7 +128,7 @@ def check(before: World, after: World, *, unclean: bool = False) -> None:
 def check_settled(world: World) -> None:
     """After the controller has acted: whoever can lead does, and nothing is left to decide (R4)."""
     state, alive = world.state, dict(world.epochs)
-    assert decide_partition(state, world.live, unclean=False) is None, "R4"
+    assert decide_partition(TOPIC, state, world.live, lambda _: False) is None, "R4"
     if any(member in alive for member in state.isr):
         assert world.live.leads(state), "a partition that could have a leader has none"
         assert all(member in alive for member in state.isr), "a dead broker is in the ISR"

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from tests.unit.coordinator.controller_service.members import Members
 
 from rota.coordinator.controller.fencing import HOLD_MS
-from rota.coordinator.controller_service.service import RETRY_MS
+from rota.coordinator.controller_service.service import PARTITIONS_PER_SLICE, RETRY_MS
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.topic import PartitionState
 
@@ -171,6 +171,16 @@ class TestElections:
         cluster[1].store.release_events()
         await cluster.settled()
         assert brief(cluster.state("u")) == (3, (3,))
+
+    async def test_a_broker_with_very_many_partitions_dies(self, cluster: Members) -> None:
+        count = PARTITIONS_PER_SLICE + 100
+        await cluster.create("t", *[(2, 3), (3, 2)] * (count // 2))
+        await cluster[2].kill()
+        await cluster.settled()
+        topic = cluster[3].topics.get("t")
+        assert topic is not None
+        assert {brief(state) for state in topic.partitions} == {(3, (3,))}
+        assert {state.controller_epoch for state in topic.partitions} == {1}
 
     async def test_preferred_leaders_return_when_it_is_time(self, cluster: Members) -> None:
         await cluster.create("t", (2, 3, 1))
