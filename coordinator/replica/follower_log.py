@@ -42,23 +42,68 @@ def take_bounds(partition: Partition, high_watermark: int, log_start_offset: int
         partition.begin_delete_before(log_start_offset)
 
 
-def truncate(partition: Partition, offset: int, leader_epoch: int) -> None:
-    """Remove all records from `offset` on. Raises AppendRefused, StorageFailed."""
-    _cut(partition, leader_epoch, lambda log: log.truncate(offset))
+def begin_truncate(partition: Partition, offset: int, leader_epoch: int) -> Cut:
+    """Begin to remove all records from `offset` on. Raises AppendRefused, StorageFailed."""
+    return _begin(partition, leader_epoch, lambda log: log.begin_truncate(offset))
 
 
-def start_afresh(partition: Partition, offset: int, leader_epoch: int) -> None:
-    """Remove all records and start at `offset`, where the leader's log starts. Raises AppendRefused, StorageFailed."""
-    _cut(partition, leader_epoch, lambda log: log.truncate_fully_and_start_at(offset))
+def begin_start_afresh(partition: Partition, offset: int, leader_epoch: int) -> Cut:
+    """Begin to remove all records; the log starts at `offset` then, where the leader's does.
+
+    Raises AppendRefused, StorageFailed.
+    """
+    return _begin(partition, leader_epoch, lambda log: log.begin_truncate_fully_and_start_at(offset))
 
 
-def _cut(partition: Partition, leader_epoch: int, cut: Callable[[Log], None]) -> None:
+class Cut:
+    """A truncation that has begun: call `write` in any thread, then `finish` on the loop.
+
+    A partition that gets another leader meanwhile finishes it first. Cuts of logs that share a checkpoint have equal
+    `write`s, and one of them writes for all.
+    """
+
+    __slots__ = ("_log", "partition", "write")
+
+    def __init__(self, partition: Partition, log: Log, write: Callable[[], None] | None) -> None:
+        self.partition, self._log, self.write = partition, log, write
+        partition.pending_cut = self.finish_now
+
+    def finish(self) -> None:
+        """Remove the records, unless that is done, or the log has failed or gone. A failure takes it offline."""
+        partition = self.partition
+        if partition.pending_cut != self.finish_now:
+            return
+        partition.pending_cut = None
+        if partition.offline is None and partition.log is self._log:
+            try:
+                self._log.finish_truncate()
+            except StorageFailed as error:
+                partition.fail(str(error))
+            else:
+                partition.log_truncated()
+
+    def finish_now(self) -> None:
+        """As `write` and `finish`: the caller waits for the medium."""
+        if self.write is not None:
+            try:
+                self.write()
+            except StorageFailed as error:
+                self.partition.log_failed(self._log, str(error))
+        self.finish()
+
+    def failed(self, error: StorageFailed) -> None:
+        """`write` has raised: the partition is offline."""
+        self.partition.log_failed(self._log, str(error))
+
+
+def _begin(partition: Partition, leader_epoch: int, begin: Callable[[Log], Callable[[], None] | None]) -> Cut:
     log = _followed(partition, leader_epoch)
-    _guarded(partition, lambda: cut(log))
-    partition.log_truncated()
+    return Cut(partition, log, _guarded(partition, lambda: begin(log)))
 
 
 def _followed(partition: Partition, leader_epoch: int) -> Log:
+    if partition.pending_cut is not None:
+        partition.pending_cut()
     log, state = partition.log, partition.state
     if state.role is not Role.FOLLOWER or leader_epoch != state.leader_epoch:
         why = f"{partition.topic}-{partition.index} does not follow in epoch {leader_epoch}"

@@ -104,6 +104,7 @@ class Partition:
         "index",
         "offline",
         "on_truncated",
+        "pending_cut",
         "state",
         "topic",
         "topic_id",
@@ -135,6 +136,7 @@ class Partition:
         self._isr_writer: IsrWriter = NoIsrWriter() if isr_writer is None else isr_writer
         self._watches: dict[Watch, Callable[[], None]] = {}
         self._append_watches: dict[Watch, Callable[[], None]] = {}
+        self.pending_cut: Callable[[], None] | None = None  # finishes a truncation that has begun
         self.on_truncated: Callable[[], None] = _ignore  # called when a follower's log has lost records
         self._next = 0
         self._armed_ms: int | None = None
@@ -311,6 +313,8 @@ class Partition:
         last = self._placed
         if last is not None and (placed.leader_epoch, placed.version) < (last.leader_epoch, last.version):
             return
+        if self.pending_cut is not None:
+            self.pending_cut()
         self._placed, state = placed, self.state
         before = state.role, state.leader_epoch
         if placed.leader == state.broker_id:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import assert_never
 
@@ -18,6 +20,7 @@ from rota.coordinator.replica.follower import (
     TryLater,
     after_answer,
 )
+from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.partition import Partition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import PartitionData
@@ -30,21 +33,22 @@ class Outcome(Enum):
 
     UNCHANGED = "nothing"
     MOVED = "its new position"
+    CUT = "its new position, when the truncation is done"
     BEYOND = "nothing, until the leader has said where its log starts and ends"
     FAILED = "nothing, for a while"
 
 
-def take(partition: Partition, answer: PartitionData) -> Outcome:
-    """Take over what the leader has answered."""
+def take(partition: Partition, answer: PartitionData, cuts: list[Cut]) -> Outcome:
+    """Take over what the leader has answered. Truncations begin, and are added to `cuts`."""
     try:
         of, diverging = partition.log, answer.diverging_epoch
         own_end = (-1, -1) if diverging is None else of.epoch_end(diverging.epoch)
-        return act(partition, after_answer(answer, of.log_end_offset, own_end), answer)
+        return act(partition, after_answer(answer, of.log_end_offset, own_end), cuts, answer)
     except StorageFailed as failure:
         return _failed(partition, str(failure))
 
 
-def act(partition: Partition, action: Action, answer: PartitionData | None = None) -> Outcome:
+def act(partition: Partition, action: Action, cuts: list[Cut], answer: PartitionData | None = None) -> Outcome:
     """Perform an action; `answer` has the records of TakeRecords."""
     epoch = partition.leader_epoch
     try:
@@ -54,10 +58,10 @@ def act(partition: Partition, action: Action, answer: PartitionData | None = Non
                 return _take_records(partition, answer, epoch)
             case Truncate(offset=offset):
                 _log_cut("Truncating", partition, offset)
-                follower_log.truncate(partition, offset, epoch)
+                cuts.append(follower_log.begin_truncate(partition, offset, epoch))
             case StartAfresh(offset=offset):
                 _log_cut("Starting afresh", partition, offset)
-                follower_log.start_afresh(partition, offset, epoch)
+                cuts.append(follower_log.begin_start_afresh(partition, offset, epoch))
             case AskBounds():
                 return Outcome.BEYOND
             case TryLater(error=error):
@@ -68,7 +72,23 @@ def act(partition: Partition, action: Action, answer: PartitionData | None = Non
         return _failed(partition, f"{refusal.code.name}: {refusal}")
     except StorageFailed as failure:
         return _failed(partition, str(failure))
-    return Outcome.MOVED
+    return Outcome.CUT
+
+
+async def finish(cuts: Iterable[Cut]) -> None:
+    """Write to the medium in a thread what has been cut, once for all logs of a folder; then cut."""
+    by_write: dict[Callable[[], None] | None, list[Cut]] = {}
+    for cut in cuts:
+        by_write.setdefault(cut.write, []).append(cut)
+    for write, together in by_write.items():
+        try:
+            if write is not None:
+                await asyncio.to_thread(write)
+        except StorageFailed as error:
+            for cut in together:
+                cut.failed(error)
+        for cut in together:
+            cut.finish()
 
 
 def _take_records(partition: Partition, answer: PartitionData, epoch: int) -> Outcome:

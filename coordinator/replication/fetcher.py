@@ -5,6 +5,7 @@ Laws
         the leader: the next request of the session ends that wait.
     RF3 What fails for one partition pauses that one; what fails for the connection is reported, and tried again with
         growing waits. Nothing ends the task but `stop`.
+    RF5 Truncations are written to the medium in a thread, those of one answer together.
     RF4 The next fetch leaves when the records of the last one are appended: it acknowledges them, so that acks=all
         takes one round trip.
 """
@@ -21,8 +22,9 @@ from typing import Final
 import structlog
 
 from rota.coordinator.replica.follower import TryLater, after_bounds
+from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.partition import Partition
-from rota.coordinator.replication.answers import Outcome, act, take
+from rota.coordinator.replication.answers import Outcome, act, finish, take
 from rota.coordinator.replication.bounds import leader_bounds
 from rota.coordinator.replication.fetch_session import FollowerSession, Key, SessionRequest
 from rota.coordinator.replication.followed import Followed
@@ -241,30 +243,40 @@ class Fetcher:
             self._followed.begin_anew()
             return
         self._session.answered(response.session_id)
-        beyond: list[Partition] = []
+        beyond, cuts = list[Partition](), list[Cut]()
         for topic in response.responses:
             for answer in topic.partitions:
                 key = (topic.topic_id, answer.partition_index)
                 partition = self._followed.answered(key, number)
                 if partition is None:
                     continue
-                outcome = take(partition, answer)
+                outcome = take(partition, answer, cuts)
                 if outcome is Outcome.BEYOND:
                     beyond.append(partition)
                 else:
                     self._note(key, outcome)
         if beyond:
-            await self._look_for_bounds(connection, beyond)
+            await self._look_for_bounds(connection, beyond, cuts)
+        if cuts:
+            await self._finish(cuts)
+
+    async def _finish(self, cuts: list[Cut]) -> None:
+        """RF5. Nothing of the next answer is taken before these logs are cut."""
+        await finish(cuts)
+        for cut in cuts:
+            self._note((cut.partition.topic_id, cut.partition.index), Outcome.MOVED)
 
     def _note(self, key: Key, outcome: Outcome) -> None:
         if outcome is Outcome.FAILED:
             self._pause(key)
             return
         self._followed.succeeded(key)
+        if outcome is Outcome.CUT:
+            return
         if outcome is Outcome.MOVED or self._settings.tells_high_watermark:
             self._followed.ask_for(key)
 
-    async def _look_for_bounds(self, connection: Connection, partitions: list[Partition]) -> None:
+    async def _look_for_bounds(self, connection: Connection, partitions: list[Partition], cuts: list[Cut]) -> None:
         """Ask where the leader's logs start and end, whose offsets it does not have. Raises KafkaError."""
         number, replica_id = self._requests, self._replica().replica_id
         bounds = await leader_bounds(connection, partitions, replica_id, self._settings.timeout_ms / 1000)
@@ -273,10 +285,11 @@ class Fetcher:
             if self._followed.answered(key, number) is not partition:
                 continue  # it is led by another broker or in another epoch by now
             if isinstance(found, ErrorCode):
-                self._note(key, act(partition, TryLater(found)))
+                self._note(key, act(partition, TryLater(found), cuts))
             else:
                 of = partition.log
-                self._note(key, act(partition, after_bounds(*found, of.log_start_offset, of.log_end_offset)))
+                action = after_bounds(*found, of.log_start_offset, of.log_end_offset)
+                self._note(key, act(partition, action, cuts))
 
     # ---- pauses
 

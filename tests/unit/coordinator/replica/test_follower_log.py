@@ -65,7 +65,7 @@ def test_what_is_truncated_is_gone_and_the_one_who_read_it_hears_of_it() -> None
     follower_log.take_bounds(follower, 3, 0, EPOCH)
     heard: list[int] = []
     follower.on_truncated = lambda: heard.append(follower.log.log_end_offset)
-    follower_log.truncate(follower, 1, EPOCH)
+    follower_log.begin_truncate(follower, 1, EPOCH).finish_now()
     assert (follower.log.log_end_offset, follower.high_watermark, heard) == (1, 1, [1])
     assert copy(leader, follower)
     assert follower.log.log_end_offset == 3
@@ -73,7 +73,7 @@ def test_what_is_truncated_is_gone_and_the_one_who_read_it_hears_of_it() -> None
 
 def test_a_log_that_starts_afresh_begins_where_the_leader_begins() -> None:
     follower = partition(2)
-    follower_log.start_afresh(follower, 70, EPOCH)
+    follower_log.begin_start_afresh(follower, 70, EPOCH).finish_now()
     assert (follower.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (70, 70, 70)
 
 
@@ -82,8 +82,8 @@ def test_a_log_that_starts_afresh_begins_where_the_leader_begins() -> None:
     [
         lambda to, epoch: follower_log.append(to, b"", epoch),
         lambda to, epoch: follower_log.take_bounds(to, 1, 0, epoch),
-        lambda to, epoch: follower_log.truncate(to, 0, epoch),
-        lambda to, epoch: follower_log.start_afresh(to, 0, epoch),
+        lambda to, epoch: follower_log.begin_truncate(to, 0, epoch),
+        lambda to, epoch: follower_log.begin_start_afresh(to, 0, epoch),
     ],
 )
 def test_nothing_is_taken_from_a_leader_of_another_epoch(write: object) -> None:
@@ -132,3 +132,47 @@ def test_only_a_leader_appends_and_only_in_its_epoch() -> None:
         leader.append_pairs([(b"k", b"v")], NOW_MS, EPOCH - 1)
     assert leader.offline is follower.offline is None
     assert leader.append_pairs([(b"k", b"v")], NOW_MS, EPOCH).base_offset == 0
+
+
+class TestCuts:
+    """A truncation that has begun, and waits for a thread."""
+
+    @pytest.fixture
+    def follower(self) -> Partition:
+        follower = partition(2)
+        copy(leader_with(b"a", b"b", b"c"), follower)
+        return follower
+
+    def test_the_records_are_there_until_it_is_finished(self, follower: Partition) -> None:
+        cut = follower_log.begin_truncate(follower, 1, EPOCH)
+        assert follower.log.log_end_offset == 3
+        cut.finish()
+        assert follower.log.log_end_offset == follower.state.log_end_offset == 1
+        cut.finish()
+        assert follower.pending_cut is None
+
+    def test_whoever_leads_or_appends_next_finishes_it_first(self, follower: Partition) -> None:
+        """RE5. Else what comes next would be cut as well."""
+        cut = follower_log.begin_truncate(follower, 1, EPOCH)
+        follower.apply(placed(2, EPOCH + 1), NOW_MS)
+        assert follower.append(batch(b"d"), NOW_MS).base_offset == 1
+        cut.finish()
+        assert follower.log.log_end_offset == 2
+        other = partition(2)
+        copy(leader_with(b"a", b"b"), other)
+        follower_log.begin_truncate(other, 1, EPOCH)
+        records = leader_with(b"a", b"z").read(1, 1 << 20, uncommitted=True)
+        assert follower_log.append(other, records, EPOCH)
+        assert other.log.log_end_offset == 2
+
+    def test_one_that_can_not_be_written_takes_the_partition_offline(self, follower: Partition) -> None:
+        cut = follower_log.begin_truncate(follower, 1, EPOCH)
+        cut.failed(StorageFailed("no space left on device"))
+        cut.finish()
+        assert follower.offline == "no space left on device"
+
+    def test_one_of_a_log_that_is_gone_does_nothing(self, follower: Partition) -> None:
+        cut = follower_log.begin_truncate(follower, 1, EPOCH)
+        follower.close()
+        cut.finish()
+        assert follower.pending_cut is None

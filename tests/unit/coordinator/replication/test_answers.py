@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.unit.coordinator.replica.test_follower_log import EPOCH, copy, leader_with, partition, placed
 
-from rota.coordinator.replica.follower import StartAfresh, TryLater
+from rota.coordinator.log.contract import LogConfig, StorageFailed
+from rota.coordinator.log.directory import LogDirectory
+from rota.coordinator.replica.follower import StartAfresh, Truncate, TryLater
+from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.partition import Partition
-from rota.coordinator.replication.answers import Outcome, act, take
+from rota.coordinator.replication.answers import Outcome, act, finish, take
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, PartitionData
 
@@ -21,14 +26,14 @@ def answer(leader: Partition, offset: int = 0, high_watermark: int = 0, log_star
 
 def test_records_and_bounds_are_taken_over() -> None:
     leader, follower = leader_with(b"a", b"b"), partition(2)
-    assert take(follower, answer(leader, high_watermark=2, log_start_offset=1)) is Outcome.MOVED
+    assert take(follower, answer(leader, high_watermark=2, log_start_offset=1), []) is Outcome.MOVED
     assert (follower.log_start_offset, follower.log.log_end_offset, follower.high_watermark) == (1, 2, 2)
 
 
 def test_without_records_the_high_watermark_is_taken_over_and_the_position_stays() -> None:
     leader, follower = leader_with(b"a"), partition(2)
     copy(leader, follower)
-    assert take(follower, answer(leader, 1, high_watermark=1)) is Outcome.UNCHANGED
+    assert take(follower, answer(leader, 1, high_watermark=1), []) is Outcome.UNCHANGED
     assert follower.high_watermark == 1
 
 
@@ -36,16 +41,18 @@ def test_records_that_came_before_are_asked_for_no_more_and_harm_nothing() -> No
     """Two fetches were under way, and both had them."""
     leader, follower = leader_with(b"a", b"b"), partition(2)
     copy(leader, follower)
-    assert take(follower, answer(leader)) is Outcome.MOVED
+    assert take(follower, answer(leader), []) is Outcome.MOVED
     assert follower.log.log_end_offset == 2
 
 
-def test_a_log_that_parted_is_cut() -> None:
+async def test_a_log_that_parted_is_cut() -> None:
     follower = partition(2)
     copy(leader_with(b"a", b"b", b"c"), follower)
     follower.apply(placed(1, EPOCH + 2), 0)
     diverging = PartitionData(partition_index=0, diverging_epoch=EpochEndOffset(epoch=EPOCH, end_offset=1))
-    assert take(follower, diverging) is Outcome.MOVED
+    cuts: list[Cut] = []
+    assert take(follower, diverging, cuts) is Outcome.CUT
+    await finish(cuts)
     assert follower.log.log_end_offset == 1
 
 
@@ -57,7 +64,7 @@ def test_errors_change_nothing(error: ErrorCode, outcome: Outcome) -> None:
     """RE7."""
     follower = partition(2)
     copy(leader_with(b"a"), follower)
-    assert take(follower, PartitionData(partition_index=0, error_code=error)) is outcome
+    assert take(follower, PartitionData(partition_index=0, error_code=error), []) is outcome
     assert follower.log.log_end_offset == 1
 
 
@@ -66,19 +73,51 @@ def test_corrupt_records_are_not_taken() -> None:
     corrupt = answer(leader)
     assert corrupt.records is not None
     corrupt.records = bytes(corrupt.records[:-1]) + b"\xff"
-    assert take(follower, corrupt) is Outcome.FAILED
+    assert take(follower, corrupt, []) is Outcome.FAILED
     assert follower.log.log_end_offset == 0
 
 
 def test_an_offline_partition_takes_nothing() -> None:
     follower = partition(2)
     follower.fail("the disk is gone")
-    assert take(follower, answer(leader_with(b"a"))) is Outcome.FAILED
-    assert act(follower, StartAfresh(5)) is Outcome.FAILED
+    assert take(follower, answer(leader_with(b"a")), []) is Outcome.FAILED
+    assert act(follower, StartAfresh(5), []) is Outcome.FAILED
 
 
-def test_the_other_actions() -> None:
-    follower = partition(2)
-    assert act(follower, TryLater(ErrorCode.UNKNOWN_TOPIC_ID)) is Outcome.FAILED
-    assert act(follower, StartAfresh(5)) is Outcome.MOVED
+async def test_the_other_actions() -> None:
+    follower, cuts = partition(2), list[Cut]()
+    assert act(follower, TryLater(ErrorCode.UNKNOWN_TOPIC_ID), []) is Outcome.FAILED
+    assert act(follower, StartAfresh(5), cuts) is Outcome.CUT
+    await finish(cuts)
     assert follower.log.log_end_offset == 5
+
+
+async def test_truncations_of_one_folder_share_a_write(tmp_path: Path) -> None:
+    """RF5."""
+    directory = LogDirectory(tmp_path, node_id=2)
+    followers = []
+    for index in range(3):
+        log = directory.open_log("t", index, LogConfig())
+        followers.append(Partition("t", bytes(16), index, EPOCH, log, broker_id=2, placed=placed(1)))
+        copy(leader_with(b"a", b"b"), followers[-1])
+        log.flush()
+    directory.note()
+    directory.checkpoint()
+    cuts: list[Cut] = []
+    for follower in followers:
+        act(follower, Truncate(1), cuts)
+    assert len({cut.write for cut in cuts}) == 1
+    await finish(cuts)
+    assert [follower.log.log_end_offset for follower in followers] == [1, 1, 1]
+    directory.close()
+
+
+async def test_a_truncation_that_can_not_be_written_takes_its_partition_offline() -> None:
+    def full() -> None:
+        raise StorageFailed("no space left on device")
+
+    follower, cuts = partition(2), list[Cut]()
+    act(follower, StartAfresh(5), cuts)
+    cuts[0].write = full
+    await finish(cuts)
+    assert follower.offline == "no space left on device"
