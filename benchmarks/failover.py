@@ -31,6 +31,7 @@ WAIT_S: Final = 60.0
 TOPIC: Final = "t"
 RECORD: Final = b"x" * 100
 BACKLOG_BYTES: Final = 50 << 20
+JOINING_S: Final = 0.3  # a member's first connections, and its first JoinGroup
 
 
 class Writer:
@@ -204,6 +205,22 @@ def killed_coordinator() -> dict[str, float]:
         return {"commits go on": seconds, "rejoined (times)": rejoined}
 
 
+def killed_while_joining() -> dict[str, float]:
+    """kill -9 of a group's coordinator while a member joins, until the last member commits again."""
+    with cluster() as running:
+        members = [Committer(running, "g")]
+        until(lambda: len(members[0].committed) > 50)
+        coordinator = running.coordinator("g")
+        members.append(Committer(running, "g"))
+        time.sleep(JOINING_S)
+        at = time.perf_counter()
+        running.kill(coordinator)
+        seconds = max(member.first_after(at) for member in members)
+        for member in members:
+            member.stop()
+        return {"the last member commits again": seconds}
+
+
 def rolling_restart() -> dict[str, float]:
     """SIGTERM and start of each broker, one after the other, under load."""
     with cluster() as running:
@@ -281,6 +298,7 @@ def paused_zookeeper() -> dict[str, float]:
 SCENARIOS: Final[dict[str, Callable[[], dict[str, float]]]] = {
     "leader": killed_leader,
     "coordinator": killed_coordinator,
+    "joining": killed_while_joining,
     "frozen": frozen_leader,
     "rolling": rolling_restart,
     "all": all_killed,

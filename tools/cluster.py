@@ -100,15 +100,13 @@ class Cluster:
             self.wait(broker)
 
     def wait(self, broker: int) -> None:
-        """Return when it is a live broker of the cluster. Raises TimeoutError."""
+        """Return when every broker that runs sees it in the cluster. Raises TimeoutError."""
         deadline = time.monotonic() + START_S_MAX
         while time.monotonic() < deadline:
             if self._processes[broker].poll() is not None:
                 break
             with suppress(OSError):
-                address = ("127.0.0.1", self.ports[broker])
-                seen = ask(address, MetadataRequest(topics=()), 12, MetadataResponse).brokers
-                if broker in [one.node_id for one in seen] and broker in self.live():
+                if all(broker in self._seen_by(other) for other in self._processes):
                     return
             time.sleep(POLL_S)
         log = (self.folder / f"broker-{broker}.log").read_text(errors="replace")
@@ -164,9 +162,10 @@ class Cluster:
         response = self._ask(request, 4, FindCoordinatorResponse)
         return response.coordinators[0].node_id
 
-    def live(self) -> set[int]:
-        """The brokers that are registered."""
-        return {broker.node_id for broker in self._ask(MetadataRequest(topics=()), 12, MetadataResponse).brokers}
+    def _seen_by(self, broker: int) -> set[int]:
+        """The live brokers, as that one knows them. Raises OSError."""
+        address = ("127.0.0.1", self.ports[broker])
+        return {one.node_id for one in ask(address, MetadataRequest(topics=()), 12, MetadataResponse).brokers}
 
     def _partition(self, topic: str, partition: int) -> MetadataResponsePartition:
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)

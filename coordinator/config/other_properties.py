@@ -320,7 +320,7 @@ _PARTS = (
     (_QUORUM, Support.NO_EFFECT, "Belongs to Kafka's own metadata quorum; Rota keeps metadata in a store of its own."),
     (_NEWER_GROUPS, Support.NO_EFFECT, "Belongs to group protocols beside the classic one."),
     (_TRANSACTIONS, Support.NO_EFFECT, "A detail of transactions, which Rota has not yet."),
-    (_REPLICATION, Support.NO_EFFECT, "A detail of replication between brokers; this broker stands alone."),
+    (_REPLICATION, Support.NO_EFFECT, "A detail of replication that Rota does in another way, or leaves out."),
     (
         _MACHINE,
         Support.NO_EFFECT,
