@@ -40,6 +40,8 @@ def serve(
     preset: Annotated[
         str | None, typer.Option(help="dev: groups form at once. durable: every acknowledged batch is on the disk.")
     ] = None,
+    brokers: Annotated[int | None, typer.Option(metavar="N", help="A cluster of N broker processes here.")] = None,
+    store: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where --brokers serves the metadata.")] = None,
     ready_fd: Annotated[
         int | None, typer.Option(metavar="N", help="Write HOST:PORT to this file descriptor when ready.")
     ] = None,
@@ -52,8 +54,10 @@ def serve(
     """
     from rota.coordinator.admin.serve import run
 
-    options = ServeOptions(data, memory, config, listen, tuple(settings or ()), preset, ready_fd, log_format, log_level)
-    raise typer.Exit(run(options))
+    own = tuple(settings or ())
+    raise typer.Exit(
+        run(ServeOptions(data, memory, config, listen, own, preset, brokers, store, ready_fd, log_format, log_level))
+    )
 
 
 @app.command()

@@ -19,11 +19,16 @@ FLAGS: dict[str, str] = {
     "--listen": "listen",
     "--set": "settings",
     "--preset": "preset",
+    "--brokers": "brokers",
+    "--store": "store",
     "--ready-fd": "ready_fd",
     "--log-format": "log_format",
     "--log-level": "log_level",
 }
 """The options that take a value; `--memory` takes none."""
+
+
+BROKERS_MAX = 64
 
 
 class OptionsRefused(ValueError):
@@ -32,7 +37,10 @@ class OptionsRefused(ValueError):
 
 @dataclass(slots=True)
 class ServeOptions:
-    """The command line of `rota serve`. `settings` are `name=value`."""
+    """The command line of `rota serve`. `settings` are `name=value`.
+
+    `brokers` makes a cluster of processes; `store` is the address at which one of them finds its supervisor's store.
+    """
 
     data: str | None = None
     memory: bool = False
@@ -40,6 +48,8 @@ class ServeOptions:
     listen: str | None = None
     settings: tuple[str, ...] = ()
     preset: str | None = None
+    brokers: int | None = None
+    store: str | None = None
     ready_fd: int | None = None
     log_format: str = "auto"
     log_level: str = "info"
@@ -48,6 +58,8 @@ class ServeOptions:
         """Raises OptionsRefused."""
         if self.memory and self.data is not None:
             raise OptionsRefused("--memory keeps nothing on disk: leave out --data, or --memory")
+        if self.brokers is not None and not 1 <= self.brokers <= BROKERS_MAX:
+            raise OptionsRefused(f"--brokers {self.brokers}: expected a number from 1 to {BROKERS_MAX}")
         for name, value, valid in (
             ("--log-format", self.log_format, FORMATS),
             ("--log-level", self.log_level, LEVELS),
@@ -82,10 +94,10 @@ def parse_plain(arguments: list[str]) -> ServeOptions | None:
             return None
         if field == "settings":
             options.settings += (value,)
-        elif field == "ready_fd":
+        elif field in ("brokers", "ready_fd"):
             if not value.isdecimal():
                 return None
-            options.ready_fd = int(value)
+            setattr(options, field, int(value))
         else:
             setattr(options, field, value)
     return options

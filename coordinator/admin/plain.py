@@ -10,7 +10,7 @@ from rota.coordinator.admin.version import version_line
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 USAGE = """usage: rota serve [--data DIR | --memory] [--config FILE] [--listen HOST:PORT] [--set NAME=VALUE]…
-                  [--preset NAME] [--ready-fd N] [--log-format FORMAT] [--log-level LEVEL]
+                  [--preset NAME] [--brokers N] [--ready-fd N] [--log-format FORMAT] [--log-level LEVEL]
        rota check [HOST:PORT]
        rota demo
        rota version

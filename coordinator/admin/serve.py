@@ -11,15 +11,15 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
 
 from rota.coordinator.admin.options import OptionsRefused, ServeOptions
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.properties_file import FileRefused
 from rota.coordinator.log.contract import StorageFailed
-from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.store import Store, StoreFailed
 from rota.coordinator.observe.logs import get_logger, print_error, writing_by_thread
 
 EXIT_CANNOT_START = 2
@@ -27,6 +27,7 @@ EXIT_UNCLEAN_STOP = 1
 # A request leaves no reference cycles (tests check it). With the default of 700 objects the collector would
 # traverse the pending replies again and again, a sixth of the time of a commit, and find nothing.
 GC_THRESHOLDS = 100_000, 50, 100
+SUPERVISED_SESSION_MS = 500  # after a broker process has ended; while it lives, its connection does
 SETTLE_S = 1.0  # after the first answers, which need not wait for it
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -54,20 +55,66 @@ def run(options: ServeOptions) -> int:
         log = get_logger("rota.serve")
         for warning in config.warnings:
             log.warning("setting without effect", reason=warning)
-        from rota.coordinator.broker import Broker  # after the settings: a mistake in them is reported at once
-
         try:
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-                return runner.run(serve(Broker(config, memory=options.memory), config, options.ready_fd))
+                return runner.run(_serve(options, config))
         except Exception as error:  # the interpreter would wait for a pipe that nobody reads
             log.critical("Internal error", exc_info=error)
             return EXIT_UNCLEAN_STOP
 
 
-async def serve(broker: ServedBroker, config: BrokerConfig, ready_fd: int | None) -> int:
-    """Start, report the address, stop on a signal; return the exit code."""
+def _serve(options: ServeOptions, config: BrokerConfig) -> Coroutine[Any, Any, int]:
+    """One broker, or the processes of several. What they need is imported after the settings were read."""
+    if options.brokers is not None and options.brokers > 1:
+        return supervise(options, config)
+    from rota.coordinator.broker import Broker
+
+    if options.store is None:
+        return serve(Broker(config, memory=options.memory), config, options.ready_fd)
+    broker = Broker(config, memory=options.memory, open_store=_opener(options.store))
+    return serve(broker, config, options.ready_fd, is_supervised=True)
+
+
+def _opener(address: str) -> Callable[[], Awaitable[Store]]:
+    async def open_store() -> Store:
+        from rota.coordinator.metadata.socket_store import SocketStore
+
+        store = SocketStore(address, session_timeout_ms=SUPERVISED_SESSION_MS)
+        await store.open()
+        return store
+
+    return open_store
+
+
+async def supervise(options: ServeOptions, config: BrokerConfig) -> int:
+    """Serve several brokers, each in a process; return the exit code."""
+    from rota.coordinator.admin.supervisor import CannotSupervise, Supervisor
+
     log, stopping = get_logger("rota.serve"), asyncio.Event()
     _on_signals(stopping.set)
+
+    def ready(addresses: str) -> None:
+        log.info("listening", brokers=addresses)
+        _write_ready(options.ready_fd, addresses)
+
+    try:
+        code = await Supervisor(options, config).run(ready, stopping)
+    except (CannotSupervise, OptionsRefused, StoreFailed) as why:
+        return cannot_start(str(why))
+    except OSError as why:
+        return cannot_start(_explain(why, config))
+    log.info("stopped")
+    return code
+
+
+async def serve(
+    broker: ServedBroker, config: BrokerConfig, ready_fd: int | None, *, is_supervised: bool = False
+) -> int:
+    """Start, report the address, stop on a signal or with the supervisor; return the exit code."""
+    log, stopping = get_logger("rota.serve"), asyncio.Event()
+    _on_signals(stopping.set)
+    if is_supervised:
+        _on_end_of_input(stopping.set)
     try:
         host, port = await broker.start()
     except (ConfigRefused, StorageFailed, StoreFailed) as why:
@@ -98,11 +145,15 @@ def configure_collector() -> None:
 
 def report_ready(ready_fd: int | None, host: str, port: int) -> None:
     """Write `HOST:PORT` to the supervisor's file descriptor and close it."""
+    shown = f"[{host}]" if ":" in host else host
+    _write_ready(ready_fd, f"{shown}:{port}")
+
+
+def _write_ready(ready_fd: int | None, addresses: str) -> None:
     if ready_fd is None:
         return
-    shown = f"[{host}]" if ":" in host else host
     try:
-        os.write(ready_fd, f"{shown}:{port}\n".encode())
+        os.write(ready_fd, f"{addresses}\n".encode())
         if ready_fd > 2:
             os.close(ready_fd)
     except OSError as why:
@@ -136,6 +187,17 @@ def _on_signals(stop: Callable[[], None]) -> None:
 
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, received, number)
+
+
+def _on_end_of_input(stop: Callable[[], None]) -> None:
+    """Call `stop` when standard input ends: the supervisor holds its other end, and writes nothing."""
+    loop = asyncio.get_running_loop()
+
+    def ended() -> None:
+        loop.remove_reader(0)
+        stop()
+
+    loop.add_reader(0, ended)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -64,6 +64,7 @@ class _Commit:
     done: asyncio.Future[list[Fact]]
     facts: list[Fact] = field(default_factory=list)
     payload: bytes = b""
+    refusal: StoreError | None = None  # told once the commits before it can be read: they may be its reason (S14)
 
     def fail(self, error: Exception) -> None:
         if not self.done.done():
@@ -172,12 +173,15 @@ class SharedTree:
                 self._apply(commit.facts)
                 if not commit.done.done():
                     commit.done.set_result(commit.facts)
+            for commit in commits:
+                if commit.refusal is not None:
+                    commit.fail(commit.refusal)
         except Exception as error:  # noqa: BLE001  # a failed journal or a fault: no caller waits for ever
             for commit in commits:
                 commit.fail(error)
 
     async def _prepare(self, commits: list[_Commit]) -> list[_Commit]:
-        """S8. Return the commits to write in one frame. The others have their error, or are in the queue again."""
+        """S8. Return the commits to write in one frame. The others have their refusal, or are in the queue again."""
         pending, ready, frame_bytes = PendingChanges(self.tree), list[_Commit](), 0
         for at, commit in enumerate(commits):
             if len(commit.ops) > OPS_PER_SLICE:
@@ -187,7 +191,7 @@ class SharedTree:
                 commit.facts = self.tree.prepare(commit.ops, trial, owner=commit.session)
                 commit.payload = _payload(commit.facts) if commit.facts else b""
             except StoreError as refused:
-                commit.fail(refused)
+                commit.refusal = refused
                 continue
             frame_bytes += len(commit.payload) + len(ENTRY_END)
             if ready and frame_bytes > FRAME_BYTES_MAX:  # the rest belongs to the next round

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 from tests.contract.store_worlds import Heard, StoreWorld
@@ -217,6 +218,21 @@ async def test_a_change_whose_answer_is_lost_has_an_unknown_outcome(store_world:
         await change
     assert (await first.get("/a"))[0] == b"1"
     assert await first.set("/a", b"2", 0) == 1
+
+
+async def test_whoever_is_refused_reads_the_reason(store_world: StoreWorld) -> None:
+    """Law S14: the change of another session that a refusal is due to is visible to the next read."""
+    sessions = [await store_world.open() for _ in range(3)]
+
+    async def create_or_read(session: Store, path: str) -> bytes:
+        with contextlib.suppress(NodeExists):
+            await session.create(path, b"%d" % session.session_id)
+        return (await session.get(path))[0]
+
+    for number in range(10):
+        path = f"/{number}"
+        read = await asyncio.gather(*(create_or_read(session, path) for session in sessions))
+        assert len(set(read)) == 1
 
 
 async def test_two_sessions_that_compete_have_one_winner(store: Store, store_world: StoreWorld) -> None:
