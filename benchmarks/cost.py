@@ -1,0 +1,143 @@
+"""Processor time of a request in the broker, without sockets: `python -m benchmarks.cost`, about ten seconds.
+
+A broker on a disk runs in this process; ready-made frames are given to its connections, and the end of each loop tick
+is run by hand. What is timed is the processor time of this thread, the best of several rounds, so that two releases
+can be compared on a machine that others use, too. Every reply is compared byte by byte, outside of that time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+from unittest.mock import patch
+
+import structlog
+
+from benchmarks import rows
+from benchmarks.pump import Lane, Pumped
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.network.connection import Connection
+from rota.coordinator.network.connections import Connections
+
+ROUNDS, ROUND_S = 15, 0.12
+PROPERTIES = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
+# name, row, frames that arrive at once on each of its connections
+WORK: tuple[tuple[str, Callable[[str], float], int], ...] = (
+    ("heartbeat, 32 connections x 1", rows.heartbeats(32, 1), 1),
+    ("OffsetCommit of 1 partition, 2 x 16", rows.commits(2, 16, 1), 16),
+    ("OffsetCommit of 50 partitions, 2 x 16", rows.commits(2, 16, 50), 16),
+)
+
+
+@dataclass(slots=True)
+class Transport:
+    """Keeps what a connection writes."""
+
+    written: list[bytes] = field(default_factory=list)
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return "127.0.0.1", 1
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        pass
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def writelines(self, parts: Sequence[bytes]) -> None:
+        self.written += parts
+
+
+class Peer:
+    """One connection with its ring of frames, `at_once` of them at a time."""
+
+    def __init__(self, connections: Connections, lane: Lane, at_once: int) -> None:
+        self.transport, self.connection = Transport(), Connection(connections)
+        self.connection.connection_made(cast(asyncio.Transport, self.transport))
+        self._sent = [b"".join(part) for part in _windows(lane.frames, at_once)]
+        self._expected = [b"".join(part) for part in _windows(lane.replies, at_once)]
+        self._at, self._at_once = 0, at_once
+
+    def send(self) -> None:
+        self.connection.data_received(self._sent[self._at])
+
+    def check(self) -> None:
+        """Compare the replies and go on to the next frames."""
+        assert b"".join(self.transport.written) == self._expected[self._at], "a wrong reply"
+        self.transport.written.clear()
+        self._at = (self._at + self._at_once) % len(self._sent)
+
+
+def _windows(ring: Sequence[bytes], size: int) -> list[Sequence[bytes]]:
+    twice = [*ring, *ring]
+    return [twice[at : at + size] for at in range(len(ring))]
+
+
+async def round_us(broker: Broker, peers: Sequence[Peer], at_once: int) -> float:
+    """Microseconds of processor time for one request."""
+    spent_s, ticks = 0.0, 0
+    while spent_s < ROUND_S:
+        ticks += 1
+        began_s = time.thread_time()
+        for peer in peers:
+            peer.send()
+        broker.tick_queue._turn()
+        spent_s += time.thread_time() - began_s
+        for peer in peers:
+            peer.check()
+        await asyncio.sleep(0)
+    return spent_s / (ticks * len(peers) * at_once) * 1e6
+
+
+def prepared(address: str, row: Callable[[str], float]) -> Sequence[Lane]:
+    """The frames of a row of the table: it makes its groups and topics, and pumps nothing."""
+    lanes: list[Sequence[Lane]] = []
+
+    def keep(address: str, given: Sequence[Lane], inflight: int, seconds: float) -> Pumped:
+        lanes.append(given)
+        return Pumped(0, 1.0, 0.0, 0.0)
+
+    with patch.object(rows, "pump", keep):
+        row(address)
+    return lanes[0]
+
+
+async def measure(folder: str) -> None:
+    """Print a line for each kind of request."""
+    shared: list[Connections] = []
+
+    class Watched(Broker):
+        def _connections(self) -> Connections:
+            shared.append(super()._connections())
+            return shared[0]
+
+    broker = Watched(BrokerConfig({**PROPERTIES, "log.dirs": folder}))
+    host, port = await broker.start()
+    for name, row, at_once in WORK:
+        lanes = await asyncio.get_running_loop().run_in_executor(None, prepared, f"{host}:{port}", row)
+        peers = [Peer(shared[0], lane, at_once) for lane in lanes]
+        gc.collect()
+        rounds = [await round_us(broker, peers, at_once) for _ in range(ROUNDS)]
+        print(f"{name:40} {min(rounds):7.2f} us")
+        for peer in peers:
+            peer.connection.connection_lost(None)
+    await broker.stop()
+
+
+def main() -> None:
+    options: Any = structlog.make_filtering_bound_logger(logging.ERROR)
+    structlog.configure(wrapper_class=options)
+    gc.set_threshold(100_000, 50, 100)  # as `rota serve` sets it
+    with tempfile.TemporaryDirectory(prefix="rota-cost-") as folder:
+        asyncio.run(measure(folder))
+
+
+if __name__ == "__main__":
+    main()
