@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -151,6 +151,7 @@ class ClusterWorld(World):
         self.epochs: dict[tuple[str, int], int] = {}
         self.elections = 0
         self.trace = Trace()
+        self._network, self._sessions = asyncio.Lock(), asyncio.Lock()  # held while one of their troubles lasts
         self.disks = Disks(Random(f"disks {seed}"))
         self.violations: list[AssertionError] = []
         self._watching = TreeSession(self.shared)
@@ -205,8 +206,8 @@ class ClusterWorld(World):
     async def _create_topic(self) -> None:
         line = await Line.open(f"{self.brokers[1].host}:{PORT}")
         topic = CreatableTopic(name=self.topic, num_partitions=len(self.partitions), replication_factor=3)
-        answer = await line.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
-        assert not answer.topics[0].error_code, answer
+        while (await line.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)).topics[0].error_code:
+            await asyncio.sleep(0.1)  # not all brokers are known yet
         await line.close()
 
     def end(self, session: TreeSession) -> None:
@@ -218,23 +219,21 @@ class ClusterWorld(World):
     # ---- trouble
 
     async def _trouble(self) -> None:
-        kinds = [
-            self._kill,
-            self._kill,
-            self._cut_power,
-            self._restart,
-            self._part,
-            self._part,
-            self._lose_datagrams,
-            self._session,
-            self._slow,
-        ]
+        """Processes, network and store have their troubles at the same time."""
+        processes = [self._kill, self._kill, self._cut_power, self._restart]
+        network = [self._part, self._part, self._lose_datagrams, self._slow]
+        await asyncio.gather(
+            self._troubles(processes, asyncio.Lock()),
+            self._troubles(network, self._network),
+            self._troubles([self._session], self._sessions),
+        )
+
+    async def _troubles(self, kinds: list[Callable[[], Coroutine[Any, Any, None]]], lock: asyncio.Lock) -> None:
         often = self.random.choice((1.0, 3.0, 8.0))
-        while self.loop.time() < STORY_S:
+        while self.loop.time() < STORY_S and not self.violations:
             await asyncio.sleep(self.random.expovariate(1 / often))
-            await self.random.choice(kinds)()
-            if self.violations:
-                return
+            async with lock:
+                await self.random.choice(kinds)()
 
     def _up(self) -> list[BrokerProcess]:
         return [process for process in self.brokers.values() if process.is_up]
@@ -257,7 +256,10 @@ class ClusterWorld(World):
 
         Not while it has records that no other broker needs to have: these would be lost for good, as with Kafka.
         """
-        victim = self.random.choice(self._up())
+        async with self._network, self._sessions:
+            await self._cut_power_of(self.random.choice(self._up()))
+
+    async def _cut_power_of(self, victim: BrokerProcess) -> None:
         others = {process.broker_id for process in self._up() if process is not victim}
         if any(others.isdisjoint(state.isr) for state in self._all_states()):
             return
@@ -295,7 +297,10 @@ class ClusterWorld(World):
 
     async def _session(self) -> None:
         """The store is out of reach, slow to tell, ends a session, or loses an answer."""
-        process = self.random.choice(self._up())
+        up = self._up()
+        if not up:
+            return
+        process = self.random.choice(up)
         session, kind = process.session, self.random.choice(("suspend", "expire", "hold", "lose", "lose"))
         if session is None:
             return

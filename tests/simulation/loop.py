@@ -190,7 +190,7 @@ def _owner(handle: Any) -> int:
 
 
 class FakeSocket:
-    """What a broker's listener, or its failure detector, needs of a bound socket."""
+    """What connections, listeners and the failure detector need of a socket. The kernel knows nothing of it."""
 
     family = 2
 
@@ -202,6 +202,8 @@ class FakeSocket:
 
     def fileno(self) -> int:
         return -1
+
+    def setsockopt(self, *_: Any) -> None: ...
 
     def close(self) -> None: ...
 

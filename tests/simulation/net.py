@@ -130,7 +130,9 @@ class End(asyncio.Transport):
     """One end of a link, as a protocol sees it."""
 
     def __init__(self, link: Link, here: Address, there: Address) -> None:
-        super().__init__({"sockname": here, "peername": there, "socket": None})
+        from tests.simulation.loop import FakeSocket
+
+        super().__init__({"sockname": here, "peername": there, "socket": FakeSocket(here)})
         self.link, self.loop = link, link.network.loop
         self.other: End
         self.protocol: Any = None

@@ -159,7 +159,7 @@ class World(Parts):
         """The process is gone with all that is soft; of what was not flushed some may have reached the medium."""
         for index, partition in enumerate(self.offsets):
             if partition.offline is not None:
-                partition.reopen(self._away[index], partition.leader_epoch)
+                self._reopen(partition)
             kept_bytes = self.random.choice((0, self.random.randrange(500), EVERYTHING_BYTES))
             self.log(index).crash(kept_bytes if self.flushes else EVERYTHING_BYTES)
         self.say("crash")
@@ -195,7 +195,13 @@ class World(Parts):
 
     def _back(self, partition: Partition) -> None:
         if partition.offline is not None and partition in self.offsets:
-            partition.reopen(self._away[partition.index], partition.leader_epoch)
+            self._reopen(partition)
+
+    def _reopen(self, partition: Partition) -> None:
+        state = self.node.topics.partition(CONSUMER_OFFSETS, partition.index)
+        assert state is not None
+        epoch = partition.leader_epoch
+        partition.reopen(self._away[partition.index], replace(state, leader_epoch=epoch), self.now_ms)
 
     def arrive(self, request: Any, version: int, client_id: str, heard: Callable[[Any], None]) -> None:
         """A request has come; `heard` gets the answer, unless a crash comes first."""
