@@ -11,13 +11,14 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
-from rota.coordinator.log.errors import AppendRefused, Load, NotCached, OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.errors import AppendRefused, DamagedLog, Load, NotCached, OffsetOutOfRange, StorageFailed
 from rota.coordinator.log.producers import Producers
 from rota.protocol.records.batch import Codec
 
 __all__ = [
     "AppendRefused",
     "Appended",
+    "DamagedLog",
     "Flush",
     "Load",
     "Log",
@@ -159,7 +160,8 @@ class Log(Protocol):
         Returns the first batch whole even when it is larger than `bytes_max` (KIP-74); with `first_whole=False`
         returns b"" instead, without reading that batch. `until` (an offset at a batch boundary, such as the high
         watermark) ends the read; the default is the log end. Returns b"" at the end of the log.
-        Raises OffsetOutOfRange, and NotCached when `wait` is false and the bytes are not in the page cache.
+        Raises OffsetOutOfRange, StorageFailed, and NotCached when `wait` is false and the bytes are not in the page
+        cache. Raises DamagedLog when what was flushed is damaged: no recovery from the recovery point would mend it.
         """
 
     def offset_at(self, timestamp_ms: int, *, wait: bool = True) -> TimedOffset | None:

@@ -31,6 +31,10 @@ class StorageFailed(Exception):
     """The disk returned an error. The partition is offline until the log is reopened."""
 
 
+class DamagedLog(StorageFailed):
+    """A read met bytes that are no batch among records that were flushed. The rest of the log can be used."""
+
+
 class NotCached(Exception):
     """A read with `wait=False` needs bytes that are not in the page cache. Each of `loads` brings some of them there.
 

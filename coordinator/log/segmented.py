@@ -21,7 +21,15 @@ from typing import Final
 
 from rota.coordinator.log.admission import Batches, admit, admit_replicated, admit_sequences
 from rota.coordinator.log.compaction import Compaction, Slices, cleanable
-from rota.coordinator.log.contract import Appended, LogConfig, OffsetOutOfRange, Pair, StorageFailed, TimedOffset
+from rota.coordinator.log.contract import (
+    Appended,
+    DamagedLog,
+    LogConfig,
+    OffsetOutOfRange,
+    Pair,
+    StorageFailed,
+    TimedOffset,
+)
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.producers import Producers
@@ -197,7 +205,7 @@ class SegmentedLog:
         try:
             return self._read(offset, bytes_max, end, first_whole, wait)
         except CorruptBatch as error:
-            raise StorageFailed(f"the log is damaged near offset {offset}: {error}") from error
+            raise self._damaged(offset, error) from error
 
     def offset_at(self, timestamp_ms: int, *, wait: bool = True) -> TimedOffset | None:
         try:
@@ -417,6 +425,10 @@ class SegmentedLog:
     def destroy(self) -> None:
         for segment in self._segments:
             self._storage.remove(segment)
+
+    def _damaged(self, offset: int, error: CorruptBatch) -> StorageFailed:
+        kind = DamagedLog if offset < self._recovery_point else StorageFailed
+        return kind(f"the log is damaged near offset {offset}: {error}")
 
     def _check(self) -> None:
         if self.failure is not None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from rota.coordinator.log.contract import Load, NotCached, OffsetOutOfRange, StorageFailed
+from rota.coordinator.log.contract import DamagedLog, Load, NotCached, OffsetOutOfRange, StorageFailed
 from rota.coordinator.replica.leader_epochs import NO_EPOCH, epoch_end, fence
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
 from rota.coordinator.replica.state import Role
@@ -166,8 +166,8 @@ class FetchPlan:
                     return None
         except OffsetOutOfRange:
             return self._refuse(key, _out_of_range(partition, request))
-        except StorageFailed:
-            return self._refuse(key, self._unavailable(key, partition))
+        except StorageFailed as error:
+            return self._refuse(key, self._storage_error(key, partition, error))
         return PartitionData(
             partition_index=key[1],
             high_watermark=high_watermark,
@@ -202,8 +202,10 @@ class FetchPlan:
     def _refuse(self, key: Key, error: ErrorCode) -> PartitionData:
         return refused(key[1], error, read_committed=self._reader.read_committed)
 
-    def _unavailable(self, key: Key, partition: Partition) -> ErrorCode:
-        """The error of a partition that is offline, or that was removed while the fetch waited."""
+    def _storage_error(self, key: Key, partition: Partition, error: StorageFailed) -> ErrorCode:
+        """The error of a partition that is damaged, that is offline, or that was removed while the fetch waited."""
+        if isinstance(error, DamagedLog):
+            return ErrorCode.CORRUPT_MESSAGE
         if self._partition_lookup.find(key) is not partition:
             return self._partition_lookup.missing(key) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return self._offline_error

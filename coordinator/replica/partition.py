@@ -3,6 +3,7 @@
 Laws
     L1   An acknowledged record stays at its offset; the high watermark only grows.
     A1   A storage failure takes this partition offline, with its reason, and harms no other.
+    A7   A read that meets damage among flushed records fails alone; the partition stays online.
     A2   Watchers are called when the high watermark moves, when the partition goes offline or away, and when the leader
          or its epoch changes.
     RE5   Only a leader appends records of producers and of this broker, and stamps them with its epoch; only a follower
@@ -20,7 +21,7 @@ from typing import NewType, Protocol, assert_never
 
 import structlog
 
-from rota.coordinator.log.contract import Appended, AppendRefused, Log, LogConfig, Pair, StorageFailed
+from rota.coordinator.log.contract import Appended, AppendRefused, DamagedLog, Log, LogConfig, Pair, StorageFailed
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.state import (
     MOVED,
@@ -94,6 +95,7 @@ class Partition:
         "_append_watches",
         "_armed_ms",
         "_completions",
+        "_damaged_offset",
         "_flush_worker",
         "_isr_writer",
         "_log",
@@ -140,6 +142,7 @@ class Partition:
         self.on_truncated: Callable[[], None] = _ignore  # called when a follower's log has lost records
         self._next = 0
         self._armed_ms: int | None = None
+        self._damaged_offset: int | None = None  # where the last read met damage
         self._completions: list[tuple[Done, ErrorCode]] | None = None  # not None while they are called
         self.state = _state_of(log, broker_id, high_watermark, lag_ms_max)
         self._placed: PartitionState | None = None
@@ -230,11 +233,17 @@ class Partition:
         """Batches from the one holding `offset`, up to the high watermark; see `Log.read`.
 
         `uncommitted` reads up to the log end, as followers do. Raises OffsetOutOfRange, StorageFailed, and NotCached
-        when `wait` is false.
+        when `wait` is false. DamagedLog leaves the partition online: a recovery would not mend it, or would cut off
+        everything after the damage.
         """
         until = None if uncommitted else self.state.high_watermark
         try:
             return self.log.read(offset, bytes_max, until=until, first_whole=first_whole, wait=wait)
+        except DamagedLog as error:
+            if self._damaged_offset != offset:  # a consumer tries again and again: one line is enough
+                self._damaged_offset = offset
+                log.error("Log is damaged", topic=self.topic, partition=self.index, reason=str(error))
+            raise
         except StorageFailed as error:
             self.fail(str(error))
             raise

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.unit.coordinator.api.data_world import World, answered, batch, fetch_request
 from tests.unit.coordinator.replica.test_durability import Gate, turns
 
 from rota.coordinator.api.fetch import fetch
-from rota.coordinator.log.contract import NotCached, StorageFailed
+from rota.coordinator.log.contract import LogConfig, NotCached, StorageFailed
+from rota.coordinator.log.disk import DiskLog
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata import eager
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -419,3 +423,52 @@ class TestSessions:
         world.topic("later")
         request = fetch_request(session_id=first.session_id, session_epoch=1)
         assert [one.error_code for one in parts(world.serve(fetch, request, 13))] == [0]
+
+
+class TestDamage:
+    """Law A7. A partition of several segments, all flushed; the header of the batch at offset 5 is overwritten."""
+
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> World:
+        def open_log(config: LogConfig) -> DiskLog:
+            return DiskLog.open(tmp_path / "t-0", replace(config, segment_bytes=300, index_interval_bytes=1))
+
+        world = World(log=open_log)
+        world.topic()
+        for _ in range(12):
+            world.append(bytes(50))
+        log = world.partition().log
+        assert isinstance(log, DiskLog)
+        log.flush()
+        segment = next(segment for segment in log._segments if segment.base_offset <= 5 < segment.next_offset)
+        position = segment.position_of(5)
+        with (log.path / f"{segment.base_offset:020d}.log").open("r+b") as file:
+            file.seek(position)
+            file.write(b"?" * 40)
+        segment._forget_recent()
+        return world
+
+    def test_a_fetch_of_it_is_refused_and_the_partition_stays_online(self, world: World) -> None:
+        epoch = world.partition().leader_epoch
+        with capture_logs() as logs:
+            for _ in range(3):
+                (answer,) = get(world, ("t", 0, 5))
+                assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
+        assert [line["log_level"] for line in logs] == ["error"]
+        assert world.partition().offline is None
+        assert world.partition().leader_epoch == epoch
+
+    def test_the_records_before_and_after_it_are_read_and_new_ones_written(self, world: World) -> None:
+        get(world, ("t", 0, 5))
+        world.append(b"new")
+        for offset in (0, 9, 12):
+            (answer,) = get(world, ("t", 0, offset))
+            assert (answer.error_code, bool(answer.records)) == (ErrorCode.NONE, True)
+
+    def test_what_was_not_flushed_is_recovered(self, world: World) -> None:
+        log = world.partition().log
+        assert isinstance(log, DiskLog)
+        log._recovery_point = 5
+        (answer,) = get(world, ("t", 0, 5))
+        assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert world.partition().offline is not None
