@@ -18,7 +18,7 @@ from rota.client.errors import ConfigError, IllegalArgument, IllegalUse
 from rota.client.types import TopicPartition
 
 T = TypeVar("T")
-Check = Callable[[Any], str | None]  # what would be right, when it is not
+Check = Callable[[Any], str | None]  # returns None for a valid value, else a description of the valid values
 STRING_BYTES_MAX: Final = 32_767
 _PLAIN: Final[dict[str, type]] = {"str": str, "int": int, "bool": bool}
 _BOOLS: Final = ("true", "false")
@@ -26,8 +26,10 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
 def setting(note: str, default: Any = dataclasses.MISSING, right: Check | None = None) -> Any:
-    """A dataclass field for a setting: what it is for, its default, the check of its value. The module that declares it
-    needs `from __future__ import annotations`: types are read as text."""
+    """Return the dataclass field of a setting. `note` describes the setting, `right` checks its value.
+
+    The module that declares it needs `from __future__ import annotations`: types are read as text.
+    """
     metadata = {"note": note, "right": right}
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
@@ -35,7 +37,7 @@ def setting(note: str, default: Any = dataclasses.MISSING, right: Check | None =
 
 
 def between(low: int, high: int | None = None) -> Check:
-    """An integer from `low` to `high`, both included."""
+    """Return the check for an integer from `low` to `high`, both included."""
 
     def right(value: Any) -> str | None:
         fits = isinstance(value, int) and value >= low and (high is None or value <= high)
@@ -45,12 +47,12 @@ def between(low: int, high: int | None = None) -> Check:
 
 
 def one_of(*values: str) -> Check:
-    """One of these words."""
+    """Return the check for one of these values."""
     return lambda value: None if value in values else "one of " + ", ".join(values)
 
 
 def wire_text(chars_min: int = 0) -> Check:
-    """Text that fits into a string of the protocol; or None, where the type allows it."""
+    """Return the check for text that fits into a string of the protocol, at least `chars_min` characters, or None."""
 
     def right(value: Any) -> str | None:
         fits = value is None or (len(value) >= chars_min and len(value.encode()) <= STRING_BYTES_MAX)
@@ -60,13 +62,13 @@ def wire_text(chars_min: int = 0) -> Check:
 
 
 def instance(value: Any) -> str | None:
-    """A group instance id, by Kafka's rules for names."""
+    """Check a group instance id by Kafka's rules for names."""
     fits = value is None or (_NAME.fullmatch(value) and value not in (".", ".."))
     return None if fits else "1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'"
 
 
 def check(config: Any) -> None:
-    """Each setting by itself; a list, or names with commas, become the tuple that is meant. Raises ConfigError."""
+    """Check each setting of a configuration; convert a list, or names with commas, to a tuple. Raises ConfigError."""
     for field in dataclasses.fields(config):
         value = given = getattr(config, field.name)
         if isinstance(given, list) and "tuple" in str(field.type):
@@ -77,9 +79,9 @@ def check(config: Any) -> None:
             object.__setattr__(config, field.name, value)
         wrong_type = _type_refused(field, value)
         right = field.metadata.get("right")
-        told = wrong_type or (right(value) if right is not None else None)
-        if told:
-            raise refused(field.name, value, told)
+        valid = wrong_type or (right(value) if right is not None else None)
+        if valid:
+            raise refused(field.name, value, valid)
 
 
 def refused(name: str, value: Any, right: str) -> ConfigError:
@@ -87,7 +89,7 @@ def refused(name: str, value: Any, right: str) -> ConfigError:
 
 
 def unknown(kind: str, name: str, known: Iterable[str], instead: str | None = None) -> ConfigError:
-    """`instead`: what there is in its place, for a setting that Kafka's clients have."""
+    """Return the error for an unknown setting. `instead` is the advice for a setting that other clients have."""
     if instead is not None:
         return ConfigError(f"{kind} has no setting {name}: {instead}")
     near = difflib.get_close_matches(name, list(known), 1)
@@ -96,14 +98,17 @@ def unknown(kind: str, name: str, known: Iterable[str], instead: str | None = No
 
 
 def nearest(value: str, valid: Iterable[str]) -> str:
-    """`; did you mean …?` for the nearest valid value, empty when none is near."""
+    """Return `; did you mean …?` with the nearest valid value; "" when none is near."""
     near = difflib.get_close_matches(value, list(valid), 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def several(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
-    """The items of an argument that takes several `what` ("topic names"). Raises IllegalArgument, a TypeError, for a
-    single one, whose parts would be taken for the items, and for what is not iterable."""
+    """Return the items of an argument that takes several `what` ("topic names").
+
+    Raises IllegalArgument, which is a TypeError, for a single item, whose parts would be taken for the items, and for
+    an object that is not iterable.
+    """
     if isinstance(given, str | bytes | bytearray | memoryview | TopicPartition):
         raise IllegalArgument(f"{parameter} takes a list, tuple or set of {what}, not {given!r}: give [{given!r}]")
     if not isinstance(given, Iterable):
@@ -112,9 +117,8 @@ def several(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
 
 
 def topic_partitions(parameter: str, given: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """As `several`. A pair of a topic and a number is as good as a TopicPartition; a str, whose letters would be taken
-    for the pair, is refused as everything else is."""
-    return tuple(_topic_partition(parameter, one) for one in several(parameter, given, "TopicPartition"))
+    """As `several`. Accepts a tuple (topic, number) for a TopicPartition. Raises IllegalArgument for anything else."""
+    return tuple(_topic_partition(parameter, item) for item in several(parameter, given, "TopicPartition"))
 
 
 def _topic_partition(parameter: str, given: Any) -> TopicPartition:
@@ -126,8 +130,11 @@ def _topic_partition(parameter: str, given: Any) -> TopicPartition:
 
 
 def times_of_partitions(parameter: str, given: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Times in ms by partition. Raises IllegalArgument for what is no integer, IllegalUse for a time below 0: in
-    ListOffsets these have other meanings."""
+    """Return times in ms by partition.
+
+    Raises IllegalArgument for a time that is no integer, IllegalUse for a time below 0, which has another meaning in
+    ListOffsets.
+    """
     times = dict(zip(topic_partitions(parameter, given), given.values(), strict=True))
     for partition, time in times.items():
         if not is_whole(time):
@@ -140,12 +147,12 @@ def times_of_partitions(parameter: str, given: Mapping[TopicPartition, int]) -> 
 
 
 def is_whole(number: object) -> bool:
-    """Whether it is an integer, also one of NumPy."""
+    """Return whether `number` is an integer; those of NumPy are."""
     return isinstance(number, SupportsIndex)
 
 
 def whole_number(parameter: str, given: Any) -> int:
-    """`given` as an int. Raises IllegalArgument for what is no integer."""
+    """Return `given` as an int. Raises IllegalArgument unless it is an integer."""
     if not is_whole(given):
         raise IllegalArgument(f"{parameter} takes an integer, not {given!r}")
     return operator.index(given)
@@ -159,14 +166,17 @@ def milliseconds(parameter: str, given: T) -> T:
 
 
 def topic_name(given: Any) -> str:
-    """`given` when it is a str. Raises IllegalArgument."""
+    """Return `given` if it is a str. Raises IllegalArgument otherwise."""
     if not isinstance(given, str):
         raise IllegalArgument(f"topic takes the name of one topic, not {given!r}")
     return given
 
 
 def parsed(name: str, field: dataclasses.Field[Any], value: Any) -> Any:
-    """A property's text as the setting's type; what is no text stays as it is. Raises ConfigError."""
+    """Convert the text of a property to the setting's type; return a value that is no text unchanged.
+
+    Raises ConfigError.
+    """
     if not isinstance(value, str):
         return value
     kinds = str(field.type)
@@ -183,7 +193,7 @@ def parsed(name: str, field: dataclasses.Field[Any], value: Any) -> Any:
                 return text
             raise refused(field.name, value, "an integer") from None
     if kinds.startswith("tuple"):
-        return tuple(one.strip() for one in text.split(",") if one.strip())
+        return tuple(name.strip() for name in text.split(",") if name.strip())
     return text
 
 
@@ -196,7 +206,7 @@ def _fits(kind: str, value: Any) -> bool:
     if kind in _PLAIN:
         return isinstance(value, _PLAIN[kind]) and (kind == "bool") == isinstance(value, bool)
     if kind.startswith("tuple[str"):
-        return isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+        return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     return (
         kind == "Any" or (kind == "None" and value is None) or (kind.startswith("tuple") and isinstance(value, tuple))
     )

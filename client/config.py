@@ -30,7 +30,7 @@ _DURATION: Final = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """What every client needs. Times in milliseconds, sizes in bytes."""
+    """The settings that all clients have. Times are in milliseconds, sizes in bytes."""
 
     bootstrap_servers: str | tuple[str, ...] = setting("HOST:PORT,… of some brokers; the others are learned from them")
     client_id: str = setting("names this client in the broker's log, metrics and member ids", "rota", wire_text())
@@ -58,7 +58,10 @@ class ClientConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> Self:
-        """A configuration from Kafka's dotted names; values are text or of the setting's type. Raises ConfigError."""
+        """Return a configuration from Kafka's dotted names. Values are text or of the setting's type.
+
+        Raises ConfigError.
+        """
         known = {field.name.replace("_", "."): field for field in fields(cls)}
         given = {}
         for name, value in properties.items():
@@ -69,23 +72,23 @@ class ClientConfig:
 
     @property
     def bootstrap(self) -> tuple[tuple[str, int], ...]:
-        """The addresses as (host, port)."""
-        return tuple(address(one) for one in self._servers())
+        """The bootstrap servers as (host, port)."""
+        return tuple(address(server) for server in self._servers())
 
     def _servers(self) -> tuple[str, ...]:
         given = self.bootstrap_servers
         listed = given.split(",") if isinstance(given, str) else given
-        return tuple(one.strip() for one in listed if one.strip())
+        return tuple(server.strip() for server in listed if server.strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminConfig(ClientConfig):
-    """An admin client needs no more than every client."""
+    """The settings of an Admin: those of all clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
-    """A consumer: its group, how it fetches, where it starts."""
+    """The settings of a Consumer: its group, its fetches, its start offsets."""
 
     group_id: str | None = setting("the consumer group; None: no group, no committed offsets", None, wire_text(1))
     group_instance_id: str | None = setting(
@@ -137,7 +140,7 @@ class ConsumerConfig(ClientConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig(ClientConfig):
-    """A producer: what a delivery promises, how records are gathered."""
+    """The settings of a Producer: guarantees of delivery, batches."""
 
     acks: int | str = setting("who must have a record before it counts: 0 nobody, 1 the leader, all", "all")
     enable_idempotence: bool | None = setting(
@@ -184,17 +187,17 @@ class ProducerConfig(ClientConfig):
 
     @property
     def required_acks(self) -> int:
-        """As Produce says it: 0, 1, -1."""
+        """`acks` as in the Produce request: 0, 1 or -1."""
         return ACKS[self.acks]
 
     @property
     def own_partitioner(self) -> Callable[[str, bytes | None, bytes | None, Sequence[int]], int] | None:
-        """The caller's partitioner; None: one of PARTITIONERS."""
+        """The partitioner function of the caller; None when it is one of PARTITIONERS."""
         return self.partitioner if callable(self.partitioner) else None
 
     @property
     def partitions_by_key(self) -> bool:
-        """Whether the key chooses the partition, where the caller has no partitioner."""
+        """Whether the key of a record chooses its partition. False with a partitioner function of the caller."""
         return not self.partitioner_ignore_keys and self.partitioner != "random"
 
     @property
@@ -208,7 +211,7 @@ class ProducerConfig(ClientConfig):
 
 
 def address(text: str) -> tuple[str, int]:
-    """HOST:PORT, [IPv6]:PORT, PLAINTEXT://HOST:PORT. Raises ConfigError."""
+    """Parse HOST:PORT, [IPv6]:PORT or PLAINTEXT://HOST:PORT. Raises ConfigError."""
     found = _ADDRESS.fullmatch(text)
     if found is None or not 0 < int(found["port"]) < 65_536:
         raise refused("bootstrap_servers", text, "HOST:PORT, as in 127.0.0.1:9092 or [::1]:9092")
@@ -216,7 +219,7 @@ def address(text: str) -> tuple[str, int]:
 
 
 def _instead(config: type[ClientConfig], name: str, known: Iterable[str]) -> str | None:
-    """For a setting of another configuration or of another client: the setting to use, or why there is none."""
+    """Return the advice for a setting of another configuration or client: the setting to use, or why there is none."""
     if name in _owners():
         return f"it is a setting of {_owners()[name].__name__}"
     found = counterpart(name)
@@ -227,7 +230,7 @@ def _instead(config: type[ClientConfig], name: str, known: Iterable[str]) -> str
 
 
 def _owners() -> dict[str, type[ClientConfig]]:
-    """The configuration that each setting belongs to."""
+    """Return the configuration of each setting."""
     configs = (ProducerConfig, ConsumerConfig, ClientConfig)
     return {field.name.replace("_", "."): config for config in configs for field in fields(config)}
 
@@ -236,7 +239,10 @@ _ADDRESS: Final = re.compile(r"(?:PLAINTEXT://)?\[?(?P<host>[0-9A-Za-z._%:-]+)\]
 
 
 def reset_after_ms(reset: str) -> int | None:
-    """How far back `auto_offset_reset=by_duration:PT1H` goes (KIP-1106); None for the words. Raises ConfigError."""
+    """Return the duration of `auto_offset_reset=by_duration:PT1H` in ms (KIP-1106); None for the other policies.
+
+    Raises ConfigError.
+    """
     if reset in RESETS:
         return None
     found = _DURATION.fullmatch(reset)

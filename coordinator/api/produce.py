@@ -124,16 +124,16 @@ class _Produce:
             if self._acks == ALL and not partition.state.has_min_isr:
                 return _refused(partition.index, ErrorCode.NOT_ENOUGH_REPLICAS)
             appended = partition.append(recompress(records, config.codec, config.codec_level), wall_ms)
-            answer = _written(partition, appended, records)
+            response = _written(partition, appended, records)
             if self._acks:
-                self._await(partition, answer, appended.last_offset + 1)
-            return answer
+                self._await(partition, response, appended.last_offset + 1)
+            return response
         except AppendRefused as refusal:
             return _refused_by_log(partition, _explained(partition, records, refusal))
         except StorageFailed:
             return _refused(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def _await(self, partition: Partition, answer: PartitionProduceResponse, offset: int) -> None:
+    def _await(self, partition: Partition, response: PartitionProduceResponse, offset: int) -> None:
         """Count the partition as pending until the batch is committed (acks=all) or on the leader's medium (acks=1)."""
         is_all = self._acks == ALL
         state = partition.state
@@ -142,7 +142,7 @@ class _Produce:
 
         def done(error: ErrorCode) -> None:
             if error is not ErrorCode.NONE:
-                answer.error_code, answer.base_offset = error, NOT_WRITTEN
+                response.error_code, response.base_offset = error, NOT_WRITTEN
             self._committed()
 
         self._pending += 1
@@ -193,16 +193,16 @@ def _explained(partition: Partition, records: bytes | memoryview, refusal: Appen
 
 
 def _refused_by_log(partition: Partition, refusal: AppendRefused) -> PartitionProduceResponse:
-    answer = _refused(partition.index, refusal.code)
+    response = _refused(partition.index, refusal.code)
     if refusal.code not in _WITHOUT_START:
-        answer.log_start_offset = partition.log_start_offset
+        response.log_start_offset = partition.log_start_offset
     if refusal.records:
-        answer.record_errors = tuple(
-            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=why)
-            for index, why in refusal.records
+        response.record_errors = tuple(
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in refusal.records
         )
-        answer.error_message = str(refusal)
-    return answer
+        response.error_message = str(refusal)
+    return response
 
 
 def _hang_up_on_error(response: ProduceResponse) -> None:

@@ -1,8 +1,8 @@
-"""What Apache Kafka 4.3 knows beyond the properties that Rota acts on: names, types, defaults.
+"""The properties of Apache Kafka 4.3 that have no effect in Rota: names, types, defaults.
 
-A file written for Kafka is taken as it is: these names are accepted and listed by DescribeConfigs. Those whose silent
-loss would be dangerous (protection, plug-ins that decide, tiered storage) are refused when they are set to anything but
-their default. One line each: name, type, default (- for none), when it may change (read-only unless said).
+A broker accepts them in a file that was written for Kafka, and DescribeConfigs lists them. For those that would be
+dangerous to ignore (security, plug-ins, tiered storage) it refuses every value but the default. One line each: name,
+type, default (- for none), update mode (read-only unless given).
 """
 
 from __future__ import annotations

@@ -16,11 +16,14 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class FileRefused(ValueError):
-    """A file that cannot be read as properties; the message says where."""
+    """A file is not in the properties format. The message names the line."""
 
 
 def load_properties(path: str | Path) -> dict[str, str]:
-    """The names and values of a file in UTF-8; of a repeated name the last one. Raises FileRefused, OSError."""
+    """Return names and values of a file in UTF-8. The last value of a repeated name counts.
+
+    Raises FileRefused, OSError.
+    """
     file = Path(path)
     if file.stat().st_size > FILE_BYTES_MAX:
         raise FileRefused(f"{file} is larger than {FILE_BYTES_MAX} bytes")
@@ -35,7 +38,7 @@ def load_properties(path: str | Path) -> dict[str, str]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The names and values in `text`. Raises FileRefused."""
+    """Return names and values of the text. Raises FileRefused."""
     return dict(_pair(number, line) for number, line in _logical_lines(text))
 
 

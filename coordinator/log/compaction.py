@@ -179,7 +179,7 @@ def _write(staged: Segment, out: bytearray, headers: Headers) -> None:
         staged.append(out, headers)
 
 
-class Slices:
+class SlicedWork:
     """Runs a generator one step at a time, in the thread that calls `advance`."""
 
     __slots__ = ("_steps", "is_done")
@@ -188,7 +188,7 @@ class Slices:
         self._steps, self.is_done = steps, False
 
     def advance(self) -> None:
-        """One more step. Raises StorageFailed: the medium refuses, or the log is damaged."""
+        """Run the generator to its next yield. Raises StorageFailed: an I/O error, or the log is damaged."""
         try:
             next(self._steps)
         except StopIteration:

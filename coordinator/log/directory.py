@@ -297,8 +297,11 @@ class LogDirectory:
         assert key is not None
         return key
 
-    def _own(self, key: TopicPartition, path: Path, topic_id: bytes | None) -> bool:
-        """Have the folder, and `partition.metadata` in it say this id. False when the folder is a new one."""
+    def _prepare_folder(self, key: TopicPartition, path: Path, topic_id: bytes | None) -> bool:
+        """Create the folder unless it exists, and write the topic id to its `partition.metadata`.
+
+        A folder of another topic id is set aside first. Returns whether the folder existed. Raises StorageFailed.
+        """
         meta = path / PARTITION_META_FILE
         try:
             found = read_topic_id(meta.read_bytes()) if meta.exists() else None
@@ -379,7 +382,7 @@ class Opening:
         """Open the log, and recover it if it was not closed in order. Raises StorageFailed."""
         directory, (topic, partition) = self._directory, self._key
         path = directory.path / f"{topic}-{partition}"
-        self._is_new = not directory._own(self._key, path, self._topic_id)
+        self._is_new = not directory._prepare_folder(self._key, path, self._topic_id)
         if self._is_new:  # it has nothing of what the checkpoints say of an old one of its name
             self._known = RecoveryCheckpoint()
         files = OpenFiles(system=directory._system)

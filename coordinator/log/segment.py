@@ -2,8 +2,8 @@
 
 Laws
     Batches lie back to back in offset order; compaction leaves gaps between offsets, never between bytes.
-    An index entry is made once `index_interval_bytes` have passed since the last; the first batch has none.
-    The last batches appended are remembered one by one, so that a read near the end costs no walk.
+    An index entry is written after each `index_interval_bytes` of batches; the first batch has none.
+    The positions of the last batches appended are kept in memory: a read near the end needs no search.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Headers = list[tuple[int, BatchHeader]]
 
 
 class Indexes(Protocol):
-    """Where a segment's indexes are kept while they are not in memory. Methods raise StorageFailed."""
+    """The files of a segment's indexes. Methods raise StorageFailed."""
 
     def load(self, segment: Segment, *, wait: bool = True) -> tuple[OffsetIndex, TimeIndex] | None:
-        """None when there are none, or bad ones: they are made anew from the batches.
+        """Return the indexes; None when they are missing or damaged, and have to be rebuilt from the batches.
 
         Raises NotCached when `wait` is false and the files are not in the page cache.
         """
@@ -46,7 +46,7 @@ class Indexes(Protocol):
     def save(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None: ...
 
     def begin_sync(self) -> Sync:
-        """The sync of what was saved so far."""
+        """Begin the sync of the files that were saved so far."""
 
 
 class Segment:
@@ -123,7 +123,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """The largest timestamp of the first batch: the segment's age is counted from it. -1 when there is none."""
+        """The largest timestamp of the first batch, from which `segment.ms` counts; -1 in an empty segment."""
         if self._first_timestamp is None:
             for _, header in self.walk():
                 self._first_timestamp = header.max_timestamp
@@ -147,11 +147,11 @@ class Segment:
         return self.offsets.floor(max(self.times.floor(timestamp_ms), offset - 1))
 
     def fits(self, last_offset: int) -> bool:
-        """Whether its indexes can point to that offset."""
+        """Return whether the indexes can hold that offset: it is at most 2^31-1 above the base offset."""
         return last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
     def append(self, data: Buffer, batches: Headers) -> None:
-        """Batches with their final offsets, `batches` being (position in data, header). Raises StorageFailed."""
+        """Append batches with their final offsets. `batches` has (position in `data`, header). Raises StorageFailed."""
         start = self._write(data)
         for position, header in batches:
             self.note(start + position, header)
@@ -173,7 +173,7 @@ class Segment:
         return position
 
     def note(self, position: int, header: BatchHeader) -> None:
-        """A batch is at `position`: keep the indexes."""
+        """Add a batch, whose bytes are at `position`, to the indexes."""
         newest_ms = header.max_timestamp if header.count else NO_TIMESTAMP
         self._note(position, header.base_offset, header.last_offset, header.size_bytes, newest_ms)
 
@@ -198,9 +198,9 @@ class Segment:
         self.next_offset = last_offset + 1
 
     def position_of(self, offset: int, *, wait: bool = True) -> int:
-        """Where the first batch begins that ends at `offset` or later; the size of the segment when all end before.
+        """Return the position of the first batch that ends at `offset` or later; the segment's size without one.
 
-        Raises NotCached when `wait` is false and it takes reads from the disk.
+        Raises NotCached when `wait` is false and the search needs bytes from the disk.
         """
         if offset >= self.next_offset:
             return self.size_bytes
@@ -215,10 +215,10 @@ class Segment:
         return self.size_bytes
 
     def read(self, position: int, bytes_max: int, end: int, *, first_whole: bool = True, wait: bool = True) -> bytes:
-        """From a batch's position up to `end`, about `bytes_max` bytes.
+        """Return about `bytes_max` bytes from a batch's position on, up to `end`.
 
-        A first batch that is larger comes whole, or not at all when `first_whole` is false. Raises NotCached
-        when `wait` is false and the bytes are not in the page cache.
+        Returns a first batch that is larger whole, or b"" when `first_whole` is false. Raises NotCached when `wait` is
+        false and the bytes are not in the page cache.
         """
         if not first_whole and bytes_max < end - position:
             header = read_header(self.store.read(position, BATCH_HEADER_BYTES, wait=wait))
@@ -232,7 +232,10 @@ class Segment:
         return data
 
     def walk(self, position: int = 0, *, wait: bool = True) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of the batches from that one on, by their headers alone. Raises CorruptBatch."""
+        """Yield (position, header) of the batch at `position` and of all after it; reads headers only.
+
+        Raises CorruptBatch, and NotCached when `wait` is false and a header is not in the page cache.
+        """
         start, data = position, b""
         while position < self.size_bytes:
             if position + BATCH_HEADER_BYTES > start + len(data):
@@ -244,7 +247,7 @@ class Segment:
             position += header.size_bytes
 
     def scan(self, position: int = 0) -> Iterator[tuple[int, BatchHeader, bytes]]:
-        """(position, header, the whole batch), unchecked. Raises CorruptBatch where bytes are no batch or are cut."""
+        """Yield (position, header, batch); checksums are not checked. Raises CorruptBatch where there is no batch."""
         start, data = position, b""
         while position < self.size_bytes:
             at = position - start
@@ -259,7 +262,7 @@ class Segment:
             position += header.size_bytes
 
     def truncate(self, offset: int) -> int:
-        """Throw away the batches that end at `offset` or later; returns the offset after what is left, or `offset`."""
+        """Remove the batches that end at `offset` or later; return the next offset, at most `offset`."""
         position, cut = self.position_of(offset), offset
         if position < self.size_bytes:
             cut = min(offset, next(self.walk(position))[1].base_offset)
@@ -277,7 +280,7 @@ class Segment:
         return self.next_offset
 
     def seal(self) -> None:
-        """The next segment takes over: the largest timestamp gets its entry, the indexes are saved and let go."""
+        """End the writing: add the largest timestamp to the time index, save the indexes and release them."""
         self.active = False
         if self._unsaved:
             self.times.append(*self.largest)
@@ -287,36 +290,36 @@ class Segment:
         self.store.seal()
 
     def release(self) -> None:
-        """Let the indexes of a sealed segment go; they come back when asked for."""
+        """Drop the indexes of a sealed segment from memory; the next use loads them again."""
         if self.indexes is not None and not self.active:
             self._offsets = self._times = None
 
     def begin_sync(self) -> list[Sync]:
-        """The syncs of what was appended and saved so far."""
+        """Begin the syncs of the batches and indexes that were written so far."""
         syncs = [self.store.begin_sync()]
         if self.indexes is not None and not self.active:
             syncs.append(self.indexes.begin_sync())
         return syncs
 
     def reader(self) -> Segment:
-        """The batches of this sealed segment for another thread: `scan` and the numbers, nothing else."""
+        """Return a copy for another thread, which may call `scan` and read offsets and size, nothing else."""
         reader = Segment(self.base_offset, self.store.reader(), None, index_interval_bytes=self.index_interval_bytes)
         reader.next_offset, reader.active = self.next_offset, False
         return reader
 
     def find_end(self) -> None:
-        """Set `next_offset` from the last batch, after opening. Raises CorruptBatch."""
+        """Set `next_offset` from the last batch. Call it after opening. Raises CorruptBatch."""
         for _, header in self.walk(self.offsets.last[1] if self.offsets.last else 0):
             self.next_offset = header.next_offset
 
     def rebuild(self) -> None:
-        """Make the indexes anew from the batches. Raises CorruptBatch."""
+        """Build the indexes from the batches. Raises CorruptBatch."""
         self.forget()
         for position, header in self.walk():
             self.note(position, header)
 
     def forget(self) -> None:
-        """Empty indexes, as before the first batch."""
+        """Empty the indexes, as before the first batch."""
         self._offsets, self._times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
         self._unsaved = True
         self._largest, self._first_timestamp = (NO_TIMESTAMP, self.base_offset), None
@@ -324,7 +327,7 @@ class Segment:
         self._forget_recent()
 
     def _forget_recent(self) -> None:
-        """A remembered batch ends where the next begins: a gap between offsets starts the memory anew."""
+        """Drop the positions in memory: across a gap between offsets they would be wrong."""
         self._recent_offsets, self._recent_positions = array("q"), array("q")
 
     def _load(self, *, wait: bool = True) -> None:

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Final
 
 from rota.coordinator.log.admission import Batches, admit, admit_replicated, admit_sequences
-from rota.coordinator.log.compaction import Compaction, Slices, cleanable
+from rota.coordinator.log.compaction import Compaction, SlicedWork, cleanable
 from rota.coordinator.log.contract import (
     Appended,
     DamagedLog,
@@ -360,7 +360,7 @@ class SegmentedLog:
             return
         segments, truncations = self._segments[:-1], self._truncations
         compaction = Compaction(self.config, found, self.producers.last_offsets(), now_ms)
-        mapping = Slices(compaction.map_keys([segment.reader() for segment in segments]))
+        mapping = SlicedWork(compaction.map_keys([segment.reader() for segment in segments]))
         while not mapping.is_done:
             yield mapping.advance
             if truncations != self._truncations:
@@ -383,7 +383,7 @@ class SegmentedLog:
         staged = self._storage.stage(group[0].base_offset, group[0].index_interval_bytes)
         is_swapping = False
         try:
-            cleaning = Slices(compaction.clean([segment.reader() for segment in group], staged))
+            cleaning = SlicedWork(compaction.clean([segment.reader() for segment in group], staged))
             while not cleaning.is_done:
                 yield cleaning.advance
                 if not is_current():

@@ -1,4 +1,4 @@
-"""The broker under test: a Rota of its own, or the one that ROTA_BOOTSTRAP names."""
+"""The broker under test: a Rota broker that the tests start, or the broker at ROTA_BOOTSTRAP."""
 
 from __future__ import annotations
 

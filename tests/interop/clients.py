@@ -1,4 +1,4 @@
-"""The three Python clients as members."""
+"""The three Python clients as group members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures of the interop tests: a broker for each test process, members that are closed in the end."""
+"""Fixtures of the interop tests: a broker for each test process, members that are closed after each test."""
 
 from __future__ import annotations
 

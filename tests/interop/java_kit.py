@@ -1,4 +1,4 @@
-"""Running Kafka's own client and tools, where Java and Kafka's jars are there."""
+"""Runs Kafka's own client and tools, if Java and Kafka's jars are installed."""
 
 from __future__ import annotations
 

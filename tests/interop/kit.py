@@ -1,6 +1,6 @@
-"""What every interop test needs: names nobody else uses, waiting with a deadline, topics and records.
+"""Helpers of all interop tests: unique names, waiting with a deadline, topics and records.
 
-Nothing here waits by a plain sleep: `until` looks again and again, and gives up with what it last saw.
+No test waits by a plain sleep: `until` checks a condition repeatedly, and reports the last state at its deadline.
 """
 
 from __future__ import annotations

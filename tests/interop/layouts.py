@@ -1,4 +1,4 @@
-"""Who owns what: waiting for a group to settle."""
+"""The assignment of a group's partitions to its members: waiting until it is stable."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A member in a process of its own: python -m tests.interop.lone_member BOOTSTRAP CLIENT GROUP TOPIC SESSION_MS.
+"""A member in its own process: python -m tests.interop.lone_member BOOTSTRAP CLIENT GROUP TOPIC SESSION_MS.
 
-It polls until its standard input closes; a test kills it instead.
+It polls until its standard input closes, or until a test kills it.
 """
 
 from __future__ import annotations

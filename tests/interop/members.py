@@ -1,7 +1,7 @@
-"""A group member in a thread of its own, the same for confluent-kafka, kafka-python and aiokafka.
+"""A group member in a thread of its own, with one interface for confluent-kafka, kafka-python and aiokafka.
 
-A test sees what the member owns and what it has read, and may `ask` its consumer anything: the question runs in the
-member's own thread (or loop), so no client is ever touched from two sides.
+A test reads the assignment and the records of the member. `ask` runs a call on its consumer in the member's own thread
+(or loop), so that only one thread uses a client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""R3, R4: the layouts of the assignors, computed by the members and carried by the coordinator."""
+"""R3, R4: the assignments that members compute and the coordinator distributes."""
 
 from __future__ import annotations
 

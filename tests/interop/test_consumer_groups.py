@@ -1,4 +1,4 @@
-"""R1, R2: who gets which record, and who owns which partition while members come and go."""
+"""R1, R2: the delivery of records and the ownership of partitions while members join and leave."""
 
 from __future__ import annotations
 

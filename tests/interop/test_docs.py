@@ -1,4 +1,4 @@
-"""The pages that list what differs and what is left out say what the tests say."""
+"""The pages of differences and of omissions agree with the tests."""
 
 from __future__ import annotations
 

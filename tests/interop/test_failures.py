@@ -1,4 +1,4 @@
-"""R12, R23, R28: members that die, and static members that come back."""
+"""R12, R23, R28: members that crash, and static members that return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's command-line tools, as people use them against a broker."""
+"""Kafka's command-line tools against the broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kcat, librdkafka's command line (an older librdkafka than confluent-kafka brings), where it is installed."""
+"""kcat, librdkafka's command line (with an older librdkafka than confluent-kafka's), where it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A crowd: many members at once, and some of them going while others come."""
+"""Many members at once, some of which leave while others join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One group of all three clients: each leads in turn, and each understands the others' subscriptions."""
+"""One group of all three clients: each is the leader once, and reads the subscriptions of the others."""
 
 from __future__ import annotations
 

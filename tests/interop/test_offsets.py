@@ -1,4 +1,4 @@
-"""R6, R9: committed offsets, positions, and what happens without them."""
+"""R6, R9: committed offsets, positions, and the reset policies."""
 
 from __future__ import annotations
 

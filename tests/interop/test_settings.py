@@ -1,4 +1,4 @@
-"""R7, R20: the settings of a consumer as the coordinator keeps and checks them.
+"""R7, R20: the settings of a consumer that the coordinator stores and checks.
 
 max.poll.interval.ms is in test_rebalance_triggers.py.
 """

@@ -1,6 +1,6 @@
-"""Who acts in a world of clients: producers that number their records, members that come, work, fall and go.
+"""The producers and members of a simulated world of clients.
 
-Whatever they await they may stop awaiting at any moment: nothing may be lost or doubled by that.
+Each await may be cancelled at any moment: no record may be lost or delivered twice by that.
 """
 
 from __future__ import annotations

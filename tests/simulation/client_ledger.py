@@ -1,10 +1,10 @@
-"""What producers and consumers of a world did, and the laws that it has to keep. Pure.
+"""The record of what producers and consumers did, and the checks of the laws on it. Pure.
 
 Laws
-    A record that was acknowledged lies where it was said to lie, and the group is handed it at least once.
-    An idempotent producer's records lie in each partition in the order in which they were sent, each once.
-    C1  Nothing is committed that the user is not done with: handed out, and control came back to the client since.
-    Within one generation a partition has one owner, who is handed its records in order, none left out.
+    An acknowledged record is at its offset, and the group receives it at least once.
+    Records of an idempotent producer are in each partition in the order of sending, each once.
+    C1  The client commits only records that an earlier call has returned.
+    Within one generation a partition has one owner, which receives its records in order and without gaps.
 """
 
 from __future__ import annotations

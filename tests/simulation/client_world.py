@@ -1,8 +1,8 @@
-"""A Rota, a fault proxy that looks like three brokers, and real clients, in one loop where only the seed decides.
+"""One Rota broker, a fault proxy that looks like three brokers, and real clients, in a loop that a seed controls.
 
-Broker, proxy, producers and consumers are the real ones, on links in memory and in virtual time. While the story lasts
-connections break and fall silent, leaders and coordinators move, brokers vanish, answers are errors; members come, work
-slowly, crash and go. Then everything heals, and whoever is left reads all that was acknowledged.
+Broker, proxy, producers and consumers are the real ones, with links in memory and virtual time. During the run
+connections break or become silent, leaders and coordinators move, brokers fail, responses are errors; members join,
+work slowly, crash and leave. Then all faults end, and the remaining members read every acknowledged record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The clients of a simulated world: members behind connections that are slow, break, and come back."""
+"""The clients of a simulated world: members whose connections are slow, break and reconnect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--rota-seed N` tells the story of one seed; without it some dozens are checked, and those that once failed."""
+"""`--rota-seed N` runs one seed; without it some dozens run, and every seed that has failed before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A member of a group, or somebody who commits without one, behind a connection to the coordinator of the moment."""
+"""A member of a group, or a client that commits without membership, connected to the current coordinator."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Was what the clients saw possible? Checks over a recorded history, after the fact.
+"""Checks of a recorded history of the clients' calls.
 
 O1, O2  `is_linearizable`: one committed offset is a register that begins at -1
-G1      `double_owners`: who owned which partition, when
-G2      `disputed_generations`: who was told what about a generation
+G1      `double_owners`: no partition has two owners in one generation
+G2      `disputed_generations`: no member gets two assignments for one generation
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""An event loop in which only the seed decides: time, the order of tasks, the network.
+"""A deterministic event loop: the seed decides time, the order of tasks and the network.
 
 asyncio's own `BaseEventLoop` with three parts replaced:
-    clock     `time()` is a number that jumps to the next timer when nobody can run
-    schedule  who is ready runs in an order drawn from the seed, one task's own steps in theirs
-    network   `create_connection` and `create_server` on links in memory (net.py)
+    clock     `time()` is a number that jumps to the next timer when no task can run
+    schedule  ready callbacks run in an order drawn from the seed; those of one task stay in order
+    network   `create_connection` and `create_server` use links in memory (net.py)
 
-What would need a thread is done at once, in the loop. A minute passes in milliseconds.
+Work for a thread runs at once in the loop. A simulated minute takes milliseconds.
 """
 
 from __future__ import annotations

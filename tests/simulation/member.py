@@ -1,7 +1,7 @@
-"""The classic protocol from the member's side, and the record of all that members saw.
+"""The member's side of the classic protocol, and a record of what all members saw.
 
-No clock, no socket: `next` says what to ask, `heard` takes the answer, or None when the connection broke first. The
-simulation and the chaos tests drive the same members.
+No clock, no socket: `next` returns the next request, `heard` takes the response, or None when the connection broke
+first. The simulation and the chaos tests use the same members.
 """
 
 from __future__ import annotations

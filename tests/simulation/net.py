@@ -1,8 +1,8 @@
-"""Links in memory: bytes arrive in order, late, in pieces of any size; links break, or fall silent.
+"""Links in memory: bytes arrive in order, late, in pieces of any size; links break, or become silent.
 
 Laws
-    What arrives is a prefix of what was sent, whatever happens.
-    A broken link tells both ends; a silent one tells nobody.
+    Received bytes are a prefix of the sent bytes.
+    A broken link notifies both ends; a silent link notifies neither.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The checks of a history see what is wrong, and nothing else."""
+"""The checks of a history find each kind of violation, and accept correct histories."""
 
 from __future__ import annotations
 

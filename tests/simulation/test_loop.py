@@ -1,4 +1,4 @@
-"""The simulated loop itself: time jumps, links carry bytes in order, break and fall silent, a seed tells one story."""
+"""The simulated loop: time jumps, links carry bytes in order, break and become silent, one seed gives one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws G1-G5 and O1-O3 in worlds that nobody wrote."""
+"""The laws G1-G5 and O1-O3 in random worlds."""
 
 from __future__ import annotations
 

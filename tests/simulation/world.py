@@ -1,7 +1,7 @@
-"""A coordinator and its clients in a world where only the seed decides: time, delays, crashes, what clients do.
+"""A coordinator and its clients in a deterministic world: the seed decides time, delays, crashes and requests.
 
 The coordinator, its shards, groups, timers and logs are the real ones, behind the real API functions; there is no
-socket, no thread and no clock. A minute of it passes in some milliseconds.
+socket, no thread and no clock. A simulated minute takes some milliseconds.
 """
 
 from __future__ import annotations
