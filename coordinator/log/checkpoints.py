@@ -58,10 +58,20 @@ class Checkpoints:
     The owner of the directory changes the offsets. Any thread calls `write` and `write_log_starts`.
     """
 
-    __slots__ = ("_path", "_system", "_writing", "cleaned", "high_watermarks", "log_starts", "recovery_points")
+    __slots__ = (
+        "_path",
+        "_system",
+        "_writing",
+        "_written",
+        "cleaned",
+        "high_watermarks",
+        "log_starts",
+        "recovery_points",
+    )
 
     def __init__(self, path: Path, system: FileSystem) -> None:
         self._path, self._system, self._writing = path, system, threading.Lock()
+        self._written: dict[str, bytes] = {}  # what this object has written, by file
         self.recovery_points = self._read(RECOVERY_POINT_FILE)
         self.log_starts = self._read(LOG_START_FILE)
         self.cleaned = self._read(CLEANER_FILE)
@@ -108,12 +118,20 @@ class Checkpoints:
             return {}
 
     def _write(self, name: str, offsets: dict[TopicPartition, int], *, but_zero: bool = False) -> None:
-        """Several threads may write the same file: each writes the offsets of the moment when its turn comes."""
+        """Write a file unless it has these offsets already.
+
+        Several threads may write the same file: each writes the offsets of the moment when its turn comes.
+        """
         path = self._path / name
         with self._writing:
             now = {key: offset for key, offset in offsets.copy().items() if offset > 0 or not but_zero}
+            data = write_checkpoint(now).encode()
+            if self._written.get(name) == data:
+                return
+            self._written.pop(name, None)
             try:
-                self._system.write_file(path, write_checkpoint(now).encode(), sync=True)
+                self._system.write_file(path, data, sync=True)
                 self._system.sync_path(self._path)
+                self._written[name] = data
             except OSError as error:
                 raise StorageFailed(f"cannot write {path}: {error}") from error

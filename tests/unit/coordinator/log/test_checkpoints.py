@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from rota.coordinator.log.checkpoints import partition_of, read_checkpoint, write_checkpoint
+import pytest
+from tests.unit.coordinator.faulty_files import FaultyFiles
+
+from rota.coordinator.log.checkpoints import (
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    Checkpoints,
+    partition_of,
+    read_checkpoint,
+    write_checkpoint,
+)
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.epochs import BadCheckpoint
 
 
@@ -39,3 +51,34 @@ def test_a_damaged_file(text: str) -> None:
 )
 def test_folder_names(name: str, partition: tuple[str, int] | None) -> None:
     assert partition_of(name) == partition
+
+
+def test_a_file_is_written_when_its_offsets_have_changed(tmp_path: Path) -> None:
+    system = FaultyFiles()
+    checkpoints = Checkpoints(tmp_path, system)
+
+    def written() -> set[str]:
+        system.calls.clear()
+        checkpoints.write()
+        return {Path(call.path).name for call in system.calls if call.call == "replace"}
+
+    checkpoints.recovery_points["t", 0] = checkpoints.high_watermarks["t", 0] = 5
+    assert {RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE, LOG_START_FILE} < written()
+    assert written() == set()
+    checkpoints.recovery_points["t", 0] = 3
+    assert written() == {RECOVERY_POINT_FILE}
+    assert Checkpoints(tmp_path, system).recovery_points == {("t", 0): 3}
+
+
+def test_a_file_whose_write_failed_is_written_again(tmp_path: Path) -> None:
+    system = FaultyFiles()
+    checkpoints = Checkpoints(tmp_path, system)
+    checkpoints.write()
+    checkpoints.recovery_points["t", 0] = 5
+    system.fail("fsync", RECOVERY_POINT_FILE, times=1)
+    with pytest.raises(StorageFailed):
+        checkpoints.write()
+    checkpoints.recovery_points.clear()
+    system.calls.clear()
+    checkpoints.write()
+    assert RECOVERY_POINT_FILE in {Path(call.path).name for call in system.calls if call.call == "replace"}
