@@ -156,6 +156,7 @@ class Broker:
         self.topics = self.metadata.topics
         await self.metadata.open(was_clean=self.storage.was_clean)
         self.storage.identify(self.topics.cluster_id)
+        await self.metadata.take_over(self.storage.store_path)
         self.partitions = Partitions(
             self.topics,
             self.storage.open_log,
@@ -364,7 +365,12 @@ def store_opener(config: BrokerConfig) -> Callable[[], Awaitable[Store]] | None:
     async def open_store() -> Store:
         from rota.coordinator.metadata.zookeeper import ZooKeeperStore  # a broker alone does not pay for it
 
-        store = ZooKeeperStore(config.zookeeper_connect, session_timeout_ms=config.zookeeper_session_timeout_ms)
+        store = ZooKeeperStore(
+            config.zookeeper_connect,
+            session_timeout_ms=config.zookeeper_session_timeout_ms,
+            digest=config.rota_zookeeper_digest or None,
+            set_acl=config.zookeeper_set_acl,
+        )
         await store.open()
         return store
 

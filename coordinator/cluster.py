@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -30,6 +31,7 @@ from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.changes import BrokersChanged, Change
 from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.image_updater import ImageUpdater
+from rota.coordinator.metadata.migration import migrate
 from rota.coordinator.metadata.registration import Registration, register
 from rota.coordinator.metadata.store import Check, NodeExists, NoNode, SessionState, Store, StoreError, StoreFailed
 from rota.coordinator.metadata.topics import Topics
@@ -95,6 +97,11 @@ class Cluster:
         await self._updater.follow(self.topics)
         self._store.on_session(self._session_changed)
         self.topics.on_change(self._changed)
+
+    async def take_over(self, journal: Path | None) -> None:
+        """Bring the topics of a folder on which this broker was alone into the cluster. Raises StoreFailed."""
+        if journal is not None:
+            await migrate(journal, self.topics)
 
     def host(self, partitions: Partitions) -> None:
         """Replicate these partitions from their leaders, once this broker has joined."""

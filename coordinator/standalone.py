@@ -40,6 +40,9 @@ class Standalone:
         if not was_clean:
             await self.topics.bump_leader_epochs()
 
+    async def take_over(self, journal: Path | None) -> None:
+        """The journal is this broker's own."""
+
     async def join(self, endpoints: Sequence[Endpoint], wall_ms: int) -> None:
         """Register the broker, for tools that read the store. Raises StoreFailed."""
         config = self._config

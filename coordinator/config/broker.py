@@ -110,6 +110,8 @@ class BrokerConfig:
     zookeeper_connect: str
     zookeeper_session_timeout_ms: int
     zookeeper_connection_timeout_ms: int | None
+    zookeeper_set_acl: bool
+    rota_zookeeper_digest: str
 
     rota_swim_port: int
     rota_swim_interval_ms: int

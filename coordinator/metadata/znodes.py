@@ -174,3 +174,8 @@ def cluster_node(cluster_id: str) -> bytes:
 
 def read_cluster(data: bytes) -> str:
     return str(json.loads(data)["id"])
+
+
+def read_block_end(data: bytes) -> int:
+    """Return the last producer id of the latest block."""
+    return int(json.loads(data)["block_end"])

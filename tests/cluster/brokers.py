@@ -48,7 +48,7 @@ class Brokers:
 
     def __init__(self, count: int, properties: Mapping[str, str] | None = None) -> None:
         self.tree = SharedTree()
-        self._properties = {**PROPERTIES, **(properties or {})}
+        self.properties = {**PROPERTIES, **(properties or {})}
         self.ids = range(1, count + 1)
         self.by_id: dict[int, Broker] = {}
         self.sessions: dict[int, TreeSession] = {}
@@ -67,7 +67,7 @@ class Brokers:
         await self.tree.close()
 
     async def start(self, broker_id: int) -> Broker:
-        config = BrokerConfig({**self._properties, "node.id": str(broker_id)})
+        config = BrokerConfig({**self.properties, "node.id": str(broker_id)})
         broker = self.by_id[broker_id] = Broker(config, memory=True, open_store=self._opener(broker_id))
         await broker.start()
         return broker
