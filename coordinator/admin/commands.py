@@ -27,6 +27,7 @@ def rota() -> None:
 def serve(
     data: Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the logs. Unset: rota-data.")] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory, nothing on disk.")] = False,
+    environment: Annotated[bool, typer.Option("--environment", help="Read variables KAFKA_NODE_ID, …")] = False,
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="Properties in Kafka's form and with Kafka's names.")
     ] = None,
@@ -55,9 +56,9 @@ def serve(
     from rota.coordinator.admin.serve import run
 
     own = tuple(settings or ())
-    raise typer.Exit(
-        run(ServeOptions(data, memory, config, listen, own, preset, brokers, store, ready_fd, log_format, log_level))
-    )
+    options = ServeOptions(data, memory, environment, config, listen, own, preset, brokers, store, ready_fd)
+    options.log_format, options.log_level = log_format, log_level
+    raise typer.Exit(run(options))
 
 
 @app.command()

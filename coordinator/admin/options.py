@@ -1,10 +1,12 @@
 """The options of `rota serve`, and the broker settings that they give.
 
-In ascending order of precedence: preset, file, --data and --listen, --set.
+In ascending order of precedence: preset, file, environment, --data and --listen, --set.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rota.coordinator.config.broker import BrokerConfig
@@ -25,7 +27,10 @@ FLAGS: dict[str, str] = {
     "--log-format": "log_format",
     "--log-level": "log_level",
 }
-"""The options that take a value; `--memory` takes none."""
+"""The options that take a value."""
+SWITCHES: dict[str, str] = {"--memory": "memory", "--environment": "environment"}
+"""The options that take none."""
+PREFIX = "KAFKA_"  # of the variables that `--environment` reads, as in the images of Apache Kafka
 
 
 BROKERS_MAX = 64
@@ -44,6 +49,7 @@ class ServeOptions:
 
     data: str | None = None
     memory: bool = False
+    environment: bool = False
     config: str | None = None
     listen: str | None = None
     settings: tuple[str, ...] = ()
@@ -73,6 +79,8 @@ class ServeOptions:
         properties = dict(PRESETS[self.preset]) if self.preset is not None else {}
         if self.config is not None:
             properties |= load_properties(self.config)
+        if self.environment:
+            properties |= environment_properties(os.environ)
         if self.data is not None:
             properties["log.dirs"] = self.data
         if self.listen is not None:
@@ -86,8 +94,8 @@ def parse_plain(arguments: list[str]) -> ServeOptions | None:
     options, given = ServeOptions(), iter(arguments)
     for argument in given:
         name, equals, value = argument.partition("=")
-        if name == "--memory" and not equals:
-            options.memory = True
+        if name in SWITCHES and not equals:
+            setattr(options, SWITCHES[name], True)
             continue
         field = FLAGS.get(name)
         if field is None or (not equals and (value := next(given, "--")).startswith("--")):
@@ -101,6 +109,16 @@ def parse_plain(arguments: list[str]) -> ServeOptions | None:
         else:
             setattr(options, field, value)
     return options
+
+
+def environment_properties(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of the variables KAFKA_…: KAFKA_NODE_ID is node.id; `__` is `_`, `___` is `-`."""
+    return {_property(name): value for name, value in variables.items() if name.startswith(PREFIX)}
+
+
+def _property(variable: str) -> str:
+    name = variable.removeprefix(PREFIX).lower()
+    return "_".join(part.replace("_", ".") for part in name.replace("___", "-").split("__"))
 
 
 def _listener(text: str) -> str:

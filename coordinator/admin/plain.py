@@ -9,8 +9,9 @@ from rota.coordinator.admin.check import NotHealthy, check
 from rota.coordinator.admin.version import version_line
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
-USAGE = """usage: rota serve [--data DIR | --memory] [--config FILE] [--listen HOST:PORT] [--set NAME=VALUE]…
-                  [--preset NAME] [--brokers N] [--ready-fd N] [--log-format FORMAT] [--log-level LEVEL]
+USAGE = """usage: rota serve [--data DIR | --memory] [--environment] [--config FILE] [--listen HOST:PORT]
+                  [--set NAME=VALUE]… [--preset NAME] [--brokers N] [--ready-fd N] [--log-format FORMAT]
+                  [--log-level LEVEL]
        rota check [HOST:PORT]
        rota demo
        rota version

@@ -167,6 +167,7 @@ def _arguments(options: ServeOptions, config: BrokerConfig, broker_id: int, step
         own["rota.swim.port"] = str(config.rota_swim_port + step)
     arguments = ["--store", store, "--log-format", options.log_format, "--log-level", options.log_level]
     arguments += ["--memory"] if options.memory else []
+    arguments += ["--environment"] if options.environment else []
     for name, value in (("--config", options.config), ("--preset", options.preset)):
         arguments += [name, value] if value is not None else []
     for setting in (*options.settings, *(f"{name}={value}" for name, value in own.items())):

@@ -14,9 +14,10 @@ _HEAD = """\
 # Settings
 
 Rota uses Kafka's names, in a file (`rota serve --config FILE`, Java's `.properties` format) and one by one
-(`--set NAME=VALUE`). In ascending order of precedence: `--preset`, the file, `--data` and `--listen`, `--set`. The
-error for an unknown name has the nearest known name, that for an invalid value the valid ones. This page is rendered
-from `coordinator/config/` by `python -m rota.coordinator.config.page`.
+(`--set NAME=VALUE`). In ascending order of precedence: `--preset`, the file, variables of the environment (with
+`--environment`: `KAFKA_NODE_ID` is `node.id`), `--data` and `--listen`, `--set`. The error for an unknown name has the
+nearest known name, that for an invalid value the valid ones. This page is rendered from `coordinator/config/` by
+`python -m rota.coordinator.config.page`.
 
 Rota listens on 127.0.0.1 by default, because it has no authentication yet; Kafka listens on every interface. Without
 `advertised.listeners` each client gets the address that it used.

@@ -1,4 +1,4 @@
-"""The image and the compose file, as far as they can be held without a Docker engine: what they copy, what they run."""
+"""The image, as far as it can be held without a Docker engine: what it copies, what it runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-COMPOSE = (ROOT / "docker-compose.yml").read_text()
 ROTA = str(Path(sys.executable).with_name("rota"))
 STOP_S = 20
 
@@ -23,12 +20,6 @@ def image_command() -> list[str]:
     assert found is not None
     command: list[str] = json.loads(found[1])
     return command
-
-
-def compose_command() -> list[str]:
-    found = re.search(r"^    command:\n((?:      - .*\n)+)", COMPOSE, re.MULTILINE)
-    assert found is not None
-    return [line.removeprefix("      - ") for line in found[1].splitlines()]
 
 
 def test_what_the_image_copies_is_there() -> None:
@@ -46,12 +37,12 @@ def test_the_image_runs_as_nobody_special_and_is_looked_after() -> None:
     assert re.search(r"^ARG BASE=", DOCKERFILE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", [image_command(), compose_command()], ids=["image", "compose"])
-def test_its_command_serves_on_two_doors_and_the_health_check_finds_it(command: list[str], tmp_path: Path) -> None:
-    """The same command with a folder and free ports of ours: told what each door advertises, and healthy."""
+def test_its_command_serves_on_two_listeners_and_the_health_check_finds_it(tmp_path: Path) -> None:
+    """The same command with a folder and free ports of ours."""
     read, write = os.pipe()
     ours = [
-        re.sub(r"0\.0\.0\.0:\d+", "127.0.0.1:0", word).replace("/var/lib/rota/data", str(tmp_path)) for word in command
+        re.sub(r"0\.0\.0\.0:\d+", "127.0.0.1:0", word).replace("/var/lib/rota/data", str(tmp_path))
+        for word in image_command()
     ]
     process = subprocess.Popen([ROTA, *ours, "--ready-fd", str(write)], pass_fds=[write], stderr=subprocess.PIPE)
     os.close(write)

@@ -10,14 +10,21 @@ import typer
 from typer.main import get_command
 
 from rota.coordinator.admin.commands import app, serve
-from rota.coordinator.admin.options import FLAGS, OptionsRefused, ServeOptions, parse_plain
+from rota.coordinator.admin.options import (
+    FLAGS,
+    SWITCHES,
+    OptionsRefused,
+    ServeOptions,
+    environment_properties,
+    parse_plain,
+)
 from rota.coordinator.config.definition import ConfigRefused
 
 
 def test_both_ways_have_the_same_options() -> None:
     command = get_command(app).commands["serve"]  # type: ignore[attr-defined]
     flags = {flag for parameter in command.params for flag in parameter.opts if flag != "--help"}
-    assert flags == set(FLAGS) | {"--memory"}
+    assert flags == set(FLAGS) | set(SWITCHES)
     assert list(inspect.signature(serve).parameters) == list(ServeOptions.__slots__)
     assert {type(parameter.default) for parameter in inspect.signature(serve).parameters.values()} <= {
         type(None),
@@ -38,6 +45,7 @@ def test_the_short_way_reads_what_is_plain() -> None:
         preset="dev",
     )
     assert parse_plain([]) == ServeOptions()
+    assert parse_plain(["--environment"]) == ServeOptions(environment=True)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +68,24 @@ def test_the_strongest_setting_wins(tmp_path: Path) -> None:
     assert (config.num_partitions, config.group_initial_rebalance_delay_ms) == (3, 7)
     assert (config.log_dirs, config.group_min_session_timeout_ms) == (("s",), 1000)
     assert (config.listens[0].host, config.listens[0].port) == ("::1", 2)
+
+
+def test_variables_are_named_as_in_the_images_of_kafka() -> None:
+    variables = {"KAFKA_NODE_ID": "1", "KAFKA_A__B_C___D": "x", "HOME": "/", "XKAFKA_NODE_ID": "2"}
+    assert environment_properties(variables) == {"node.id": "1", "a_b.c-d": "x"}
+
+
+def test_the_environment_is_read_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "5")
+    monkeypatch.setenv("KAFKA_LOG_DIRS", "e")
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=2\n")
+    assert ServeOptions(config=str(file)).broker_config().num_partitions == 2
+    config = ServeOptions(config=str(file), environment=True, data="d").broker_config()
+    assert (config.num_partitions, config.log_dirs) == (5, ("d",))
+    monkeypatch.setenv("KAFKA_NUM_PARTITION", "5")
+    with pytest.raises(ConfigRefused, match=r"num\.partitions"):
+        ServeOptions(environment=True).broker_config()
 
 
 @pytest.mark.parametrize(

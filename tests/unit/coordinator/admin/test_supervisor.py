@@ -50,6 +50,13 @@ def test_other_settings_are_those_of_the_supervisor() -> None:
         assert "log.dirs" not in config.properties
 
 
+def test_the_environment_is_that_of_the_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "7")
+    options = ServeOptions(memory=True, brokers=2, environment=True)
+    started = broker_processes(options, options.broker_config(), "/store")
+    assert [config_of(process).num_partitions for process in started] == [7, 7]
+
+
 @pytest.mark.parametrize(("brokers", "replicas"), [(2, 2), (5, 3)])
 def test_the_offsets_topic_has_as_many_replicas_as_there_are_brokers(brokers: int, replicas: int) -> None:
     assert {config_of(process).offsets_topic_replication_factor for process in processes(brokers=brokers)} == {replicas}

@@ -1,0 +1,212 @@
+"""docker-compose.yml: it follows the compose specification, and its brokers are a cluster, also as plain processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from compose_spec import PyCompose
+from tools.zookeeper import ZooKeeperServer, missing
+
+from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, NewTopic, Producer, ProducerConfig
+from rota.coordinator.admin.options import environment_properties
+from rota.coordinator.config.broker import BrokerConfig
+
+ROOT = Path(__file__).parents[2]
+BROKERS = ("broker-1", "broker-2", "broker-3")
+DATA = "/var/lib/rota/data"
+PATIENCE_S = 60
+RECORDS = 30
+
+
+def compose() -> dict[str, Any]:
+    """The file with the defaults of its variables. Raises ValueError for what is not in the specification."""
+    text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", (ROOT / "docker-compose.yml").read_text())
+    loaded: dict[str, Any] = PyCompose.from_json(json.dumps(yaml.safe_load(text))).to_dict()
+    return loaded
+
+
+SERVICES = compose()["services"]
+
+
+def environment(name: str) -> dict[str, str]:
+    return {key: str(value) for key, value in SERVICES[name]["environment"].items()}
+
+
+def config(name: str) -> BrokerConfig:
+    return BrokerConfig(environment_properties(environment(name)))
+
+
+def test_a_file_that_is_not_in_the_specification_would_be_noticed() -> None:
+    with pytest.raises(ValueError, match="imag"):
+        PyCompose.from_yaml("services: {a: {imag: x}}")
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_a_broker_is_reached_by_its_name_inside_and_by_its_port_from_the_host(name: str) -> None:
+    advertised = {endpoint.listener: (endpoint.host, endpoint.port) for endpoint in config(name).advertises}
+    inside, outside = config(name).listens
+    (port,) = SERVICES[name]["ports"]
+    assert advertised["INSIDE"] == (name, inside.port)
+    assert advertised["HOST"][0] == "localhost"
+    assert str(port).endswith(f"127.0.0.1:{advertised['HOST'][1]}:{outside.port}")
+    assert f"127.0.0.1:{inside.port}" in SERVICES[name]["healthcheck"]["test"]
+    assert config(name).inter_broker_listener_name == inside.listener == "INSIDE"
+
+
+def test_the_brokers_are_one_cluster_with_racks_and_folders_of_their_own() -> None:
+    configs = [config(name) for name in BROKERS]
+    assert len({each.node_id for each in configs}) == len({each.broker_rack for each in configs}) == len(BROKERS)
+    assert {each.zookeeper_connect for each in configs} == {"zookeeper:2181/rota"}
+    volumes = [str(volume) for name in BROKERS for volume in SERVICES[name]["volumes"]]
+    assert len(set(volumes)) == len(BROKERS)
+    assert {each.log_dirs for each in configs} == {(DATA,)}
+
+
+def test_zookeeper_keeps_its_data_and_is_not_root() -> None:
+    assert SERVICES["zookeeper"]["user"] == "zookeeper"
+    assert len(SERVICES["zookeeper"]["volumes"]) == 2
+
+
+class Topology:
+    """The brokers of the file as processes: its environment and command, with free ports for its names and ports."""
+
+    def __init__(self, zookeeper: str, folder: Path) -> None:
+        self.folder, self._zookeeper = folder, zookeeper
+        ports = iter(free_ports(2 * len(BROKERS)))
+        self.inside = {name: next(ports) for name in BROKERS}
+        self.outside = {name: next(ports) for name in BROKERS}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def variables(self, name: str) -> dict[str, str]:
+        ours = {"zookeeper:2181": self._zookeeper, DATA: str(self.folder / name)}
+        ours |= {f"//{broker}:29092": f"//127.0.0.1:{port}" for broker, port in self.inside.items()}
+        ours |= {"0.0.0.0:29092": f"127.0.0.1:{self.inside[name]}", "0.0.0.0:9092": f"127.0.0.1:{self.outside[name]}"}
+        ours[f"localhost:{9091 + int(name[-1])}"] = f"127.0.0.1:{self.outside[name]}"
+        variables = environment(name)
+        for theirs, replacement in ours.items():
+            variables = {key: value.replace(theirs, replacement) for key, value in variables.items()}
+        return variables
+
+    def start(self, name: str) -> None:
+        command = [sys.executable, "-m", "rota.coordinator", *SERVICES[name]["command"]]
+        read, write = os.pipe()
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [*command, "--ready-fd", str(write)],
+                env={**os.environ, **self.variables(name)},
+                pass_fds=[write],
+                stderr=log,
+            )
+        os.close(write)
+        with os.fdopen(read) as ready:
+            assert ready.readline(), (self.folder / f"{name}.log").read_text()
+
+    def end(self, name: str, number: signal.Signals) -> int:
+        process = self.processes.pop(name)
+        process.send_signal(number)
+        return process.wait(PATIENCE_S)
+
+    def is_healthy(self, name: str) -> bool:
+        command = [sys.executable, "-m", "rota.coordinator", "check", f"127.0.0.1:{self.inside[name]}"]
+        return subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE_S).returncode == 0
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.outside.values())
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@pytest.fixture
+def topology(tmp_path: Path) -> Iterator[Topology]:
+    reason = missing()
+    if reason is not None:
+        pytest.skip(f"no ZooKeeper: {reason}")
+    (tmp_path / "zookeeper").mkdir()
+    with ZooKeeperServer(tmp_path / "zookeeper") as zookeeper:
+        topology = Topology(zookeeper.address, tmp_path)
+        try:
+            yield topology
+        finally:
+            for name in list(topology.processes):
+                topology.end(name, signal.SIGKILL)
+
+
+async def rounds(bootstrap: str, kill: Any) -> None:
+    """A group reads what is written, before and after `kill` is called with the id of a leader."""
+    async with asyncio.timeout(PATIENCE_S), Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
+        while len((await admin.describe_cluster()).nodes) < len(BROKERS):
+            await asyncio.sleep(0.05)
+        await admin.create_topics([NewTopic("t", 3)])
+        producer = Producer(ProducerConfig(bootstrap_servers=bootstrap, acks="all"))
+        consumer = Consumer(ConsumerConfig(bootstrap_servers=bootstrap, group_id="g", auto_offset_reset="earliest"))
+        async with producer, consumer:
+            consumer.subscribe(["t"])
+            await write_and_read(producer, consumer)
+            await asyncio.to_thread(kill)
+            await write_and_read(producer, consumer)
+
+
+async def write_and_read(producer: Producer, consumer: Consumer) -> None:
+    sent = {b"%d" % number for number in range(RECORDS)}
+    for value in sent:
+        await producer.send("t", value, partition=int(value) % 3)
+    await producer.flush()
+    received: set[bytes | None] = set()
+    while received < sent:
+        batches = await consumer.getmany(timeout_ms=500)
+        received |= {record.value for records in batches.values() for record in records}
+    await consumer.commit()
+
+
+def test_the_same_topology_as_processes_outlives_a_broker(topology: Topology) -> None:
+    for name in BROKERS:
+        topology.start(name)
+    assert all(map(topology.is_healthy, BROKERS))
+    asyncio.run(rounds(topology.bootstrap, lambda: topology.end("broker-1", signal.SIGKILL)))
+    assert not topology.is_healthy("broker-1")
+    topology.start("broker-1")
+    assert topology.is_healthy("broker-1")
+    assert [topology.end(name, signal.SIGTERM) for name in BROKERS] == [0, 0, 0]
+
+
+@pytest.fixture
+def engine() -> Iterator[list[str]]:
+    """The command of compose, where a Docker engine answers; the project is torn down after the test."""
+    if (
+        shutil.which("docker") is None
+        or subprocess.run(["docker", "info"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no Docker engine answers: docker compose up is not run")
+    command = ["docker", "compose", "--project-name", "rota-test"]
+    try:
+        yield command
+    finally:
+        subprocess.run([*command, "down", "--volumes"], cwd=ROOT, check=False, timeout=300)
+
+
+def test_the_containers_outlive_a_broker(engine: list[str]) -> None:
+    subprocess.run([*engine, "up", "--build", "--wait", "--detach"], cwd=ROOT, check=True, timeout=900)
+    bootstrap = "localhost:9092,localhost:9093,localhost:9094"
+    kill = [*engine, "kill", "broker-1"]
+    asyncio.run(rounds(bootstrap, lambda: subprocess.run(kill, cwd=ROOT, check=True, timeout=60)))
