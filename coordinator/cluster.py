@@ -154,6 +154,8 @@ class Cluster:
         if self._joining is not None:
             self._joining.cancel()
         self._controller.begin_shutdown()
+        if self._replication is not None:
+            await self._replication.stop()  # else a leader puts this broker back into the ISR that it has just left
         if self._config.controlled_shutdown_enable and self.topics.broker_epoch != NOT_REGISTERED:
             try:
                 moved = await ClusterRequests(self.topics).hand_over()
