@@ -129,12 +129,13 @@ class Cluster:
     async def join(self, endpoints: Sequence[Endpoint], wall_ms: int) -> None:
         """Register this broker with the addresses for clients. Raises AlreadyRegistered, StoreFailed."""
         reachable = [_reachable(endpoint) for endpoint in endpoints]
-        self._swim = await self._start_swim(reachable[0].host)
+        between = self._config.inter_broker_listener_name
+        self._swim = await self._start_swim(_of_listener(self._config.listens, between).host)
         self._registration = Registration(
             reachable,
             rack=self._config.broker_rack,
             directory_id=self._directory_id,
-            swim=f"{reachable[0].host}:{self._swim.address[1]}",
+            swim=f"{_of_listener(reachable, between).host}:{self._swim.address[1]}",
         )
         await self._register()
         if self._replication is not None:
@@ -194,14 +195,13 @@ class Cluster:
             indirect_pings=config.rota_swim_indirect_pings,
         )
         secret = config.rota_swim_secret.encode() or await self._shared_secret()
-        bound = config.listens[0].host if config.listens[0].host in WILDCARDS else host
         swim = SwimService(
             config.node_id,
             settings,
             secret,
             self._liveness_changed,
             self._now_ms,
-            host=bound,
+            host=host,
             port=config.rota_swim_port,
         )
         await swim.start()
@@ -262,14 +262,13 @@ class Cluster:
     async def _register(self) -> None:
         assert self._registration is not None, "join comes first"
         wait_seconds = self._config.zookeeper_session_timeout_ms / 1000
-        epoch = await register(
-            self._store,
-            self._config.node_id,
-            self._registration,
-            wall_ms=self._wall_ms(),
-            wait_seconds=wait_seconds,
-        )
-        log.info("Registered", broker=self._config.node_id, epoch=epoch)
+        broker_id, epoch = self._config.node_id, NOT_REGISTERED
+        while broker_id not in self.topics.brokers or self.topics.brokers[broker_id].epoch != epoch:
+            epoch = await register(
+                self._store, broker_id, self._registration, wall_ms=self._wall_ms(), wait_seconds=wait_seconds
+            )
+            await self._updater.refresh_brokers()  # who is missing in the image afterwards has been fenced already
+        log.info("Registered", broker=broker_id, epoch=epoch)
         self.topics.apply_registration(epoch)
 
     def _changed(self, change: Change) -> None:
@@ -326,6 +325,11 @@ def swim_addresses(brokers: Mapping[int, BrokerRegistration]) -> Iterator[tuple[
         host, _, port = broker.swim.rpartition(":")
         if host and port.isdecimal():
             yield broker_id, (broker.epoch, (host, int(port)))
+
+
+def _of_listener(endpoints: Sequence[Endpoint], name: str | None) -> Endpoint:
+    """The endpoint of that listener; the first one when there is none of that name."""
+    return next((endpoint for endpoint in endpoints if endpoint.listener == name), endpoints[0])
 
 
 def _reachable(endpoint: Endpoint) -> Endpoint:

@@ -42,7 +42,7 @@ class ImageUpdater:
         """Load the whole image and keep it up to date from now on. Raises StoreFailed."""
         self._topics = topics
         await topics.load()
-        await self._read_brokers()
+        await self.refresh_brokers()
         await self._read_controller()
 
     async def close(self) -> None:
@@ -64,7 +64,7 @@ class ImageUpdater:
             return
         path = event.path
         if path == znodes.BROKER_IDS or path.startswith(znodes.BROKER_IDS + "/"):
-            self._start("brokers", self._read_brokers)
+            self._start("brokers", self.refresh_brokers)
         elif path == znodes.CONTROLLER:
             self._start("controller", self._read_controller)
         elif path == znodes.TOPICS:
@@ -100,7 +100,8 @@ class ImageUpdater:
         names = set(await topics.store.children(znodes.TOPICS, self.changed))
         await eager.gather(topics.refresh(name) for name in sorted(names ^ set(topics.names())))
 
-    async def _read_brokers(self) -> None:
+    async def refresh_brokers(self) -> None:
+        """Read the live brokers into the image. Raises StoreFailed."""
         store = self._image.store
         ids = [int(name) for name in await store.children(znodes.BROKER_IDS, self.changed)]
         brokers = await eager.gather(self._read_broker(broker_id) for broker_id in ids)
@@ -125,7 +126,7 @@ class ImageUpdater:
 
     async def _read_all(self) -> None:
         await self._image.refresh_all()
-        await self._read_brokers()
+        await self.refresh_brokers()
         await self._read_controller()
 
     @property

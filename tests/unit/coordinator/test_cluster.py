@@ -46,8 +46,7 @@ async def test_a_broker_leads_nothing_before_it_has_joined(cluster: Cluster) -> 
     assert topics.broker_epoch == NOT_REGISTERED
     await cluster.join(HERE, 0)
     assert topics.broker_epoch > 0
-    await until(lambda: 1 in topics.brokers)
-    assert topics.brokers[1].epoch == topics.broker_epoch
+    assert topics.brokers[1].epoch == topics.broker_epoch, "the image has the registration that counts"
 
 
 async def test_a_broker_whose_registration_was_deleted_leads_nothing_and_registers_again(cluster: Cluster) -> None:
@@ -78,3 +77,32 @@ async def test_leaving_ends_the_registration_for_good(cluster: Cluster) -> None:
     await until(lambda: not cluster.topics.brokers)
     assert await cluster.topics.store.exists("/brokers/ids/1") is None
     assert cluster.topics.broker_epoch == NOT_REGISTERED
+
+
+async def test_the_failure_detector_uses_the_listener_between_brokers() -> None:
+    clock = Clock()
+    timers = Timers(clock.now_ms)
+    config = BrokerConfig(
+        {
+            "node.id": "1",
+            "listeners": "OUTSIDE://127.0.0.1:0,INSIDE://127.0.0.2:0",
+            "advertised.listeners": "OUTSIDE://example.org:9092,INSIDE://inside.example.org:9093",
+            "inter.broker.listener.name": "INSIDE",
+        }
+    )
+    member = Cluster(
+        config,
+        EmbeddedStore(),
+        cluster_id=None,
+        timers=timers,
+        now_ms=clock.now_ms,
+        wall_ms=clock.wall_ms,
+    )
+    await member.open(was_clean=True)
+    await member.join(config.advertises, 0)
+    host, _, port = member.topics.brokers[1].swim.rpartition(":")
+    assert host == "inside.example.org"
+    assert member._swim is not None
+    assert member._swim.address == ("127.0.0.2", int(port))
+    await member.close()
+    timers.stop()
