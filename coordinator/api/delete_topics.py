@@ -14,7 +14,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.timeout import gather_within
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.topic import Refusal, Topic
-from rota.coordinator.metadata.topic_refusals import unknown_topic
+from rota.coordinator.metadata.topic_refusals import unknown_topic, unknown_topic_id
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_topics import (
@@ -57,7 +57,7 @@ async def _delete_all(node: Node, requested: Sequence[DeleteTopicState], timeout
                 deletions.append((DeleteTopicState(name=topic.name, topic_id=topic.topic_id), _ALREADY_SUPPLIED))
         else:
             deletions.append((entry, topic))
-    outcomes = await gather_within(node, timeout_ms, (_delete(node, topic) for _, topic in deletions))
+    outcomes = await gather_within(node, timeout_ms, (_delete(node, entry, topic) for entry, topic in deletions))
     responses = (_result(entry, outcome) for (entry, _), outcome in zip(deletions, outcomes, strict=True))
     return DeleteTopicsResponse(responses=tuple(responses))
 
@@ -74,21 +74,20 @@ def _find(node: Node, requested: DeleteTopicState) -> Topic | Refusal:
         return Refusal(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if requested.name is not None:
         return node.topics.get(requested.name) or unknown_topic()
-    unknown = Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
-    return node.topics.by_id(requested.topic_id) or unknown
+    return node.topics.by_id(requested.topic_id) or unknown_topic_id()
 
 
 def _duplicate(requested: DeleteTopicState) -> Refusal:
     return Refusal(ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if requested.name is None else 'name'}.")
 
 
-async def _delete(node: Node, topic: Topic | Refusal) -> Topic | Refusal:
+async def _delete(node: Node, requested: DeleteTopicState, topic: Topic | Refusal) -> Topic | Refusal:
     """Return the deleted topic. Raises StoreFailed."""
     if isinstance(topic, Refusal):
         return topic
     if topic.is_internal:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Internal topic {topic.name} cannot be deleted.")
-    return await node.topics.delete(topic.name)
+    return await node.topics.delete(topic.name, topic.topic_id if requested.name is None else None)
 
 
 def _result(requested: DeleteTopicState, outcome: Topic | Refusal) -> DeletableTopicResult:

@@ -15,7 +15,7 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 _NONE: Final = ErrorCode.NONE  # bound once: looking a member of an enum up takes as long as the group's decision
-_ALIVE: Final = HeartbeatResponse(error_code=_NONE)  # messages are immutable, so replies may share it
+_ALIVE: Final = HeartbeatResponse(error_code=_NONE)  # shared: nothing changes a reply once it is made
 
 
 def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatResponse:

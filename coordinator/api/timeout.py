@@ -2,7 +2,7 @@
 
 Laws
     T10 The answer leaves by the timeout of the request, however slow the store is. The changes go on: they are made, or
-        they fail, without an answer.
+        they fail, without an answer; a failure is logged.
 """
 
 from __future__ import annotations
@@ -53,16 +53,20 @@ async def _refuse_failure(change: Coroutine[Any, Any, T | Refusal]) -> T | Refus
 async def _wait(node: Node, timeout_ms: int, replies: list[DelayedReply[T | Refusal]]) -> None:
     """Return when all are answered, or after `timeout_ms`."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    timer_key = object()
+    timer_key, left = object(), len(replies)
 
     def end() -> None:
         if not ended.done():
             ended.set_result(None)
 
-    def answered(result: object) -> None:
+    def answered(result: T | Refusal) -> None:
+        nonlocal left
+        left -= 1
         if ended.done() and isinstance(result, Exception):
             log.error("Change failed after its request was answered", exc_info=result)
-        if all(reply.answered for reply in replies):
+        elif ended.done() and isinstance(result, Refusal):
+            log.warning("Change failed after its request was answered", reason=result.message)
+        elif not left:
             end()
 
     for reply in replies:

@@ -14,6 +14,10 @@ def unknown_topic() -> Refusal:
     return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 
 
+def unknown_topic_id() -> Refusal:
+    return Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+
+
 def topic_exists(name: str) -> Refusal:
     return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
 

@@ -2,7 +2,7 @@
 
 Laws
     T1  The image follows the store: a change is in the store before a reader sees it.
-    T2  A topic's id is drawn once, and never given to another topic, not even to a later one of the same name.
+    T2  A topic's id is drawn once, and never given to another topic, also of the same name.
     T4  Two names that differ only in '.' and '_' never both exist.
     T7  Changes of one topic happen one after the other, each on top of the one before; those of several topics share
         the store's writes.
@@ -32,6 +32,7 @@ from rota.coordinator.metadata.topic_refusals import (
     refuse_growth,
     topic_exists,
     unknown_topic,
+    unknown_topic_id,
 )
 
 PLACED_PER_SLICE = 64  # partitions whose logs are opened before the loop has its turn
@@ -272,11 +273,15 @@ class Topics(Image):
         for ops in commits[1:]:
             await self.store.commit(ops)
 
-    async def delete(self, name: str) -> Topic | Refusal:
-        """Delete a topic; return it as it was. Raises StoreFailed."""
+    async def delete(self, name: str, topic_id: bytes | None = None) -> Topic | Refusal:
+        """Delete a topic, with `topic_id` only the one of that id; return it as it was. Raises StoreFailed."""
         async with self._lock(name):
-            topic = self._by_name.get(name)
-            return unknown_topic() if topic is None else await self._delete(topic)
+            if topic_id is not None:
+                await self.refresh(name, ())  # T2: the name may belong to a later topic
+            topic = self.get(name) if topic_id is None else self.by_id(topic_id)
+            if topic is None:
+                return unknown_topic() if topic_id is None else unknown_topic_id()
+            return await self._delete(topic)
 
     async def _delete(self, topic: Topic) -> Topic | Refusal:
         try:
@@ -320,6 +325,8 @@ class Topics(Image):
     ) -> Topic | Refusal:
         """Grow the topic to `count` partitions in all. Raises StoreFailed."""
         async with self._lock(name):
+            if name in self._by_name:
+                await self.refresh(name, ())  # T2: the node of a later topic of that name may have the same version
             added = self.plan_partitions(name, count, assignment)
             return added if isinstance(added, Refusal) else await self._grow(self._by_name[name], added)
 

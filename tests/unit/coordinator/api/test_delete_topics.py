@@ -5,6 +5,8 @@ from tests.unit.coordinator.api.data_world import World, answered
 from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.delete_topics import delete_topics
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.topics import Topics
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from rota.protocol.wire import UUID_ZERO
@@ -91,3 +93,16 @@ def test_deletion_can_be_switched_off(version: int, code: ErrorCode) -> None:
     reply = world.serve(delete_topics, DeleteTopicsRequest(topic_names=("a",), timeout_ms=1), version)
     assert codes(list(reply.responses)) == [("a", code)]
     assert "a" in world.node.topics
+
+
+def test_a_topic_that_another_broker_has_made_anew_outlives_a_deletion_by_the_old_id(world: World) -> None:
+    topics = world.node.topics
+    old = topics.get("a")
+    assert old is not None
+    other = Topics(topics.store, broker_id=0, fresh_uuid=lambda: b"y" * 16)
+    eager.run_eagerly(other.load())
+    eager.run_eagerly(other.delete("a"))
+    eager.run_eagerly(other.create("a"))
+    assert codes(ask(world, by_id(old.topic_id))) == [(None, ErrorCode.UNKNOWN_TOPIC_ID)]
+    eager.run_eagerly(other.refresh("a"))
+    assert other.names() == ["a", "b", "c"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import pytest
 from tests.unit.coordinator.api.data_world import World
 from tests.unit.coordinator.replica.test_durability import turns
 
+from rota.coordinator.api import timeout
 from rota.coordinator.api.create_partitions import create_partitions
 from rota.coordinator.api.create_topics import create_topics
 from rota.coordinator.api.delete_topics import delete_topics
@@ -148,9 +151,12 @@ async def test_topics_that_need_no_store_have_their_own_answers() -> None:
     await turns(20)
 
 
-async def test_a_late_failure_is_logged_and_harms_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("failure", [ValueError("the reason"), StoreFailed("the reason"), OutcomeUnknown("the reason")])
+async def test_a_late_failure_is_logged_and_harms_nobody(
+    capsys: pytest.CaptureFixture[str], failure: Exception
+) -> None:
     world = SlowWorld()
-    world.store.failure = ValueError("our own mistake")
+    world.store.failure = failure
     reply = create(world, "new")
     await turns()
     world.after(TIMEOUT_MS)
@@ -158,4 +164,32 @@ async def test_a_late_failure_is_logged_and_harms_nobody(capsys: pytest.CaptureF
     assert codes(reply.value) == [ErrorCode.REQUEST_TIMED_OUT]
     world.store.is_free.set()
     await turns(20)
-    assert "our own mistake" in capsys.readouterr().out
+    assert "the reason" in capsys.readouterr().out
+
+
+async def test_the_work_for_each_change_does_not_grow_with_their_number() -> None:
+    """Thousands of topics whose creation ends in one write of the store must not block the loop."""
+
+    async def calls_for(count: int) -> int:
+        free, calls = asyncio.Event(), 0
+
+        async def change() -> int:
+            await free.wait()
+            return 1
+
+        def counted(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += frame.f_code.co_filename == timeout.__file__
+
+        changes = (change() for _ in range(count))
+        waiting = asyncio.gather(timeout.gather_within(World().node, TIMEOUT_MS, changes))
+        await turns()
+        free.set()
+        sys.setprofile(counted)
+        try:
+            await waiting
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    assert await calls_for(400) < 5 * await calls_for(100)

@@ -309,3 +309,34 @@ async def test_partitions_are_placed_in_slices_before_anybody_sees_the_topic(top
     await creating
     await topics.add_partitions("t", 3 * PLACED_PER_SLICE + 2)
     assert placed == list(range(3 * PLACED_PER_SLICE + 2))
+
+
+class TestAnImageThatLags:
+    """Another broker has deleted the topic and created one of the same name, which this image does not have yet."""
+
+    def setup_method(self) -> None:
+        store = EmbeddedStore()
+        self.other = topics_on(store)
+        self.old = made(run_eagerly(self.other.create("t")))
+        self.topics = topics_on(store, first_id=500)
+        run_eagerly(self.other.delete("t"))
+        self.new = made(run_eagerly(self.other.create("t")))
+        assert self.topics.get("t") == self.old
+
+    def test_partitions_are_added_to_the_new_topic_under_its_own_id(self) -> None:
+        """Law T2: who saw the old id come back would delete the records of the new topic."""
+        grown = made(run_eagerly(self.topics.add_partitions("t", 3)))
+        run_eagerly(self.other.refresh("t"))
+        assert self.other.get("t") == grown == self.topics.get("t")
+        assert (grown.topic_id, len(grown.partitions)) == (self.new.topic_id, 3)
+
+    def test_a_topic_that_is_deleted_by_its_id_takes_no_later_one_of_its_name_with_it(self) -> None:
+        outcome = run_eagerly(self.topics.delete("t", self.old.topic_id))
+        run_eagerly(self.other.refresh("t"))
+        assert self.other.get("t") == self.new == self.topics.get("t")
+        assert code(outcome) is ErrorCode.UNKNOWN_TOPIC_ID
+
+    def test_a_topic_that_is_deleted_by_its_name_is_the_one_that_has_it(self) -> None:
+        made(run_eagerly(self.topics.delete("t")))
+        run_eagerly(self.other.refresh("t"))
+        assert self.other.get("t") is self.topics.get("t") is None
