@@ -170,6 +170,7 @@ class Broker:
             lag_ms_max=self.config.replica_lag_time_max_ms,
             now_ms=self.now_ms,
             on_truncated=self._truncated,
+            hand_over=self.metadata.hand_over,
         )
         self.metadata.host(self.partitions)
         self.storage.high_watermarks = self.partitions.high_watermarks
@@ -238,6 +239,7 @@ class Broker:
 
     def _storage_changed(self, partition: Partition) -> None:
         """A1. A log failed, or was recovered and may have lost its tail: the shard above forgets what it holds."""
+        self.metadata.storage_changed(partition)
         if partition.topic != CONSUMER_OFFSETS or partition.index >= len(self.groups.shards):
             return
         if partition.offline is not None:

@@ -37,7 +37,7 @@ from rota.coordinator.metadata.store import Check, NodeExists, NoNode, SessionSt
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.replica.isr_changes import IsrChanges
-from rota.coordinator.replica.partitions import Partitions
+from rota.coordinator.replica.partitions import Partition, Partitions
 from rota.coordinator.replication.replication import Replication
 from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.stall_guard import StallGuard
@@ -113,6 +113,15 @@ class Cluster:
             now_ms=self._now_ms,
             on_unreachable=self.unreachable,
         )
+
+    def storage_changed(self, partition: Partition) -> None:
+        """The log of that partition has failed, or is used again."""
+        if self._replication is not None:
+            self._replication.storage_changed(partition)
+
+    async def hand_over(self, name: str, index: int) -> None:
+        """Let another member of that partition's ISR lead it, and leave the ISR. Raises StoreFailed."""
+        await ClusterRequests(self.topics).hand_over_partition(name, index)
 
     def guard(self, connections: Connections) -> None:
         """Suspend these connections when this process has stood still, until its registration is confirmed."""

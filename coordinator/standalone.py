@@ -16,7 +16,7 @@ from rota.coordinator.metadata.registration import Registration, claim_controlle
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.network.connections import Connections
-from rota.coordinator.replica.partitions import Partitions
+from rota.coordinator.replica.partitions import Partition, Partitions
 
 log = structlog.get_logger("rota.metadata")
 
@@ -54,6 +54,12 @@ class Standalone:
 
     def host(self, partitions: Partitions) -> None:
         """Nothing is replicated."""
+
+    def storage_changed(self, partition: Partition) -> None:
+        """Nothing is replicated."""
+
+    async def hand_over(self, name: str, index: int) -> None:
+        """Nobody takes over from a broker that is alone."""
 
     def guard(self, connections: Connections) -> None:
         """Nobody takes a broker that is alone for dead."""

@@ -3,6 +3,8 @@
 Laws
     A1  A storage failure takes one partition offline, with its reason in the log, and harms no other. Its log is
         reopened with recovery, again and again with growing waits, until the partition is online in a new leader epoch.
+    R1  A replica whose log has failed is in the ISR no more, and leads no more, before the log is used again: recovery
+        may have lost records that others acknowledged with it. Only where it was the last of the ISR does it stay.
     RE3  A partition leads, follows or goes away as the image of the cluster says.
     RE4  A broker leads only what it was elected for in its current registration: one that has lost its registration
         stops to lead everything at once.
@@ -12,7 +14,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -63,6 +65,7 @@ class Opening(Protocol):
 
 BeginOpen = Callable[[Topic, int, LogConfig], Opening]
 RemoveLog = Callable[[Topic, int], None]  # raises StorageFailed
+HandOver = Callable[[str, int], Awaitable[object]]  # raises StoreFailed
 
 
 class Partitions:
@@ -87,11 +90,15 @@ class Partitions:
         lag_ms_max: int = REPLICA_LAG_MS_MAX,
         now_ms: Callable[[], int] = lambda: 0,
         on_truncated: Callable[[Partition], None] = lambda _: None,
+        hand_over: HandOver | None = None,
     ) -> None:
-        """`on_truncated` is called when a follower's log has lost records: who has read them must begin afresh."""
+        """`on_truncated` is called when a follower's log has lost records: who has read them must begin afresh.
+
+        `hand_over` lets another member of a partition's ISR lead, and takes this broker out of it; None: it is alone.
+        """
         self.topics = topics
         self._open_log, self._config_of, self._on_storage = open_log, config_of, on_storage
-        self._begin_open, self._remove_log = begin_open, remove_log
+        self._begin_open, self._remove_log, self._hand_over = begin_open, remove_log, hand_over
         self._timers, self._flush_worker, self._isr_writer = timers, flush_worker, isr_writer
         self._lag_ms_max, self._now_ms, self._on_truncated = lag_ms_max, now_ms, on_truncated
         self._by_name: dict[PartitionKey, Partition] = {}
@@ -164,6 +171,7 @@ class Partitions:
             if topic is None or self._begin_open is None:
                 return
             self._on_storage(partition)
+            await self._leave_isr(name, index)
             await self._recover(topic, partition, self._begin_open(topic, index, self._config_of(topic)))
         except (StorageFailed, StoreFailed) as error:
             logger.warning("Partition stays offline", topic=name, partition=index, reason=str(error))
@@ -175,6 +183,7 @@ class Partitions:
     async def _recover(self, topic: Topic, partition: Partition, opening: Opening) -> None:
         """Recover the log in a thread and take the partition online. Raises StorageFailed, StoreFailed."""
         await asyncio.to_thread(opening.run)
+        await self._leave_isr(topic.name, partition.index)  # a fetch under way at the failure may have let it in again
         placed = (self.topics.by_id(topic.topic_id) or topic).partitions[partition.index]
         if placed.leader == self.topics.broker_id:
             await self.topics.bump_leader_epoch(topic.name, partition.index)
@@ -187,6 +196,11 @@ class Partitions:
         fields = {"partition": partition.index, "leader_epoch": partition.leader_epoch}
         logger.info("Partition online again", topic=topic.name, **fields)
         self._on_storage(partition)
+
+    async def _leave_isr(self, name: str, index: int) -> None:
+        """R1. Raises StoreFailed."""
+        if self._hand_over is not None:
+            await self._hand_over(name, index)
 
     # ---- topics
 

@@ -1,8 +1,8 @@
 """Replication on one broker: a fetcher for each leader, as the image of the cluster says; lag of followers.
 
 Laws
-    RP1 A partition that follows is copied by exactly one fetcher, that of its leader; one that leads, or has no
-        leader, by none.
+    RP1 A partition that follows is copied by exactly one fetcher, that of its leader; one that leads, has no leader or
+        is offline, by none: the leader's fetch session forgets how far a log that failed had come.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rota.coordinator.metadata.changes import (
 )
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.topic import PartitionState, Topic
-from rota.coordinator.replica.partition import TimerService
+from rota.coordinator.replica.partition import Partition, TimerService
 from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.replica.state import Role
 from rota.coordinator.replication.fetch_session import Key
@@ -72,6 +72,12 @@ class Replication:
             self._assign(topic, range(len(topic.partitions)))
         self._tick_later()
 
+    def storage_changed(self, partition: Partition) -> None:
+        """RP1. The log of that partition has failed, or is used again: with another end, perhaps."""
+        topic = self._image.by_id(partition.topic_id)
+        if self._is_running and topic is not None:
+            self._assign(topic, (partition.index,))
+
     async def stop(self) -> None:
         """Copy nothing more; connections are closed."""
         self._is_running = False
@@ -115,7 +121,7 @@ class Replication:
         key = (topic.topic_id, state.index)
         partition = self._partitions.get_by_id(*key)
         is_led_elsewhere = state.leader not in (-1, self._image.broker_id)
-        if partition is None or not is_led_elsewhere or partition.state.role is Role.LEADER:
+        if partition is None or not is_led_elsewhere or partition.state.role is not Role.FOLLOWER:
             self._release(key)
             return
         fetcher = self._fetcher(state.leader, state.index)

@@ -1,0 +1,54 @@
+"""A log fails on one broker and comes back without its tail; in memory it comes back empty."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.cluster.brokers import Brokers, until
+
+from rota.client import Producer, ProducerConfig
+from rota.coordinator.replica.partition import Partition
+
+
+@pytest.fixture
+async def brokers() -> AsyncIterator[Brokers]:
+    async with Brokers(3) as three:
+        await three.by_id[1].topics.create("t", 1, 3)
+        await until(lambda: all(broker.partitions.get("t", 0) for broker in three.by_id.values()), "replicas")
+        yield three
+
+
+def replica(brokers: Brokers, broker_id: int) -> Partition:
+    partition = brokers.by_id[broker_id].partitions.get("t", 0)
+    assert partition is not None
+    return partition
+
+
+async def produce(brokers: Brokers, count: int) -> None:
+    """Returns when all records are acknowledged."""
+    async with asyncio.timeout(20), Producer(ProducerConfig(bootstrap_servers=brokers.bootstrap())) as producer:
+        for number in range(count):
+            await producer.send("t", b"%d" % number, partition=0)
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+async def test_a_log_that_lost_acknowledged_records_takes_them_from_the_isr(brokers: Brokers, role: str) -> None:
+    await produce(brokers, 20)
+    leader = brokers.leader("t", 0)
+    failed = leader if role == "leader" else next(one for one in brokers.ids if one != leader)
+    partition = replica(brokers, failed)
+    others_isr = next(b for i, b in brokers.by_id.items() if i != failed).topics
+
+    def failed_is_out() -> bool:
+        state = others_isr.partition("t", 0)
+        return state is not None and failed not in state.isr
+
+    partition.fail("the disk is broken")
+    await until(lambda: failed_is_out() or partition.offline is None, "the ISR without the failed log")
+    assert failed_is_out()
+    assert brokers.leader("t", 0) != failed
+    await until(lambda: partition.offline is None and partition.log.log_end_offset == 20, "a copy of the leader's log")
+    await produce(brokers, 5)
+    assert [replica(brokers, one).log.log_end_offset for one in brokers.ids] == [25, 25, 25]
