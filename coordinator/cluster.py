@@ -59,12 +59,13 @@ class Cluster:
         store: Store,
         *,
         cluster_id: str | None,
+        may_found: bool = True,
         directory_id: str = "",
         timers: Timers,
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
     ) -> None:
-        """`cluster_id` is that of the log folder, for the first broker of a new cluster; None or "" for a new one.
+        """`cluster_id` is that of the log folder; None or "" for a new one. See `open_cluster` for `may_found`.
 
         `directory_id` is that of the log folder, which is locked: a registration that names it is of a process that
         has ended, and is replaced at once.
@@ -76,6 +77,7 @@ class Cluster:
             broker_id=config.node_id,
             fresh_uuid=lambda: os.urandom(ID_BYTES),
             cluster_id=cluster_id,
+            may_found=may_found,
             watch=self._updater.changed,
         )
         self.topics.broker_epoch = NOT_REGISTERED
@@ -312,7 +314,7 @@ class Cluster:
                     await self.topics.refresh_all()
                     await self._register()
                     return
-                except StoreFailed as error:
+                except (StoreError, StoreFailed) as error:
                     log.warning("Registration failed; trying again", reason=str(error))
                     await asyncio.sleep(REGISTER_AGAIN_SECONDS)
         finally:

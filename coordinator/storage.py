@@ -45,6 +45,11 @@ class Disk:
         return self.path / STORE_FILE
 
     @property
+    def was_alone(self) -> bool:
+        """Whether the broker before was no member of a cluster: the folder has its topics, too."""
+        return self.store_path is not None and self.store_path.exists()
+
+    @property
     def cluster_id(self) -> str | None:
         """The cluster that `meta.properties` names; "" in a new folder."""
         return self._opened.cluster_id
@@ -116,6 +121,7 @@ class Memory:
     """Nothing outlives the process. For tests, and for groups whose offsets need not survive a restart."""
 
     store_path: Path | None = None
+    was_alone = True
     cluster_id: str | None = None
     directory_id = ""
     was_clean = True

@@ -114,7 +114,8 @@ class LogDirectory:
     def identify(self, cluster_id: str) -> None:
         """Check `meta.properties`, or write it when the directory is new. Raises WrongDirectory, StorageFailed."""
         if self.cluster_id not in ("", cluster_id):
-            raise WrongDirectory(f"{self.path} belongs to cluster {self.cluster_id}, this is {cluster_id}")
+            why = f"{self.path} belongs to cluster {self.cluster_id}, this is {cluster_id}"
+            raise WrongDirectory(f"{why}: correct log.dirs, or zookeeper.connect and its chroot")
         if not self.cluster_id:
             meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(self._node_id)}
             meta["directory.id"] = self.directory_id

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
 
 from rota.coordinator.metadata import eager, placement, topic_nodes, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.metadata.identity import confirm_cluster, open_cluster
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.placement import Assignment, start_of
 from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, NotEmpty, Set, Store, Watch
@@ -55,11 +55,12 @@ class Topics(Image):
         broker_id: int,
         fresh_uuid: Callable[[], bytes],
         cluster_id: str | None = None,
+        may_found: bool = True,
         watch: Watch | None = None,
     ) -> None:
         super().__init__(broker_id)
         self.store = store
-        self.cluster_id = cluster_id or ""  # of a new cluster; an old one's is in the store
+        self.cluster_id, self._may_found = cluster_id or "", may_found  # of the folder, until `load` has read the store
         self._fresh_uuid, self._watch = fresh_uuid, watch
         if watch is None:
             self.brokers = {broker_id: BrokerRegistration(broker_id=broker_id)}
@@ -79,13 +80,17 @@ class Topics(Image):
 
     async def load(self) -> None:
         """Fill the image from the store; create the store's first nodes if it is new. Raises StoreFailed."""
-        await self._create_first_nodes()
-        data, _ = await self.store.get(znodes.CLUSTER_ID)
-        self.cluster_id = znodes.read_cluster(data)
+        self.cluster_id = await open_cluster(
+            self.store,
+            self.cluster_id,
+            lambda: znodes.uuid_text(self._fresh_uuid()),
+            may_found=self._may_found,
+        )
         await self.refresh_all()
 
     async def refresh_all(self) -> None:
-        """Read every topic again. Raises StoreFailed."""
+        """Read every topic again. Raises StoreFailed, also when the store is of another cluster (CI1)."""
+        await confirm_cluster(self.store, self.cluster_id)
         names = await self.store.children(znodes.TOPICS, self._watch)
         await eager.gather(self.refresh(name) for name in sorted({*names, *self.names()}))
 
@@ -135,18 +140,6 @@ class Topics(Image):
             return replace(old, replicas=state.replicas, adding=state.adding, removing=state.removing)
         data, stat = await self.store.get(znodes.state_path(name, index), self._watch)
         return znodes.read_state(data, stat.version, state)
-
-    async def _create_first_nodes(self) -> None:
-        """The persistent nodes above all others; other brokers may be creating them, too."""
-        for path in znodes.PERSISTENT:
-            await self._create_unless_exists(path)
-        fresh = self.cluster_id or znodes.uuid_text(self._fresh_uuid())
-        await self._create_unless_exists(znodes.CLUSTER_ID, znodes.cluster_node(fresh))
-
-    async def _create_unless_exists(self, path: str, data: bytes = b"") -> None:
-        if await self.store.exists(path) is None:
-            with suppress(NodeExists):
-                await self.store.create(path, data)
 
     # ---- changing
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from tests.cluster.brokers import Brokers, until
 
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, Producer, ProducerConfig
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.metadata.identity import WrongCluster
+from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.tree_session import TreeSession
 
 
@@ -65,3 +68,29 @@ async def test_records_and_committed_offsets_of_a_broker_that_was_alone_are_in_t
         for broker_id in list(brokers.by_id):
             await brokers.stop(broker_id)
         await brokers.tree.close()
+
+
+async def test_a_store_that_lost_its_data_starts_no_broker_on_the_logs_of_a_cluster(tmp_path: Path) -> None:
+    properties = {**Brokers(1).properties, "log.dirs": str(tmp_path), "offsets.topic.replication.factor": "1"}
+    trees = [SharedTree(), SharedTree()]
+
+    async def member(tree: SharedTree) -> Broker:
+        async def open_store() -> TreeSession:
+            return TreeSession(tree)
+
+        broker = Broker(BrokerConfig(properties), open_store=open_store)
+        await broker.start()
+        return broker
+
+    for tree in (trees[0], trees[0]):
+        broker = await member(tree)
+        host, port = broker.address
+        await produce(f"{host}:{port}", 0, 1)
+        await broker.stop()
+    with pytest.raises(WrongCluster, match="the metadata store is empty"):
+        await member(trees[1])
+    broker = await member(trees[0])
+    assert broker.partitions.all()[0].log.log_end_offset == 2
+    await broker.stop()
+    for tree in trees:
+        await tree.close()
