@@ -3,7 +3,7 @@
 Laws
     A shard answers only while this broker leads its partition and has replayed all of it: until then the code is
     NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
-    CO4 A `lead` or `resign` of an old leader epoch changes nothing.
+    CO4 A `lead` or `resign` of an old leader epoch changes nothing; a shard writes in its own leader epoch only.
     A1  A failure of one partition takes one shard down; it is loaded again and again until that succeeds.
     CO1 Loading and following work in slices of a few milliseconds.
     Records of one loop tick are written together: every shard with new records is flushed once at its end.
@@ -51,8 +51,8 @@ class HostPartition(Protocol):
     def high_watermark(self) -> int:
         """The offset after the last committed record. Raises StorageFailed while offline."""
 
-    def append_pairs(self, pairs: list[Pair], now_ms: int) -> Appended:
-        """Write records of the broker's own as one batch. Raises StorageFailed."""
+    def append_pairs(self, pairs: list[Pair], now_ms: int, leader_epoch: int | None = None) -> Appended:
+        """Write records of the broker's own as one batch. Raises StorageFailed, also when led in another epoch."""
 
     def is_committed(self, offset: int) -> bool:
         """Return whether `when_committed` would call with NONE at once."""
@@ -308,7 +308,7 @@ class CoordinatorRuntime(Generic[M]):
     def append(self, shard: Shard[Any], records: list[Encoded]) -> tuple[int, bool]:
         partition, wall_ms, end = self._partition(shard.index), self.wall_ms(), NO_OFFSET
         for portion in portions(records):
-            end = partition.append_pairs(portion, wall_ms).last_offset + 1
+            end = partition.append_pairs(portion, wall_ms, shard.leader_epoch).last_offset + 1
         if end == NO_OFFSET:
             end = partition.log.log_end_offset
         return end, partition.is_committed(end)

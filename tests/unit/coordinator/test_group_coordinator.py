@@ -98,7 +98,9 @@ def test_an_offset_without_topic_id_goes_by_its_time(world: World) -> None:
 
 
 def test_a_shard_that_loads_while_a_topic_is_deleted_removes_its_offsets_when_it_is_ready(world: World) -> None:
-    world.coordinator.lead(world.shard("g0").index, 1)
+    index = world.shard("g0").index
+    world.partitions[index].lead(1)
+    world.coordinator.lead(index, 1)
     world.coordinator.topics_deleted([("t0", ID)])
     world.turn()
     assert not any("t0" in topics(world, f"g{group}") for group in range(GROUPS))

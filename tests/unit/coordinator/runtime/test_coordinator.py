@@ -132,8 +132,8 @@ def _mistaken(*args: object) -> Any:
 def _mistaken_at(broken: Partition) -> Any:
     append = Partition.append_pairs
 
-    def appended(self: Partition, pairs: Any, now_ms: int) -> Any:
-        return _mistaken() if self is broken else append(self, pairs, now_ms)
+    def appended(self: Partition, *written: Any) -> Any:
+        return _mistaken() if self is broken else append(self, *written)
 
     return appended
 
@@ -220,6 +220,7 @@ def test_a_write_of_an_earlier_epoch_never_answers_for_a_later_one() -> None:
     toy.ask_for_flushes()
     earlier = toy.put("a", 1, 7)
     toy.settle()
+    toy.partitions[0].lead(6)
     toy.runtime.lead(0, 6)
     assert earlier.value is ErrorCode.NOT_COORDINATOR
     toy.settle()
@@ -230,6 +231,20 @@ def test_a_write_of_an_earlier_epoch_never_answers_for_a_later_one() -> None:
     assert not later.answered
     toy.flush()
     assert later.value is ErrorCode.NONE
+
+
+def test_a_shard_writes_only_in_the_leader_epoch_whose_log_it_has_replayed() -> None:
+    toy = ToyWorld().lead(5)
+    waiting = toy.put("a", 1, 7)
+    toy.partitions[0].lead(7)  # in epoch 6 another broker may have led and written
+    toy.settle()
+    assert waiting.value is ErrorCode.NOT_COORDINATOR
+    assert toy.partitions[0].log.log_end_offset == 0
+    toy.runtime.lead(0, 7)
+    toy.settle()
+    toy.put("a", 1, 8)
+    toy.settle()
+    assert toy.numbers() == {"a": {1: 8}}
 
 
 def test_what_was_replayed_is_not_shown_before_it_is_committed() -> None:

@@ -219,6 +219,7 @@ def test_what_machines_write_while_they_load_is_committed_in_order_also_after_a_
     toy.ask_for_flushes()
     toy.flush()
     monkeypatch.setattr(Counter, "loaded", loaded)
+    toy.partitions[0].lead(1)
     toy.runtime.lead(0, 1)
     while toy.tick_queue:
         toy.tick_queue.pop(0)()

@@ -173,7 +173,8 @@ class ToyWorld:
             self.tick()
 
     def lead(self, epoch: int = 0) -> ToyWorld:
-        for index in range(len(self.partitions)):
+        for index, partition in enumerate(self.partitions):
+            partition.lead(epoch)
             self.runtime.lead(index, epoch)
         self.settle()
         return self
