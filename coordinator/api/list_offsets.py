@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.log.contract import Load, NotCached, StorageFailed, TimedOffset
+from rota.coordinator.log.contract import DamagedLog, Load, NotCached, StorageFailed, TimedOffset
 from rota.coordinator.metadata import eager
 from rota.coordinator.replica.cold_reads import load_and_read
 from rota.coordinator.replica.leader_epochs import fence_leader
@@ -137,6 +137,8 @@ class _Search:
         try:
             error = fence_leader(partition, request.current_leader_epoch)
             found = NOTHING if error is not ErrorCode.NONE else self._find(partition, timestamp, wait)
+        except DamagedLog:
+            return _refused(index, ErrorCode.CORRUPT_MESSAGE)
         except StorageFailed:
             return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
         if error is ErrorCode.NONE and found is not None:
@@ -161,9 +163,9 @@ class _Search:
         if find is not None:
             found = find(partition)
         elif timestamp == MAX_TIMESTAMP:
-            found = partition.log.max_timestamp(wait=wait) or NOTHING
+            found = partition.max_timestamp(wait=wait) or NOTHING
         else:
-            found = partition.log.offset_at(timestamp, wait=wait) or NOTHING
+            found = partition.offset_at(timestamp, wait=wait) or NOTHING
         if timestamp in _UNBOUNDED or found.offset < end:
             return found
         return None if is_lagging else NOTHING

@@ -167,7 +167,8 @@ class Log(Protocol):
     def offset_at(self, timestamp_ms: int, *, wait: bool = True) -> TimedOffset | None:
         """Return the first record with a timestamp of at least `timestamp_ms`; None when all are older.
 
-        Raises StorageFailed, and NotCached when `wait` is false and the search needs bytes from the disk.
+        Raises StorageFailed, and NotCached when `wait` is false and the search needs bytes from the disk. Raises
+        DamagedLog when it meets damage, flushed or not: a read at the offset tells.
         """
 
     def max_timestamp(self, *, wait: bool = True) -> TimedOffset | None:

@@ -211,13 +211,13 @@ class SegmentedLog:
         try:
             return first_since(self._segments, timestamp_ms, self._start, wait=wait)
         except CorruptBatch as error:
-            raise StorageFailed(f"the log is damaged: {error}") from error
+            raise DamagedLog(f"the log is damaged: {error}") from error
 
     def max_timestamp(self, *, wait: bool = True) -> TimedOffset | None:
         try:
             return record_of_max_timestamp(self._segments, wait=wait)
         except CorruptBatch as error:
-            raise StorageFailed(f"the log is damaged: {error}") from error
+            raise DamagedLog(f"the log is damaged: {error}") from error
 
     def epoch_at(self, offset: int) -> int:
         return self.epochs.at(offset)

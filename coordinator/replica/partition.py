@@ -21,7 +21,16 @@ from typing import NewType, Protocol, assert_never
 
 import structlog
 
-from rota.coordinator.log.contract import Appended, AppendRefused, DamagedLog, Log, LogConfig, Pair, StorageFailed
+from rota.coordinator.log.contract import (
+    Appended,
+    AppendRefused,
+    DamagedLog,
+    Log,
+    LogConfig,
+    Pair,
+    StorageFailed,
+    TimedOffset,
+)
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.state import (
     MOVED,
@@ -95,7 +104,7 @@ class Partition:
         "_append_watches",
         "_armed_ms",
         "_completions",
-        "_damaged_offset",
+        "_damage",
         "_flush_worker",
         "_isr_writer",
         "_log",
@@ -142,7 +151,7 @@ class Partition:
         self.on_truncated: Callable[[], None] = _ignore  # called when a follower's log has lost records
         self._next = 0
         self._armed_ms: int | None = None
-        self._damaged_offset: int | None = None  # where the last read met damage
+        self._damage: str | None = None  # that the last such read met
         self._completions: list[tuple[Done, ErrorCode]] | None = None  # not None while they are called
         self.state = _state_of(log, broker_id, high_watermark, lag_ms_max)
         self._placed: PartitionState | None = None
@@ -239,14 +248,33 @@ class Partition:
         until = None if uncommitted else self.state.high_watermark
         try:
             return self.log.read(offset, bytes_max, until=until, first_whole=first_whole, wait=wait)
-        except DamagedLog as error:
-            if self._damaged_offset != offset:  # a consumer tries again and again: one line is enough
-                self._damaged_offset = offset
-                log.error("Log is damaged", topic=self.topic, partition=self.index, reason=str(error))
-            raise
         except StorageFailed as error:
-            self.fail(str(error))
+            self._read_failed(error)
             raise
+
+    def offset_at(self, timestamp_ms: int, *, wait: bool = True) -> TimedOffset | None:
+        """See `Log.offset_at`. Failures are those of `read`."""
+        try:
+            return self.log.offset_at(timestamp_ms, wait=wait)
+        except StorageFailed as error:
+            self._read_failed(error)
+            raise
+
+    def max_timestamp(self, *, wait: bool = True) -> TimedOffset | None:
+        """See `Log.max_timestamp`. Failures are those of `read`."""
+        try:
+            return self.log.max_timestamp(wait=wait)
+        except StorageFailed as error:
+            self._read_failed(error)
+            raise
+
+    def _read_failed(self, error: StorageFailed) -> None:
+        reason = str(error)
+        if not isinstance(error, DamagedLog):
+            self.fail(reason)
+        elif self._damage != reason:  # a consumer tries again and again: one line is enough
+            self._damage = reason
+            log.error("Log is damaged", topic=self.topic, partition=self.index, reason=reason)
 
     def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
         """Move the log start up to `offset`. Returns what writes it to the medium; see `Log.begin_delete_before`.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.unit.coordinator.api.data_world import World, batch
 from tests.unit.coordinator.faulty_files import FaultyFiles
 from tests.unit.coordinator.replica.test_durability import Gate
@@ -273,3 +274,42 @@ class TestColdSearches:
         assert ask(world, -1) == [(0, -1, 50, 0)]
         assert ask(world, -2) == [(0, -1, 0, 0)]
         assert self.own_reads(system) == []
+
+
+class TestFailures:
+    """Laws A1, A7. A log whose segments have to be read from the medium."""
+
+    @pytest.fixture
+    def system(self) -> FaultyFiles:
+        return FaultyFiles()
+
+    @pytest.fixture
+    def world(self, system: FaultyFiles, tmp_path: Path) -> World:
+        def open_log(config: LogConfig) -> DiskLog:
+            return DiskLog.open(tmp_path / "t-0", LogConfig(segment_bytes=300), files=OpenFiles(system=system))
+
+        world = World(log=open_log)
+        world.topic()
+        for number in range(12):
+            world.append(bytes(50), timestamp=1000 + number)
+        return world
+
+    @pytest.mark.parametrize("time", [1005, -3])
+    def test_a_search_that_the_disk_fails_takes_the_partition_offline(
+        self, world: World, system: FaultyFiles, time: int
+    ) -> None:
+        system.fail("pread", ".log")
+        assert ask(world, time) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)]
+        assert world.partition().offline is not None
+
+    @pytest.mark.parametrize("time", [1005, -3])
+    def test_a_search_that_meets_damage_is_refused_and_the_partition_stays_online(
+        self, world: World, tmp_path: Path, time: int
+    ) -> None:
+        for path in (tmp_path / "t-0").glob("*.log"):
+            path.write_bytes(b"?" * path.stat().st_size)
+        with capture_logs() as logs:
+            for _ in range(3):
+                assert ask(world, time) == [(ErrorCode.CORRUPT_MESSAGE, -1, -1, -1)]
+        assert [line["log_level"] for line in logs] == ["error"]
+        assert world.partition().offline is None

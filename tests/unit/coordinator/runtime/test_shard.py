@@ -48,6 +48,21 @@ def test_a_write_that_is_committed_when_it_is_appended_makes_no_wait(monkeypatch
     assert outcome() == at_once
 
 
+def test_a_write_that_is_committed_when_it_is_appended_waits_for_an_earlier_one_whose_end_is_not_known_yet(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.ask_for_flushes()
+    first = world.commit("g", 1)
+    world.turn()
+    monkeypatch.setattr(Partition, "is_committed", lambda self, offset: True)
+    second = world.commit("g", 2)
+    world.turn()
+    assert not first.answered
+    assert not second.answered
+    world.flush()
+    assert [first.value, second.value] == [ErrorCode.NONE] * 2
+
+
 def test_commits_of_one_turn_share_one_batch(world: Any) -> None:
     answers = [world.commit("g", offset) for offset in range(10)]
     before = batches(world, "g")
