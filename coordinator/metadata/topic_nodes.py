@@ -1,8 +1,9 @@
 """The store operations that create, grow and delete a topic, in commits that the store accepts. Pure.
 
 A topic of many partitions does not fit into one commit. The topic's node is its commit point: while its data is empty,
-the topic does not exist for readers. Nobody completes a creation that stopped half way: the next creation of a topic of
-that name deletes what is left of it first.
+the topic does not exist for readers. Each commit after the first checks the version of that node: whoever changes the
+topic next changes the node first, and the earlier one, if it still works, writes nothing more. Nobody completes what
+stopped half way: the next creation of a topic of that name, or the next growth, deletes what is left of it.
 """
 
 from __future__ import annotations
@@ -11,48 +12,58 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.store import Create, Delete, Op, Set
+from rota.coordinator.metadata.store import Check, Create, Delete, Op, Set
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 OPS_PER_COMMIT_MAX = 2_000  # with at most 249 + 60 bytes of path and 200 of data each: below ZooKeeper's jute.maxbuffer
 INCOMPLETE = b""
+FIRST_VERSION = 0  # of a node
 
 
-def creation(topic: Topic) -> list[list[Op]]:
-    """The commits that create a topic: one, or several of which the last one makes it visible."""
-    name, node = topic.name, znodes.topic_node(topic)
-    head: list[Op] = [
-        Create(znodes.config_path(name), znodes.config_node(topic.configs)),
-        Create(znodes.topic_path(name), node),
-        Create(znodes.partitions_path(name)),
-    ]
-    states = list(_creations(name, topic.partitions))
-    if len(head) + len(states) <= OPS_PER_COMMIT_MAX:
-        return [[*head, *states]]
-    head[1] = Create(znodes.topic_path(name), INCOMPLETE)
-    return [head, *_portions(states), [Set(znodes.topic_path(name), node)]]
+def creation(topic: Topic, taken_over: int | None = None) -> list[list[Op]]:
+    """The commits that create a topic: one, or several of which the last one makes it visible.
+
+    `taken_over` is the version of the topic's node when an incomplete one is there already, and nothing else.
+    """
+    path, node = znodes.topic_path(topic.name), znodes.topic_node(topic)
+    config = Create(znodes.config_path(topic.name), znodes.config_node(topic.configs))
+    partitions = Create(znodes.partitions_path(topic.name))
+    states = list(_creations(topic.name, topic.partitions))
+    if taken_over is None and 3 + len(states) <= OPS_PER_COMMIT_MAX:
+        return [[config, Create(path, node), partitions, *states]]
+    version = FIRST_VERSION if taken_over is None else taken_over
+    first: Op = Create(path, INCOMPLETE) if taken_over is None else fence(topic.name, version)
+    return [[config, first, partitions], *_portions(states, fence(topic.name, version)), [Set(path, node, version)]]
 
 
 def growth(grown: Topic, added: Sequence[PartitionState], version: int) -> list[list[Op]]:
     """The commits that add partitions; the last one sets the topic's node, which has `version`."""
-    node: Op = Set(znodes.topic_path(grown.name), znodes.topic_node(grown), version)
+    path = znodes.topic_path(grown.name)
+    node: Op = Set(path, znodes.topic_node(grown), version)
     states = list(_creations(grown.name, added))
     if len(states) < OPS_PER_COMMIT_MAX:
         return [[node, *states]]
-    return [*_portions(states), [node]]
+    return [*_portions(states, fence(grown.name, version)), [node]]
 
 
-def deletion(name: str, indexes: Sequence[int], *, has_config: bool = True) -> list[list[Op]]:
-    """The commits that delete a topic; the first one makes it invisible."""
-    states: list[Op] = []
-    for index in indexes:
-        states += Delete(znodes.state_path(name, index)), Delete(znodes.partition_path(name, index))
-    tail: list[Op] = [Delete(znodes.partitions_path(name)), Delete(znodes.topic_path(name))]
-    if has_config:
-        tail.append(Delete(znodes.config_path(name)))
-    if len(states) + len(tail) <= OPS_PER_COMMIT_MAX:
-        return [[*states, *tail]]
-    return [[Set(znodes.topic_path(name), INCOMPLETE)], *_portions(states), tail]
+def deletion(name: str, indexes: Iterable[int], version: int) -> list[list[Op]]:
+    """The commits that delete a topic whose node has `version`; the first one makes it invisible."""
+    path, states = znodes.topic_path(name), list(_deletions(name, indexes))
+    tail: list[Op] = [Delete(znodes.partitions_path(name)), Delete(znodes.config_path(name))]
+    if len(states) + len(tail) < OPS_PER_COMMIT_MAX:
+        return [[*states, *tail, Delete(path, version)]]
+    later = fence(name, version + 1)
+    return [[Set(path, INCOMPLETE, version)], *_portions(states, later), [*tail, Delete(path, version + 1)]]
+
+
+def removal(name: str, indexes: Iterable[int], version: int) -> list[list[Op]]:
+    """The commits that delete partitions that no reader sees."""
+    return list(_portions(_deletions(name, indexes), fence(name, version)))
+
+
+def fence(name: str, version: int) -> Op:
+    """The operation that lets a commit succeed only while nobody else has changed the topic's node."""
+    return Check(znodes.topic_path(name), version)
 
 
 def _creations(name: str, states: Iterable[PartitionState]) -> Iterator[Op]:
@@ -61,7 +72,14 @@ def _creations(name: str, states: Iterable[PartitionState]) -> Iterator[Op]:
         yield Create(znodes.state_path(name, state.index), znodes.state_node(state))
 
 
-def _portions(ops: Iterable[Op]) -> Iterator[list[Op]]:
+def _deletions(name: str, indexes: Iterable[int]) -> Iterator[Op]:
+    for index in indexes:
+        yield Delete(znodes.state_path(name, index))
+        yield Delete(znodes.partition_path(name, index))
+
+
+def _portions(ops: Iterable[Op], check: Op) -> Iterator[list[Op]]:
+    """Whole partitions, each portion with the check."""
     remaining = iter(ops)
-    while portion := list(islice(remaining, OPS_PER_COMMIT_MAX)):
-        yield portion
+    while portion := list(islice(remaining, OPS_PER_COMMIT_MAX - 2)):
+        yield [check, *portion]

@@ -22,7 +22,7 @@ from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.identity import confirm_cluster, open_cluster
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.placement import Assignment, start_of
-from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, NotEmpty, Set, Store, Watch
+from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Set, Store, Watch
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE, PartitionState, Refusal, Topic
 from rota.coordinator.metadata.topic_names import collision_key, refuse_collision, refuse_name
 from rota.coordinator.metadata.topic_refusals import (
@@ -34,9 +34,9 @@ from rota.coordinator.metadata.topic_refusals import (
     unknown_topic,
     unknown_topic_id,
 )
+from rota.coordinator.metadata.topic_writer import RETRIES_MAX, create_nodes, delete_nodes, grow_nodes
 
 PLACED_PER_SLICE = 64  # partitions whose logs are opened before the loop has its turn
-RETRIES_MAX = 8  # of a change that other brokers' changes were faster than
 
 __all__ = ["CONSUMER_OFFSETS", "TRANSACTION_STATE", "PartitionState", "Refusal", "Topic", "Topics"]
 
@@ -243,28 +243,14 @@ class Topics(Image):
 
     async def _add(self, topic: Topic) -> Topic | Refusal:
         try:
-            await self._create_nodes(topic)
+            await create_nodes(self.store, topic)
         except NodeExists:
             await self.refresh(topic.name)
             return topic_exists(topic.name)
-        except NoNode:
-            return is_changing(topic.name)  # another broker has deleted what was created so far
+        except (NoNode, BadVersion):
+            return is_changing(topic.name)  # another broker creates or deletes it, too
         await self.refresh(topic.name)
         return self.by_id(topic.topic_id) or topic
-
-    async def _create_nodes(self, topic: Topic) -> None:
-        """Raises NodeExists, NoNode, StoreFailed."""
-        commits = topic_nodes.creation(topic)
-        try:
-            await self.store.commit(commits[0])
-        except NodeExists:
-            data, _ = await self.store.get(znodes.topic_path(topic.name))
-            if data != topic_nodes.INCOMPLETE:
-                raise
-            await self._delete_nodes(topic.name)  # what a creation or deletion that stopped half way has left
-            await self.store.commit(commits[0])
-        for ops in commits[1:]:
-            await self.store.commit(ops)
 
     async def delete(self, name: str, topic_id: bytes | None = None) -> Topic | Refusal:
         """Delete a topic, with `topic_id` only the one of that id; return it as it was. Raises StoreFailed."""
@@ -278,23 +264,12 @@ class Topics(Image):
 
     async def _delete(self, topic: Topic) -> Topic | Refusal:
         try:
-            await self._delete_nodes(topic.name)
+            await delete_nodes(self.store, topic.name)
         except NoNode:
             await self.refresh(topic.name)
             return unknown_topic()
         await self.refresh(topic.name)
         return topic
-
-    async def _delete_nodes(self, name: str) -> None:
-        """Delete all nodes of a topic, those that another broker is adding included. Raises NoNode, StoreFailed."""
-        for _ in range(RETRIES_MAX):
-            indexes = [int(index) for index in await self.store.children(znodes.partitions_path(name))]
-            try:
-                for ops in topic_nodes.deletion(name, sorted(indexes)):
-                    await self.store.commit(ops)
-            except NotEmpty:
-                continue
-            return
 
     def plan_partitions(
         self, name: str, count: int, assignment: Sequence[Sequence[int]] | None = None
@@ -326,9 +301,8 @@ class Topics(Image):
     async def _grow(self, topic: Topic, added: tuple[PartitionState, ...]) -> Topic | Refusal:
         grown = replace(topic, partitions=topic.partitions + added)
         try:
-            for ops in topic_nodes.growth(grown, added, topic.version):
-                await self.store.commit(ops)
-        except (NoNode, NodeExists, BadVersion):
+            await grow_nodes(self.store, grown, added)
+        except (NoNode, BadVersion):
             await self.refresh(topic.name)
             current = self.by_id(topic.topic_id)
             return unknown_topic() if current is None else is_changing(topic.name)
