@@ -4,6 +4,8 @@ Laws
     L1  The high watermark only grows, except when a follower truncates its log or a failed log is opened again.
     L3  A leader's high watermark is at most its log end offset, the offset it has flushed where flushing is asked for,
         and the log end offset of every replica that is in the ISR, is joining it, or has been caught up since it left.
+        A replica of the ISR that fetches below the high watermark has lost committed records, as in a power cut: it
+        leaves the ISR at once, so that it is not elected.
     L4  The high watermark does not move while the ISR is smaller than min.insync.replicas (KIP-966). That minimum is
         never more than the number of replicas.
     L5  Every wait completes exactly once: when its offset is reached, at its deadline, or when the replica no longer
@@ -277,6 +279,9 @@ class ReplicaState(Generic[T]):
             return _NOTHING
         self._now_ms = max(self._now_ms, now_ms)
         follower.fetched(offset, self.log_end_offset, now_ms)
+        if offset < self.high_watermark and replica_id in self.isr and self._pending_isr is None:
+            self._pending_isr = self.isr - {replica_id}
+            return [ShrinkIsr(self._pending_isr)]
         expands = replica_id not in self.isr and self._pending_isr is None and self._may_join(follower)
         if not expands:
             return self._advance()

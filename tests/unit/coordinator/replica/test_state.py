@@ -47,6 +47,18 @@ def test_a_record_is_committed_when_the_whole_isr_has_it() -> None:
     assert state.high_watermark == 5
 
 
+def test_a_follower_that_lost_committed_records_leaves_the_isr_at_once_and_comes_back_with_them() -> None:
+    """It restarted after a power cut, before anybody noticed. Elected now, it would cut off the others' logs."""
+    state = leader(end=5)
+    fetch(state, 5, 2, 3)
+    assert fetch(state, 3, 3) == [ShrinkIsr(frozenset({1, 2}))]
+    assert fetch(state, 4, 3) == [], "it is asked for once"
+    state.isr_changed((1, 2), NOW_MS)
+    assert state.high_watermark == 5
+    assert fetch(state, 4, 3) == []
+    assert fetch(state, 5, 3) == [ExpandIsr(frozenset(ALL))]
+
+
 @pytest.mark.parametrize("written_by", ["controller", "leader"])
 def test_who_has_left_the_isr_holds_nothing_up_until_its_next_fetch(written_by: str) -> None:
     """The controller has removed a dead broker: producers wait no longer for it."""
