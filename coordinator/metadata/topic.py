@@ -39,7 +39,7 @@ class PartitionState:
 class Topic:
     """`topic_id` is 16 bytes and never given twice; `configs` holds only what was set for this topic.
 
-    `version` is that of the topic's node.
+    `version` is that of the topic's node, `created` the number of the change that created it.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Topic:
     partitions: tuple[PartitionState, ...]
     configs: Mapping[str, str] = field(default_factory=dict)
     version: int = field(default=0, compare=False)
+    created: int = field(default=0, compare=False)
 
     @property
     def is_internal(self) -> bool:

@@ -129,6 +129,7 @@ class Topics(Image):
             partitions=partitions,
             configs=znodes.read_config(config),
             version=stat.version,
+            created=stat.created,
         )
 
     async def _read_state(
@@ -173,6 +174,7 @@ class Topics(Image):
         after = [replace(state, leader_epoch=state.leader_epoch + 1, version=state.version + 1) for state in states]
         path = partial(znodes.state_path, topic.name)
         try:
+            await self._check_created(topic)
             await self.store.commit(
                 [Set(path(state.index), znodes.state_node(state), state.version - 1) for state in after]
             )
@@ -180,6 +182,12 @@ class Topics(Image):
             await self.refresh(topic.name)
             return
         self.apply_states(topic.topic_id, after)
+
+    async def _check_created(self, topic: Topic) -> None:
+        """Raises NoNode when the store has another topic of that name, whose versions began at 0 again (T2)."""
+        stat = await self.store.exists(znodes.topic_path(topic.name))
+        if stat is None or stat.created != topic.created:
+            raise NoNode(znodes.topic_path(topic.name))
 
     async def change_isr(self, name: str, index: int, leader_epoch: int, isr: Collection[int]) -> bool:
         """Write the ISR that this broker, as the leader in `leader_epoch`, asks for (KIP-497). Raises StoreFailed.
@@ -191,6 +199,7 @@ class Topics(Image):
             return False
         after = replace(state, isr=tuple(replica for replica in state.replicas if replica in isr))
         try:
+            await self._check_created(topic)
             version = await self.store.set(znodes.state_path(name, index), znodes.state_node(after), state.version)
         except (BadVersion, NoNode):
             await self.refresh(name, (index,))

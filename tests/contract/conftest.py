@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.contract.store_worlds import ServedWorld, StoreWorld, TreeWorld, ZooKeeperWorld
+from tests.zookeeper import zookeeper
 
 from rota.coordinator.metadata.store import Store
 
-pytest_plugins = ["tests.zookeeper"]
+__all__ = ["zookeeper"]  # a fixture, for the tests of this folder
 
 
 @pytest.fixture(params=["memory", "journal", "socket", "zookeeper"])

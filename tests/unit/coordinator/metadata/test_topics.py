@@ -330,6 +330,19 @@ class TestAnImageThatLags:
         assert self.other.get("t") == grown == self.topics.get("t")
         assert (grown.topic_id, len(grown.partitions)) == (self.new.topic_id, 3)
 
+    def test_a_leader_of_the_old_topic_writes_no_isr_into_the_new_one(self) -> None:
+        broker = self.topics.broker_id
+        assert not run_eagerly(self.topics.change_isr("t", 0, 0, [broker]))
+        run_eagerly(self.other.refresh("t"))
+        state = self.other.partition("t", 0)
+        assert (state, state.version if state else -1) == (self.new.partitions[0], 0)
+        assert self.topics.get("t") == self.new
+
+    def test_an_epoch_of_the_old_topic_is_not_bumped_in_the_new_one(self) -> None:
+        run_eagerly(self.topics.bump_leader_epoch("t", 0))
+        run_eagerly(self.other.refresh("t"))
+        assert self.other.get("t") == self.new == self.topics.get("t")
+
     def test_a_topic_that_is_deleted_by_its_id_takes_no_later_one_of_its_name_with_it(self) -> None:
         outcome = run_eagerly(self.topics.delete("t", self.old.topic_id))
         run_eagerly(self.other.refresh("t"))
