@@ -20,6 +20,7 @@ import structlog
 from rota.coordinator.api.node import Node
 from rota.coordinator.api.routes import routes
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group_coordinator import GroupCoordinator
@@ -368,12 +369,15 @@ def store_opener(config: BrokerConfig) -> Callable[[], Awaitable[Store]] | None:
     async def open_store() -> Store:
         from rota.coordinator.metadata.zookeeper import ZooKeeperStore  # a broker alone does not pay for it
 
-        store = ZooKeeperStore(
-            config.zookeeper_connect,
-            session_timeout_ms=config.zookeeper_session_timeout_ms,
-            digest=config.rota_zookeeper_digest or None,
-            set_acl=config.zookeeper_set_acl,
-        )
+        try:
+            store = ZooKeeperStore(
+                config.zookeeper_connect,
+                session_timeout_ms=config.zookeeper_session_timeout_ms,
+                digest=config.rota_zookeeper_digest or None,
+                set_acl=config.zookeeper_set_acl,
+            )
+        except ValueError as error:
+            raise ConfigRefused("zookeeper.connect", str(error)) from None
         await store.open()
         return store
 

@@ -31,7 +31,19 @@ FLAGS: dict[str, str] = {
 SWITCHES: dict[str, str] = {"--memory": "memory", "--environment": "environment"}
 """The options that take none."""
 PREFIX = "KAFKA_"  # of the variables that `--environment` reads, as in the images of Apache Kafka
-
+NO_PROPERTIES = {  # variables of those images for Java and its logs, which they do not read as properties either
+    "KAFKA_VERSION",
+    "KAFKA_HEAP_OPTS",
+    "KAFKA_OPTS",
+    "KAFKA_JMX_OPTS",
+    "KAFKA_JMX_HOSTNAME",
+    "KAFKA_JVM_PERFORMANCE_OPTS",
+    "KAFKA_GC_LOG_OPTS",
+    "KAFKA_LOG4J_OPTS",
+    "KAFKA_LOG4J_LOGGERS",
+    "KAFKA_LOG4J_ROOT_LOGLEVEL",
+    "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+}
 
 BROKERS_MAX = 64
 
@@ -113,7 +125,11 @@ def parse_plain(arguments: list[str]) -> ServeOptions | None:
 
 def environment_properties(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of the variables KAFKA_…: KAFKA_NODE_ID is node.id; `__` is `_`, `___` is `-`."""
-    return {_property(name): value for name, value in variables.items() if name.startswith(PREFIX)}
+    return {
+        _property(name): value
+        for name, value in variables.items()
+        if name.startswith(PREFIX) and name not in NO_PROPERTIES
+    }
 
 
 def _property(variable: str) -> str:

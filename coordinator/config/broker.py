@@ -150,6 +150,14 @@ class BrokerConfig:
         parse_host_limits(self.max_connections_per_ip_overrides)
         if not self.log_dirs:
             raise ConfigRefused("log.dirs", "Configuration log.dirs names no folder")
+        between = self.inter_broker_listener_name
+        if between is not None and between not in (
+            names := [each.listener for each in self.advertises or self.listens]
+        ):
+            raise ConfigRefused(
+                "inter.broker.listener.name",
+                f"inter.broker.listener.name={between} is not one of the advertised listeners: {', '.join(names)}",
+            )
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
             raise ConfigRefused(
                 "group.min.session.timeout.ms",

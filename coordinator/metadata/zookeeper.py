@@ -65,6 +65,7 @@ REQUEST_BYTES_MAX: Final = 0xFFFFF  # ZooKeeper's jute.maxbuffer
 HEADER_BYTES: Final = 8  # of a request, which jute.maxbuffer counts, too
 ROOT_BYTES_MAX: Final = 128  # of the chroot
 CLOSE_S_MAX: Final = 1.0
+PORT, PORT_MAX = 2181, 0xFFFF
 ERRORS: Final[dict[type[ZookeeperError], type[StoreError]]] = {
     NoNodeError: NoNode,
     NodeExistsError: NodeExists,
@@ -113,7 +114,7 @@ class ZooKeeperStore:
         )
         self._connection.start()
         try:
-            await self._until_connected()
+            await self._first_connection()
             await self._create_root()
         except BaseException:
             await self.close()
@@ -249,6 +250,12 @@ class ZooKeeperStore:
     def _path(self, full: str) -> str:
         return full[len(self._root) :] or "/"
 
+    async def _first_connection(self) -> None:
+        try:
+            await self._until_connected()
+        except StoreFailed as failure:
+            raise StoreFailed(f"{failure}: is it running, and is zookeeper.connect right?") from failure
+
     async def _until_connected(self) -> Connection:
         await self._session.until_connected()
         assert self._connection is not None
@@ -276,7 +283,8 @@ def parse_connect(connect: str) -> tuple[str, str]:
     """(hosts, chroot) of a value of zookeeper.connect; the chroot is empty or begins with "/". Raises ValueError."""
     hosts, slash, root = connect.strip().partition("/")
     root = slash + root.rstrip("/") if root.strip("/") else ""
-    if not all(re.fullmatch(r"[\w.\-]+(:\d{1,5})?|\[[0-9a-fA-F:]+\](:\d{1,5})?", host) for host in hosts.split(",")):
+    found = [re.fullmatch(r"(?:[\w.\-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?", host) for host in hosts.split(",")]
+    if not all(one and int(one[1] or PORT) <= PORT_MAX for one in found):
         raise ValueError(f"zookeeper.connect={connect!r} is not HOST:PORT,HOST:PORT/chroot")
     try:
         check_path(root or "/")

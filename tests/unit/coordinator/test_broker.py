@@ -18,6 +18,7 @@ from tests.chaos.requests import batch, commit, committed, create_topic, produce
 from rota.coordinator.admin.serve import EXIT_CANNOT_START
 from rota.coordinator.broker import SEGMENT_BYTES_MIN, Broker, group_config
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
@@ -253,3 +254,20 @@ async def test_the_command_line_tells_of_a_damaged_journal(config: Config, tmp_p
     assert code == EXIT_CANNOT_START
     assert said.count("\n") == 1
     assert "metadata.journal is damaged at byte" in said
+
+
+@pytest.mark.parametrize("connect", ["zookeeper://127.0.0.1:2181", "127.0.0.1:99999", "127.0.0.1:2181/a//b"])
+async def test_a_malformed_zookeeper_connect_is_a_refused_setting(connect: str) -> None:
+    pytest.importorskip("kazoo")
+    broker = Broker(BrokerConfig({"zookeeper.connect": connect}), memory=True)
+    with pytest.raises(ConfigRefused, match=r"zookeeper\.connect"):
+        await broker.start()
+
+
+async def test_a_zookeeper_that_does_not_answer_is_told_with_what_to_check() -> None:
+    pytest.importorskip("kazoo")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        connect = f"127.0.0.1:{silent.getsockname()[1]}"
+        properties = {"zookeeper.connect": connect, "zookeeper.session.timeout.ms": "50"}
+        with pytest.raises(StoreFailed, match=rf"{connect} .* is zookeeper\.connect right\?"):
+            await Broker(BrokerConfig(properties), memory=True).start()

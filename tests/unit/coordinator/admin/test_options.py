@@ -112,3 +112,9 @@ def _use(options: ServeOptions) -> None:
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigRefused, match="HOST:PORT"):
         ServeOptions(listen="nowhere").broker_config()
+
+
+def test_variables_for_java_are_no_properties() -> None:
+    assert environment_properties({"KAFKA_HEAP_OPTS": "-Xmx1g", "KAFKA_VERSION": "4.3.1", "KAFKA_NODE_ID": "1"}) == {
+        "node.id": "1"
+    }

@@ -186,3 +186,10 @@ def test_changes_come_on_top_and_leave_the_old_settings_alone() -> None:
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_every_preset_is_right(preset: str) -> None:
     assert BrokerConfig(PRESETS[preset]).warnings == ()
+
+
+def test_brokers_speak_over_a_listener_that_they_have() -> None:
+    listeners = {"listeners": "A://h:1,B://h:2", "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"}
+    assert BrokerConfig({**listeners, "inter.broker.listener.name": "B"}).inter_broker_listener_name == "B"
+    with pytest.raises(ConfigRefused, match="INSIDE is not one of the advertised listeners: A, B"):
+        BrokerConfig({**listeners, "inter.broker.listener.name": "INSIDE"})

@@ -26,7 +26,9 @@ def test_zookeeper_connect_has_hosts_and_a_chroot(connect: str, hosts: str, root
     assert parse_connect(connect) == (hosts, root)
 
 
-@pytest.mark.parametrize("connect", ["", "/x", "a:b", "a:1,,b:2", "a b:1", "a:1/x//y", "a:1/..", "a:1/" + "x" * 200])
+@pytest.mark.parametrize(
+    "connect", ["", "/x", "a:b", "a:1,,b:2", "a b:1", "a:99999", "a:1/x//y", "a:1/..", "a:1/" + "x" * 200]
+)
 def test_a_malformed_zookeeper_connect_is_refused(connect: str) -> None:
     with pytest.raises(ValueError, match=r"zookeeper\.connect"):
         parse_connect(connect)
