@@ -34,8 +34,11 @@ class StoreSession(TreeSession):
         self.context.copy().run(call)
 
     async def perform(self, work: Coroutine[Any, Any, None]) -> None:
-        """The same for one that takes time."""
-        await self._loop.create_task(work, context=self.context.copy())
+        """The same for one that takes time. A process that has crashed meanwhile does not hear of it."""
+        task = self._loop.create_task(work, context=self.context.copy())
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
 
     async def _tree(self) -> Tree:
         await self._travel()
