@@ -341,7 +341,7 @@ def _read(lines: str, support: Support, doc: str) -> Iterator[tuple[str, Definit
 @cache
 def others() -> dict[str, Definition]:
     """Every property of Kafka that has no effect here, by name. Read on first use: most starts never need it."""
-    return {name: one for lines, support, doc in _PARTS for name, one in _read(lines, support, doc)}
+    return {name: definition for lines, support, doc in _PARTS for name, definition in _read(lines, support, doc)}
 
 
 @cache

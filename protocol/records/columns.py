@@ -1,14 +1,14 @@
-"""Records as columns: batches in, buffers in Apache Arrow's layout out. One file, compiled by mypyc or interpreted.
+"""Decodes record batches into columns in Apache Arrow's layout. mypyc compiles this file; it also runs interpreted.
 
 Laws
-    The columns hold what `decode_records` gives for the same bytes, cut to the offsets that were asked for; the same
-    garbage raises CorruptBatch, and the rows of a batch that raised are not to be used.
-    Compiled and interpreted give the same buffers.
-    No key and no value is copied: a row has the places of both in the bytes that came.
-    Nothing is kept for a record but those, the bytes of its headers, and its numbers.
+    The columns hold the records that `decode_records` returns for the same bytes, limited to the requested offsets.
+    The same corrupt bytes raise CorruptBatch; the caller must then discard the rows of that batch.
+    Compiled and interpreted code return the same buffers.
+    Keys and values are not copied: a row stores their positions in the input bytes.
+    A row stores only these positions, the header bytes, the offset, the timestamp and the timestamp type.
 
-Buffers are little endian; times are microseconds since the epoch, as Spark has them. `librt`, the compiler's own
-runtime library, has the buffers that grow; the extra `spark` brings it.
+Buffers are little endian; timestamps are microseconds since the epoch, as in Spark. The growing buffers come from
+`librt`, mypyc's runtime library, which the extra `spark` installs.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 US_PER_MS: Final = 1000
-TIME_MS_MAX: Final = 9_223_372_036_854_775  # what an int64 holds as microseconds
-SOURCE_BYTES_MAX: Final = 0x7FFF_FFFF  # places are int32
+TIME_MS_MAX: Final = 9_223_372_036_854_775  # largest time that fits an int64 in microseconds
+SOURCE_BYTES_MAX: Final = 0x7FFF_FFFF  # positions are int32
 
 
 class Validity:
-    """One bit for each row, low bits first, 0 for null. Only nulls cost anything."""
+    """A validity bitmap: one bit per row, low bits first, 0 for null. It is filled only at nulls and in `getvalue`."""
 
     __slots__ = ("_count", "_done", "_open", "nulls")
 
@@ -47,13 +47,13 @@ class Validity:
         self._open: i64 = 0
 
     def null(self, row: i64) -> None:
-        """This row is null; rows before it that were not named are not. In the order of the rows."""
+        """Mark the row as null, and all unmarked rows before it as not null. Call in row order."""
         self._fill(row)
         self._add(0)
         self.nulls += 1
 
     def getvalue(self, rows: int) -> bytes:
-        """The bits of so many rows; those after the last one are 0."""
+        """Return the bitmap of `rows` rows, padded with 0 to a whole byte."""
         self._fill(rows)
         done = self._done.getvalue()
         return done + bytes([self._open]) if self._count & 7 else done
@@ -72,8 +72,8 @@ class Validity:
 
 
 class BinaryColumn:
-    """Bytes or null, row after row, copied. At most 2 GiB, as the offsets are int32: the caller looks at
-    `size_bytes`."""
+    """A column of bytes or null; values are copied. Offsets are int32, so the caller must keep `size_bytes` below
+    2 GiB."""
 
     __slots__ = ("count", "data", "offsets", "size_bytes", "validity")
 
@@ -86,7 +86,7 @@ class BinaryColumn:
         write_i32_le(self.offsets, 0)
 
     def add(self, value: bytes | None) -> None:
-        """One row."""
+        """Append one row."""
         if value is None:
             self.validity.null(self.count)
         else:
@@ -97,10 +97,10 @@ class BinaryColumn:
 
 
 class Columns:
-    """The rows of some batches of one partition. Headers are kept when `with_headers`: null in a row without any.
+    """The rows of several batches of one partition. Headers are kept if `with_headers`; a row without headers is null.
 
-    `places` has four int32 for each row, which only grow: where its key begins and ends in `source()`, where its value
-    begins and ends; null is empty there, and null in `keys` or `values`.
+    `places` holds four int32 per row, in ascending order: start and end of the key in `source()`, start and end of the
+    value. A null has an empty range there and is null in the bitmap `keys` or `values`.
     """
 
     __slots__ = (
@@ -143,15 +143,15 @@ class Columns:
 
     @property
     def size_bytes(self) -> int:
-        """About what the rows take."""
+        """Approximate size of the rows in bytes."""
         return self.content_bytes + self.header_names.size_bytes + self.header_values.size_bytes + 28 * self.count
 
     def source(self) -> bytes:
-        """What the places are places in: the one buffer from which all records were read, or all of them together."""
+        """Return the bytes that `places` refers to: the input buffer, or several input buffers joined."""
         return self._sources[0] if len(self._sources) == 1 else b"".join(self._sources)
 
     def is_from(self, data: bytes) -> bool:
-        """Whether records of this buffer can be added without a copy of it."""
+        """Whether `source()` needs no copy after records of this buffer are added."""
         return not self._sources or self._sources[len(self._sources) - 1] is data
 
     def add_batch(
@@ -166,7 +166,7 @@ class Columns:
         first: int,
         stop: int,
     ) -> None:
-        """Of the `count` records in data[start:end] those with offsets first … stop-1. Raises CorruptBatch."""
+        """Decode the `count` records in data[start:end]; add those with offsets first … stop-1. Raises CorruptBatch."""
         check_bounds(data, start, end, count, base_offset)
         if not self._sources or not self.is_from(data):
             self._begin(data)
@@ -226,7 +226,7 @@ class Columns:
 
     def _add_row(self, key_at: i64, key_end: i64, value_at: i64, value_end: i64, offset: i64, time: i64) -> None:
         base = self._base
-        write_i64_le(self.places, (base + key_end) << 32 | (base + key_at))  # two int32 in one step
+        write_i64_le(self.places, (base + key_end) << 32 | (base + key_at))  # two int32 in one write
         write_i64_le(self.places, (base + value_end) << 32 | (base + value_at))
         write_i64_le(self.offsets, offset)
         write_i64_le(self.timestamps_us, _microseconds(time))
@@ -243,8 +243,8 @@ class Columns:
 
 
 def field(data: bytes, at: i64) -> tuple[i64, i64, bool, i64]:
-    """A key or value: (where it begins, where it ends, whether it is one, what comes then). Whether it ends within its
-    record is seen at the end of that."""
+    """Return a key's or value's (start, end, whether it is not null, position of the next field). The caller checks
+    that it ends within its record."""
     size: i64 = data[at]
     at += 1
     if size > 0x7F:
@@ -264,7 +264,7 @@ def _microseconds(time: i64) -> i64:
 
 
 def _utf8(name: str) -> bytes:
-    """A header's name; what is no UTF-8 in it becomes U+FFFD, as Java reads it."""
+    """Encode a header's name as UTF-8. Invalid bytes become U+FFFD, as in Java."""
     try:
         return name.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""Records as a consumer sees them: with their topic and partition. One file, compiled by mypyc or interpreted.
+"""Decodes records with their topic and partition, for a consumer. mypyc compiles this file; it also runs interpreted.
 
 Laws
-    Compiled and interpreted give the same results, and the same records as `decode_records` gives.
+    Compiled and interpreted code return the same results, and the same records as `decode_records`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 
-@mypyc_attr(acyclic=True)  # as `Record`
+@mypyc_attr(acyclic=True)  # no cycles, like `Record`
 class ConsumerRecord:
-    """One consumed record: where it lies, timestamp (ms since the epoch, -1 none), key, value (None: a tombstone),
-    headers. `timestamp_type` 0: the producer's clock, 1: the broker's. `leader_epoch` -1 when not known.
+    """One consumed record: topic, partition, offset, timestamp (ms since the epoch, -1 for none), key, value (None for
+    a tombstone), headers. `timestamp_type` is 0 for CreateTime, 1 for LogAppendTime. `leader_epoch` is -1 if unknown.
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ def decode_consumed(
     leader_epoch: int,
     first_offset: int = -OFFSET_MAX,
 ) -> list[ConsumerRecord]:
-    """As `decode_records`, with where the records lie; those below `first_offset` are checked and left out.
+    """Decode as `decode_records` does, with topic and partition. Records below `first_offset` are checked and skipped.
 
     Raises CorruptBatch.
     """
@@ -133,7 +133,7 @@ def _decode(
     leader_epoch: int,
     first_offset: i64,
 ) -> list[ConsumerRecord]:
-    """The loop of `decode_records` over again: a Record in between would take half of the time."""
+    """Repeat the loop of `decode_records`: creating a Record first would double the time."""
     records: list[ConsumerRecord] = []
     kind = 1 if stamped else 0
     headers_left: i64 = HEADERS_PER_BATCH_MAX

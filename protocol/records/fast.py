@@ -1,11 +1,11 @@
-"""The record-level loops: varints, records to bytes, bytes to records. One file, compiled by mypyc or interpreted.
+"""Encodes and decodes records and varints. mypyc compiles this file; it also runs interpreted.
 
 Laws
-    Compiled and interpreted give the same results and the same errors, for honest and for hostile bytes.
-    A length is checked against what is left before anything is taken; work and memory are bounded by the input.
-    Arithmetic is int64 that wraps, as on the wire, so that no record can overflow into an exception.
+    Compiled and interpreted code return the same results and raise the same errors, for valid and for corrupt bytes.
+    A length is checked against the remaining bytes before memory is allocated; the input bounds work and memory.
+    Arithmetic is int64 and wraps around, so no record can raise an overflow error.
 
-`i64` is for the compiler alone: annotations are never evaluated, and nothing of the compiler is needed at run time.
+Only the compiler uses `i64`: annotations are not evaluated, and the compiler is not needed at run time.
 A record (KIP-98): length varint, attributes i8, timestamp delta varlong, offset delta varint, key, value (length
 varint, -1 is null), headers (count varint; key, value). Varints are zigzag.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 try:
     from mypy_extensions import mypyc_attr as mypyc_attr  # noqa: PLC0414 - for consumed.py too
-except ImportError:  # it speaks to the compiler alone
+except ImportError:  # only the compiler uses the decorator
 
     def mypyc_attr(*attrs: str, **kwattrs: object) -> Any:  # type: ignore[misc]
         return lambda kind: kind
@@ -29,15 +29,15 @@ except ImportError:  # it speaks to the compiler alone
 
 RECORD_BYTES_MIN: Final = 7
 RECORDS_PER_BATCH_MAX: Final = 1_000_000
-HEADERS_PER_BATCH_MAX: Final = 1_000_000  # as an object, a header is sixty times its two bytes
+HEADERS_PER_BATCH_MAX: Final = 1_000_000  # a two-byte header takes about 60 times as much memory when decoded
 INT64_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
 OFFSET_MAX: Final = 1 << 62
-FAR_TIME: Final = (1 << 62) - 1  # beyond it, base and delta may have left int64; the compiler holds it unboxed
+FAR_TIME: Final = (1 << 62) - 1  # above it, base + delta may exceed int64; the compiler keeps it unboxed
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
-@mypyc_attr(acyclic=True)  # holds bytes and text alone: the garbage collector need not walk a million of them
+@mypyc_attr(acyclic=True)  # holds only bytes and text, so the garbage collector can skip it
 class Record:
     """One record: offset, timestamp (ms since the epoch, -1 none), key, value (None: a tombstone), headers."""
 
@@ -76,9 +76,9 @@ class Record:
 def decode_records(
     data: bytes, start: int, end: int, count: int, base_offset: int, base_timestamp: int, append_time_ms: int | None
 ) -> list[Record]:
-    """The `count` records in data[start:end], which they fill exactly. Raises CorruptBatch.
+    """Return the `count` records in data[start:end]. Raises CorruptBatch, also when bytes are left over.
 
-    `append_time_ms`: the timestamp of all of them in a LogAppendTime batch.
+    `append_time_ms` is the timestamp of every record in a LogAppendTime batch, None in a CreateTime batch.
     """
     check_bounds(data, start, end, count, base_offset)
     stamped = append_time_ms is not None
@@ -90,7 +90,7 @@ def decode_records(
 
 
 def check_bounds(data: bytes, start: int, end: int, count: int, base_offset: int) -> None:
-    """What can be said of so many records in data[start:end] before they are read. Raises CorruptBatch."""
+    """Check the record count, range and base offset before decoding data[start:end]. Raises CorruptBatch."""
     if start < 0 or end > len(data) or count < 0 or count * RECORD_BYTES_MIN > end - start:
         raise CorruptBatch(f"{count} records cannot be in {end - start} bytes")
     if count > RECORDS_PER_BATCH_MAX:
@@ -118,7 +118,7 @@ def _decode(
 
 
 def place(data: bytes, at: i64, end: i64, base_offset: i64, base_time: i64, stamped: bool) -> tuple[i64, i64, i64, i64]:
-    """The first half of the record at `at`: (position after the record, timestamp, offset, position of its key)."""
+    """Decode the record's fields before its key: (position after the record, timestamp, offset, key position)."""
     size: i64 = data[at]
     at += 1
     if size > 0x7F:
@@ -128,7 +128,7 @@ def place(data: bytes, at: i64, end: i64, base_offset: i64, base_time: i64, stam
     if size < RECORD_BYTES_MIN - 1 or stop > end:
         raise CorruptBatch(f"a record of {size} bytes, but {end - at} are there")
 
-    at += 1  # its attributes, which nobody uses
+    at += 1  # skip the attributes, which are unused
     time: i64 = data[at]
     at += 1
     if time > 0x7F:
@@ -147,7 +147,10 @@ def place(data: bytes, at: i64, end: i64, base_offset: i64, base_time: i64, stam
 
 
 def content(data: bytes, at: i64, stop: i64, headers_max: i64) -> tuple[bytes | None, bytes | None, Headers]:
-    """Key, value, headers. A field that is longer than the record is seen at the end; slices stop with the data."""
+    """Return key, value and headers of the record that ends at `stop`. Raises CorruptBatch.
+
+    A key or value that exceeds the record is detected at the end: a slice never reads beyond the data.
+    """
     key: bytes | None = None
     size: i64 = data[at]
     at += 1
@@ -184,7 +187,7 @@ def _wrapped(number: int) -> int:
 
 
 def encode_records(records: list[Record], base_timestamp: int) -> bytes:
-    """The records at offset deltas 0, 1, 2, …, as they follow a header with that base timestamp."""
+    """Encode the records with offset deltas 0, 1, 2, … and timestamp deltas from `base_timestamp`."""
     parts: list[bytes] = []
     for delta, record in enumerate(records):
         _encode(parts, delta, record.timestamp - base_timestamp, record.key, record.value, record.headers)
@@ -192,7 +195,7 @@ def encode_records(records: list[Record], base_timestamp: int) -> bytes:
 
 
 def encode_kept(records: list[Record], base_offset: int, base_timestamp: int) -> bytes:
-    """The records at their own offsets, as compaction keeps them."""
+    """Encode the records with their own offsets, for a compacted batch."""
     parts: list[bytes] = []
     for record in records:
         delta = record.offset - base_offset
@@ -201,7 +204,7 @@ def encode_kept(records: list[Record], base_offset: int, base_timestamp: int) ->
 
 
 def encode_pairs(pairs: list[tuple[bytes | None, bytes | None]]) -> bytes:
-    """(key, value) at offset deltas 0, 1, 2, …, all with the base timestamp and no headers."""
+    """Encode (key, value) pairs with offset deltas 0, 1, 2, …, timestamp delta 0 and no headers."""
     parts: list[bytes] = []
     for delta, (key, value) in enumerate(pairs):
         _encode(parts, delta, 0, key, value, ())
@@ -209,7 +212,10 @@ def encode_pairs(pairs: list[tuple[bytes | None, bytes | None]]) -> bytes:
 
 
 class RecordBuffer:
-    """Encoded records of one batch, as they come in: deltas from the first timestamp, up to `bytes_max`."""
+    """Encodes the records of one batch as they are appended, up to `bytes_max` bytes.
+
+    Timestamp deltas are relative to the first record's timestamp.
+    """
 
     __slots__ = ("_bytes_max", "_parts", "base_timestamp", "count", "max_timestamp", "size_bytes")
 
@@ -222,7 +228,7 @@ class RecordBuffer:
         self.size_bytes = 0
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
-        """False, and nothing changed, when the record no longer fits. The first one always does."""
+        """Append a record. Return False and change nothing if it does not fit; the first record always fits."""
         if not self.count:
             self.base_timestamp = self.max_timestamp = timestamp
         mark = len(self._parts)
@@ -247,7 +253,7 @@ def _encode(
     value: bytes | None,
     headers: Headers,
 ) -> int:
-    """Appends the record's pieces to `parts`; returns its size in bytes."""
+    """Append the encoded record to `parts`; return its size in bytes."""
     time = varint(timestamp_delta)
     offset = varint(offset_delta)
     key_size = _NULL if key is None else varint(len(key))
@@ -289,7 +295,7 @@ def _encode_headers(headers: Headers) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Zigzag, seven bits a byte, low bits first; int64, wrapping."""
+    """Encode a zigzag varint: seven bits per byte, low bits first. A number beyond int64 wraps around."""
     if -_SMALL <= number < _SMALL:
         return _VARINTS[number]
     if number > FAR_TIME or number < -FAR_TIME:
@@ -304,7 +310,10 @@ def varint(number: int) -> bytes:
 
 
 def varint_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
-    """The varint whose first byte, above 0x7f, has been read: (unsigned value, position after it)."""
+    """Decode the rest of a varint whose first byte is above 0x7F: (value before zigzag, position after it).
+
+    Raises CorruptBatch for more than 32 bits, IndexError at the end of the data.
+    """
     value = first & 0x7F
     shift: i64 = 7
     while True:
@@ -322,7 +331,7 @@ def varint_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
 
 
 def _varlong_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
-    """As `varint_rest`, 64 bits, and the zigzag undone: (signed value, position after it)."""
+    """Decode the rest of a varlong as `varint_rest` does, with 64 bits: (value after zigzag, position after it)."""
     half: i64 = INT64_MAX
     value = first & 0x7F
     shift: i64 = 7
@@ -333,16 +342,17 @@ def _varlong_rest(data: bytes, at: i64, first: i64) -> tuple[i64, i64]:
             raise CorruptBatch("a varlong of more than 64 bits")
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return ((value >> 1) & half) ^ -(value & 1), at  # compiled, bit 63 is the sign and would be shifted in
+            return ((value >> 1) & half) ^ -(value & 1), at  # mask: compiled, >> would copy the sign bit
         shift += 7
 
 
 def header_pairs(data: bytes, at: i64, stop: i64, headers_max: i64) -> tuple[Headers, i64]:
+    """Decode the headers at `at`: (headers, position after them). Raises CorruptBatch."""
     count: i64 = data[at]
     at += 1
     if count > 0x7F:
         count, at = varint_rest(data, at, count)
-    if count & 1 or count > stop - at:  # the count is doubled, and a header has at least two bytes
+    if count & 1 or count > stop - at:  # the zigzag count is doubled; a header takes at least two bytes
         raise CorruptBatch(f"{(count >> 1) ^ -(count & 1)} headers in {stop - at} bytes")
     found: list[tuple[str, bytes | None]] = []
     left = count >> 1
@@ -372,7 +382,7 @@ def _sized(data: bytes, at: i64, stop: i64) -> tuple[bytes | None, i64]:
 
 
 def _varint_table() -> list[bytes]:
-    """Indexed by the number itself: 0 … _SMALL-1 from the front, -1 … -_SMALL from the back."""
+    """Return encoded varints, indexed by number; a negative number is a negative list index."""
     table: list[bytes] = []
     for number in [*range(_SMALL), *range(-_SMALL, 0)]:
         zigzag = (number << 1) ^ (number >> 63)

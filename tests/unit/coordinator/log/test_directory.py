@@ -104,7 +104,7 @@ def test_two_brokers_never_run_on_one_directory(tmp_path: Path) -> None:
     opened(tmp_path).close()
 
 
-def test_whose_it_is(tmp_path: Path) -> None:
+def test_a_directory_of_another_cluster_or_node_is_refused(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path, node_id=1)
     assert directory.cluster_id == ""
     directory.identify("mine")

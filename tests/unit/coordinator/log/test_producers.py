@@ -38,7 +38,7 @@ def refusal(producers: Producers, header: BatchHeader) -> ErrorCode:
 
 
 @pytest.mark.parametrize("sequence", [0, 5, SEQUENCE_MAX])
-def test_a_producer_nobody_knows_begins_anywhere(sequence: int) -> None:
+def test_an_unknown_producer_may_start_at_any_sequence(sequence: int) -> None:
     assert Producers().check(batch(sequence)) is None
 
 
@@ -112,7 +112,7 @@ def test_a_marker_moves_the_epoch_and_has_no_sequence() -> None:
     assert refusal(producers, batch(5, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_who_was_silent_for_long_is_forgotten() -> None:
+def test_an_inactive_producer_expires() -> None:
     producers = sent(batch(0, timestamp=1000))
     producers.expire(1999, 1000)
     assert refusal(producers, batch(9)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

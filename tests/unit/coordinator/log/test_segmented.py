@@ -101,7 +101,7 @@ def test_rolls_when_an_index_reaches_no_further(monkeypatch: pytest.MonkeyPatch)
     assert [segment.base_offset for segment in log._segments] == [0, 4, 8]
 
 
-def test_reads_end_where_they_are_told_to() -> None:
+def test_reads_stop_at_the_given_end_offset() -> None:
     log = MemoryLog(CONFIG)
     fill(log, 12)
     assert [header.base_offset for _, header in headers(log.read(2, 1 << 20, until=3))] == [2]

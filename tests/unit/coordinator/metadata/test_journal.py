@@ -33,7 +33,7 @@ def replayed(path: Path) -> tuple[list[bytes], int]:
         journal.close()
 
 
-def test_what_was_appended_comes_back(path: Path) -> None:
+def test_a_reopened_journal_returns_all_appended_entries(path: Path) -> None:
     written(path, b"one", b"two")
     written(path, b"three")
     assert replayed(path) == ([b"one", b"two", b"three"], 0)
@@ -80,7 +80,7 @@ def test_damage_in_the_middle_is_not_forgotten_quietly(path: Path, at: int) -> N
     assert path.read_bytes() == data
 
 
-def test_frames_end_at_the_first_that_is_not_whole() -> None:
+def test_frames_stop_at_the_first_incomplete_frame() -> None:
     data = frame(b"a") + frame(b"bc")
     assert list(frames(data)) == [(9, b"a"), (19, b"bc")]
     assert list(frames(data[:-1])) == [(9, b"a")]

@@ -152,7 +152,7 @@ def test_listeners_hear_of_every_change_after_the_image_has_it(topics: Topics) -
     ]
 
 
-def test_a_refusal_is_heard_by_nobody(topics: Topics) -> None:
+def test_a_refused_change_notifies_no_listener(topics: Topics) -> None:
     heard: list[Change] = []
     topics.on_change(heard.append)
     for change in (

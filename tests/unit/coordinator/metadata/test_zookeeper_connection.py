@@ -18,7 +18,7 @@ def test_a_request_has_the_last_change_and_three_lists_of_paths() -> None:
     )
 
 
-def test_watches_on_absent_nodes_are_told_apart() -> None:
+def test_absent_nodes_get_exists_watches() -> None:
     (request,) = _set_watches(7, ["/a", "/absent"], {"/absent"}, ["/absent"])
     assert request.serialize() == SetWatches(7, ["/a"], ["/absent"], ["/absent"]).serialize()
     assert list(_set_watches(7, [], set(), [])) == []

@@ -1,4 +1,4 @@
-"""G4: exactly one answer, whoever asks for it first; those who go are told about."""
+"""G4: exactly one answer, whoever asks for it first; those who go are answers about."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import pytest
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 
 
-def test_who_waits_is_told_the_answer() -> None:
+def test_a_waiting_callback_gets_the_answer() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
-    told: list[int] = []
-    delayed_reply.then(told.append)
+    answers: list[int] = []
+    delayed_reply.then(answers.append)
     assert not delayed_reply.answered
     delayed_reply.answer(7)
-    assert (told, delayed_reply.value) == ([7], 7)
+    assert (answers, delayed_reply.value) == ([7], 7)
 
 
-def test_who_asks_late_is_told_at_once() -> None:
+def test_a_callback_added_after_the_answer_runs_at_once() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
     delayed_reply.answer(7)
-    told: list[int] = []
-    delayed_reply.then(told.append)
-    assert told == [7]
+    answers: list[int] = []
+    delayed_reply.then(answers.append)
+    assert answers == [7]
 
 
 def test_a_second_answer_is_our_own_mistake() -> None:
@@ -48,7 +48,7 @@ def test_a_reply_has_one_shape() -> None:
         delayed_reply.map(str).map(str)
 
 
-def test_going_away_is_told_once_also_through_a_map() -> None:
+def test_abandon_calls_the_callback_once_also_through_a_map() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
     gone: list[str] = []
     delayed_reply.on_abandon(lambda: gone.append("gone"))
@@ -58,7 +58,7 @@ def test_going_away_is_told_once_also_through_a_map() -> None:
     assert gone == ["gone"]
 
 
-def test_after_the_answer_nobody_goes_away_any_more() -> None:
+def test_abandon_after_the_answer_has_no_effect() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
     gone: list[str] = []
     delayed_reply.on_abandon(lambda: gone.append("gone"))
@@ -67,7 +67,7 @@ def test_after_the_answer_nobody_goes_away_any_more() -> None:
     assert gone == []
 
 
-def test_a_mistake_in_a_shape_harms_nobody_who_answers() -> None:
+def test_an_error_in_a_map_function_becomes_the_value() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
 
     def mistaken(value: int) -> str:
@@ -78,7 +78,7 @@ def test_a_mistake_in_a_shape_harms_nobody_who_answers() -> None:
     assert isinstance(shaped.value, RuntimeError)
 
 
-def test_a_reply_that_is_there_is_told_and_so_is_a_mistake_in_it() -> None:
+def test_result_returns_the_value_or_raises_its_error() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
     delayed_reply.answer(7)
     assert delayed_reply.result() == 7
