@@ -203,7 +203,7 @@ _CLUSTER = (
     _D("auto.leader.rebalance.enable", _T.BOOLEAN, "true", "Let preferred replicas lead again, from time to time."),
     _D("leader.imbalance.check.interval.seconds", _T.LONG, "300", "How often that is looked at, in seconds.", 1),
     _D("zookeeper.connect", _T.STRING, "", "ZooKeeper of a cluster, HOST:PORT,.../chroot; empty: a broker alone."),
-    _D("zookeeper.session.timeout.ms", _T.INT, "18000", "Silence after which ZooKeeper gives a broker up, in ms.", 1),
+    _D("zookeeper.session.timeout.ms", _T.INT, "18000", "Silence after which ZooKeeper gives a broker up, in ms.", 500),
     _D("zookeeper.set.acl", _T.BOOLEAN, "false", "Let nobody else change the nodes; needs rota.zookeeper.digest."),
     _D("rota.zookeeper.digest", _T.PASSWORD, "", "USER:PASSWORD for ZooKeeper's digest scheme; empty: no login."),
     _D("zookeeper.connection.timeout.ms", _T.INT, None, "Time to connect to ZooKeeper at the start, in ms.", 1),

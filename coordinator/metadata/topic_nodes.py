@@ -15,7 +15,7 @@ from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.store import Check, Create, Delete, Op, Set
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
-OPS_PER_COMMIT_MAX = 2_000  # with at most 249 + 60 bytes of path and 200 of data each: below ZooKeeper's jute.maxbuffer
+OPS_PER_COMMIT_MAX = 1_000  # of at most about 900 bytes, chroot and ACLs included: below ZooKeeper's jute.maxbuffer
 INCOMPLETE = b""
 FIRST_VERSION = 0  # of a node
 
