@@ -67,7 +67,6 @@ _TOPICS = (
         "Replicas that must have a record before acks=all.",
         1,
         update=_ANY,
-        support=_IDLE,
     ),
     _D(
         "unclean.leader.election.enable",
@@ -75,7 +74,6 @@ _TOPICS = (
         "false",
         "Let a replica that lags behind lead.",
         update=_ANY,
-        support=_IDLE,
     ),
     _D("message.max.bytes", _T.INT, "1048588", "Largest batch that is accepted, in bytes.", 0, update=_ANY),
     _D("compression.type", _T.STRING, "producer", "Codec that batches are kept in.", choices=_CODECS, update=_ANY),

@@ -97,7 +97,6 @@ TOPIC = by_name(
             "1",
             "In-sync replicas required for a write with acks=all.",
             1,
-            support=_IDLE,
         ),
         _D("preallocate", _T.BOOLEAN, "false", "Preallocate a segment's file on disk.", support=_IDLE),
         _D("remote.log.copy.disable", _T.BOOLEAN, "false", "Stop copying to tiered storage.", support=_IDLE),
@@ -125,7 +124,6 @@ TOPIC = by_name(
             _T.BOOLEAN,
             "false",
             "Allow a replica outside the ISR to become leader; records may be lost.",
-            support=_IDLE,
         ),
     )
 )

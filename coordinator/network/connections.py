@@ -53,7 +53,7 @@ class Connections:
         self._count_max, self._per_host_max = config.max_connections, config.max_connections_per_ip
         self._host_overrides = parse_host_limits(config.max_connections_per_ip_overrides)
         self._advertised = {endpoint.listener: endpoint for endpoint in config.advertises}
-        self._open: set[Connection] = set()
+        self._open: dict[Connection, None] = {}  # in the order of their opening
         self._stalled: set[Connection] = set()
         self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
         self._per_host: Counter[str] = Counter()
@@ -83,7 +83,7 @@ class Connections:
         """Register a new connection, or close it when there are too many."""
         self._last_id += 1
         connection.id = self._last_id
-        self._open.add(connection)
+        self._open[connection] = None
         host = connection.peer[0]
         self._per_host[host] += 1
         if self._is_suspended:
@@ -97,7 +97,7 @@ class Connections:
 
     def connection_closed(self, connection: Connection) -> None:
         """Forget a connection."""
-        self._open.discard(connection)
+        self._open.pop(connection, None)
         self._stalled.discard(connection)
         host = connection.peer[0]
         self._per_host[host] -= 1

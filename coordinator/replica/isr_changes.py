@@ -33,13 +33,13 @@ class IsrChanges:
 
     def __init__(self, change_isr: ChangeIsr, now_ms: Callable[[], int]) -> None:
         self._change_isr, self._now_ms = change_isr, now_ms
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def change(self, partition: Partition, isr: frozenset[int]) -> None:
         """Begin to write that ISR; `partition.isr_changed` or `partition.isr_refused` follows."""
         task = asyncio.get_running_loop().create_task(self._write(partition, partition.leader_epoch, isr))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     @property
     def is_busy(self) -> bool:

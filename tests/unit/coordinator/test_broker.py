@@ -268,6 +268,6 @@ async def test_a_zookeeper_that_does_not_answer_is_told_with_what_to_check() -> 
     pytest.importorskip("kazoo")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         connect = f"127.0.0.1:{silent.getsockname()[1]}"
-        properties = {"zookeeper.connect": connect, "zookeeper.session.timeout.ms": "50"}
+        properties = {"zookeeper.connect": connect, "zookeeper.session.timeout.ms": "500"}
         with pytest.raises(StoreFailed, match=rf"{connect} .* is zookeeper\.connect right\?"):
             await Broker(BrokerConfig(properties), memory=True).start()
