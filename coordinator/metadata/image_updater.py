@@ -3,7 +3,8 @@
 Laws
     IM1 What another broker has written is in the image soon after; no change is missed, however many watches fire while
         one is read: a part of the image that changes while it is read is read again.
-    IM2 After a failure, and in every new session of the store, the whole image is read again.
+    IM2 After a failure the part of the image that could not be read, and in every new session of the store the whole
+        image, is read again.
 
 There is one read at a time of each topic, of the brokers and of the controller; watches that fire meanwhile make one
 more. Source: the watches of ZooKeeper fire once, and are set again by the read.

@@ -11,7 +11,6 @@ Laws
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,12 +66,11 @@ async def register(
 
 async def claim_controller(store: Store, broker_id: int, *, wall_ms: int) -> int:
     """Become the controller unless another broker is; return the controller's id. Raises StoreFailed."""
-    node = {"version": 2, "brokerid": broker_id, "timestamp": str(wall_ms), "kraftControllerEpoch": -1}
     try:
-        await store.create(znodes.CONTROLLER, znodes.json_bytes(node), ephemeral=True)
+        await store.create(znodes.CONTROLLER, znodes.controller_node(broker_id, wall_ms), ephemeral=True)
     except NodeExists:
         data, _ = await store.get(znodes.CONTROLLER)
-        return int(json.loads(data)["brokerid"])
+        return znodes.read_controller(data)
     return broker_id
 
 
