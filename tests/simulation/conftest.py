@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from tests.soak import seeds
 
 SEEDS_FILE = Path(__file__).with_name("seeds.txt")
@@ -18,6 +21,16 @@ CLUSTER_SEEDS = seeds(gate=24, soak=1_000)  # of worlds with three brokers, whic
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rota-seed", type=int, default=None, help="the one seed to play, with all that happens in it")
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """Brokers and clients log a lot in such a story; a seed of its own (`--rota-seed`) shows what happened."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+    structlog.reset_defaults()
 
 
 def failed_seeds(path: Path = SEEDS_FILE) -> list[int]:

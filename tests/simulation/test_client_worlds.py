@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-
 import pytest
-import structlog
 from tests.simulation.client_world import play
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Clients and broker have a lot to tell of such a story; a seed of its own (`--rota-seed`) shows what happened."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-    structlog.reset_defaults()
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def test_the_laws_hold(client_seed: int, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> None:
