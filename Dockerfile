@@ -12,6 +12,7 @@ COPY coordinator coordinator
 COPY client client
 COPY demo demo
 COPY spark_connector spark_connector
+COPY cli cli
 COPY transport transport
 RUN python -m venv /opt/rota && /opt/rota/bin/pip install --no-cache-dir -c constraints.txt '.[broker]'
 

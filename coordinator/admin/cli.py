@@ -1,13 +1,15 @@
 """The command `rota`.
 
-A `rota serve` with plain options imports no command-line library: that saves 80 ms of a start. Where typer is not
-installed (it comes with the extra `rota[broker]`), plain.py runs the commands.
+Laws
+    A `rota serve` with plain options imports no command line: rota.cli is imported by its name, for everything else. It
+    uses the client, which the broker's code does not import.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+from importlib import import_module
 
 
 def main() -> None:
@@ -22,12 +24,4 @@ def main() -> None:
             from rota.coordinator.admin.serve import run
 
             sys.exit(run(options))
-    try:
-        from rota.coordinator.admin.commands import app
-    except ModuleNotFoundError as missing:
-        if missing.name != "typer":
-            raise
-        from rota.coordinator.admin.plain import run_plain
-
-        sys.exit(run_plain(arguments))
-    app(prog_name="rota")
+    sys.exit(import_module("rota.cli.main").run(arguments))

@@ -1,84 +1,97 @@
-"""The command line with help and completion, on typer. `cli.main` uses it for everything except a plain `serve`."""
+"""The commands of a broker, with their options: serve, check, demo, version. `rota.cli.main` runs them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import runpy
+import sys
+from argparse import ArgumentParser, Namespace
 
-import typer
-
-from rota.coordinator.admin.options import ServeOptions
-from rota.coordinator.admin.plain import DEFAULT_ADDRESS, run_check, run_demo
-from rota.coordinator.admin.version import version_line
-
-app = typer.Typer(
-    name="rota",
-    help="Rota: Kafka's consumer-group system. A broker that any Kafka client can talk to.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+DEFAULT_ADDRESS = "127.0.0.1:9092"
 
 
-@app.callback()
-def rota() -> None:
-    """Rota: Kafka's consumer-group system. A broker that any Kafka client can talk to."""
+def add_arguments(name: str, parser: ArgumentParser) -> None:
+    """Declare the options of a command."""
+    _DECLARED[name](parser)
 
 
-@app.command()
-def serve(
-    data: Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the logs. Unset: rota-data.")] = None,
-    memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory, nothing on disk.")] = False,
-    environment: Annotated[bool, typer.Option("--environment", help="Read variables KAFKA_NODE_ID, …")] = False,
-    config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Properties in Kafka's form and with Kafka's names.")
-    ] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 is any free one. Unset: 127.0.0.1:9092."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One property; as often as needed.")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="dev: groups form at once. durable: every acknowledged batch is on the disk.")
-    ] = None,
-    brokers: Annotated[int | None, typer.Option(metavar="N", help="A cluster of N broker processes here.")] = None,
-    store: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where --brokers serves the metadata.")] = None,
-    ready_fd: Annotated[
-        int | None, typer.Option(metavar="N", help="Write HOST:PORT to this file descriptor when ready.")
-    ] = None,
-    log_format: Annotated[str, typer.Option(help="auto, human or json; auto is human on a terminal.")] = "auto",
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
-) -> None:
-    """Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.
+def add_serve(parser: ArgumentParser) -> None:
+    """Declare `rota serve`; the options have the names of the fields of ServeOptions."""
+    parser.description = (
+        "Run a broker until SIGTERM or Ctrl-C; a second one ends it at once. Only this machine can reach it until "
+        "--listen says otherwise: there is no authentication yet."
+    )
+    add = parser.add_argument
+    add("--data", metavar="DIR", help="folder of the logs; unset: rota-data")
+    add("--memory", action="store_true", help="keep everything in memory, nothing on disk")
+    add("--environment", action="store_true", help="read variables KAFKA_NODE_ID, …")
+    add("--config", metavar="FILE", help="properties in Kafka's form and with Kafka's names")
+    add("--listen", metavar="HOST:PORT", help="where to listen; port 0 is any free one; unset: 127.0.0.1:9092")
+    add("--set", dest="settings", metavar="NAME=VALUE", action="append", default=[], help="one property; repeatable")
+    add("--preset", help="dev: groups form at once. durable: every acknowledged batch is on the disk")
+    add("--brokers", type=int, metavar="N", help="a cluster of N broker processes here")
+    add("--store", metavar="ADDRESS", help="where --brokers serves the metadata")
+    add("--ready-fd", type=int, metavar="N", help="write HOST:PORT to this file descriptor when ready")
+    add("--log-format", default="auto", help="auto, human or json; auto is human on a terminal")
+    add("--log-level", default="info", help="debug, info, warning or error")
+    parser.set_defaults(run=run_serve)
 
-    Only this machine can reach it until --listen says otherwise: there is no authentication yet.
-    """
+
+def add_check(parser: ArgumentParser) -> None:
+    """Declare `rota check`."""
+    parser.description = "Print whether a broker answers there; the exit code is 0 when it does, else 1."
+    parser.add_argument("address", metavar="HOST:PORT", nargs="?", default=DEFAULT_ADDRESS, help="unset: %(default)s")
+    parser.set_defaults(run=lambda options: run_check(options.address))
+
+
+def add_demo(parser: ArgumentParser) -> None:
+    """Declare `rota demo`."""
+    parser.description = (
+        "Show a broker and a consumer group at work: members join, one crashes, the broker is killed and comes back. "
+        "Takes 15 seconds, a free port and a temporary folder. Uses the client libraries that are installed."
+    )
+    parser.set_defaults(run=lambda _: run_demo())
+
+
+def add_version(parser: ArgumentParser) -> None:
+    """Declare `rota version`."""
+    parser.description = "Print the version, whether the codecs are compiled, and which event loop the broker uses."
+    parser.set_defaults(run=lambda _: run_version())
+
+
+def run_serve(options: Namespace) -> int:
+    """Serve until a stop signal; returns the exit code."""
+    from rota.coordinator.admin.options import ServeOptions
     from rota.coordinator.admin.serve import run
 
-    own = tuple(settings or ())
-    options = ServeOptions(data, memory, environment, config, listen, own, preset, brokers, store, ready_fd)
-    options.log_format, options.log_level = log_format, log_level
-    raise typer.Exit(run(options))
+    given = {name: getattr(options, name) for name in ServeOptions.__slots__}
+    return run(ServeOptions(**given | {"settings": tuple(options.settings)}))
 
 
-@app.command()
-def demo() -> None:
-    """Show a broker and a consumer group at work: members join, one crashes, the broker is killed and comes back.
+def run_check(address: str) -> int:
+    """Print whether a broker answers at `address`; returns the exit code."""
+    from rota.coordinator.admin.check import NotHealthy, check
 
-    Takes 15 seconds, a free port and a temporary folder. Uses the client libraries that are installed.
-    """
-    run_demo()
+    try:
+        apis = check(address)
+    except NotHealthy as failure:
+        print(f"rota: {failure}", file=sys.stderr)
+        return 1
+    print(f"a broker answers at {address}, with {apis} APIs")
+    return 0
 
 
-@app.command()
-def version() -> None:
-    """Print the version, whether the codecs are compiled, and which event loop the broker uses."""
+def run_demo() -> int:
+    """Run the package `rota.demo`, by name: it uses the client, which the broker's code does not import."""
+    runpy.run_module("rota.demo", run_name="__main__")
+    return 0
+
+
+def run_version() -> int:
+    """Print the line of version.py."""
+    from rota.coordinator.admin.version import version_line
+
     print(version_line())
+    return 0
 
 
-@app.command()
-def check(
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where the broker listens.")] = DEFAULT_ADDRESS,
-) -> None:
-    """Print whether a broker answers there; the exit code is 0 when it does, else 1."""
-    raise typer.Exit(run_check(address))
+_DECLARED = {"serve": add_serve, "check": add_check, "demo": add_demo, "version": add_version}

@@ -102,7 +102,7 @@ class ServeOptions:
 
 
 def parse_plain(arguments: list[str]) -> ServeOptions | None:
-    """Return the options; None when typer must parse them, for help or an error, which adds 80 ms to the start."""
+    """Return the options; None when argparse must parse them, for help or an error."""
     options, given = ServeOptions(), iter(arguments)
     for argument in given:
         name, equals, value = argument.partition("=")

@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints.txt"
 CLIENT_PACKAGES = {"construct", "cramjam", "crc32c", "structlog", "rota"}
-BROKER_PACKAGES = {"asyncio_dgram", "rich", "typer", "uvloop"}
+BROKER_PACKAGES = {"asyncio_dgram", "rich", "uvloop"}
 IMPORTS = """
 import json, sys
 from importlib.metadata import distributions
@@ -109,7 +109,7 @@ def run(programs: Path, *command: str, folder: Path) -> str:
 
 def test_the_wheel_holds_the_packages_their_types_and_the_text_of_the_demo(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    for package in ("protocol", "transport", "coordinator", "client", "demo", "spark_connector"):
+    for package in ("protocol", "transport", "coordinator", "client", "demo", "spark_connector", "cli"):
         assert f"rota/{package}/__init__.py" in names
         assert f"rota/{package}/py.typed" in names
     assert "rota/demo/alice.txt" in names
@@ -122,7 +122,9 @@ def test_the_client_alone_needs_no_package_of_the_broker(client_only: Path, tmp_
     assert "site-packages" in found["file"]
     assert set(found["installed"]) - {"typing_extensions"} == CLIENT_PACKAGES  # structlog needs it on old Pythons
     assert imported_of_rota(found["modules"]) == {"client", "protocol", "transport"}
-    assert not {"protocol", "transport", "client", "coordinator", "demo", "spark_connector"} & set(found["modules"])
+    assert not {"protocol", "transport", "client", "coordinator", "demo", "spark_connector", "cli"} & set(
+        found["modules"]
+    )
 
 
 def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_only: Path, tmp_path: Path) -> None:
@@ -139,7 +141,7 @@ def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_
 def test_the_extra_broker_adds_the_event_loop_and_the_help(with_broker: Path, tmp_path: Path) -> None:
     found = json.loads(run(with_broker, "python", "-c", IMPORTS, folder=tmp_path))
     assert set(found["installed"]) >= CLIENT_PACKAGES | BROKER_PACKAGES
-    assert not {"asyncio_dgram", "typer", "uvloop"} & set(found["modules"]), (
+    assert not {"asyncio_dgram", "rich", "uvloop"} & set(found["modules"]), (
         "of what is installed the client imports its own packages"
     )
     assert ", uvloop " in run(with_broker, "rota", "version", folder=tmp_path)

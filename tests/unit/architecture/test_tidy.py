@@ -11,8 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
-PACKAGES = ("protocol", "transport", "coordinator", "client", "demo", "spark_connector")
+PACKAGES = ("protocol", "transport", "coordinator", "client", "demo", "spark_connector", "cli")
 PURE = (
+    "cli/text.py",
     "protocol",
     "coordinator/controller/",
     "coordinator/group/",

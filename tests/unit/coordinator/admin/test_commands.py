@@ -1,59 +1,70 @@
-"""The command line as people see it."""
+"""The commands of a broker as people see them."""
 
 from __future__ import annotations
 
-import re
+import subprocess
+import sys
 
 import pytest
-from typer.testing import CliRunner
 
-from rota.coordinator.admin.commands import app
+from rota.cli.main import run
+from rota.coordinator.admin.commands import run_check
 from rota.coordinator.admin.options import FLAGS
 from rota.coordinator.admin.version import version_line
+from rota.coordinator.testing import running_broker
 
-PLAIN = {"TERM": "dumb", "COLUMNS": "120", "NO_COLOR": "1"}
-
-
-def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner(env=PLAIN).invoke(app, arguments)
-    return result.exit_code, re.sub(r"\x1b\[[0-9;]*m", "", result.output)
+ROTA = (sys.executable, "-m", "rota.coordinator")
 
 
-def test_help_lists_the_commands() -> None:
-    code, text = run("--help")
-    assert code == 0
-    assert "serve" in text
-    assert "version" in text
+def help_of(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", "120")
+    with pytest.raises(SystemExit) as ended:
+        run([command, "--help"])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
 
 
-def test_help_of_serve_explains_every_option() -> None:
-    code, text = run("serve", "--help")
-    assert code == 0
+def test_help_of_serve_explains_every_option(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = help_of("serve", capsys, monkeypatch)
     for flag in (*FLAGS, "--memory"):
         assert flag in text
     for word in ("127.0.0.1:9092", "rota-data", "HOST:PORT", "authentication"):
         assert word in text
 
 
-def test_version_prints_the_line_of_version_py() -> None:
-    code, text = run("version")
-    assert (code, text) == (0, f"{version_line()}\n")
+@pytest.mark.parametrize("command", ["check", "demo", "version"])
+def test_each_command_has_a_help(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"usage: rota {command}" in help_of(command, capsys, monkeypatch)
+
+
+def test_version_prints_the_line_of_version_py(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["version"]) == 0
+    assert capsys.readouterr().out == f"{version_line()}\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("serve", "--what"), "No such option"),
+        (("serve", "--what"), "unrecognized arguments: --what"),
         (("serve", "--ready-fd", "x"), "--ready-fd"),
-        (("sevre",), "No such command"),
+        (("check", "a", "b"), "unrecognized arguments: b"),
+        (("sevre",), "did you mean `rota serve`?"),
+        (("serve", "--set", "num.partition=1"), "num.partition"),
     ],
 )
 def test_a_wrong_command_line_is_explained(arguments: tuple[str, ...], says: str) -> None:
-    code, text = run(*arguments)
-    assert code == 2
-    assert says in text
+    done = subprocess.run([*ROTA, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
 
 
-def test_settings_reach_the_broker() -> None:
-    code, _ = run("serve", "--set", "num.partition=1")
-    assert code == 2
+def test_check_asks_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    with running_broker() as address:
+        assert run_check(address) == 0
+    assert f"a broker answers at {address}" in capsys.readouterr().out
+    assert run_check(address) == 1
+    assert "no broker answers" in capsys.readouterr().err

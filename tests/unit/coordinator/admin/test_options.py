@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import pytest
-import typer
-from typer.main import get_command
 
-from rota.coordinator.admin.commands import app, serve
+from rota.cli.main import parser_of
 from rota.coordinator.admin.options import (
     FLAGS,
     SWITCHES,
@@ -22,16 +19,13 @@ from rota.coordinator.config.definition import ConfigRefused
 
 
 def test_both_ways_have_the_same_options() -> None:
-    command = get_command(app).commands["serve"]  # type: ignore[attr-defined]
-    flags = {flag for parameter in command.params for flag in parameter.opts if flag != "--help"}
+    parser = parser_of("serve")
+    flags = {flag for action in parser._actions for flag in action.option_strings} - {"-h", "--help"}
     assert flags == set(FLAGS) | set(SWITCHES)
-    assert list(inspect.signature(serve).parameters) == list(ServeOptions.__slots__)
-    assert {type(parameter.default) for parameter in inspect.signature(serve).parameters.values()} <= {
-        type(None),
-        bool,
-        str,
-    }
-    assert isinstance(app, typer.Typer)
+    given = vars(parser.parse_args([]))
+    assert set(given) - {"run"} == set(ServeOptions.__slots__)
+    defaults = {name: given[name] for name in ServeOptions.__slots__}
+    assert ServeOptions(**defaults | {"settings": tuple(defaults["settings"])}) == ServeOptions()
 
 
 def test_the_short_way_reads_what_is_plain() -> None:

@@ -1,0 +1,64 @@
+"""Finds the command of the arguments and runs it.
+
+Laws
+    `rota --help` imports neither the client nor the broker nor argparse.
+    A command imports its own module and no other command's.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from rota.cli.registry import COMMANDS, SECTIONS
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+EXIT_USAGE: Final = 2
+_HELP: Final = ("-h", "--help", "help")
+_NAME_WIDTH: Final = 12
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; returns its exit code. Raises SystemExit where argparse does: for help and for an error."""
+    if not arguments or arguments[0] in _HELP:
+        print(help_text())
+        return 0
+    name, *rest = ["version"] if arguments[0] == "--version" else arguments
+    if name not in COMMANDS:
+        print(_unknown(name), file=sys.stderr)
+        return EXIT_USAGE
+    options = parser_of(name).parse_args(rest)
+    code: int = options.run(options)
+    return code
+
+
+def parser_of(name: str) -> ArgumentParser:
+    """Import the module of a command and return the parser of its options."""
+    from argparse import ArgumentParser
+
+    command = COMMANDS[name]
+    parser = ArgumentParser(prog=f"rota {name}", description=command.summary.capitalize() + ".", allow_abbrev=False)
+    import_module(command.module).add_arguments(name, parser)
+    return parser
+
+
+def help_text() -> str:
+    """Return the commands with their summaries."""
+    lines = ["usage: rota COMMAND …", "", "Kafka's consumer-group system: a broker, and tools for any Kafka cluster."]
+    for title, commands in SECTIONS.items():
+        lines += ["", f"{title}:"]
+        lines += [f"  {command.name:{_NAME_WIDTH}}{command.summary}" for command in commands]
+    return "\n".join([*lines, "", "`rota COMMAND --help` explains a command."])
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    from rota.cli.text import escaped
+
+    near = get_close_matches(name, COMMANDS, n=1)
+    advice = f"; did you mean `rota {near[0]}`?" if near else ""
+    return f"rota: there is no command {escaped(name)!r}{advice} The commands are {', '.join(COMMANDS)}."

@@ -1,0 +1,38 @@
+"""The commands of `rota`: name, summary, and the module that declares the options and runs the command.
+
+Laws
+    A module is imported when its command runs, or when the reference page is made; `rota --help` imports none of them.
+    A module has `add_arguments(name, parser)`, which sets the default `run`: a function of the options that returns
+    the exit code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+BROKER_COMMANDS: Final = "rota.coordinator.admin.commands"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. The module is imported by its name: the broker's code does not import the client."""
+
+    name: str
+    summary: str
+    module: str
+
+
+SECTIONS: Final[dict[str, tuple[Command, ...]]] = {
+    "A broker": (
+        Command("serve", "run a broker, or a cluster of brokers on this machine", BROKER_COMMANDS),
+        Command("check", "test whether a broker answers", BROKER_COMMANDS),
+        Command("demo", "watch a broker and a consumer group at work", BROKER_COMMANDS),
+        Command("version", "print the version and what is compiled", BROKER_COMMANDS),
+    ),
+    "Any Kafka cluster": (
+        Command("topics", "list, describe, create, extend and delete topics", "rota.cli.topics"),
+        Command("groups", "list, describe, reset and delete groups; their lag", "rota.cli.groups"),
+    ),
+}
+COMMANDS: Final = {command.name: command for section in SECTIONS.values() for command in section}

@@ -1,0 +1,87 @@
+"""The entry point: the help, unknown commands, and what a command imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rota.cli.main import help_text, parser_of, run
+from rota.cli.registry import COMMANDS
+
+PRINT_IMPORTS = "import atexit, sys; atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr)); "
+ROTA = PRINT_IMPORTS + "from rota.coordinator.admin.cli import main; sys.argv = ['rota', *sys.argv[1:]]; main()"
+CLUSTER_COMMANDS = sorted(set(COMMANDS) - {"serve", "check", "demo", "version"})
+
+
+def imported_by(*arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", ROTA, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {".".join(name.split(".")[:2]) for name in modules if name.startswith("rota.")}
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("help",)])
+def test_the_help_lists_every_command(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(list(arguments)) == 0
+    assert capsys.readouterr().out == f"{help_text()}\n"
+    for command in COMMANDS.values():
+        assert f"  {command.name} " in help_text()
+        assert command.summary in help_text()
+
+
+def test_the_help_imports_no_client_no_broker_and_no_library() -> None:
+    modules = imported_by("--help")
+    assert packages(modules) == {"rota.cli", "rota.coordinator"}
+    assert {name for name in modules if name.startswith("rota.cli.")} == {"rota.cli.main", "rota.cli.registry"}
+    assert not {"argparse", "asyncio", "construct", "importlib.metadata", "logging", "rich", "structlog"} & modules
+
+
+def test_version_imports_the_codecs_and_neither_client_nor_broker_nor_loop() -> None:
+    modules = imported_by("version")
+    assert packages(modules) == {"rota.cli", "rota.coordinator", "rota.protocol"}
+    assert {name for name in modules if name.startswith("rota.coordinator.")} == {
+        f"rota.coordinator.admin{name}" for name in ("", ".cli", ".commands", ".version")
+    }
+    assert not {"asyncio", "construct", "rich", "structlog", "uvloop"} & modules
+
+
+def test_a_start_of_a_broker_imports_no_command_line() -> None:
+    modules = imported_by("serve", "--config", "/does/not/exist")
+    assert not [name for name in modules if name.startswith("rota.cli")]
+    assert not {"argparse", "rich"} & modules
+
+
+@pytest.mark.parametrize("command", CLUSTER_COMMANDS)
+def test_a_command_of_the_cluster_imports_no_broker_and_no_terminal_library(command: str) -> None:
+    modules = imported_by(command, "--help")
+    of_the_broker = {name for name in modules if name.startswith("rota.coordinator.")}
+    assert of_the_broker <= {
+        "rota.coordinator.admin",
+        "rota.coordinator.admin.cli",
+        "rota.coordinator.config",
+        "rota.coordinator.config.properties_file",
+    }
+    assert not {"rich", "uvloop"} & modules
+
+
+def test_an_unknown_command_is_refused_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["topcs"]) == 2
+    assert "no command 'topcs'; did you mean `rota topics`?" in capsys.readouterr().err
+
+
+def test_an_unknown_command_does_not_reach_the_terminal_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["\x1b[2J"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_a_parser_and_a_function(name: str) -> None:
+    parser = parser_of(name)
+    assert parser.prog == f"rota {name}"
+    assert parser.description
