@@ -39,19 +39,20 @@ SIZE: Final = 3
 
 
 class Cluster:
-    """`with Cluster(folder) as cluster: cluster.bootstrap`. Broker ids are 1, 2, ..."""
+    """`with Cluster(folder) as cluster: cluster.bootstrap`. Broker ids are `first_id` and those that follow it."""
 
     def __init__(
         self,
         folder: Path,
         size: int = SIZE,
         *,
+        first_id: int = 1,
         ports: tuple[int, ...] = (),
         properties: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.zookeeper = ZooKeeperServer(folder / "zookeeper")
-        self.brokers = list(range(1, size + 1))
+        self.brokers = list(range(first_id, first_id + size))
         self.ports = dict(zip(self.brokers, ports or (_free_port() for _ in self.brokers), strict=True))
         self._properties = dict(properties or {})
         self._processes: dict[int, subprocess.Popen[bytes]] = {}

@@ -44,4 +44,7 @@ def _outcome(node: Node, name: str, index: int, is_here: bool) -> ErrorCode:
     if not is_here:
         return ErrorCode.LOG_DIR_NOT_FOUND
     partition = node.partitions.get(name, index)
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition.error
+    if partition is not None:
+        return partition.error
+    is_known = node.topics.partition(name, index) is not None
+    return ErrorCode.REPLICA_NOT_AVAILABLE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -35,7 +35,7 @@ OTHER_SET_UPS = ("test_ssl_integration.py", "test_sasl_integration.py")
 def source() -> Path:
     """The unpacked source package of the kafka-python that is installed. Raises Unavailable."""
     release = version("kafka-python")
-    folder = home() / f"kafka-python-{release}"
+    folder = home() / f"kafka-python-{release}-settings"
     if not folder.exists():
         part = home() / f"part-{os.getpid()}"
         pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
@@ -46,6 +46,7 @@ def source() -> Path:
         (unpacked,) = (path for path in part.iterdir() if path.is_dir())
         (unpacked / "test" / "service.py").write_text(SERVICE)
         (unpacked / "test" / "__init__.py").touch()
+        _adapt(unpacked / "test" / "integration" / "fixtures.py")
         settle(unpacked, folder)
         shutil.rmtree(part, ignore_errors=True)
     if not (folder / "test" / "integration").is_dir():
@@ -53,8 +54,14 @@ def source() -> Path:
     return folder
 
 
-def run(bootstrap: str, folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
-    """Run all but KAFKA_PYTHON's, or `only` some; for each test "passed", "skipped: why" or "failed: why"."""
+def _adapt(fixtures: Path) -> None:
+    """Take the replication factor of its topics from the environment."""
+    text = fixtures.read_text()
+    fixtures.write_text(text.replace("replicas=1,", "replicas=int(os.environ['ROTA_REPLICAS']),"))
+
+
+def run(bootstrap: str, folder: Path, only: Sequence[str] = (), replicas: int = 1) -> dict[str, str]:
+    """Run all but KAFKA_PYTHON's, or those of `only`; return "passed", "skipped: why" or "failed: why" of each."""
     report = folder.parent / "kafka-python-report.xml"
     ignored = [f"--ignore=test/integration/{name}" for name in OTHER_SET_UPS]
     wanted = " or ".join(name.partition("[")[0] for name in only) or " and ".join(
@@ -74,7 +81,12 @@ def run(bootstrap: str, folder: Path, only: Sequence[str] = ()) -> dict[str, str
     ]
     limits = ["--timeout=60", "--timeout-method=signal", f"--junitxml={report}"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *limits, *ignored, "-k", wanted, "test/integration"]
-    given = {"KAFKA_URI": f"kafka://{bootstrap}", "KAFKA_VERSION": "4.3", "KAFKA_ROOT": str(folder)}
+    given = {
+        "KAFKA_URI": f"kafka://{bootstrap}",
+        "KAFKA_VERSION": "4.3",
+        "KAFKA_ROOT": str(folder),
+        "ROTA_REPLICAS": str(replicas),
+    }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     with (folder.parent / "kafka-python-output.txt").open("wb") as output:
         subprocess.run(

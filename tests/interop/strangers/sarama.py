@@ -1,4 +1,6 @@
-"""Sarama's functional tests (Go), which expect five brokers behind a fault proxy: here five proxies of one broker."""
+"""Sarama's functional tests (Go), which expect five brokers behind a fault proxy: five proxies of one broker, or five
+brokers with a proxy each.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,31 @@ from pathlib import Path
 
 from tests.interop.kit import until
 from tests.interop.strangers.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
-from tests.interop.strangers.left_out import SARAMA
+from tests.interop.strangers.left_out import SARAMA, SARAMA_CLUSTER_ONLY
+from tests.interop.strangers.proxied_cluster import ProxiedCluster, docker
 
 MODULE = "github.com/IBM/sarama@v1.61.1"
 PROXY = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0"
 PROXIES = 5
-# its ports are fixed; so that runs do not meet, they come from the environment
-PORTS = """package sarama
+# its ports are fixed, its topics have three replicas: both come from the environment
+SETTINGS = """package sarama
 
 import (
 	"os"
 	"strconv"
 )
 
+func numberFromEnvironment(name string) int {
+	number, _ := strconv.Atoi(os.Getenv(name))
+	return number
+}
+
 func proxyPortBase() int {
-	base, _ := strconv.Atoi(os.Getenv("ROTA_PROXY_PORT_BASE"))
-	return base
+	return numberFromEnvironment("ROTA_PROXY_PORT_BASE")
+}
+
+func replicas() int16 {
+	return int16(numberFromEnvironment("ROTA_REPLICAS"))
 }
 """
 
@@ -39,7 +50,7 @@ def built() -> Path:
     """A folder with `sarama.test` and `server`, the proxy. Raises Unavailable without Go or network."""
     if shutil.which("go") is None:
         raise Unavailable("Go is not installed")
-    folder = home() / "sarama-1.61.1"
+    folder = home() / "sarama-1.61.1-settings"
     if not (folder / "sarama.test").exists():
         part = home() / f"sarama-part-{os.getpid()}"
         fetch(["go", "install", PROXY], part, GOBIN=str(part))
@@ -55,35 +66,56 @@ def built() -> Path:
 
 
 def _adapt(source: Path) -> None:
-    """One broker instead of several, and ports of our choice."""
-    (source / "functional_ports_test.go").write_text("//go:build functional\n\n" + PORTS)
+    """Replace its fixed ports and replication factor by the environment's."""
+    (source / "functional_settings_test.go").write_text("//go:build functional\n\n" + SETTINGS)
     for path in source.glob("functional*_test.go"):
-        text = path.read_text().replace("ReplicationFactor: 3", "ReplicationFactor: 1")
+        text = path.read_text().replace("ReplicationFactor: 3", "ReplicationFactor: replicas()")
         path.write_text(text.replace("29090+i", "proxyPortBase()+i"))
 
 
 def run(bootstrap: str, folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
-    """Run all but SARAMA's, or `only` some; for each test "passed", "skipped: " or "failed: "."""
+    """Run the tests for one broker, or those of `only`; return "passed", "skipped: " or "failed: " of each."""
+    base = _free_ports()
+    with proxies([bootstrap] * PROXIES, folder, base):
+        return _run_tests(folder, base, 1, [*SARAMA, *SARAMA_CLUSTER_ONLY], only)
+
+
+def run_on_cluster(data: Path, folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
+    """Run all tests but SARAMA's on five brokers, or those of `only`; the brokers' files are in `data`."""
+    base = _free_ports()
+    advertised = {broker: base + broker for broker in range(1, PROXIES + 1)}
+    with (
+        ProxiedCluster(data, advertised) as cluster,
+        docker(cluster, data) as path,
+        proxies(cluster.bootstrap.split(","), folder, base),
+    ):
+        return _run_tests(folder, base, 3, list(SARAMA), only, PATH=path)
+
+
+def _run_tests(
+    folder: Path, base: int, replicas: int, left_out: Sequence[str], only: Sequence[str], **environment: str
+) -> dict[str, str]:
     chosen = f"^({'|'.join(only)})$" if only else "^TestFunc"
-    with proxies(bootstrap, folder) as (control, base):
-        given = {
-            "METRICS_DISABLE": "true",
-            "TOXIPROXY_ADDR": control,
-            "KAFKA_VERSION": "4.1.0",
-            "ROTA_PROXY_PORT_BASE": str(base),
-        }
-        limits = [f"-test.timeout={SUITE_S_MAX}s", f"-test.run={chosen}", f"-test.skip=^({'|'.join(SARAMA)})$"]
-        done = subprocess.run(
-            [str(folder / "sarama.test"), "-test.v", *limits],
-            cwd=folder / "source",
-            env={**os.environ, **given},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=SUITE_S_MAX + 30,
-        )
-    (folder / "output.txt").write_text(done.stdout)
+    given = {
+        "METRICS_DISABLE": "true",
+        "TOXIPROXY_ADDR": f"http://127.0.0.1:{base}",
+        "KAFKA_VERSION": "4.1.0",
+        "ROTA_PROXY_PORT_BASE": str(base),
+        "ROTA_REPLICAS": str(replicas),
+        **environment,
+    }
+    limits = [f"-test.timeout={SUITE_S_MAX}s", f"-test.run={chosen}", f"-test.skip=^({'|'.join(left_out)})$"]
+    done = subprocess.run(
+        [str(folder / "sarama.test"), "-test.v", *limits],
+        cwd=folder / "source",
+        env={**os.environ, **given},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=SUITE_S_MAX + 30,
+    )
+    (folder / f"output-{replicas}.txt").write_text(done.stdout)
     return outcomes(done.stdout)
 
 
@@ -96,21 +128,19 @@ def outcomes(output: str) -> dict[str, str]:
 
 
 @contextmanager
-def proxies(bootstrap: str, folder: Path) -> Iterator[tuple[str, int]]:
-    """(address of the proxy's own API, port before the first proxy) with five proxies of the broker."""
-    base = _free_ports()
+def proxies(upstreams: Sequence[str], folder: Path, base: int) -> Iterator[None]:
+    """A proxy of each upstream on the ports after `base`; their HTTP interface is on `base`."""
     process = subprocess.Popen(
         [folder / "server", "-host", "127.0.0.1", "-port", str(base)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    control = f"http://127.0.0.1:{base}"
     try:
         until(lambda: _reachable(base), "the proxy")
-        for number in range(1, PROXIES + 1):
-            wanted = {"name": f"kafka{number}", "listen": f"127.0.0.1:{base + number}", "upstream": bootstrap}
-            urllib.request.urlopen(f"{control}/proxies", json.dumps(wanted).encode(), timeout=10).close()
-        yield control, base
+        for number, upstream in enumerate(upstreams, 1):
+            proxy = {"name": f"kafka{number}", "listen": f"127.0.0.1:{base + number}", "upstream": upstream}
+            urllib.request.urlopen(f"http://127.0.0.1:{base}/proxies", json.dumps(proxy).encode(), timeout=10).close()
+        yield
     finally:
         process.terminate()
         process.wait()

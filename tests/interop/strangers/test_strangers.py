@@ -1,19 +1,30 @@
-"""Issue point 9: the tests of two client libraries' own authors, unchanged, against this broker.
+"""The tests of two client libraries' own authors, unchanged, against this broker and against a cluster with ZooKeeper.
 
 They come by package name from PyPI and from Go's proxy, once, into .tools/strangers; without network they are skipped.
-Sarama's are built with Go and run with ROTA_STRANGERS=all (`make interop`).
+Sarama's are built with Go; they and the cluster's run with ROTA_STRANGERS=all (`make interop`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.interop.strangers import kafka_python, sarama
 from tests.interop.strangers.kit import Unavailable
+from tools.cluster import Cluster
+from tools.zookeeper import missing
 
 ALL = os.environ.get("ROTA_STRANGERS") == "all"
+needs_all = pytest.mark.skipif(not ALL, reason="ROTA_STRANGERS=all is not set")
+needs_zookeeper = pytest.mark.skipif(missing() is not None, reason=f"no ZooKeeper: {missing()}")
+CLUSTER_PROPERTIES = {
+    "group.min.session.timeout.ms": "1000",
+    "num.partitions": "4",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
 
 
 @pytest.mark.timeout(700)
@@ -28,7 +39,7 @@ def test_kafka_pythons_integration_tests(bootstrap: str) -> None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(not ALL, reason="ROTA_STRANGERS=all is not set")
+@needs_all
 def test_saramas_functional_tests(bootstrap: str) -> None:
     try:
         folder = sarama.built()
@@ -37,6 +48,37 @@ def test_saramas_functional_tests(bootstrap: str) -> None:
     outcomes = sarama.run(bootstrap, folder)
     assert_passed(outcomes, lambda names: sarama.run(bootstrap, folder, names))
     assert len(outcomes) >= 38
+
+
+@pytest.mark.timeout(700)
+@needs_all
+@needs_zookeeper
+def test_kafka_pythons_integration_tests_on_a_cluster(tmp_path: Path) -> None:
+    try:
+        folder = kafka_python.source()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    one_replica = ["test_create_partitions"]  # it assigns partitions to broker 0 alone
+    with Cluster(tmp_path, first_id=0, properties=CLUSTER_PROPERTIES) as cluster:
+        bootstrap = cluster.bootstrap.partition(",")[0]
+        outcomes = kafka_python.run(bootstrap, folder, replicas=3)
+        outcomes |= kafka_python.run(bootstrap, folder, one_replica)
+        assert_passed(outcomes, lambda names: kafka_python.run(bootstrap, folder, names, replicas=3))
+    assert len(outcomes) >= 52
+
+
+@pytest.mark.timeout(900)
+@needs_all
+@needs_zookeeper
+def test_saramas_functional_tests_on_a_cluster(tmp_path: Path) -> None:
+    try:
+        folder = sarama.built()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    first, second = tmp_path / "first", tmp_path / "second"
+    outcomes = sarama.run_on_cluster(first, folder)
+    assert_passed(outcomes, lambda names: sarama.run_on_cluster(second, folder, names))
+    assert len(outcomes) >= 51
 
 
 def assert_passed(outcomes: dict[str, str], again: Callable[[list[str]], dict[str, str]]) -> None:

@@ -48,3 +48,14 @@ def test_the_last_mention_of_a_partition_counts(tmp_path: Path) -> None:
     world = World({"log.dirs": str(tmp_path)})
     world.topic("t")
     assert ask(world, (str(tmp_path), "t", (0,)), ("/nowhere", "t", (0,))) == [("t", 0, ErrorCode.LOG_DIR_NOT_FOUND)]
+
+
+def test_a_broker_that_does_not_host_the_replica_says_so(tmp_path: Path) -> None:
+    world = World({"log.dirs": str(tmp_path), "node.id": "1"})
+    world.register(1, 2)
+    world.topic("t", assignment=[(0, (2,)), (1, (1,))])
+    assert ask(world, (str(tmp_path), "t", (0, 1, 2))) == [
+        ("t", 0, ErrorCode.REPLICA_NOT_AVAILABLE),
+        ("t", 1, 0),
+        ("t", 2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
