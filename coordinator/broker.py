@@ -41,6 +41,7 @@ from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.standalone import Standalone
 from rota.coordinator.storage import Disk, Memory
 from rota.coordinator.upkeep import Upkeep
+from rota.coordinator.web.http import open_http
 from rota.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -104,22 +105,32 @@ class Broker:
             await self._open()
             connections = self._connections()
             self.metadata.guard(connections)
+            self.http = await open_http(self.node, connections, self.metadata.isr_writer)
+            undo.push_async_callback(self.http.stop)
             self.listener = Listener(connections, self.timers, self.now_ms)
             bound = await self.listener.start(self.config.listens)
             undo.push_async_callback(self.listener.stop, 0)
             await self.metadata.join(self.config.advertises or bound, self.wall_ms())
             undo.pop_all()
         self.address = (bound[0].host, bound[0].port)
+        self.http.site.is_started = True
         self.upkeep.start()
         self._every(self.config.offsets_retention_check_interval_ms, self._expire_offsets)
         return self.address
 
+    @property
+    def console_url(self) -> str:
+        """The URL of the console; empty without rota.http.listener."""
+        return self.http.url
+
     async def stop(self) -> None:
         """Accept no more, finish what is under way within rota.drain.timeout.ms, put everything on the medium."""
+        self.http.site.is_stopping = True
         await self.metadata.leave()
         cut_off = await self.listener.stop(self.config.rota_drain_timeout_ms)
         if cut_off:
             log.warning("Connections cut off after the drain timeout", connections=cut_off)
+        await self.http.stop()
         await self.upkeep.stop()
         self.groups.flush()
         await self.durability.drained()
@@ -210,7 +221,7 @@ class Broker:
         )
 
     def _connections(self) -> Connections:
-        node = Node(
+        self.node = Node(
             config=self.config,
             topics=self.topics,
             partitions=self.partitions,
@@ -222,7 +233,7 @@ class Broker:
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
         )
-        return Connections(node, routes(), self.tick_queue)
+        return Connections(self.node, routes(), self.tick_queue)
 
     def _log_config(self, topic: Topic) -> LogConfig:
         return TopicConfig(topic.configs, self.config).log_config()

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import structlog
 
-from rota.coordinator.group import records
+from rota.coordinator.group import notes, records
 from rota.coordinator.group.effects import GroupRecord, OffsetRecord
 from rota.coordinator.group.events import ExpireOffsets, TopicsDeleted
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.observe.counters import RebalanceCounters
 from rota.coordinator.observe.timeline import Timelines, brief
 from rota.coordinator.runtime.contract import Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
@@ -23,6 +24,7 @@ log = structlog.get_logger("rota.coordinator")
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 REPEATS_MAX: Final = 10  # of a removal of offsets in a shard that fails: a mistake in it must not go on for ever
 GroupShard = Shard[Group]
+_REBALANCE_ENDS: Final = frozenset({notes.ASSIGNED, notes.NOW_EMPTY, notes.DELETED})
 
 
 class RecordCodec:
@@ -53,7 +55,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
 
         `leader` returns the broker that leads a partition of it; None while no broker does.
         """
-        self.config, self.timelines = config, Timelines()
+        self.config, self.timelines, self.rebalances = config, Timelines(), RebalanceCounters()
         self._ensure_offsets_topic, self._leader = ensure_offsets_topic, leader
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
         self._is_removing = False
@@ -102,6 +104,10 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
     def _emit_event(self, group_id: str, note: Note) -> None:
         note = brief(note)
         self.timelines.add(group_id, self.wall_ms(), note)
+        if note.event == notes.PREPARING:
+            self.rebalances.began(group_id, str(note.fields["reason"]))
+        elif note.event in _REBALANCE_ENDS:
+            self.rebalances.ended_now(group_id)
         log.info(note.event, **note.fields)
 
 

@@ -33,7 +33,11 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class ServedBroker(Protocol):
-    """The methods of a broker that `serve` calls."""
+    """What `serve` uses of a broker."""
+
+    @property
+    def console_url(self) -> str:
+        """The URL of the console once it has started; empty without rota.http.listener."""
 
     async def start(self) -> tuple[str, int]:
         """Open the data and listen; return (host, port). Raises ConfigRefused, StorageFailed, StoreFailed, OSError."""
@@ -123,6 +127,8 @@ async def serve(
         return cannot_start(_explain(why, config))
     asyncio.get_running_loop().call_later(SETTLE_S, configure_collector)
     log.info("listening", host=host, port=port)
+    if broker.console_url:
+        log.info("console", url=broker.console_url)
     report_ready(ready_fd, host, port)
     await stopping.wait()
     log.info("stopping", drain_ms=config.rota_drain_timeout_ms)

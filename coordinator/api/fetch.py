@@ -68,13 +68,13 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         return eager.start(_load_and_respond(node, context, plan, result))
     bytes_missing = min(request.min_bytes, bytes_max) - result.size_bytes
     if bytes_missing <= 0 or request.max_wait_ms <= 0 or result.must_answer or not plan.partitions:
-        return _response(node, context, result.responses)
+        return _response(node, context, result.responses, plan)
     delayed = DelayedFetch(
         node.timers,
         now_ms + request.max_wait_ms,
         bytes_missing,
         plan.watches(result),
-        lambda: _response(node, context, plan.read().responses),
+        lambda: _response(node, context, plan.read().responses, plan),
         of_follower=is_follower,
     )
     if is_follower:
@@ -94,7 +94,7 @@ def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, pl
 async def _load_and_respond(node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult) -> FetchResponse:
     """Load data that is not in the page cache in a thread, then respond at once: such a fetch has records."""
     result = await load_and_read(result, lambda wait: plan.read(wait=wait))
-    return _response(node, context, result.responses)
+    return _response(node, context, result.responses, plan)
 
 
 def _session_request(version: int, request: FetchRequest) -> SessionRequest:
@@ -154,8 +154,12 @@ def _refused_all(plan: FetchPlan) -> list[PartitionResponse]:
     return refusals + plan.missing
 
 
-def _response(node: Node, context: FetchContext, responses: Sequence[PartitionResponse]) -> FetchResponse:
+def _response(
+    node: Node, context: FetchContext, responses: Sequence[PartitionResponse], plan: FetchPlan | None = None
+) -> FetchResponse:
     selected = context.select(responses, node.now_ms())
+    if plan is not None:
+        plan.count_sent(selected.responses)
     topics = _by_topic(selected.responses)
     return FetchResponse(error_code=selected.error, session_id=selected.session_id, responses=topics)
 

@@ -41,7 +41,7 @@ def offset_commit(
     refused: Refused = {}
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
     records = _records(node, call, request, refused)
-    answer = partial(_answer, request, refused)
+    answer = partial(_answer, call, request, refused)
     if not records and refused and TOO_LARGE not in refused.values():
         return answer(NONE)
     shard = node.groups.ready(group_id)
@@ -96,8 +96,10 @@ def _unknown(version: int, topic: Topic | None) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _answer(request: OffsetCommitRequest, refused: Refused, code: ErrorCode) -> OffsetCommitResponse:
+def _answer(call: Call, request: OffsetCommitRequest, refused: Refused, code: ErrorCode) -> OffsetCommitResponse:
     topics = request.topics
+    if refused or code is not NONE:
+        call.counters.add_error(code or next(iter(refused.values())))
     if not refused and len(topics) == 1 and 0 < len(topics[0].partitions) <= CACHED_PARTITIONS_MAX:
         # the topic exists, so its name is short
         topic = topics[0]

@@ -68,6 +68,7 @@ class _Produce:
     __slots__ = (
         "_acks",
         "_admin",
+        "_counters",
         "_delayed_reply",
         "_node",
         "_partition_lookup",
@@ -81,6 +82,7 @@ class _Produce:
     def __init__(self, node: Node, call: Call, request: ProduceRequest) -> None:
         self._node, self._version, self._acks = node, call.version, request.acks
         self._admin = call.client_id == ADMIN_CLIENT
+        self._counters = call.counters
         self._partition_lookup = PartitionLookup(node.topics, node.partitions)
         self._transactional = _transactional(request)
         self._pending, self._timeout_ms = 0, request.timeout_ms
@@ -96,6 +98,9 @@ class _Produce:
     def topic(self, topic: TopicProduceData) -> TopicProduceResponse:
         name: str | bytes = topic.topic_id if self._version >= TOPIC_IDS_SINCE else topic.name
         responses = tuple(self._partition(name, data) for data in topic.partition_data)
+        for response in responses:
+            if response.error_code:
+                self._counters.add_error(response.error_code)
         return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
     def _partition(self, name: str | bytes, data: PartitionProduceData) -> PartitionProduceResponse:
@@ -143,6 +148,7 @@ class _Produce:
         def done(error: ErrorCode) -> None:
             if error is not ErrorCode.NONE:
                 response.error_code, response.base_offset = error, NOT_WRITTEN
+                self._counters.add_error(error)
             self._committed()
 
         self._pending += 1

@@ -11,7 +11,13 @@ from collections.abc import Iterator, Mapping
 
 from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import ConfigRefused, Definition, Support, unknown_config
-from rota.coordinator.config.listeners import Endpoint, parse_advertised, parse_endpoints, parse_host_limits
+from rota.coordinator.config.listeners import (
+    Endpoint,
+    parse_advertised,
+    parse_endpoints,
+    parse_host_limits,
+    parse_http_listener,
+)
 
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
@@ -124,10 +130,14 @@ class BrokerConfig:
     rota_connection_inflight_bytes_max: int
     rota_connection_write_buffer_bytes_max: int
     rota_stalled_reader_timeout_ms: int
+    rota_http_listener: str
+    rota_http_allowed_hosts: tuple[str, ...]
+    rota_http_read_only: bool | None
 
     properties: dict[str, str]
     warnings: tuple[str, ...]
     listens: tuple[Endpoint, ...]  # of `listeners`, without those of a metadata quorum
+    http: Endpoint | None  # of `rota.http.listener`
     advertises: tuple[Endpoint, ...]  # of `advertised.listeners`; empty: each client keeps the address that it used
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
@@ -144,6 +154,7 @@ class BrokerConfig:
         self.broker_id = self.node_id
         self.log_dirs = self.log_dirs or self.log_dir  # None when log.dirs is not set
         self.listens = parse_endpoints("listeners", self.listeners, self.properties)
+        self.http = parse_http_listener(self.rota_http_listener)
         self.advertises = parse_advertised(self.advertised_listeners, self.properties)
 
     def _check(self) -> None:

@@ -250,6 +250,19 @@ _ROTA = (
         "Time without reading after which a peer is closed when Fetches wait for memory, in ms.",
         0,
     ),
+    _D("rota.http.listener", _T.STRING, "", "HOST:PORT of console, API and metrics (HTTP); empty: none. Use loopback."),
+    _D(
+        "rota.http.allowed.hosts",
+        _T.LIST,
+        "",
+        "Host names that HTTP requests may use, beside addresses, localhost and the listener's own (DNS rebinding).",
+    ),
+    _D(
+        "rota.http.read.only",
+        _T.BOOLEAN,
+        None,
+        "Refuse the console's actions; unset: true unless the listener is on the loopback interface.",
+    ),
 )
 
 USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_REPLICATION, *_CLUSTER, *_ROTA))

@@ -73,6 +73,17 @@ def _check_plain(name: str, addresses: tuple[Endpoint, ...], properties: Mapping
             raise ConfigRefused(name, f"Configuration {name}: {listener} is protected, and Rota has no TLS or SASL yet")
 
 
+def parse_http_listener(text: str) -> Endpoint | None:
+    """Return the address in HOST:PORT; None for an empty text. Raises ConfigRefused."""
+    name = "rota.http.listener"
+    if not text:
+        return None
+    match = _FORM.fullmatch(f"HTTP://{text.strip()}")
+    if match is None or int(match[4]) > 0xFFFF:
+        raise ConfigRefused(name, f"Invalid value {text!r} for configuration {name}: expected HOST:PORT")
+    return Endpoint("HTTP", match[2] or match[3] or "", int(match[4]))
+
+
 def parse_host_limits(text: str) -> dict[str, int]:
     """Return the most connections of each host from `host:count,...`. Raises ConfigRefused."""
     limits: dict[str, int] = {}

@@ -7,8 +7,10 @@ None leaves nothing (Produce with acks=0), and HangUp, raised, closes the connec
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from rota.coordinator.observe.counters import ApiCounters
 
 
 class HangUp(Exception):
@@ -27,6 +29,7 @@ class Call:
     reached_port: int
     connection_id: int = 0
     listener: str = ""  # the name of the listener that it used
+    counters: ApiCounters = field(default_factory=ApiCounters)  # where an API counts the errors inside its responses
 
 
 @dataclass(frozen=True, slots=True)

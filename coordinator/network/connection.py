@@ -23,6 +23,7 @@ from rota.coordinator.network.dispatch import HANDLERS_MAX, ApiHandler, UnknownA
 from rota.coordinator.network.frames import Framer
 from rota.coordinator.network.owner import Owner, address, unacknowledged_bytes
 from rota.coordinator.network.replies import Piece, Slot, framed, pack_lead, pack_lead_tagged
+from rota.coordinator.observe.counters import ApiCounters, now_ns
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.constructs import GARBLED
 from rota.protocol.wire import DecodeError
@@ -57,6 +58,9 @@ class Connection(asyncio.Protocol):
         self.stalled_since_ms: int | None = None  # since when it read nothing, as far as looks have seen
         self._written_bytes = self._taken_bytes = 0  # while it does not read: what was written to it, what it has taken
         self._paused = self._resuming = self._awaits_frame_memory = False
+        self._begun_ns = 0  # when the requests that are being served were read
+        self._counters: ApiCounters | None = None  # of the API of the requests that were answered last
+        self._uncounted = 0  # those of them that are not counted yet
         self._flush_pending = False  # ready replies are sent at the end of this turn at the latest
         self._transport: asyncio.Transport | None = None
         self.peer = self.local = ("", 0)
@@ -118,6 +122,7 @@ class Connection(asyncio.Protocol):
     def _serve_frames(self, frames: list[bytes]) -> None:
         """Serve the frames until a limit or a mute reason; queue the rest. Their replies leave in one write."""
         done, self._flush_pending = 0, True
+        self._begun_ns = now_ns()
         try:
             for frame in frames:
                 if done == TURN_REQUESTS_MAX or not self._serve(frame):
@@ -135,6 +140,8 @@ class Connection(asyncio.Protocol):
             self._send_ready_replies()
         elif self._output:
             self._flush()
+        if self._uncounted and self._counters is not None:
+            self._count(self._counters)
         if done < len(frames):
             self._queue_frames(frames[done:], first=True)
             self._resume_soon()
@@ -147,22 +154,26 @@ class Connection(asyncio.Protocol):
             if frame[8:at] != self._client:
                 self._set_client_id(frame[8:at], named)
             handler, call = self._handlers.get(api) or self._bind(api)
-            decode, encode, serve, flexible, tagged, bulky, _, _, _ = handler
+            decode, encode, serve, flexible, tagged, bulky, _, _, _, counters, has_error = handler
             if flexible:
                 at = skip_tags(frame, at) if frame[at] else at + 1
         except (IndexError, struct.error):
             raise DecodeError("a frame shorter than its header") from None
-        if bulky and not self._owner.request_memory.has_reply_room:
-            self._mute_reasons |= AWAITS_MEMORY
-            self._owner.request_memory.wait_for_reply_room(self)
+        if bulky and not self._has_reply_room():
             return False
         request, _ = decode(frame, at)
         reply = serve(self._owner.node, call, request)
         if reply.__class__ is DelayedReply and reply.answered and not self._slots:
             reply = reply.result()  # it did not have to wait
         if reply.__class__ is DelayedReply or self._slots:
-            self._queue(Slot(handler, correlation_id, len(frame)), reply)
-        elif reply is None:
+            self._queue(Slot(handler, correlation_id, len(frame), self._begun_ns), reply)
+            return True
+        if counters is not self._counters:
+            self._count(counters)
+        self._uncounted += 1
+        if has_error and reply.error_code:  # of an API that always answers
+            counters.add_error(reply.error_code)
+        if reply is None:
             pass
         elif bulky:
             pieces = framed(handler, correlation_id, reply)
@@ -170,14 +181,26 @@ class Connection(asyncio.Protocol):
         else:
             body = encode(reply)
             size = len(body)
-            self._output.append(
-                (pack_lead_tagged(size + 5, correlation_id, 0) if tagged else pack_lead(size + 4, correlation_id))
-                + body
-            )
+            lead = pack_lead_tagged(size + 5, correlation_id, 0) if tagged else pack_lead(size + 4, correlation_id)
+            self._output.append(lead + body)
             self._output_bytes += size
             if self._output_bytes > WRITE_CHUNK_BYTES:
                 self._flush()
         return True
+
+    def _count(self, following: ApiCounters) -> None:
+        """OB1. Count the requests of one API that were answered at once; `following` is where the next ones count."""
+        if self._counters is not None and self._uncounted:
+            self._counters.add(self._uncounted, now_ns() - self._begun_ns)
+        self._uncounted, self._counters = 0, following
+
+    def _has_reply_room(self) -> bool:
+        """Whether there is memory for a large reply; if not, serve nothing until `reply_admitted`."""
+        if self._owner.request_memory.has_reply_room:
+            return True
+        self._mute_reasons |= AWAITS_MEMORY
+        self._owner.request_memory.wait_for_reply_room(self)
+        return False
 
     def _set_client_id(self, raw: bytes, named: int) -> None:
         """Take another client id than that of the last request, which happens once. Raises DecodeError."""
@@ -191,7 +214,9 @@ class Connection(asyncio.Protocol):
         handler = self._owner.handler_of(api)
         host, port = self._owner.address_for(self)
         client_id = (self._client or b"")[2:].decode("utf-8", GARBLED)
-        call = Call(handler.version, client_id, f"/{self.peer[0]}", host, port, self.id, self.listener)
+        call = Call(
+            handler.version, client_id, f"/{self.peer[0]}", host, port, self.id, self.listener, handler.counters
+        )
         if len(self._handlers) >= HANDLERS_MAX:
             self._handlers.clear()
         bound = self._handlers[api] = (handler, call)
@@ -250,6 +275,9 @@ class Connection(asyncio.Protocol):
         for slot in ready:
             self._send(slot.pieces or [], slot.reply_bytes)
         self._flush()
+        ended_ns = now_ns()
+        for slot in ready:
+            slot.handler.counters.add(1, ended_ns - slot.begun_ns)
         if ready and self._mute_reasons & CLOSING and not slots:
             self._close()
         elif ready and self._mute_reasons & IN_FLIGHT_FULL and self._has_room():

@@ -44,7 +44,10 @@ class Connections:
     ) -> None:
         config = node.config
         self.node, self.tick_queue = node, tick_queue
-        self.handler_of: Callable[[int], ApiHandler] = Dispatcher(routes).handler_of
+        dispatcher = Dispatcher(routes)
+        self.handler_of: Callable[[int], ApiHandler] = dispatcher.handler_of
+        self.api_counters = dispatcher.counters
+        self.refused_count = 0  # connections above a limit
         self.request_memory = RequestMemoryPool(_bytes_max(config))
         self.frame_bytes_max = config.socket_request_max_bytes
         self.write_buffer_bytes_max = config.rota_connection_write_buffer_bytes_max
@@ -63,6 +66,16 @@ class Connections:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def opened_count(self) -> int:
+        """The number of connections that were accepted so far."""
+        return self._last_id
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether no request is served until `resume`."""
+        return self._is_suspended
 
     def suspend(self) -> None:
         """Serve no request of any connection until `resume`; requests are queued, within the limits."""
@@ -91,8 +104,10 @@ class Connections:
         if self._on_empty is not None:  # accepted while the listeners were being closed
             connection.finish()
         elif len(self._open) > self._count_max:
+            self.refused_count += 1
             connection.end(f"max.connections ({self._count_max}) are here already")
         elif self._per_host[host] > (allowed := self._host_overrides.get(host, self._per_host_max)):
+            self.refused_count += 1
             connection.end(f"{allowed} connections of {host} are here already")
 
     def connection_closed(self, connection: Connection) -> None:

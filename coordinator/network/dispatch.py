@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rota.coordinator.network.call import Call, Route
+from rota.coordinator.observe.counters import ApiCounters
 from rota.protocol import varint
 from rota.protocol.compiler import codec
 from rota.protocol.varint import read_uvarint
@@ -33,6 +34,8 @@ class ApiHandler(NamedTuple):
     parts: Callable[[Any], list[bytes | memoryview]]
     name: str
     version: int
+    counters: ApiCounters  # of all versions of the API
+    has_error: bool  # its responses have an error code of their own
 
 
 class UnknownApi(Exception):
@@ -45,6 +48,7 @@ class Dispatcher:
     def __init__(self, routes: Mapping[int, Route]) -> None:
         self._routes = routes
         self._handlers: dict[int, ApiHandler] = {}
+        self.counters: dict[str, ApiCounters] = {}  # by the API's name, from its first request on
 
     def handler_of(self, api: int) -> ApiHandler:
         """Raises UnknownApi."""
@@ -62,7 +66,7 @@ class Dispatcher:
         if version not in route.versions:
             if route.unsupported_version is None:
                 raise UnknownApi(f"{route.name} version {version} is unknown")
-            return _unsupported_version_handler(route, route.unsupported_version)
+            return _unsupported_version_handler(route, route.unsupported_version, self._counters(route.name))
         request, response = codec(route.request, version), codec(route.response, version)
         flexible = route.flexible is not None and version >= route.flexible
         return ApiHandler(
@@ -75,10 +79,17 @@ class Dispatcher:
             parts=response.parts,
             name=route.name,
             version=version,
+            counters=self._counters(route.name),
+            has_error=hasattr(route.response, "error_code"),
         )
 
+    def _counters(self, name: str) -> ApiCounters:
+        return self.counters.setdefault(name, ApiCounters())
 
-def _unsupported_version_handler(route: Route, unsupported_version: Callable[[Any, Call], Any]) -> ApiHandler:
+
+def _unsupported_version_handler(
+    route: Route, unsupported_version: Callable[[Any, Call], Any], counters: ApiCounters
+) -> ApiHandler:
     """The handler of a version that is not supported: it reads nothing of the request."""
     response = codec(route.response, 0)
     return ApiHandler(
@@ -91,6 +102,8 @@ def _unsupported_version_handler(route: Route, unsupported_version: Callable[[An
         parts=response.parts,
         name=route.name,
         version=0,
+        counters=counters,
+        has_error=False,
     )
 
 

@@ -20,13 +20,14 @@ pack_lead_tagged = struct.Struct(">iib").pack  # and no tagged fields
 class Slot:
     """The place of one reply. `pieces` is None until the reply is known, empty when there will be none.
 
-    `size` is what the slot makes us keep: the request, then the reply while others are before it.
+    `size` is what the slot makes us keep: the request, then the reply while others are before it. `begun_ns`
+    is when the request was read.
     """
 
-    __slots__ = ("correlation_id", "delayed_reply", "handler", "pieces", "reply_bytes", "size")
+    __slots__ = ("begun_ns", "correlation_id", "delayed_reply", "handler", "pieces", "reply_bytes", "size")
 
-    def __init__(self, handler: ApiHandler, correlation_id: int, size: int) -> None:
-        self.handler, self.correlation_id, self.size = handler, correlation_id, size
+    def __init__(self, handler: ApiHandler, correlation_id: int, size: int, begun_ns: int = 0) -> None:
+        self.handler, self.correlation_id, self.size, self.begun_ns = handler, correlation_id, size, begun_ns
         self.delayed_reply: DelayedReply[Any] | None = None
         self.pieces: list[Piece] | None = None
         self.reply_bytes = 0
@@ -35,6 +36,8 @@ class Slot:
         """Put the bytes of the reply in; how many they are. Raises what a mistake of ours raised in its place."""
         if isinstance(value, Exception):
             raise value
+        if self.handler.has_error and value is not None and value.error_code:
+            self.handler.counters.add_error(value.error_code)
         self.pieces = pieces = [] if value is None else framed(self.handler, self.correlation_id, value)
         self.reply_bytes = size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         self.size += size

@@ -13,7 +13,7 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -131,6 +131,16 @@ class FetchPlan:
         result.responses += self.missing
         self._is_first_pass = self._is_first_pass and bool(result.loads)
         return result
+
+    def count_sent(self, responses: Sequence[PartitionResponse]) -> None:
+        """Count the bytes that a consumer is sent; what followers copy does not count."""
+        if self._of_follower:
+            return
+        for key, response in responses:
+            if response.records:
+                partition = self._partition_lookup.find(key)
+                if partition is not None:
+                    partition.bytes_out += len(response.records)
 
     def watches(self, result: FetchResult) -> Iterator[tuple[Partition, int, int]]:
         """(partition, bytes ready, bytes it may give at most) for a fetch that waits."""

@@ -34,6 +34,7 @@ class IsrChanges:
     def __init__(self, change_isr: ChangeIsr, now_ms: Callable[[], int]) -> None:
         self._change_isr, self._now_ms = change_isr, now_ms
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self.shrinks = self.expansions = 0  # that were written
 
     def change(self, partition: Partition, isr: frozenset[int]) -> None:
         """Begin to write that ISR; `partition.isr_changed` or `partition.isr_refused` follows."""
@@ -71,7 +72,10 @@ class IsrChanges:
             await asyncio.sleep(RETRY_SECONDS)
 
     def _written(self, partition: Partition, leader_epoch: int, before: frozenset[int], isr: frozenset[int]) -> None:
-        verb = "shrinks" if len(isr) < len(before) else "grows"
+        is_smaller = len(isr) < len(before)
+        verb = "shrinks" if is_smaller else "grows"
+        self.shrinks += is_smaller
+        self.expansions += not is_smaller
         log.info(f"ISR {verb}", topic=partition.topic, partition=partition.index, isr=sorted(isr), was=sorted(before))
         partition.isr_changed(leader_epoch, isr, self._now_ms())
 

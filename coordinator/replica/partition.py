@@ -112,10 +112,13 @@ class Partition:
         "_placed",
         "_timers",
         "_watches",
+        "bytes_in",
+        "bytes_out",
         "index",
         "offline",
         "on_truncated",
         "pending_cut",
+        "records_in",
         "state",
         "topic",
         "topic_id",
@@ -141,6 +144,8 @@ class Partition:
         """`high_watermark` is that of the checkpoint. A broker that is alone moves it to its log's end at once."""
         self.topic, self.topic_id, self.index = topic, topic_id, index
         self.offline: str | None = None
+        self.bytes_in = self.records_in = 0  # of producers, since this broker started
+        self.bytes_out = 0  # to consumers
         self._log = log
         self._timers: TimerService = TimerHeap() if timers is None else timers
         self._flush_worker: FlushWorker = NoFlushWorker() if flush_worker is None else flush_worker
@@ -215,6 +220,9 @@ class Partition:
         except StorageFailed as error:
             self.fail(str(error))
             raise
+        if not appended.duplicate:
+            self.bytes_in += len(batches)
+            self.records_in += appended.last_offset - appended.base_offset + 1
         self._appended(log.log_end_offset)
         return appended
 

@@ -98,6 +98,7 @@ class CoordinatorRuntime(Generic[M]):
         self._is_load_scheduled = False
         self._broadcasts: deque[tuple[Broadcast[M], Callable[[], None]]] = deque()
         self._missed: dict[int, list[Callable[[], None]]] = {}  # broadcasts to repeat when the shard is ready
+        self.loads_count = self.loads_total_ms = 0  # of shards that this broker leads
         self._logged_failures: dict[int, str] = {}  # why a shard is down, as the log has it
 
     # ---- requests
@@ -242,7 +243,7 @@ class CoordinatorRuntime(Generic[M]):
         self._schedule_load()
 
     def _load_slices(self, shard: Shard[M], replay: Replay[M], end: int) -> Iterator[None]:
-        log_of_shard, before = self._partition(shard.index).log, replay.records_read
+        log_of_shard, before, began_ms = self._partition(shard.index).log, replay.records_read, self.now_ms()
         while not replay.is_at(end):
             replay.advance(log_of_shard, end)
             yield
@@ -252,6 +253,8 @@ class CoordinatorRuntime(Generic[M]):
                 shard.perform(machine, machine.loaded(self.now_ms(), self.wall_ms()))
             yield
         del self._loading[shard.index]
+        self.loads_count += 1
+        self.loads_total_ms += self.now_ms() - began_ms
         self._logged_failures.pop(shard.index, None)
         shard.become_ready()
         for repeat in self._missed.pop(shard.index, ()):

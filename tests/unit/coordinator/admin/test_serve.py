@@ -27,6 +27,8 @@ PATIENCE_S = 20.0
 class Broker:
     """Starts as it is told, and remembers that it was stopped."""
 
+    console_url = ""
+
     def __init__(self, fails: Exception | None = None) -> None:
         self.fails, self.stopped = fails, False
 
@@ -169,6 +171,7 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.observe.logs import configure
 configure()
 class Stuck:
+    console_url = ""
     async def start(self):
         return "h", 1
     async def stop(self):

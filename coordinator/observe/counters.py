@@ -1,0 +1,91 @@
+"""What the broker counts while it serves: plain ints, which `/metrics` reads when it is scraped.
+
+Laws
+    OB1 Counting on the path of a request is the addition of ints; nothing is formatted, locked or kept per client.
+    The latency of a request is the time from the reading of its bytes to the writing of its reply. Replies that leave
+    in one write have one latency.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import Final
+
+LATENCY_SHIFT: Final = 16  # the first bucket ends at 2**16 ns, 65.5 µs
+LATENCY_BUCKETS: Final = 21  # each ends at twice the one before; the last but one at 34 s, the last has no end
+
+now_ns = perf_counter_ns
+
+
+class ApiCounters:
+    """One API: how many requests ended in each bucket of latency, and how many errors of each code were answered."""
+
+    __slots__ = ("buckets", "errors", "total_ns")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * LATENCY_BUCKETS
+        self.total_ns = 0
+        self.errors: dict[int, int] = {}
+
+    def add(self, count: int, latency_ns: int) -> None:
+        """Count requests that ended with this latency."""
+        bucket = (latency_ns >> LATENCY_SHIFT).bit_length()
+        self.buckets[bucket if bucket < LATENCY_BUCKETS else LATENCY_BUCKETS - 1] += count
+        self.total_ns += count * latency_ns
+
+    def add_error(self, code: int) -> None:
+        """Count an error that was answered."""
+        self.errors[code] = self.errors.get(code, 0) + 1
+
+    @property
+    def requests(self) -> int:
+        """The number of requests that have ended."""
+        return sum(self.buckets)
+
+
+def bucket_ends_seconds() -> list[float]:
+    """Return the upper end of each bucket but the last, in seconds."""
+    return [(1 << (LATENCY_SHIFT + bucket)) / 1e9 for bucket in range(LATENCY_BUCKETS - 1)]
+
+
+CAUSES: Final = (  # (a part of the reason that a group gives, the cause as a label)
+    ("Adding new member", "member_joined"),
+    ("Updating metadata for static", "static_member_changed"),
+    ("with change of protocol", "static_member_changed"),
+    ("Updating metadata", "subscription_changed"),
+    ("re-joining group", "leader_rejoined"),
+    ("heartbeat expiration", "session_expired"),
+    ("LeaveGroup", "member_left"),
+    ("pending sync request expiration", "sync_timed_out"),
+    ("Freshly-loaded", "coordinator_loaded"),
+)
+OTHER_CAUSE: Final = "other"
+REBALANCES_MAX: Final = 10_000  # under way at one time; those beyond are counted without a duration
+
+
+class RebalanceCounters:
+    """Rebalances of all groups by cause: how many began, and how long those that ended took."""
+
+    def __init__(self) -> None:
+        self.began_count: dict[str, int] = {}
+        self.ended: dict[str, ApiCounters] = {}
+        self._under_way: dict[str, tuple[str, int]] = {}
+
+    def began(self, group_id: str, reason: str) -> None:
+        """A rebalance begins; one that is under way ends with it."""
+        cause = cause_of(reason)
+        self.ended_now(group_id)
+        self.began_count[cause] = self.began_count.get(cause, 0) + 1
+        if len(self._under_way) < REBALANCES_MAX:
+            self._under_way[group_id] = cause, now_ns()
+
+    def ended_now(self, group_id: str) -> None:
+        """The group's members are assigned, or are gone."""
+        cause, began_ns = self._under_way.pop(group_id, (None, 0))
+        if cause is not None:
+            self.ended.setdefault(cause, ApiCounters()).add(1, now_ns() - began_ns)
+
+
+def cause_of(reason: str) -> str:
+    """Return the label for the reason of a rebalance: one of a few, whatever ids the reason names."""
+    return next((cause for part, cause in CAUSES if part in reason), OTHER_CAUSE)

@@ -1,0 +1,222 @@
+"""Reads what `/metrics` exposes: plain numbers, from the objects that count them. No text, no prometheus.
+
+A scrape reads thousands of partitions and offsets. It runs in slices, so that the loop stands still for none of them.
+
+Laws
+    OB4 The series of topics, partitions and groups have named limits. What is beyond them is summed under `other`, or,
+        where a sum means nothing (offsets), left out. Who was exposed once stays exposed while it exists.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from rota.coordinator.observe.counters import ApiCounters
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.runtime.shard import ShardState
+from rota.coordinator.web.site import Site, not_ready
+from rota.protocol.errors import ErrorCode
+
+TOPICS_MAX: Final = 500
+PARTITIONS_MAX: Final = 2_000
+GROUPS_MAX: Final = 500
+LAG_PARTITIONS_MAX: Final = 5_000
+OTHER: Final = "other"
+NO_LEADER: Final = -1
+
+
+class Sample(NamedTuple):
+    """One value of a family: a number, or the counters of a histogram."""
+
+    family: str
+    labels: tuple[str, ...]
+    value: float | ApiCounters
+
+
+class Exposed:
+    """The keys that have series of their own, at most `limit`: the first ones, while they exist."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._keys: dict[object, None] = {}
+
+    def update(self, keys: Iterable[object]) -> None:
+        """Take over the keys that exist now."""
+        existing = dict.fromkeys(keys)
+        self._keys = {key: None for key in self._keys if key in existing}
+        for key in existing:
+            if len(self._keys) >= self._limit:
+                return
+            self._keys[key] = None
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+
+class Samples:
+    """Reads the samples of one broker, scrape after scrape."""
+
+    def __init__(self, site: Site, version: str) -> None:
+        self._site, self._version = site, version
+        self._topics, self._partitions = Exposed(TOPICS_MAX), Exposed(PARTITIONS_MAX)
+        self._groups, self._lags = Exposed(GROUPS_MAX), Exposed(LAG_PARTITIONS_MAX)
+
+    def read(self) -> Iterator[Sample | None]:
+        """Iterate over all samples; None where the loop may have its turn."""
+        yield from self._broker()
+        yield from self._requests()
+        yield None
+        yield from self._cluster()
+        yield from self._logs()
+        yield from self._shards()
+        yield from self._rebalances()
+        yield from self._group_states()
+        yield from self._group_lags()
+
+    def _broker(self) -> Iterator[Sample]:
+        site, topics = self._site, self._site.node.topics
+        yield Sample("rota_info", (self._version, topics.cluster_id, str(site.node.config.node_id)), 1)
+        yield Sample("rota_ready", (), int(not any(not_ready(site))))
+        yield Sample("rota_active_controller", (), int(topics.controller_id == topics.broker_id))
+        yield Sample("rota_brokers", (), len(topics.brokers))
+        yield Sample("rota_topics", (), len(topics))
+        yield Sample("rota_loop_stalls", (), site.loop_watch.stalls)
+        yield Sample("rota_loop_stall_seconds", (), site.loop_watch.stalled_seconds)
+        if site.isr_counts is not None:
+            yield Sample("rota_isr_shrinks", (), site.isr_counts.shrinks)
+            yield Sample("rota_isr_expands", (), site.isr_counts.expansions)
+
+    def _requests(self) -> Iterator[Sample]:
+        connections = self._site.connections
+        yield Sample("rota_connections", (), len(connections))
+        yield Sample("rota_connections_opened", (), connections.opened_count)
+        yield Sample("rota_connections_refused", (), connections.refused_count)
+        yield Sample("rota_request_memory_bytes", (), connections.request_memory.held_bytes)
+        yield Sample("rota_request_memory_limit_bytes", (), connections.request_memory.bytes_max)
+        for api, counters in list(connections.api_counters.items()):
+            yield Sample("rota_request_latency_seconds", (api,), counters)
+            for code, count in list(counters.errors.items()):
+                yield Sample("rota_request_errors", (api, ErrorCode.of(code).name), count)
+
+    def _cluster(self) -> Iterator[Sample | None]:
+        """What the image of the cluster says of all partitions."""
+        topics = self._site.node.topics
+        under_replicated = leaders = partitions = offline = 0
+        for topic in topics:
+            for state in topic.partitions:
+                partitions += 1
+                offline += state.leader == NO_LEADER or state.leader not in topics.brokers
+                if topics.leads(state):
+                    leaders += 1
+                    under_replicated += len(state.isr) < len(state.replicas)
+            yield None
+        is_controller = topics.controller_id == topics.broker_id
+        yield Sample("rota_under_replicated_partitions", (), under_replicated)
+        yield Sample("rota_leaders", (), leaders)
+        yield Sample("rota_partitions", (), partitions)
+        yield Sample("rota_offline_partitions", (), offline if is_controller else 0)
+
+    # ---- logs
+
+    def _logs(self) -> Iterator[Sample | None]:
+        partitions = self._site.node.partitions.all()
+        self._topics.update(partition.topic for partition in partitions)
+        self._partitions.update((partition.topic, partition.index) for partition in partitions)
+        by_topic: dict[str, list[int]] = {}
+        offline = under_min = other_bytes = 0
+        for partition in partitions:
+            topic = partition.topic if partition.topic in self._topics else OTHER
+            sums = by_topic.setdefault(topic, [0, 0, 0])
+            sums[0] += partition.bytes_in
+            sums[1] += partition.records_in
+            sums[2] += partition.bytes_out
+            if partition.offline is not None:
+                offline += 1
+                continue
+            under_min += partition.is_leader and not partition.state.has_min_isr
+            if (partition.topic, partition.index) in self._partitions:
+                yield from _log(partition)
+                yield None
+            else:
+                other_bytes += partition.log.size_bytes
+        if other_bytes:
+            yield Sample("rota_log_size_bytes", (OTHER, OTHER), other_bytes)
+        yield Sample("rota_replicas", (), len(partitions))
+        yield Sample("rota_offline_replicas", (), offline)
+        yield Sample("rota_under_min_isr_partitions", (), under_min)
+        for topic, (bytes_in, records_in, bytes_out) in by_topic.items():
+            yield Sample("rota_topic_bytes_in", (topic,), bytes_in)
+            yield Sample("rota_topic_records_in", (topic,), records_in)
+            yield Sample("rota_topic_bytes_out", (topic,), bytes_out)
+
+    # ---- groups
+
+    def _shards(self) -> Iterator[Sample]:
+        groups = self._site.node.groups
+        states = Counter(shard_label(shard.state, is_leader=shard.is_leader) for shard in groups.shards)
+        for state in ("active", "loading", "standby", "down"):
+            yield Sample("rota_coordinator_shards", (state,), states[state])
+        yield Sample("rota_coordinator_loads", (), groups.loads_count)
+        yield Sample("rota_coordinator_load_seconds", (), groups.loads_total_ms / 1000)
+
+    def _rebalances(self) -> Iterator[Sample]:
+        rebalances = self._site.node.groups.rebalances
+        for cause, count in list(rebalances.began_count.items()):
+            yield Sample("rota_rebalances", (cause,), count)
+        for cause, durations in list(rebalances.ended.items()):
+            yield Sample("rota_rebalance_duration_seconds", (cause,), durations)
+
+    def _group_states(self) -> Iterator[Sample | None]:
+        groups = list(self._site.node.groups.machines())
+        self._groups.update(group.group_id for group in groups if group.members)
+        counts, members, other = Counter[str](), Counter[str](), 0
+        for group in groups:
+            counts[group.state.value] += 1
+            members[group.state.value] += len(group.members)
+            if group.group_id in self._groups:
+                yield Sample("rota_group_members", (group.group_id,), len(group.members))
+            else:
+                other += len(group.members)
+            yield None
+        if other:
+            yield Sample("rota_group_members", (OTHER,), other)
+        for state, count in counts.items():
+            yield Sample("rota_groups", (state,), count)
+            yield Sample("rota_members", (state,), members[state])
+
+    def _group_lags(self) -> Iterator[Sample | None]:
+        """Of partitions with a replica here: the ends of others are their leaders' to know."""
+        groups = list(self._site.node.groups.machines())
+        self._lags.update((group.group_id, *key) for group in groups for key in list(group.offsets))
+        other = 0
+        for group in groups:
+            for (topic, index), committed in list(group.offsets.items()):
+                partition = self._site.node.partitions.get(topic, index)
+                if partition is None or partition.offline is not None:
+                    continue
+                lag = max(partition.high_watermark - committed.offset, 0)
+                if (group.group_id, topic, index) in self._lags:
+                    yield Sample("rota_group_lag_records", (group.group_id, topic, str(index)), lag)
+                else:
+                    other += lag
+            yield None
+        if other:
+            yield Sample("rota_group_lag_records", (OTHER, OTHER, OTHER), other)
+
+
+def _log(partition: Partition) -> Iterator[Sample]:
+    labels = partition.topic, str(partition.index)
+    yield Sample("rota_log_size_bytes", labels, partition.log.size_bytes)
+    yield Sample("rota_log_start_offset", labels, partition.log.log_start_offset)
+    yield Sample("rota_log_end_offset", labels, partition.log.log_end_offset)
+
+
+def shard_label(state: ShardState, *, is_leader: bool) -> str:
+    """Return what a broker does with a partition of the offsets topic, as one word."""
+    if state is ShardState.READY:
+        return "active"
+    if state is ShardState.CATCHING_UP:
+        return "loading" if is_leader else "standby"
+    return "down"

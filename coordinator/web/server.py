@@ -1,0 +1,115 @@
+"""The HTTP server: a listening socket on the broker's own loop, with bounded connections.
+
+uvicorn's h11 protocol reads and writes HTTP; this file limits how many peers there are and how long they may be silent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Final
+
+import structlog
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.network.listener import open_sockets
+from rota.coordinator.web.app import application
+from rota.coordinator.web.site import Site, is_loopback
+
+log = structlog.get_logger("rota.http")
+
+CONNECTIONS_MAX: Final = 128
+HEADER_BYTES_MAX: Final = 16 * 1024
+KEEP_ALIVE_SECONDS: Final = 30
+REQUEST_SECONDS_MAX: Final = 10.0  # a peer that has sent no whole request in two such periods is closed
+STOP_SECONDS_MAX: Final = 2.0
+BACKLOG: Final = 64
+TOO_MANY: Final = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class LimitedProtocol(H11Protocol):
+    """One HTTP connection. It is refused above CONNECTIONS_MAX and closed when its request does not arrive."""
+
+    _look: asyncio.TimerHandle | None = None
+    _last_cycle: object = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS_MAX:
+            transport.write(TOO_MANY)
+            transport.close()
+            return
+        self._look = self.loop.call_later(REQUEST_SECONDS_MAX, self._close_silent)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._look is not None:
+            self._look.cancel()
+
+    def _close_silent(self) -> None:
+        is_served = self.cycle is not None and not self.cycle.response_complete
+        if not is_served and self.cycle is self._last_cycle and self.timeout_keep_alive_task is None:
+            self.transport.abort()
+            return
+        self._last_cycle = self.cycle
+        self._look = self.loop.call_later(REQUEST_SECONDS_MAX, self._close_silent)
+
+
+class HttpServer:
+    """Serves the site on `rota.http.listener`."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.address = Endpoint("HTTP", "", 0)
+        self._servers: list[asyncio.Server] = []
+        self._state = ServerState()
+
+    async def start(self, endpoint: Endpoint) -> None:
+        """Bind and serve; `address` has the real port then. Raises CannotListen."""
+        sockets = open_sockets(endpoint)
+        config = Config(
+            application(self.site),
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            http="h11",
+            ws="none",
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+        )
+        config.load()
+        self._servers = [await self._serve(config, bound) for bound in sockets]
+        self.site.loop_watch.start()
+        self.address = Endpoint(endpoint.listener, endpoint.host, sockets[0].getsockname()[1])
+        if not is_loopback(endpoint.host):
+            log.warning("The console is reachable from other machines, and has no login", listener=str(self.address))
+
+    async def _serve(self, config: Config, bound: socket.socket) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+
+        def connected() -> LimitedProtocol:
+            return LimitedProtocol(config=config, server_state=self._state, app_state={}, _loop=loop)
+
+        return await loop.create_server(connected, sock=bound, backlog=BACKLOG)
+
+    async def stop(self) -> None:
+        """Accept no more; close what is left after STOP_SECONDS_MAX."""
+        self.site.loop_watch.stop()
+        for server in self._servers:
+            server.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks, timeout=STOP_SECONDS_MAX)
+        for task in list(self._state.tasks):
+            task.cancel()
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        for server in self._servers:
+            await server.wait_closed()

@@ -1,0 +1,16 @@
+"""The table of paths."""
+
+from __future__ import annotations
+
+from tests.unit.coordinator.web.conftest import World
+
+from rota.coordinator.web.app import routes
+
+
+async def test_paths_stand_once_and_answer(world: World) -> None:
+    paths = [route.path for route in routes(world.broker.http.site)]
+    assert len(set(paths)) == len(paths)
+    for path in ("/metrics", "/healthz", "/readyz"):
+        assert path in paths
+        assert (await world.http.get(path)).status == 200
+        assert (await world.http.ask("POST", path, {})).status == 405

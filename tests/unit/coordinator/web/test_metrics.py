@@ -1,0 +1,90 @@
+"""`/metrics` of a live broker, in the formats of Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as plain
+from tests.chaos.requests import batch, commit, create_topic, produce, records_of
+from tests.unit.coordinator.web.conftest import World
+
+from rota.coordinator.observe.counters import ApiCounters
+from rota.coordinator.web.families import FAMILIES, sample_names
+from rota.coordinator.web.metrics import cumulative
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+from rota.protocol.messages.heartbeat import HeartbeatRequest
+
+Labels = dict[str, str]
+
+
+async def scraped(world: World) -> dict[str, list[tuple[Labels, float]]]:
+    found: dict[str, list[tuple[Labels, float]]] = {}
+    for family in plain((await world.http.get("/metrics")).text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+async def value(world: World, name: str, **labels: str) -> float:
+    """The one sample with these labels."""
+    (found,) = [number for has, number in (await scraped(world))[name] if labels.items() <= has.items()]
+    return found
+
+
+async def used(world: World) -> None:
+    await create_topic(world.kafka, "t", 2)
+    await world.kafka.ask(produce(0, batch(b"one", b"two", b"three")), 9)
+    await records_of(world.kafka, 0)
+    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
+    await world.kafka.ask(commit("g", 0, 1), 7)
+    await world.kafka.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="x"), 4)
+
+
+async def test_what_clients_do_is_counted(world: World) -> None:
+    await used(world)
+    assert await value(world, "rota_topic_records_in_total", topic="t") == 3
+    assert await value(world, "rota_topic_bytes_in_total", topic="t") == len(batch(b"one", b"two", b"three"))
+    assert await value(world, "rota_topic_bytes_out_total", topic="t") == len(batch(b"one", b"two", b"three"))
+    assert await value(world, "rota_request_latency_seconds_count", api="Produce") == 1
+    assert await value(world, "rota_request_latency_seconds_count", api="OffsetCommit") == 1
+    assert await value(world, "rota_request_errors_total", api="Heartbeat", error="UNKNOWN_MEMBER_ID") == 1
+    assert await value(world, "rota_log_end_offset", topic="t", partition="0") == 3
+    assert await value(world, "rota_group_lag_records", group="g", topic="t", partition="0") == 2
+    assert await value(world, "rota_groups", state="Empty") == 1
+    assert await value(world, "rota_coordinator_shards", state="active") == 4
+    assert await value(world, "rota_connections") == 1
+    assert await value(world, "rota_leaders") == 6
+
+
+async def test_every_sample_is_of_the_table(world: World) -> None:
+    await used(world)
+    names = {name for name in await scraped(world) if name.startswith("rota_")}
+    assert names <= sample_names() | {name.replace("_bucket", "_created") for name in sample_names()}
+    assert {"rota_ready", "rota_active_controller", "rota_under_replicated_partitions"} <= names
+
+
+async def test_names_of_users_cannot_forge_a_line(world: World) -> None:
+    name = 'g"} 7\nrota_ready 0 # \\'
+    await create_topic(world.kafka, "t", 1)
+    await world.kafka.ask(FindCoordinatorRequest(key=name), 2)
+    await world.kafka.ask(commit(name, 0, 0), 7)
+    assert await value(world, "rota_ready") == 1
+    assert await value(world, "rota_group_lag_records", group=name, topic="t", partition="0") == 0
+
+
+async def test_a_scraper_may_ask_for_openmetrics(world: World) -> None:
+    answer = await world.http.get("/metrics", accept="application/openmetrics-text; version=1.0.0")
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert {family.name for family in openmetrics(answer.text)} >= {"rota_ready", "rota_loop_stalls"}
+
+
+def test_buckets_are_cumulative() -> None:
+    counters = ApiCounters()
+    counters.add(2, 1)
+    counters.add(3, 1 << 60)
+    found = list(cumulative(counters))
+    assert [count for _, count in found] == [2] * (len(found) - 1) + [5]
+    assert found[-1][0] == "+Inf"
+
+
+def test_the_help_of_a_family_is_its_own() -> None:
+    assert len({family.help for family in FAMILIES.values()}) == len(FAMILIES)

@@ -1,0 +1,91 @@
+"""The HTTP server on a live broker: limits, refusals, and a stop that leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+from tests.unit.coordinator.web.conftest import PROPERTIES, Http, World, closed
+
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.web import server
+from rota.coordinator.web.guard import SECURITY_HEADERS
+from rota.coordinator.web.server import HEADER_BYTES_MAX
+
+
+async def test_every_response_has_the_security_headers(world: World) -> None:
+    answers = [await world.http.get(path) for path in ("/healthz", "/nothing")]
+    for answer in (*answers, await world.http.get("/", host="x.y")):
+        for name, value in SECURITY_HEADERS:
+            assert answer.headers[name.decode()] == value.decode()
+
+
+async def test_unknown_paths_are_not_found(world: World) -> None:
+    assert (await world.http.get("/nothing")).status == 404
+    assert (await world.http.get("/../../etc/passwd")).status == 404
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\x00\x00\x00\x10garbage that is no HTTP\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: localhost\r\nx: " + b"x" * 64 * HEADER_BYTES_MAX + b"\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n",
+    ],
+)
+async def test_what_is_no_proper_request_gets_an_error_and_the_connection_closes(
+    world: World, request_bytes: bytes
+) -> None:
+    answer = b""
+    with contextlib.suppress(ConnectionResetError):  # it closes while the rest is being sent
+        answer = await world.http.raw(request_bytes)
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 403", b"HTTP/1.1 431"))
+    assert (await world.http.get("/healthz")).status == 200
+
+
+async def test_connections_above_the_limit_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", 2)
+    held = [await asyncio.open_connection(world.http.host, world.http.port) for _ in range(2)]
+    assert (await world.http.raw(b"")).startswith(b"HTTP/1.1 503")
+    for _, writer in held:
+        await closed(writer)
+    async with asyncio.timeout(10):
+        while (await world.http.raw(b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n")).startswith(b"HTTP/1.1 503"):
+            pass
+
+
+async def test_a_peer_that_never_finishes_its_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "REQUEST_SECONDS_MAX", 0.05)
+    async with Broker(BrokerConfig(PROPERTIES), memory=True) as broker:
+        http = Http(broker.console_url)
+        reader, writer = await asyncio.open_connection(http.host, http.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nhost: local")
+        async with asyncio.timeout(10):
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        await closed(writer)
+
+
+async def test_a_peer_that_is_silent_between_two_requests_may_go_on(world: World) -> None:
+    reader, writer = await asyncio.open_connection(world.http.host, world.http.port)
+    for _ in range(2):
+        writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200")
+    await closed(writer)
+
+
+async def test_a_broker_that_stops_closes_its_http_connections() -> None:
+    broker = Broker(BrokerConfig(PROPERTIES), memory=True)
+    await broker.start()
+    http = Http(broker.console_url)
+    reader, writer = await asyncio.open_connection(http.host, http.port)
+    writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    await reader.readuntil(b"}")
+    await broker.stop()
+    assert await reader.read() == b""
+    await closed(writer)
+    with pytest.raises(ConnectionRefusedError):
+        await http.get("/healthz")
