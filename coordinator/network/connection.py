@@ -171,13 +171,12 @@ class Connection(asyncio.Protocol):
         if counters is not self._counters:
             self._count(counters)
         self._uncounted += 1
-        if has_error and reply.error_code:  # of an API that always answers
-            counters.add_error(reply.error_code)
         if reply is None:
-            pass
-        elif bulky:
-            pieces = framed(handler, correlation_id, reply)
-            self._send(pieces, sum(map(len, pieces)))
+            return True
+        if has_error and reply.error_code:
+            counters.add_error(reply.error_code)
+        if bulky:
+            self._send(framed(handler, correlation_id, reply))
         else:
             body = encode(reply)
             size = len(body)
@@ -273,7 +272,7 @@ class Connection(asyncio.Protocol):
             self._slot_bytes -= sent_bytes
             self._owner.request_memory.release(sent_bytes)  # what the peer does not read is counted by _flush
         for slot in ready:
-            self._send(slot.pieces or [], slot.reply_bytes)
+            self._send(slot.pieces or [])
         self._flush()
         ended_ns = now_ns()
         for slot in ready:
@@ -288,9 +287,9 @@ class Connection(asyncio.Protocol):
         few = len(self._slots) * 2 <= self._owner.requests_max
         return few and (not self._slots or self._slot_bytes * 2 <= self._owner.connection_bytes_max)
 
-    def _send(self, pieces: list[Piece], size: int) -> None:
+    def _send(self, pieces: list[Piece]) -> None:
         self._output += pieces
-        self._output_bytes += size
+        self._output_bytes += len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         if self._output_bytes > WRITE_CHUNK_BYTES:
             self._flush()
 

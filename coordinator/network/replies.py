@@ -24,13 +24,12 @@ class Slot:
     is when the request was read.
     """
 
-    __slots__ = ("begun_ns", "correlation_id", "delayed_reply", "handler", "pieces", "reply_bytes", "size")
+    __slots__ = ("begun_ns", "correlation_id", "delayed_reply", "handler", "pieces", "size")
 
     def __init__(self, handler: ApiHandler, correlation_id: int, size: int, begun_ns: int = 0) -> None:
         self.handler, self.correlation_id, self.size, self.begun_ns = handler, correlation_id, size, begun_ns
         self.delayed_reply: DelayedReply[Any] | None = None
         self.pieces: list[Piece] | None = None
-        self.reply_bytes = 0
 
     def fill(self, value: Any) -> int:
         """Put the bytes of the reply in; how many they are. Raises what a mistake of ours raised in its place."""
@@ -39,7 +38,7 @@ class Slot:
         if self.handler.has_error and value is not None and value.error_code:
             self.handler.counters.add_error(value.error_code)
         self.pieces = pieces = [] if value is None else framed(self.handler, self.correlation_id, value)
-        self.reply_bytes = size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
+        size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         self.size += size
         return size
 
