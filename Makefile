@@ -39,7 +39,7 @@ demo: $(VENV)/.demo
 	$(PY) -m rota.demo
 
 test: $(TESTED) lint types
-	$(PY) -m tools.gate -n 2 --dist loadgroup
+	$(PY) -m tools.gate -n 2
 
 # what takes longer than `make test` may; its latest result is in docs/SOAK.md
 soak: $(TESTED)
@@ -55,7 +55,7 @@ types: $(VENV)/.test
 
 # the differential test, other clients' suites and the client's own tests, on Rota and on a live Apache Kafka
 interop: $(TESTED)
-	ROTA_STRANGERS=all ROTA_SEEDS="2 3 4 0" $(PY) -m tools.gate tests/interop tests/client -n 2 --dist loadgroup
+	ROTA_STRANGERS=all ROTA_SEEDS="2 3 4 0" $(PY) -m tools.gate tests/interop tests/client -n 2
 
 bench: $(TESTED)
 	$(PY) -m benchmarks

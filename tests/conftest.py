@@ -1,10 +1,12 @@
-"""What holds for every test: the profile of Hypothesis, and which tests only the soak runs (tests/soak.py)."""
+"""What holds for every test: the profile of Hypothesis, which tests only the soak runs (tests/soak.py), and which run
+on one worker of pytest-xdist (tests/xdist_groups.py)."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import settings
 from tests.soak import SOAK
+from tests.xdist_groups import Groups
 
 # no verdict depends on how busy the machine is, so there are no deadlines
 settings.register_profile("gate", deadline=None, derandomize=True)
@@ -19,3 +21,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker("soak") is not None]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item.get_closest_marker("soak") is None]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Groups:
+    return Groups(config, log)

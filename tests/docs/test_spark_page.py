@@ -31,7 +31,7 @@ HELD_BY = {
     "python -m rota.spark_connector.pipelines.page": "tests/unit/spark_connector/pipelines/test_page.py",
 }
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")

@@ -37,12 +37,10 @@ class Sent:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups, also when pytest is given this folder alone
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "/tests/spark/" in str(item.path):
             item.add_marker("spark")
-            item.add_marker(pytest.mark.xdist_group("spark"))  # one worker starts a Spark
 
 
 def missing(what: str) -> None:

@@ -1,0 +1,26 @@
+"""Which tests run on one worker of pytest-xdist, because they share what takes long to start.
+
+xdist's own mark `xdist_group` needs attributes that pytest 9.2 no longer has: it ignores the groups without a warning.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Final
+
+from xdist.scheduler import LoadScopeScheduling
+
+# pattern of file names: what the tests share
+GROUPS: Final = {
+    "tests/spark/*": "a Spark session",
+    "tests/docs/test_spark_page.py": "a Spark session",
+    "tests/packaging/test_wheel.py": "a wheel and its environments",
+}
+
+
+class Groups(LoadScopeScheduling):
+    """Gives all tests of a group to one worker and every other test to the next free worker; large groups first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((group for pattern, group in GROUPS.items() if fnmatchcase(file, pattern)), nodeid)
