@@ -1,8 +1,10 @@
-"""The gate (`make test`) is reproducible and leaves only marked tests to the soak."""
+"""The gate (`make test`) is reproducible, leaves only marked tests to the soak, and starts a Spark in one worker."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +14,12 @@ from hypothesis import settings
 ROOT = Path(__file__).parents[3]
 
 
-def collected(*arguments: str, **environment: str) -> str:
-    """What pytest would run."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *arguments]
+FILES = ("tests/chaos/test_fuzz.py", "tests/spark/test_pipeline.py")  # one with seeds, one with a test marked soak
+
+
+def run_pytest(*arguments: str, **environment: str) -> str:
+    """Run pytest in the repository; returns its standard output."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )
@@ -28,14 +33,22 @@ def test_hypothesis_draws_the_same_examples_in_each_run_of_the_gate() -> None:
     assert settings().deadline is None
 
 
-def test_the_soak_runs_more_seeds_than_the_gate() -> None:
-    gate, soak = collected("tests/chaos", ROTA_SOAK=""), collected("tests/chaos", ROTA_SOAK="1")
+def test_the_soak_runs_more_seeds_than_the_gate_and_the_tests_that_are_marked() -> None:
+    gate, soak = (run_pytest("--collect-only", "-q", *FILES, ROTA_SOAK=value) for value in ("", "1"))
     assert "seed=1" in gate
     assert "seed=10" not in gate
     assert "seed=10" in soak
+    assert "[python -m]" not in gate
+    assert "[python -m]" in soak
 
 
-def test_a_test_that_is_marked_soak_is_left_out_of_the_gate() -> None:
-    file = "tests/spark/test_pipeline.py"
-    assert "[python -m]" not in collected(file, ROTA_SOAK="")
-    assert "[python -m]" in collected(file, ROTA_SOAK="1")
+def test_one_worker_runs_all_tests_of_a_group(tmp_path: Path) -> None:
+    """pytest-xdist ignores its own groups with pytest 9.2; the gate started a Spark in each of its workers."""
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    file = tmp_path / "tests" / "spark" / "test_light.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("import pytest\n@pytest.mark.parametrize('number', range(8))\ndef test_it(number): pass\n")
+    options = ["-n", "2", "-v", "-c", os.devnull, f"--rootdir={tmp_path}", "--import-mode=importlib", str(tmp_path)]
+    workers = re.findall(r"^\[(gw\d)\].* PASSED ", run_pytest(*options, PYTHONPATH=str(ROOT)), re.MULTILINE)
+    assert len(workers) == 8
+    assert len(set(workers)) == 1
