@@ -229,6 +229,7 @@ class Broker:
             producer_ids=ProducerIds(self.topics.store, broker_id=self.config.node_id),
             fetch_sessions=FetchSessions(self.config.max_incremental_fetch_session_cache_slots),
             timers=self.timers,
+            lost_brokers=self.metadata.lost_brokers,
             durability=self.durability,
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,

@@ -23,14 +23,15 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.controller_service.requests import ClusterRequests
 from rota.coordinator.controller_service.service import ControllerConfig, ControllerService
-from rota.coordinator.membership.contract import Alive, Dead, SwimSettings
+from rota.coordinator.membership.contract import Alive, Dead, Suspected, SwimSettings
 from rota.coordinator.membership.contract import Change as LivenessChange
 from rota.coordinator.membership.service import SwimService
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
-from rota.coordinator.metadata.changes import BrokersChanged, Change
+from rota.coordinator.metadata.changes import BrokersChanged, Change, PartitionsChanged
 from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.image_updater import ImageUpdater
+from rota.coordinator.metadata.lost_brokers import LostBrokers
 from rota.coordinator.metadata.migration import migrate
 from rota.coordinator.metadata.registration import Registration, register
 from rota.coordinator.metadata.store import Check, NodeExists, NoNode, SessionState, Store, StoreError, StoreFailed
@@ -89,7 +90,7 @@ class Cluster:
         self._swim: SwimService | None = None
         self._replication: Replication | None = None
         self._guard: StallGuard | None = None
-        self.isr_writer = IsrChanges(self.topics.change_isr, now_ms)
+        self.lost_brokers, self.isr_writer = LostBrokers(timers, now_ms), IsrChanges(self.topics.change_isr, now_ms)
         self._registration: Registration | None = None
         self._joining: asyncio.Task[None] | None = None
         self._leaving = False
@@ -157,6 +158,9 @@ class Cluster:
 
     def unreachable(self, broker_id: int) -> None:
         """A connection to this broker broke or was refused: the failure detector looks at it at once."""
+        registered = self.topics.brokers.get(broker_id)
+        if registered is not None:
+            self.lost_brokers.suspect(broker_id, registered.epoch)
         if self._swim is not None:
             self._swim.accuse(broker_id)
 
@@ -227,12 +231,14 @@ class Cluster:
 
     def _liveness_changed(self, change: LivenessChange) -> None:
         match change:
+            case Suspected(broker_id, epoch):
+                self.lost_brokers.suspect(broker_id, epoch)
             case Dead(broker_id, epoch):
+                self.lost_brokers.suspect(broker_id, epoch)
                 self._controller.broker_died(broker_id, epoch)
             case Alive(broker_id):
+                self.lost_brokers.trust(broker_id)
                 self._controller.broker_alive(broker_id)
-            case _:
-                pass
 
     async def _confirm_registration(self) -> None:
         """CM2. Return when the image shows whether this broker is still registered, and what it leads.
@@ -283,9 +289,12 @@ class Cluster:
         self.topics.apply_registration(epoch)
 
     def _changed(self, change: Change) -> None:
-        """The registration of this broker was deleted: another broker took it for dead."""
+        """Follow the registrations of all brokers; without its own this broker leads nothing: it was taken for dead."""
+        if isinstance(change, PartitionsChanged):
+            self.lost_brokers.image_changed()
         if not isinstance(change, BrokersChanged):
             return
+        self.lost_brokers.brokers_changed(change.brokers)
         if self._swim is not None:
             self._swim.members_changed(dict(swim_addresses(change.brokers)))
         if self.topics.broker_epoch == NOT_REGISTERED:

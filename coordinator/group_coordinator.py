@@ -81,7 +81,11 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
 
     def leader_of(self, group_id: str) -> int | None:
         """Return the broker that coordinates this group; None while no broker does."""
-        return self._leader(shard_of(group_id, len(self.shards)))
+        return self._leader(self.partition_of(group_id))
+
+    def partition_of(self, group_id: str) -> int:
+        """Return the partition of the offsets topic that has the records of this group."""
+        return shard_of(group_id, len(self.shards))
 
     def expire_offsets(self, retention_ms: int) -> None:
         """Remove expired offsets of all groups, in slices (offsets.retention.check.interval.ms)."""

@@ -51,6 +51,7 @@ class Standalone:
         await claim_controller(self._store, config.node_id, wall_ms=wall_ms)
 
     isr_writer = None  # the ISR of every partition is this broker
+    lost_brokers = None  # there is no other broker
 
     def host(self, partitions: Partitions) -> None:
         """Nothing is replicated."""

@@ -20,6 +20,7 @@ from typing import Any, Final, Self, TypeVar
 
 from rota.protocol.compiler import codec
 from rota.protocol.header import read_response_header, request_header
+from rota.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.metadata import (
     MetadataRequest,
@@ -166,7 +167,7 @@ class Cluster:
     def _seen_by(self, broker: int) -> set[int]:
         """The live brokers, as that one knows them. Raises OSError."""
         address = ("127.0.0.1", self.ports[broker])
-        return {one.node_id for one in ask(address, MetadataRequest(topics=()), 12, MetadataResponse).brokers}
+        return {one.broker_id for one in ask(address, DescribeClusterRequest(), 1, DescribeClusterResponse).brokers}
 
     def _partition(self, topic: str, partition: int) -> MetadataResponsePartition:
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.metadata.brokers import BrokerRegistration
 
 
 class BrokerAddress(NamedTuple):
@@ -22,10 +23,12 @@ def address_of(node: Node, call: Call, broker_id: int) -> BrokerAddress | None:
     if broker_id == node.config.node_id:
         return BrokerAddress(broker_id, call.reached_host, call.reached_port, node.config.broker_rack)
     broker = node.topics.brokers.get(broker_id)
-    endpoint = None if broker is None else broker.endpoint(call.listener)
-    if broker is None or endpoint is None:
-        return None
-    return BrokerAddress(broker_id, endpoint.host, endpoint.port, broker.rack)
+    return None if broker is None else _address(broker, call)
+
+
+def _address(broker: BrokerRegistration, call: Call) -> BrokerAddress | None:
+    endpoint = broker.endpoint(call.listener)
+    return None if endpoint is None else BrokerAddress(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
 
 
 def live_addresses(node: Node, call: Call) -> Iterator[BrokerAddress]:
@@ -34,6 +37,13 @@ def live_addresses(node: Node, call: Call) -> Iterator[BrokerAddress]:
         address = address_of(node, call, broker_id)
         if address is not None:
             yield address
+
+
+def listed_addresses(node: Node, call: Call) -> list[BrokerAddress]:
+    """Return the brokers that a client shall know: those that are alive, and for a moment those that have left."""
+    departed = {} if node.lost_brokers is None else node.lost_brokers.departed()
+    left = (_address(broker, call) for broker in departed.values())
+    return sorted([*live_addresses(node, call), *(address for address in left if address is not None)])
 
 
 def controller_id(node: Node) -> int:

@@ -10,10 +10,11 @@ UNKNOWN_TOPIC_OR_PARTITION for it, and the client retries: kafka-go polls in thi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rota.coordinator.api import authorized
-from rota.coordinator.api.endpoints import BrokerAddress, controller_id, live_addresses
+from rota.coordinator.api.endpoints import BrokerAddress, controller_id, listed_addresses
+from rota.coordinator.api.leader_waits import when_leaders_live
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.store import StoreFailed
@@ -35,20 +36,20 @@ TOPICS_CREATED_PER_REQUEST_MAX = 1_000
 
 
 def metadata(node: Node, call: Call, request: MetadataRequest) -> MetadataResponse | DelayedReply[MetadataResponse]:
-    """Return the brokers and the leader of each partition. Delayed only while a missing topic is created."""
-    requested = request.topics
-    if requested is None or (call.version == 0 and not requested):
-        return _response(node, call, request, [_topic(node, topic) for topic in node.topics])
-    if _is_malformed(call, requested):
-        return _refused(call, requested)
-    ids = dict.fromkeys(topic.topic_id for topic in requested if topic.topic_id != UUID_ZERO)
-    if ids:
-        return _response(node, call, request, [_by_id(node, topic_id) for topic_id in ids])
-    names = list(dict.fromkeys(topic.name for topic in requested if topic.name is not None))
-    missing = _to_create(node, request, names)
+    """Return the brokers and the leader of each partition.
+
+    Delayed while a missing topic is created, and while one of the leaders may be dead.
+    """
+    if request.topics is not None and _is_malformed(call, request.topics):
+        return _refused(call, request.topics)
+    missing = _to_create(node, request)
     if missing:
-        return eager.start(_created(node, call, request, names, missing))
-    return _response(node, call, request, _by_names(node, names, {}))
+        return eager.start(_created(node, call, request, missing))
+
+    def leaders() -> Iterator[int]:
+        return (state.leader for topic in _existing(node, call, request) for state in topic.partitions)
+
+    return when_leaders_live(node, leaders, lambda: _response(node, call, request, _topics(node, call, request)))
 
 
 def auto_create_counts(node: Node) -> tuple[int, int]:
@@ -74,18 +75,38 @@ def _refused(call: Call, requested: tuple[MetadataRequestTopic, ...]) -> Metadat
     )
 
 
-def _to_create(node: Node, request: MetadataRequest, names: list[str]) -> list[str]:
-    if not (request.allow_auto_topic_creation and node.config.auto_create_topics_enable):
+def _is_for_all(call: Call, request: MetadataRequest) -> bool:
+    return request.topics is None or (call.version == 0 and not request.topics)
+
+
+def _ids(request: MetadataRequest) -> list[bytes]:
+    """The topic ids; a request that has any asks for nothing else."""
+    return list(dict.fromkeys(topic.topic_id for topic in request.topics or () if topic.topic_id != UUID_ZERO))
+
+
+def _names(request: MetadataRequest) -> list[str]:
+    return list(dict.fromkeys(topic.name for topic in request.topics or () if topic.name is not None))
+
+
+def _existing(node: Node, call: Call, request: MetadataRequest) -> Iterable[Topic]:
+    """The topics of the request that there are."""
+    if _is_for_all(call, request):
+        return node.topics
+    ids = _ids(request)
+    found = map(node.topics.by_id, ids) if ids else map(node.topics.get, _names(request))
+    return (topic for topic in found if topic is not None)
+
+
+def _to_create(node: Node, request: MetadataRequest) -> list[str]:
+    if not (request.allow_auto_topic_creation and node.config.auto_create_topics_enable) or _ids(request):
         return []
-    missing = [name for name in names if name not in node.topics and invalid_reason(name) is None]
+    missing = [name for name in _names(request) if name not in node.topics and invalid_reason(name) is None]
     return missing[:TOPICS_CREATED_PER_REQUEST_MAX]
 
 
-async def _created(
-    node: Node, call: Call, request: MetadataRequest, names: list[str], missing: list[str]
-) -> MetadataResponse:
+async def _created(node: Node, call: Call, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
     outcomes = {name: await _create(node, name) for name in missing}
-    return _response(node, call, request, _by_names(node, names, outcomes))
+    return _response(node, call, request, _by_names(node, _names(request), outcomes))
 
 
 async def _create(node: Node, name: str) -> ErrorCode:
@@ -106,6 +127,13 @@ async def _create(node: Node, name: str) -> ErrorCode:
 
 
 # ---- the response
+
+
+def _topics(node: Node, call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
+    if _is_for_all(call, request):
+        return [_topic(node, topic) for topic in node.topics]
+    ids = _ids(request)
+    return [_by_id(node, topic_id) for topic_id in ids] if ids else _by_names(node, _names(request), {})
 
 
 def _by_names(node: Node, names: Iterable[str], outcomes: dict[str, ErrorCode]) -> list[MetadataResponseTopic]:
@@ -174,7 +202,7 @@ def _response(
             topic.topic_authorized_operations = authorized.TOPIC
     with_operations = request.include_cluster_authorized_operations
     return MetadataResponse(
-        brokers=tuple(_broker(address) for address in live_addresses(node, call)),
+        brokers=tuple(_broker(address) for address in listed_addresses(node, call)),
         cluster_id=node.topics.cluster_id,
         controller_id=controller_id(node),
         topics=tuple(topics),

@@ -20,6 +20,7 @@ from rota.coordinator.replica.durability import Durability
 if TYPE_CHECKING:
     from rota.coordinator.config.broker import BrokerConfig
     from rota.coordinator.group_coordinator import GroupCoordinator
+    from rota.coordinator.metadata.lost_brokers import LostBrokers
     from rota.coordinator.metadata.producer_ids import ProducerIds
     from rota.coordinator.metadata.topics import Topics
     from rota.coordinator.replica.fetch_sessions import FetchSessions
@@ -43,4 +44,5 @@ class Node:
     timers: Timers  # call back at a time, unless cancelled
     now_ms: Callable[[], int]  # elapsed time, for deadlines; only differences mean anything
     wall_ms: Callable[[], int]  # ms since the epoch, for timestamps
+    lost_brokers: LostBrokers | None = None  # that may be dead, or have just left; None for a broker alone
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well

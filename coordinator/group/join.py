@@ -3,6 +3,8 @@
 Laws
     G2   A member that is told the current generation is told the recorded one, with its recorded members.
     G3   An unknown member, a fenced instance or foreign protocols change nothing and get their code.
+    G3a  Soon after the group was loaded an unknown member gets MEMBER_ID_REQUIRED with a new id: the last coordinator
+         may have known it.
     G4   A JoinGroup that is sent again supersedes the one that waits, which is answered REBALANCE_IN_PROGRESS.
     CO3  A member whose metadata would make the group's record too large to be written is refused, and nobody else.
     A group is created by a JoinGroup without a member id, also by one that is refused; as in Kafka an empty record of
@@ -24,6 +26,8 @@ from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
 
 PENDING_MEMBERS_MAX: Final = 10_000  # ids that were given and not used yet; beyond it the oldest is forgotten
+
+JOIN_AGAIN_MS: Final = 30_000  # after a group was loaded: an unknown id in a JoinGroup is answered with a new one
 
 
 def join(group: ClassicGroup, event: Join, step: Step) -> None:
@@ -156,6 +160,9 @@ def _add(group: ClassicGroup, event: Join, member_id: MemberId, note: str, step:
 
 def _join_known_member(group: ClassicGroup, event: Join, step: Step) -> None:
     error = group.members.check(event.member_id, event.instance_id)
+    if error is ErrorCode.UNKNOWN_MEMBER_ID and _may_have_been_lost(group, event, step):
+        _require_member_id(group, event, step)
+        return
     if error is not ErrorCode.NONE:
         group.note_fencing(error, event.member_id, event.instance_id, "join-group", step)
         _refuse(event, event.member_id, error, step)
@@ -166,6 +173,15 @@ def _join_known_member(group: ClassicGroup, event: Join, step: Step) -> None:
         step.reply(event.token, joined(group, member))
     else:
         _rejoin(group, event, member, reason, step)
+
+
+def _may_have_been_lost(group: ClassicGroup, event: Join, step: Step) -> bool:
+    """Whether the id may be of a member whose first generation the last coordinator did not live to record.
+
+    librdkafka waits for seconds after UNKNOWN_MEMBER_ID, and joins at once with an id that it is given instead.
+    """
+    is_recent = group.loaded_ms is not None and step.now_ms < group.loaded_ms + JOIN_AGAIN_MS
+    return is_recent and event.instance_id is None and event.requires_known_id
 
 
 def _rebalance_reason(group: ClassicGroup, event: Join, member: Member) -> str | None:

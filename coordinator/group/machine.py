@@ -106,6 +106,7 @@ class Group(ClassicGroup):
 
     def _load(self, value: GroupValue, step: Step) -> None:
         self.protocol_type, self.protocol, self.state_ms = value.protocol_type, value.protocol, value.state_ms
+        self.loaded_ms = step.now_ms
         if value.members:
             self._load_members(value, step)
         step.note(notes.LOADED, self.fields(generation=self.generation, members=len(self.members)))

@@ -86,6 +86,7 @@ class ClassicGroup:
     protocol: str | None = None  # the assignor of the current generation
     members: Members = field(default_factory=Members)
     initial: InitialDelay | None = None
+    loaded_ms: int | None = None  # when it was loaded; None for a group that began here
     _topics: tuple[GroupValue | None, frozenset[str] | None] = (None, None)
 
     # ---- durable state

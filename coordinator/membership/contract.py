@@ -57,7 +57,7 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """A broker that was suspected or declared dead has objected."""
+    """A broker that was accused, suspected or declared dead has answered."""
 
     broker_id: int
     epoch: int

@@ -118,7 +118,7 @@ class Swim:
     def accuse(self, broker_id: int, now_ms: int) -> Effects:
         """Take evidence from elsewhere, such as a broken connection: ping the broker at once, in both ways.
 
-        If it is silent, the suspicion lasts one ping timeout only. If it answers, nothing happens.
+        If it is silent, the suspicion lasts one ping timeout only. If it answers, it is reported as alive.
         """
         self._now_ms = max(self._now_ms, now_ms)
         member = self.members.get(broker_id)
@@ -229,6 +229,8 @@ class Swim:
         match self._probes.acknowledged(datagram.sequence, datagram.subject, datagram.subject_epoch):
             case Relay() as relay:
                 self._answer(relay, Kind.ACK)
+            case Probe(is_accused=True, broker_id=broker_id, epoch=epoch):
+                self._effects.append(Alive(broker_id, epoch))
             case Probe(is_indirect=False):
                 self.health.better()
 

@@ -29,7 +29,7 @@ from rota.coordinator.replication.fetch_session import Key
 from rota.coordinator.replication.fetcher import Fetcher, FetchSettings
 from rota.protocol.messages.fetch import ReplicaState
 from rota.transport.connection import Connection
-from rota.transport.errors import KafkaError
+from rota.transport.errors import KafkaError, Unreachable
 from rota.transport.handshake import connect
 
 SETUP_SECONDS: Final = 2.0  # of a connection between brokers
@@ -149,6 +149,11 @@ class Replication:
     def _replica(self) -> ReplicaState:
         return ReplicaState(replica_id=self._image.broker_id, replica_epoch=self._image.broker_epoch)
 
+    def _ended(self, leader: int, connection: Connection) -> None:
+        """Tell of a connection that broke in the very moment: clients of that leader are about to ask for another."""
+        if isinstance(connection.failure, Unreachable):
+            self._on_unreachable(leader)
+
     async def _connect(self, leader: int, number: int) -> Connection:
         """Raises KafkaError."""
         broker = self._image.brokers.get(leader)
@@ -162,7 +167,7 @@ class Replication:
             f"broker-{self._image.broker_id}-fetcher-{number}",
             setup_seconds=SETUP_SECONDS,
             request_seconds=self._settings.timeout_ms / 1000,
-            ended=lambda _: None,
+            ended=lambda connection: self._ended(leader, connection),
         )
 
 

@@ -134,6 +134,9 @@ class Timers:
         """Forget `key`, if it is set."""
         self._heap.cancel(key)
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._heap
+
     def stop(self) -> None:
         """Nothing is called any more, whatever is set from now on."""
         self._stopped = True

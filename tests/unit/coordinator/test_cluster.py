@@ -8,9 +8,11 @@ import pytest
 from rota.coordinator.cluster import Cluster
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.membership.contract import Alive, Suspected
 from rota.coordinator.metadata.changes import Change, PartitionsChanged
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image import NOT_REGISTERED
+from rota.coordinator.metadata.registration import Registration, register
 from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.timers import Timers
 
@@ -68,6 +70,25 @@ async def test_a_broker_whose_registration_was_deleted_leads_nothing_and_registe
     await until(lambda: topics.broker_epoch > first)
     assert led == [False]
     assert not any(topics.leads(state) for topic in topics for state in topic.partitions)
+
+
+async def test_a_broker_whose_connection_broke_is_suspected_until_it_answers(cluster: Cluster) -> None:
+    """LB1."""
+    await cluster.join(HERE, 0)
+    cluster.unreachable(2)
+    assert 2 not in cluster.lost_brokers, "nobody leads under an id that is not registered"
+    await register(cluster.topics.store, 2, Registration(HERE), wall_ms=0)
+    await until(lambda: 2 in cluster.topics.brokers)
+    cluster.unreachable(2)
+    assert 2 in cluster.lost_brokers
+    epoch = cluster.topics.brokers[2].epoch
+    cluster._liveness_changed(Alive(2, epoch))
+    assert 2 not in cluster.lost_brokers
+    cluster._liveness_changed(Suspected(2, epoch))
+    assert 2 in cluster.lost_brokers
+    await cluster.topics.store.delete("/brokers/ids/2")
+    await until(lambda: 2 not in cluster.topics.brokers)
+    assert set(cluster.lost_brokers.departed()) == {2}
 
 
 async def test_leaving_ends_the_registration_for_good(cluster: Cluster) -> None:

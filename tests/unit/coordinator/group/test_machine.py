@@ -6,6 +6,7 @@ import pytest
 from tests.unit.coordinator.group.script import (
     GROUP,
     PROMPT,
+    SESSION_MS,
     Script,
     arm,
     commit,
@@ -32,6 +33,7 @@ from tests.unit.coordinator.group.script import (
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import GroupRecord, GroupValue, MemberValue, OffsetRecord, OffsetValue
 from rota.coordinator.group.events import Event, MemberId
+from rota.coordinator.group.join import JOIN_AGAIN_MS
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group.transitions import GroupState
@@ -103,6 +105,23 @@ def test_a_rebalance_that_a_crash_cut_short_is_forgotten_and_the_generation_goes
     script.out.clear()
     assert script.is_in(GroupState.STABLE, 1) >> heartbeat(1, "a", 1) << refuse(1, ErrorCode.NONE)
     assert script >> join(2, "new") << join_refused(2, ErrorCode.UNKNOWN_MEMBER_ID, "new")
+
+
+def test_a_member_whose_join_a_crash_cut_short_is_given_a_new_id_for_a_while() -> None:
+    """G3a. After UNKNOWN_MEMBER_ID librdkafka would wait for seconds."""
+    script = stable("a").reloaded().after(JOIN_AGAIN_MS - 1)
+    script.out.clear()
+    assert (
+        script
+        >> join(1, "lost", new="b", known=True)
+        << arm("pending:b", JOIN_AGAIN_MS - 1 + SESSION_MS)
+        << join_refused(1, ErrorCode.MEMBER_ID_REQUIRED, "b")
+        >> sync(2, "lost", 1)
+        << sync_refused(2, ErrorCode.UNKNOWN_MEMBER_ID)
+        >> join(3, "lost", instance="i", known=False)
+        << join_refused(3, ErrorCode.UNKNOWN_MEMBER_ID, "lost")
+    )
+    assert script.after(1) >> join(4, "lost", known=True) << join_refused(4, ErrorCode.UNKNOWN_MEMBER_ID, "lost")
 
 
 def test_a_generation_that_was_begun_and_never_assigned_is_followed_by_a_higher_one() -> None:
