@@ -68,6 +68,7 @@ docs: $(TESTED)
 	$(PY) -m rota.protocol.registry > docs/APIS.md
 	$(PY) -m rota.coordinator.group.transitions > docs/GROUP_STATES.md
 	$(PY) -m rota.coordinator.config.page > docs/SETTINGS.md
+	$(PY) -m rota.cli.page > docs/COMMANDS.md
 	$(PY) -m rota.client.config_page > docs/CLIENT_SETTINGS.md
 	$(PY) -m rota.client.network.error_actions_page > docs/CLIENT_ERRORS.md
 	$(PY) -m rota.client.group.states > docs/CLIENT_STATES.md

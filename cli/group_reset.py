@@ -36,7 +36,7 @@ def add_reset(commands: Subcommands) -> None:
     target = add.add_mutually_exclusive_group(required=True)
     target.add_argument("--to-earliest", action="store_true", help="to the start of the log")
     target.add_argument("--to-latest", action="store_true", help="to its end")
-    target.add_argument("--to-offset", type=whole(0, INT64_MAX), metavar="OFFSET")
+    target.add_argument("--to-offset", type=whole(0, INT64_MAX), metavar="OFFSET", help="to this offset")
     target.add_argument(
         "--shift-by", type=whole(-INT64_MAX, INT64_MAX), metavar="N", help="so many records on, or back"
     )

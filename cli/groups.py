@@ -30,9 +30,9 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     add.add_argument("groups", metavar="GROUP", nargs="+")
     add = add_subcommand(commands, "remove-members", remove_members, "remove members, which join again if they run")
     add.add_argument("group", metavar="GROUP")
-    add.add_argument("--member", action="append", default=[], metavar="MEMBER_ID")
+    add.add_argument("--member", action="append", default=[], metavar="MEMBER_ID", help="as often as needed")
     add.add_argument("--instance", action="append", default=[], metavar="INSTANCE_ID", help="group.instance.id")
-    add.add_argument("--all", action="store_true")
+    add.add_argument("--all", action="store_true", help="all members")
     add.add_argument("--reason", default="removed by an administrator", help="what the broker logs (KIP-800)")
 
 

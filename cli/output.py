@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any, TextIO
 
-from rota.cli.text import Table, aligned, escaped
+from rota.cli.text import Table, aligned, escaped, escaped_fields
 
 
 class Output:
@@ -35,9 +35,21 @@ class Output:
             self.write("\n" if number else "")
             self._show_table(table)
 
-    def event(self, document: Any, line: str) -> None:
-        """Print one element of a stream and flush: an object in a line of its own with --json, else the text."""
+    def event(self, document: Any, line: str, *, flush: bool = True) -> None:
+        """Print one element of a stream: an object in a line of its own with --json, else the text."""
         self.write((json.dumps(document, separators=(",", ":")) if self.as_json else line) + "\n")
+        if flush:
+            self.flush()
+
+    def raw(self, line: bytes) -> None:
+        """Print a line of bytes as they are; on a terminal as text with escapes."""
+        if self.is_terminal:
+            self.write(escaped_fields(line.decode("utf-8", "backslashreplace")) + "\n")
+        else:
+            self._stream.flush()
+            self._stream.buffer.write(line + b"\n")
+
+    def flush(self) -> None:
         self._stream.flush()
 
     def note(self, line: str) -> None:

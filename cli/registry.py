@@ -33,6 +33,11 @@ SECTIONS: Final[dict[str, tuple[Command, ...]]] = {
     "Any Kafka cluster": (
         Command("topics", "list, describe, create, extend and delete topics", "rota.cli.topics"),
         Command("groups", "list, describe, reset and delete groups; their lag", "rota.cli.groups"),
+        Command("produce", "send records from standard input, a file or the command line", "rota.cli.produce"),
+        Command("consume", "print records, follow topics", "rota.cli.consume"),
+        Command("offsets", "print start, end and offsets at a time of partitions", "rota.cli.offsets"),
+        Command("configs", "describe and alter settings of topics, brokers and groups", "rota.cli.configs"),
+        Command("cluster", "print brokers, controller, features, under-replicated partitions", "rota.cli.cluster"),
     ),
 }
 COMMANDS: Final = {command.name: command for section in SECTIONS.values() for command in section}

@@ -22,14 +22,14 @@ from rota.cli.settings import UsageError, config_of, read_settings
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, IllegalUse, KafkaError, TimedOut, Unreachable
 
 if TYPE_CHECKING:
-    from rota.client import Admin
+    from rota.client import Admin, ClientConfig
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_TIMED_OUT = 0, 1, 2, 3, 4
 EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141
 EXIT_CODES: Final = {
     EXIT_OK: "done",
     EXIT_FAILED: "the cluster refused it, or a part of it failed; what was done is printed",
-    EXIT_USAGE: "an option, a settings file or an argument is not valid; nothing was sent",
+    EXIT_USAGE: "an option, an argument, a settings file or a line of input is not valid",
     EXIT_UNREACHABLE: "no broker answers at the given addresses",
     EXIT_TIMED_OUT: "a broker did not answer in time, see --timeout",
     EXIT_INTERRUPTED: "Ctrl-C",
@@ -70,9 +70,17 @@ class Session:
         from rota.client import Admin, AdminConfig
 
         config = config_of(AdminConfig, self.settings())
-        await require_listener(config.bootstrap)
+        await self.require_listener(config)
         async with Admin(config) as admin:
             yield admin
+
+    async def require_listener(self, config: ClientConfig) -> None:
+        """Return when one of the addresses accepts a connection. Raises Unreachable, which names all."""
+        await require_listener(config.bootstrap)
+
+    def error(self, message: str, exit_code: int) -> None:
+        """Print an error on standard error; the command goes on."""
+        print_error(message, as_json=self.options.json, exit_code=exit_code)
 
 
 async def require_listener(addresses: tuple[tuple[str, int], ...]) -> None:

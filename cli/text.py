@@ -54,6 +54,11 @@ def escaped(text: str) -> str:
     return text if text.isprintable() else "".join(char if char.isprintable() else _escape(char) for char in text)
 
 
+def escaped_fields(line: str) -> str:
+    """Return a line with tabs as they are and all else as `escaped` has it."""
+    return "\t".join(map(escaped, line.split("\t")))
+
+
 def _escape(char: str) -> str:
     number = ord(char)
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -37,7 +37,14 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     add.add_argument(
         "--replication-factor", type=whole(1, INT16_MAX), default=-1, help="unset: default.replication.factor"
     )
-    add.add_argument("--config", type=name_and_value, action="append", default=[], metavar="NAME=VALUE")
+    add.add_argument(
+        "--config",
+        type=name_and_value,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the topic",
+    )
     add.add_argument("--if-not-exists", action="store_true", help="a topic that exists is no failure")
     add.add_argument("--dry-run", action="store_true", help="let the broker check it; create nothing")
     add = add_subcommand(commands, "add-partitions", add_partitions, "raise the number of partitions of a topic")

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 MODULE_LINES_MAX, FUNCTION_LINES_MAX = 400, 40
 PACKAGES = ("protocol", "transport", "coordinator", "client", "demo", "spark_connector", "cli")
 PURE = (
-    "cli/text.py",
+    *(f"cli/{name}.py" for name in ("formats", "text")),
     "protocol",
     "coordinator/controller/",
     "coordinator/group/",

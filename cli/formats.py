@@ -1,0 +1,142 @@
+"""Keys and values of records as text and JSON, and back. Pure.
+
+Laws
+    hex and base64 are exact both ways. string and json are exact for what they can hold: bytes that are no UTF-8 are
+    printed with escapes, a value that is no JSON is printed as a string.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rota.client.types import ConsumerRecord, Headers
+
+FORMATS: Final = ("string", "json", "hex", "base64")
+FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
+NO_TIMESTAMP: Final = -1
+RECORD_FIELDS: Final = {"topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"}
+
+
+class FormatError(ValueError):
+    """A line of input that is no record; the message says what is expected."""
+
+
+def decode(data: bytes | None, kind: str) -> Any:
+    """Return the bytes as a JSON value: None for none."""
+    if data is None:
+        return None
+    match kind:
+        case "hex":
+            return data.hex()
+        case "base64":
+            return base64.b64encode(data).decode()
+        case "json":
+            try:
+                return json.loads(data)
+            except (ValueError, RecursionError):
+                return data.decode("utf-8", "backslashreplace")
+        case _:
+            return data.decode("utf-8", "backslashreplace")
+
+
+def encode(value: Any, kind: str) -> bytes | None:
+    """Return a JSON value as bytes; an object, a list, a number or a boolean as JSON. Raises FormatError."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or kind == "json":
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    try:
+        match kind:
+            case "hex":
+                return bytes.fromhex(value)
+            case "base64":
+                return base64.b64decode(value, validate=True)
+            case _:
+                return value.encode("utf-8", "surrogatepass")
+    except (ValueError, binascii.Error) as failure:
+        raise FormatError(f"{value!r} is not {kind}: {failure}") from None
+
+
+def record_document(record: ConsumerRecord, key_format: str, value_format: str) -> dict[str, Any]:
+    """Return a record as JSON; `rota produce --input json` reads the same form."""
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": None if record.timestamp == NO_TIMESTAMP else record.timestamp,
+        "timestamp_type": "LogAppendTime" if record.timestamp_type else "CreateTime",
+        "key": decode(record.key, key_format),
+        "value": decode(record.value, value_format),
+        "headers": [[name, decode(value, "string")] for name, value in record.headers],
+    }
+
+
+def field_bytes(record: ConsumerRecord, field: str, formats: Mapping[str, str]) -> bytes:
+    """Return one field of a line of text; a key or value in the format `string` is not changed."""
+    if field in ("key", "value"):
+        data, kind = getattr(record, field), formats[field]
+        if data is None:
+            return b"null"
+        return bytes(data) if kind == "string" else _text(decode(data, kind)).encode()
+    if field == "headers":
+        pairs = (f"{name}={_text(decode(value, 'string'))}" for name, value in record.headers)
+        return ",".join(pairs).encode("utf-8", "backslashreplace")
+    return str(getattr(record, field)).encode()
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def read_document(line: bytes, key_format: str, value_format: str) -> dict[str, Any]:
+    """Parse a record of a JSON line; returns the arguments of `Producer.send`. Raises FormatError."""
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError) as failure:
+        raise FormatError(f"not a JSON object: {failure}") from None
+    if not isinstance(document, dict) or "value" not in document:
+        raise FormatError('not an object with a "value": {"key": "k", "value": "v", "headers": [["name", "value"]]}')
+    unknown = sorted(set(document) - RECORD_FIELDS)
+    if unknown:
+        raise FormatError(f"unknown fields {', '.join(unknown)}; a record has {', '.join(sorted(RECORD_FIELDS))}")
+    timestamp = document.get("timestamp")
+    if timestamp is not None and not isinstance(timestamp, int):
+        raise FormatError(f"the timestamp {timestamp!r} is not a number of milliseconds since 1970")
+    return {
+        "value": encode(document["value"], value_format),
+        "key": encode(document.get("key"), key_format),
+        "timestamp_ms": timestamp,
+        "headers": _headers(document.get("headers") or []),
+    }
+
+
+def _headers(given: Any) -> Headers:
+    try:
+        return tuple((str(name), encode(value, "string")) for name, value in given)
+    except (TypeError, ValueError):
+        raise FormatError(f'headers {given!r}: expected [["name", "value"], …]') from None
+
+
+def read_line(line: bytes, separator: bytes | None, key_format: str, value_format: str) -> dict[str, Any]:
+    """Parse a line of text: the value, or with a separator key and value. Raises FormatError."""
+    key = None
+    if separator is not None:
+        key, found, line = line.partition(separator)
+        if not found:
+            raise FormatError(f"no separator {separator.decode(errors='replace')!r} between key and value")
+    return {"value": _of_text(line, value_format), "key": None if key is None else _of_text(key, key_format)}
+
+
+def _of_text(data: bytes, kind: str) -> bytes | None:
+    if kind == "string":
+        return data
+    if kind == "json":
+        try:
+            return encode(json.loads(data), kind)
+        except (ValueError, RecursionError) as failure:
+            raise FormatError(f"not JSON: {failure}") from None
+    return encode(data.decode("ascii", "backslashreplace"), kind)

@@ -1,0 +1,56 @@
+"""Reading lines; tests/cli/test_produce.py sends them to brokers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rota.cli.main import run
+from rota.cli.produce import CHUNK_BYTES, read_lines
+from rota.cli.settings import UsageError
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"a", [b"a"]),
+        (b"a\n", [b"a"]),
+        (b"a\r\n\nb", [b"a", b"", b"b"]),
+        (b"x" * CHUNK_BYTES * 3 + b"\ny\n", [b"x" * CHUNK_BYTES * 3, b"y"]),
+        (b"z\n" * CHUNK_BYTES * 5, [b"z"] * CHUNK_BYTES * 5),
+    ],
+    ids=["empty", "one", "ended", "mixed", "longer than a chunk", "many chunks"],
+)
+async def test_lines_of_a_file(tmp_path: Path, content: bytes, lines: list[bytes]) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(content)
+    descriptor = os.open(file, os.O_RDONLY)
+    assert [line async for line in read_lines(descriptor)] == lines
+    os.close(descriptor)
+
+
+async def test_lines_of_a_pipe_come_before_its_end() -> None:
+    reads, writes = os.pipe()
+    os.write(writes, b"first\nsec")
+    lines = read_lines(reads)
+    assert await anext(lines) == b"first"
+    os.write(writes, b"ond\n")
+    assert await anext(lines) == b"second"
+    os.close(writes)
+    assert [line async for line in lines] == []
+    os.close(reads)
+
+
+async def test_an_input_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(UsageError, match="Is a directory"):
+        assert [line async for line in read_lines(descriptor)]
+    os.close(descriptor)
+
+
+def test_a_file_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["produce", "t", "--file", "/does/not/exist"]) == 2
+    assert "cannot read /does/not/exist: No such file" in capsys.readouterr().err
