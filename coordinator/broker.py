@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
+from copy import copy
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -22,10 +23,10 @@ from rota.coordinator.api.routes import routes
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.topic import TopicConfig
-from rota.coordinator.group.state import GroupConfig
-from rota.coordinator.group_coordinator import GroupCoordinator
+from rota.coordinator.group_coordinator import GroupCoordinator, group_config
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.metadata.changes import Change, PartitionsChanged, TopicCreated, TopicDeleted
+from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
 from rota.coordinator.metadata.producer_ids import ProducerIds
 from rota.coordinator.metadata.store import Store, StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Refusal, Topic
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger("rota.broker")
 
 LOAD_BEFORE_LISTENING_MS: Final = 150  # groups that come back this fast are never seen loading
-GATHER_MS_MIN: Final = 5  # of the initial rebalance delay: clients that start together make one generation
 MINUTE_MS: Final = 60_000
 SEGMENT_BYTES_MIN: Final = 1 << 20  # of segment.bytes; offsets.topic.segment.bytes may say less
 
@@ -71,7 +71,8 @@ class Broker:
         `open_store` connects to the metadata store of a cluster; by default the one that `zookeeper.connect` names, or
         none: the broker is alone.
         """
-        self.config, self._open_store = config, open_store or store_opener(config)
+        self.config = config = copy(config)  # which changes while the broker runs
+        self._open_store = open_store or store_opener(config)
         self.address: tuple[str, int] = ("", 0)
         clock = clock or Clock()
         self.now_ms, self.wall_ms = clock.now_ms, clock.wall_ms
@@ -102,7 +103,9 @@ class Broker:
             self.metadata = await self._metadata()
             undo.push_async_callback(self.metadata.abandon)
             undo.callback(self.timers.stop)
+            dynamic_config = DynamicBrokerConfig(self.config, self.metadata.topics)
             await self._open()
+            dynamic_config.on_change(self._reconfigure)
             connections = self._connections()
             self.metadata.guard(connections)
             self.http = await open_http(self.node, connections, self.metadata.isr_writer)
@@ -236,6 +239,12 @@ class Broker:
         )
         return Connections(self.node, routes(), self.tick_queue)
 
+    def _reconfigure(self) -> None:
+        """Pass the changed configuration on to the parts that do not read it at each use."""
+        self.partitions.reconfigure()
+        self.groups.reconfigure(group_config(self.config))
+        self.metadata.reconfigure()
+
     def _log_config(self, topic: Topic) -> LogConfig:
         return TopicConfig(topic.configs, self.config).log_config()
 
@@ -356,21 +365,6 @@ class Broker:
 
     def _expire_offsets(self) -> None:
         self.groups.expire_offsets(self.config.offsets_retention_minutes * MINUTE_MS)
-
-
-def group_config(config: BrokerConfig) -> GroupConfig:
-    """Return the settings of groups from those of the broker.
-
-    Without an initial delay Kafka still gathers who comes within a few ms, as answers wait for the append linger.
-    """
-    return GroupConfig(
-        group_size_max=config.group_max_size,
-        initial_rebalance_delay_ms=max(config.group_initial_rebalance_delay_ms, GATHER_MS_MIN),
-        session_min_ms=config.group_min_session_timeout_ms,
-        session_max_ms=config.group_max_session_timeout_ms,
-        offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
-        record_bytes_max=config.message_max_bytes,
-    )
 
 
 def store_opener(config: BrokerConfig) -> Callable[[], Awaitable[Store]] | None:

@@ -122,6 +122,11 @@ class Cluster:
         if self._replication is not None:
             self._replication.storage_changed(partition)
 
+    def reconfigure(self) -> None:
+        """The broker's configuration has changed."""
+        if self._replication is not None:
+            self._replication.reconfigure()
+
     async def hand_over(self, name: str, index: int) -> None:
         """Let another member of that partition's ISR lead it, and leave the ISR. Raises StoreFailed."""
         await ClusterRequests(self.topics).hand_over_partition(name, index)

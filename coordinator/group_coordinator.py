@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import structlog
 
+from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.group import notes, records
 from rota.coordinator.group.effects import GroupRecord, OffsetRecord
 from rota.coordinator.group.events import ExpireOffsets, TopicsDeleted
@@ -23,6 +24,8 @@ log = structlog.get_logger("rota.coordinator")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 REPEATS_MAX: Final = 10  # of a removal of offsets in a shard that fails: a mistake in it must not go on for ever
+GATHER_MS_MIN: Final = 5  # of the initial rebalance delay: clients that start together make one generation
+MINUTE_MS: Final = 60_000
 GroupShard = Shard[Group]
 _REBALANCE_ENDS: Final = frozenset({notes.ASSIGNED, notes.NOW_EMPTY, notes.DELETED})
 
@@ -60,7 +63,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
         self._is_removing = False
         super().__init__(
-            hosting(config),
+            hosting(lambda: self.config),
             shards=shards,
             partition=partition,
             timers=timers,
@@ -99,6 +102,15 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
             self._is_removing = True
             self._tick_queue(self._remove_offsets)
 
+    def reconfigure(self, config: GroupConfig) -> None:
+        """Apply other settings to all groups from now on."""
+        if config == self.config:
+            return
+        self.config = config
+        for shard in self.shards:
+            for group in shard.machines.values():
+                group.config = config
+
     def _remove_offsets(self) -> None:
         deleted, self._deleted_topics = self._deleted_topics, {}
         self._is_removing = bool(deleted)
@@ -115,11 +127,26 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         log.info(note.event, **note.fields)
 
 
-def hosting(config: GroupConfig) -> Hosting[Group]:
-    """Return what the runtime needs to host classic groups."""
+def group_config(config: BrokerConfig) -> GroupConfig:
+    """Return the settings of groups from those of the broker.
+
+    Without an initial delay Kafka still gathers who comes within a few ms, as answers wait for the append linger.
+    """
+    return GroupConfig(
+        group_size_max=config.group_max_size,
+        initial_rebalance_delay_ms=max(config.group_initial_rebalance_delay_ms, GATHER_MS_MIN),
+        session_min_ms=config.group_min_session_timeout_ms,
+        session_max_ms=config.group_max_session_timeout_ms,
+        offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
+        record_bytes_max=config.message_max_bytes,
+    )
+
+
+def hosting(config: Callable[[], GroupConfig]) -> Hosting[Group]:
+    """Return what the runtime needs to host classic groups. `config` returns the settings in force."""
 
     def create(group_id: str) -> Group:
-        return Group(group_id, config)
+        return Group(group_id, config())
 
     of_group: RecordType[Group] = RecordType(_group_id, create)
     return Hosting("group", RecordCodec(), {GroupRecord: of_group, OffsetRecord: of_group})

@@ -59,6 +59,9 @@ class Standalone:
     def storage_changed(self, partition: Partition) -> None:
         """Nothing is replicated."""
 
+    def reconfigure(self) -> None:
+        """Nothing is replicated."""
+
     async def hand_over(self, name: str, index: int) -> None:
         """Nobody takes over from a broker that is alone."""
 

@@ -2,20 +2,30 @@
 
 v1 sources and synonyms (KIP-226) · v3 types and documentation (KIP-569) · v4 flexible
 
-Topics and this broker: every config with its value, source and default. The empty broker name stands for the defaults
-of all brokers, which can only be set dynamically, and Rota's are not: it has none. Broker loggers, client metrics and
-groups have no configs here. A broker without `advertised.listeners` advertises to each client the address that the
-client used, and shows that address here, too, with the source STATIC_BROKER.
+Topics, this broker and its loggers, groups, and client metrics subscriptions: every config with its value, source and
+default. The empty broker name stands for the defaults of all brokers that were set while they run. A broker without
+`advertised.listeners` advertises to each client the address that the client used, and shows that address here, too,
+with the source STATIC_BROKER.
 """
 
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.config.definition import Source
-from rota.coordinator.config.describe import ConfigEntry, Synonym, describe_broker, describe_topic
+from rota.coordinator.config.definition import Source, Type
+from rota.coordinator.config.describe import (
+    ConfigEntry,
+    Synonym,
+    describe_broker,
+    describe_client_metrics,
+    describe_defaults,
+    describe_group,
+    describe_topic,
+)
+from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.metadata.topic_names import refuse_name
 from rota.coordinator.metadata.topic_refusals import unknown_topic
+from rota.coordinator.observe.logger_levels import LOGGER_LEVELS
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -26,7 +36,7 @@ from rota.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-TOPIC, BROKER = 2, 4  # resource types of KIP-133
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resource types (KIP-133)
 ADVERTISED = "advertised.listeners"
 
 
@@ -58,11 +68,35 @@ def _result(
 
 
 def _describe(node: Node, call: Call, resource: DescribeConfigsResource) -> list[ConfigEntry] | Refusal:
-    if resource.resource_type == TOPIC:
-        return _describe_topic(node, resource.resource_name)
-    if resource.resource_type == BROKER:
-        return _describe_broker(node, call, resource.resource_name)
-    return Refusal(ErrorCode.INVALID_REQUEST, f"Resources of type {resource.resource_type} have no configs here.")
+    name, image = resource.resource_name, node.topics
+    match resource.resource_type:
+        case kind if kind == TOPIC:
+            return _describe_topic(node, name)
+        case kind if kind == BROKER:
+            return _describe_broker(node, call, name)
+        case kind if kind == BROKER_LOGGER:
+            return _describe_loggers(node, name)
+        case kind if kind == GROUP and name:
+            return describe_group(image.resource_configs(ConfigKind.GROUPS, name), node.config)
+        case kind if kind == GROUP:
+            return Refusal(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        case kind if kind == CLIENT_METRICS and name:
+            return describe_client_metrics(image.resource_configs(ConfigKind.CLIENT_METRICS, name))
+        case kind if kind == CLIENT_METRICS:
+            return Refusal(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        case unknown:
+            return Refusal(ErrorCode.INVALID_REQUEST, f"Resources of type {unknown} have no configs here.")
+
+
+def _describe_loggers(node: Node, name: str) -> list[ConfigEntry] | Refusal:
+    if not name:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    refusal = refuse_broker(node, name, "Unexpected broker id, expected {} but received {}")
+    if refusal is not None:
+        return refusal
+    doc, source, kind = "Level of this logger.", Source.BROKER_LOGGER, Type.UNKNOWN
+    levels = sorted(LOGGER_LEVELS.all().items())
+    return [ConfigEntry(logger, level, source, False, False, (), kind, doc) for logger, level in levels]
 
 
 def _describe_topic(node: Node, name: str) -> list[ConfigEntry] | Refusal:
@@ -75,8 +109,8 @@ def _describe_topic(node: Node, name: str) -> list[ConfigEntry] | Refusal:
 
 def _describe_broker(node: Node, call: Call, name: str) -> list[ConfigEntry] | Refusal:
     if not name:
-        return []
-    refusal = refuse_broker(node, name, "expected {} or empty string")
+        return describe_defaults(node.config)
+    refusal = refuse_broker(node, name, "Unexpected broker id, expected {} or empty string, but received {}")
     if refusal is not None:
         return refusal
     return [
@@ -94,14 +128,15 @@ def _advertised(node: Node, call: Call, described: ConfigEntry) -> ConfigEntry:
     return described._replace(value=value, source=Source.STATIC_BROKER, synonyms=(synonym, *described.synonyms))
 
 
-def refuse_broker(node: Node, name: str, expected: str = "expected {}") -> Refusal | None:
-    """Return an error unless the resource's name is the id of this broker."""
-    if not name.removeprefix("-").isdecimal():
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+def refuse_broker(
+    node: Node, name: str, text: str = "Unexpected broker id, expected {}, but received {}", *, noun: str = "Broker"
+) -> Refusal | None:
+    """Return an error unless the resource's name is the id of this broker. `text` has places for both ids."""
+    if not (name.isascii() and name.removeprefix("-").isdecimal()):
+        return Refusal(ErrorCode.INVALID_REQUEST, f"{noun} id must be an integer, but it is: {name}")
     if int(name) == node.config.node_id:
         return None
-    why = f"Unexpected broker id, {expected.format(node.config.node_id)}, but received {name}"
-    return Refusal(ErrorCode.INVALID_REQUEST, why)
+    return Refusal(ErrorCode.INVALID_REQUEST, text.format(node.config.node_id, name))
 
 
 def _config(request: DescribeConfigsRequest, described: ConfigEntry) -> DescribeConfigsResourceResult:

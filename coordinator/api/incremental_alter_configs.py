@@ -2,19 +2,19 @@
 
 v1 flexible
 
-Changes only the named configs of a topic: set, delete (back to the default), append to or subtract from a list. A
-broker's settings come from its file and do not change while it runs; asking for it is refused by name.
+Changes only the named configs of a resource: set, delete (back to the default), append to or subtract from a list. The
+resources are those of AlterConfigs, and the loggers of this broker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rota.coordinator.api.alter_configs import Configs, alter_each
+from rota.coordinator.api.alter_configs import alter_each, alter_target
+from rota.coordinator.api.broker_loggers import alter_loggers
+from rota.coordinator.api.config_targets import Configs, Target
+from rota.coordinator.api.describe_configs import BROKER_LOGGER
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.config.definition import Type, unknown_config
-from rota.coordinator.config.topic import TopicConfig
-from rota.coordinator.config.topic_properties import TOPIC as TOPIC_CONFIGS
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -38,10 +38,12 @@ def incremental_alter_configs(
 
 
 async def _alter_all(node: Node, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    def altered(resource: AlterConfigsResource, before: Mapping[str, str]) -> Configs | Refusal:
-        return _altered(node, resource, before)
+    async def alter(resource: AlterConfigsResource) -> Refusal | None:
+        if resource.resource_type == BROKER_LOGGER:
+            return alter_loggers(node, resource, request.validate_only)
+        return await alter_target(node, resource, _altered, request.validate_only)
 
-    outcomes = await alter_each(node, request.resources, altered, request.validate_only)
+    outcomes = await alter_each(request.resources, alter)
     return IncrementalAlterConfigsResponse(
         responses=tuple(_response(resource, refusal) for resource, refusal in outcomes)
     )
@@ -56,34 +58,30 @@ def _response(resource: AlterConfigsResource, refusal: Refusal | None) -> AlterC
     )
 
 
-def _altered(node: Node, resource: AlterConfigsResource, before: Mapping[str, str]) -> Configs | Refusal:
+def _altered(resource: AlterConfigsResource, target: Target, before: Mapping[str, str]) -> Configs | Refusal:
     configs = dict(before)
     for change in resource.configs:
-        refusal = _refuse(change)
+        refusal = _refuse(target, change)
         if refusal is not None:
             return refusal
-        _perform(node, change, configs)
-    return configs
+        _perform(target, change, configs)
+    names = [change.name for change in resource.configs if change.config_operation != DELETE]
+    return target.check(configs, names) or configs
 
 
-def _refuse(change: AlterableConfig) -> Refusal | None:
+def _refuse(target: Target, change: AlterableConfig) -> Refusal | None:
     if change.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown config operation {change.config_operation}")
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.config_operation}")
     if change.config_operation == DELETE:
         return None
     if change.value is None:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {change.name}")
-    definition = TOPIC_CONFIGS.get(change.name)
-    if definition is None:
-        return Refusal(ErrorCode.INVALID_CONFIG, str(unknown_config(change.name, TOPIC_CONFIGS, "topic")))
-    if change.config_operation != SET and definition.type is not Type.LIST:
-        word = "APPEND" if change.config_operation == APPEND else "SUBTRACT"
-        why = f"Can't {word} to key {change.name} because its type is not LIST."
-        return Refusal(ErrorCode.INVALID_CONFIG, why)
-    return None
+    return (
+        None if change.config_operation == SET else target.refuse_list_operation(change.name, change.config_operation)
+    )
 
 
-def _perform(node: Node, change: AlterableConfig, configs: Configs) -> None:
+def _perform(target: Target, change: AlterableConfig, configs: Configs) -> None:
     if change.config_operation == DELETE:
         configs.pop(change.name, None)
         return
@@ -91,16 +89,12 @@ def _perform(node: Node, change: AlterableConfig, configs: Configs) -> None:
     if change.config_operation == SET:
         configs[change.name] = value
         return
-    items = _items(_in_force(node, change.name, configs))
+    items = _items(target.in_force(change.name, configs))
     if change.config_operation == APPEND:
         items += [item for item in _items(value) if item not in items]
     else:
         items = [item for item in items if item not in _items(value)]
     configs[change.name] = ",".join(items)
-
-
-def _in_force(node: Node, name: str, configs: Configs) -> str:
-    return TopicConfig(configs, node.config).text(name)
 
 
 def _items(text: str) -> list[str]:

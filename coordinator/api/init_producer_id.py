@@ -25,7 +25,7 @@ from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitP
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 
-log = structlog.get_logger(__name__)
+log = structlog.get_logger("rota.api")
 
 
 def init_producer_id(

@@ -2,15 +2,18 @@
 
 Laws
     Every property that Rota knows by type is one attribute: its name with `_` for `.`, its unit last as Kafka has it.
-    An invalid configuration is refused as a whole; a valid one is immutable.
+    An invalid configuration is refused as a whole. Only `reconfigure` changes a valid one, as a whole again.
+    BC1 A property's value is that of this broker's dynamic config, else of the dynamic default of all brokers, else of
+        the properties that the broker was started with, else the default (KIP-226).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 
 from rota.coordinator.config.broker_properties import USED
-from rota.coordinator.config.definition import ConfigRefused, Definition, Support, unknown_config
+from rota.coordinator.config.definition import ConfigRefused, Definition, Support, Update, unknown_config
 from rota.coordinator.config.listeners import (
     Endpoint,
     parse_advertised,
@@ -26,6 +29,7 @@ class BrokerConfig:
     """The settings of a broker. `BrokerConfig({"num.partitions": "3"})`; everything else has its default.
 
     `properties` are the strings that were given; `warnings` one line for each that is known but has no effect.
+    `dynamic` and `dynamic_defaults` are the configs of this broker and of all brokers that were set while it runs.
     Raises ConfigRefused, naming the property and its valid values.
     """
 
@@ -135,6 +139,8 @@ class BrokerConfig:
     rota_http_read_only: bool | None
 
     properties: dict[str, str]
+    dynamic: Mapping[str, str]
+    dynamic_defaults: Mapping[str, str]
     warnings: tuple[str, ...]
     listens: tuple[Endpoint, ...]  # of `listeners`, without those of a metadata quorum
     http: Endpoint | None  # of `rota.http.listener`
@@ -143,10 +149,33 @@ class BrokerConfig:
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties = dict(properties or {})
         self.warnings = tuple(_warnings(self.properties))
-        for name, definition in USED.items():
-            setattr(self, name.replace(".", "_"), definition.parse(self.properties.get(name, definition.default)))
+        self.dynamic = self.dynamic_defaults = {}
+        self._parse(USED.values())
         self._derive()
         self._check()
+
+    def _parse(self, definitions: Iterable[Definition]) -> None:
+        for definition in definitions:
+            setattr(self, definition.name.replace(".", "_"), definition.parse(self.text(definition.name)))
+
+    def text(self, name: str) -> str | None:
+        """BC1. Return the value in force as text; None for a property that has none, or no effect and is not set."""
+        for configs in (self.dynamic, self.dynamic_defaults, self.properties):
+            if name in configs:
+                return configs[name]
+        return USED[name].default if name in USED else None
+
+    def with_dynamic(self, defaults: Mapping[str, str], own: Mapping[str, str]) -> BrokerConfig:
+        """Return these settings with other dynamic configs. Raises ConfigRefused."""
+        changed = copy(self)
+        changed.dynamic_defaults, changed.dynamic = dict(defaults), dict(own)
+        changed._parse(definition for definition in USED.values() if definition.update is not Update.READ_ONLY)
+        changed._check()
+        return changed
+
+    def reconfigure(self, defaults: Mapping[str, str], own: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of this object, whose users see it at once. Raises ConfigRefused."""
+        self.__dict__.update(self.with_dynamic(defaults, own).__dict__)
 
     def _derive(self) -> None:
         if self.broker_id >= 0 and "node.id" not in self.properties:

@@ -11,7 +11,6 @@ _NO_LIMIT = str(LONG_MAX)
 _NO_COUNT = "2147483647"
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _D, _T, _ANY = Definition, Type, Update.CLUSTER_WIDE
-_EACH = Update.PER_BROKER
 _IDLE = Support.NO_EFFECT  # accepted for a later version
 
 _IDENTITY = (
@@ -19,8 +18,9 @@ _IDENTITY = (
     _D("node.id", _T.INT, "0", "Number of this broker in its cluster.", 0),
     _D("broker.id", _T.INT, "-1", "Older name of node.id.", -1),
     _D("broker.rack", _T.STRING, None, "Place of this broker, for clients that prefer a near one."),
-    # Kafka listens on every interface; Rota on the loopback by default, because it has no authentication yet.
-    _D("listeners", _T.LIST, "PLAINTEXT://127.0.0.1:9092", "Where to listen: NAME://HOST:PORT.", update=_EACH),
+    # Kafka may change its listeners while it runs, and listens on every interface by default; Rota listens on the
+    # loopback, because it has no authentication yet.
+    _D("listeners", _T.LIST, "PLAINTEXT://127.0.0.1:9092", "Where to listen: NAME://HOST:PORT."),
     _D(
         "advertised.listeners",
         _T.LIST,

@@ -5,12 +5,15 @@ Source: KIP-133, KIP-226 (synonyms), KIP-569 (types and documentation).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import dropwhile
 from typing import NamedTuple
 
-from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.broker import BrokerConfig, definition_of
 from rota.coordinator.config.broker_properties import USED
+from rota.coordinator.config.client_metrics import CLIENT_METRICS
 from rota.coordinator.config.definition import Definition, Source, Type, Update
+from rota.coordinator.config.group import GROUP, broker_name_of
 from rota.coordinator.config.other_properties import others
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
@@ -70,6 +73,51 @@ def _topic_synonym(config: TopicConfig, name: str) -> Iterator[Synonym]:
         yield Synonym(name, config.overrides[name], Source.TOPIC)
 
 
+def describe_defaults(broker: BrokerConfig) -> list[ConfigEntry]:
+    """Return the dynamic configs of all brokers, ordered by name."""
+    return [_default_entry(definition_of(name), value) for name, value in sorted(broker.dynamic_defaults.items())]
+
+
+def _default_entry(definition: Definition, text: str) -> ConfigEntry:
+    value, source = None if definition.sensitive else text, Source.DYNAMIC_DEFAULT_BROKER
+    synonyms = (Synonym(definition.name, value, source),)
+    return ConfigEntry(
+        definition.name, value, source, False, definition.sensitive, synonyms, definition.type, definition.doc
+    )
+
+
+def describe_group(configs: Mapping[str, str], broker: BrokerConfig) -> list[ConfigEntry]:
+    """Return every config of a group, ordered by name."""
+    return [_group_entry(configs, broker, definition) for definition in GROUP.values()]
+
+
+def _group_entry(configs: Mapping[str, str], broker: BrokerConfig, definition: Definition) -> ConfigEntry:
+    name = definition.name
+    own = (Synonym(name, configs[name], Source.GROUP),) if name in configs else ()
+    broker_name = broker_name_of(name)
+    defaults = (
+        tuple(_broker_synonyms(broker_name, broker))
+        if broker_name is not None
+        else (Synonym(name, definition.default, Source.DEFAULT),)
+    )
+    strongest, *_ = synonyms = (*own, *defaults)
+    return ConfigEntry(name, strongest.value, strongest.source, False, False, synonyms, definition.type, definition.doc)
+
+
+def describe_client_metrics(configs: Mapping[str, str]) -> list[ConfigEntry]:
+    """Return every config of a client metrics subscription, ordered by name."""
+    return [_client_metrics_entry(configs, definition) for definition in CLIENT_METRICS.values()]
+
+
+def _client_metrics_entry(configs: Mapping[str, str], definition: Definition) -> ConfigEntry:
+    name, source = definition.name, Source.CLIENT_METRICS
+    synonyms = (Synonym(name, configs[name], source),) if name in configs else ()
+    if not synonyms:
+        source = Source.DEFAULT
+    value = configs.get(name, definition.default)
+    return ConfigEntry(name, value, source, False, False, synonyms, definition.type, definition.doc)
+
+
 def describe_broker(broker: BrokerConfig) -> list[ConfigEntry]:
     """Return every property of a broker, ordered by name."""
     known = {**USED, **others()}
@@ -80,7 +128,8 @@ def _broker_entry(broker: BrokerConfig, definition: Definition) -> ConfigEntry:
     name = definition.name
     synonyms = tuple(_broker_synonyms(name, broker))
     source = synonyms[0].source if synonyms else Source.DEFAULT
-    value = None if definition.sensitive else broker.properties.get(name, definition.default)
+    given = broker.text(name)
+    value = None if definition.sensitive else given if given is not None else definition.default
     if name in ("node.id", "broker.id"):
         value = str(broker.node_id)
     read_only = definition.update is Update.READ_ONLY
@@ -88,13 +137,24 @@ def _broker_entry(broker: BrokerConfig, definition: Definition) -> ConfigEntry:
 
 
 def _broker_synonyms(name: str | None, broker: BrokerConfig) -> Iterator[Synonym]:
-    """Yield the broker's settings under each name of the config, then the default of `name`."""
+    """Yield the configs under each name of the property, by source; not the defaults of other names alone."""
     if name is None:
         return
-    definition = USED.get(name) or others()[name]
-    for each in _BROKER_SYNONYMS.get(name, (name,)):
-        if each in broker.properties:
-            shown = None if definition.sensitive else broker.properties[each]
-            yield Synonym(each, shown, Source.STATIC_BROKER)
-    if definition.default is not None:
-        yield Synonym(name, definition.default, Source.DEFAULT)
+    synonyms = _all_synonyms(_BROKER_SYNONYMS.get(name, (name,)), broker)
+    yield from dropwhile(lambda synonym: synonym.source is Source.DEFAULT and synonym.name != name, synonyms)
+
+
+def _all_synonyms(names: Sequence[str], broker: BrokerConfig) -> Iterator[Synonym]:
+    sources = (
+        (broker.dynamic, Source.DYNAMIC_BROKER),
+        (broker.dynamic_defaults, Source.DYNAMIC_DEFAULT_BROKER),
+        (broker.properties, Source.STATIC_BROKER),
+    )
+    for configs, source in sources:
+        for name in names:
+            if name in configs:
+                yield Synonym(name, None if definition_of(name).sensitive else configs[name], source)
+    for name in names:
+        default = definition_of(name).default
+        if default is not None:
+            yield Synonym(name, default, Source.DEFAULT)

@@ -308,6 +308,12 @@ allow.everyone.if.no.acl.found BOOLEAN -
 super.users STRING -
 """
 
+_THROTTLES = """
+follower.replication.throttled.rate LONG -
+leader.replication.throttled.rate LONG -
+replica.alter.log.dirs.io.max.bytes.per.second LONG -
+"""
+
 _PARTS = (
     (
         _SECURITY,
@@ -327,7 +333,6 @@ _PARTS = (
         "A detail of Kafka's threads, buffers and measurements; Rota is built in another way.",
     ),
 )
-_FOREIGN_WHY = "Rota has no access control yet."
 
 
 def _read(lines: str, support: Support, doc: str) -> Iterator[tuple[str, Definition]]:
@@ -346,5 +351,8 @@ def others() -> dict[str, Definition]:
 
 @cache
 def foreign() -> dict[str, Definition]:
-    """Names of Kafka's plug-ins and of its past: refused with a reason, never listed."""
-    return dict(_read(_NOT_IN_KAFKA_4, Support.REFUSED, _FOREIGN_WHY))
+    """Names of Kafka's plug-ins, of its past and of what only a running broker is told: refused, never listed."""
+    return {
+        **dict(_read(_NOT_IN_KAFKA_4, Support.REFUSED, "Rota has no access control yet.")),
+        **dict(_read(_THROTTLES, Support.REFUSED, "Rota does not throttle replication.")),
+    }

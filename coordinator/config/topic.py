@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import LONG_MAX, ConfigRefused, Support, Value, unknown_config
 from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
 from rota.coordinator.log.contract import LogConfig
@@ -58,16 +57,12 @@ class TopicConfig:
         if own is not None:
             return own
         for broker_name, factor in SYNONYMS.get(name, ()):
-            given = self._from_broker(broker_name)
+            given = self.broker.text(broker_name)
             if given is not None:
                 return given if factor == 1 else _times(given, factor)
         default = TOPIC[name].default
         assert default is not None  # every topic config has one
         return default
-
-    def _from_broker(self, name: str) -> str | None:
-        used = USED.get(name)
-        return self.broker.properties.get(name, used.default if used is not None else None)
 
     def value(self, name: str) -> Value:
         """Return the effective value, typed."""

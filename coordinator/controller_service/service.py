@@ -29,8 +29,10 @@ from rota.coordinator.metadata.changes import (
     BrokersChanged,
     Change,
     ConfigChanged,
+    ConfigKind,
     PartitionsAdded,
     PartitionsChanged,
+    ResourceConfigChanged,
     TopicCreated,
 )
 from rota.coordinator.metadata.store import Delete, SessionState, StoreError, StoreFailed, WatchEvent
@@ -131,6 +133,8 @@ class ControllerService:
                     for broker_id, epoch in self._fenced.items()
                     if broker_id in brokers and brokers[broker_id].epoch == epoch
                 }
+                self._stale = None
+            case ResourceConfigChanged(ConfigKind.BROKERS):  # perhaps unclean.leader.election.enable
                 self._stale = None
             case TopicCreated(topic) | PartitionsAdded(topic) | PartitionsChanged(topic) | ConfigChanged(topic):
                 if self._stale is not None:

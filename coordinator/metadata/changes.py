@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.topic import Topic
@@ -32,6 +33,25 @@ class TopicDeleted:
 @dataclass(frozen=True, slots=True)
 class ConfigChanged:
     topic: Topic
+
+
+class ConfigKind(StrEnum):
+    """What has configs beside the topics. The values are the folders under /config."""
+
+    BROKERS = "brokers"  # by node id, or DEFAULT_NAME for the defaults of all brokers
+    GROUPS = "groups"
+    CLIENT_METRICS = "client-metrics"  # subscriptions, by name
+
+
+DEFAULT_NAME = "<default>"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceConfigChanged:
+    """The own configs of a broker, of all brokers, of a group or of a client metrics subscription."""
+
+    kind: ConfigKind
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +84,7 @@ Change = (
     | PartitionsAdded
     | TopicDeleted
     | ConfigChanged
+    | ResourceConfigChanged
     | PartitionsChanged
     | BrokersChanged
     | ControllerChanged

@@ -16,9 +16,11 @@ from rota.coordinator.metadata.changes import (
     BrokersChanged,
     Change,
     ConfigChanged,
+    ConfigKind,
     ControllerChanged,
     PartitionsAdded,
     PartitionsChanged,
+    ResourceConfigChanged,
     TopicCreated,
     TopicDeleted,
 )
@@ -43,6 +45,7 @@ class Image:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._by_collision_key: dict[str, set[str]] = {}
+        self._configs: dict[tuple[ConfigKind, str], Mapping[str, str]] = {}
         self._listeners: list[Callable[[Change], None]] = []
 
     # ---- reading
@@ -78,6 +81,14 @@ class Image:
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
+
+    def resource_configs(self, kind: ConfigKind, name: str) -> Mapping[str, str]:
+        """Return the own configs of a broker, a group or a client metrics subscription; empty when it has none."""
+        return self._configs.get((kind, name), {})
+
+    def configured(self, kind: ConfigKind) -> list[str]:
+        """Return the sorted names of those of this kind that have configs of their own."""
+        return sorted(name for each, name in self._configs if each is kind)
 
     def on_change(self, listener: Callable[[Change], None]) -> None:
         """Call `listener` after every change (see `changes`)."""
@@ -149,6 +160,16 @@ class Image:
         if broker_id != self.controller_id:
             self.controller_id = broker_id
             self._notify(ControllerChanged(broker_id))
+
+    def apply_configs(self, kind: ConfigKind, name: str, configs: Mapping[str, str]) -> None:
+        """Take over the own configs of a broker, a group or a client metrics subscription."""
+        if configs == self.resource_configs(kind, name):
+            return
+        if configs:
+            self._configs[kind, name] = dict(configs)
+        else:
+            del self._configs[kind, name]
+        self._notify(ResourceConfigChanged(kind, name))
 
     # ---- inside
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -70,6 +71,11 @@ class ImageUpdater:
             self._start("controller", self._read_controller)
         elif path == znodes.TOPICS:
             self._start("topics", self._read_names)
+        elif kind := znodes.RESOURCE_CONFIGS.get(path):
+            self._start(path, partial(self._image.configs.refresh_kind, kind))
+        elif kind := znodes.RESOURCE_CONFIGS.get(path.rpartition("/")[0]):
+            name = znodes.read_resource_name(path.rpartition("/")[2])
+            self._start(path, partial(self._image.configs.refresh, kind, name))
         else:
             self._topic_changed(path, event.what)
 

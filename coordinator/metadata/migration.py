@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 
 from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import Create, NoNode, Set, Store, StoreFailed
 from rota.coordinator.metadata.topic import Topic
@@ -37,12 +38,21 @@ async def migrate(journal: Path, cluster: Topics) -> int:
         own = Topics(store, broker_id=cluster.broker_id, fresh_uuid=lambda: b"")
         await own.load()
         created = [await _take_over(topic, cluster) for topic in own]
+        await _take_over_configs(own, cluster)
         await _reserve_producer_ids(store, cluster.store)
     finally:
         await store.close()
     journal.rename(journal.with_name(journal.name + MIGRATED_SUFFIX))
     log.info("Topics of a broker that was alone are in the cluster now", topics=sum(created), journal=str(journal))
     return sum(created)
+
+
+async def _take_over_configs(own: Topics, cluster: Topics) -> None:
+    """Set the configs of brokers, groups and client metrics; what the cluster has already stays. Raises StoreFailed."""
+    for kind in ConfigKind:
+        for name in own.configured(kind):
+            configs = own.resource_configs(kind, name)
+            await cluster.configs.update(kind, name, lambda before, configs=configs: {**configs, **before})  # type: ignore[misc]
 
 
 async def _take_over(topic: Topic, cluster: Topics) -> bool:

@@ -22,6 +22,7 @@ from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.identity import confirm_cluster, open_cluster
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.placement import Assignment, start_of
+from rota.coordinator.metadata.resource_configs import ResourceConfigs
 from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Set, Store, Watch
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE, PartitionState, Refusal, Topic
 from rota.coordinator.metadata.topic_names import collision_key, refuse_collision, refuse_name
@@ -65,6 +66,7 @@ class Topics(Image):
         if watch is None:
             self.brokers = {broker_id: BrokerRegistration(broker_id=broker_id)}
             self.controller_id = broker_id
+        self.configs = ResourceConfigs(self, store, watch)
         self._preparers: list[Callable[[Topic, Sequence[PartitionState]], Iterator[None]]] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._refresh_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -89,8 +91,9 @@ class Topics(Image):
         await self.refresh_all()
 
     async def refresh_all(self) -> None:
-        """Read every topic again. Raises StoreFailed, also when the store is of another cluster (CI1)."""
+        """Read every config and topic again. Raises StoreFailed, also when the store is of another cluster (CI1)."""
         await confirm_cluster(self.store, self.cluster_id)
+        await self.configs.refresh_all()
         names = await self.store.children(znodes.TOPICS, self._watch)
         await eager.gather(self.refresh(name) for name in sorted({*names, *self.names()}))
 

@@ -7,7 +7,9 @@
 /brokers/topics/T                       {"version": 3, "topic_id": ..., "partitions": {"0": [1]}}
 /brokers/topics/T/partitions/P/state    {"version": 1, "leader": 1, "isr": [1], "leader_epoch": 0, ...}
 /config/topics/T                        {"version": 1, "config": {...}}
-/config/brokers/N                       the same
+/config/brokers/N                       the same; /config/brokers/<default> for all brokers
+/config/groups/G                        the same; the name is encoded as in a URL
+/config/client-metrics/S                the same
 /rota/swim_secret                       random bytes as hexadecimal digits: authenticates the failure detector
 /latest_producer_id_block               {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
 """
@@ -19,9 +21,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote, unquote
 
 from rota.coordinator.config.listeners import parse_endpoint
 from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 CLUSTER_ID = "/cluster/id"
@@ -33,9 +37,10 @@ ADMIN = "/admin"
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 TOPIC_CONFIGS = "/config/topics"
-BROKER_CONFIGS = "/config/brokers"
+CONFIGS = "/config"
+RESOURCE_CONFIGS = {f"{CONFIGS}/{kind}": kind for kind in ConfigKind}
 PRODUCER_IDS = "/latest_producer_id_block"
-PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, "/config", TOPIC_CONFIGS, BROKER_CONFIGS, ADMIN, ROTA)
+PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, CONFIGS, TOPIC_CONFIGS, *RESOURCE_CONFIGS, ADMIN, ROTA)
 
 
 def topic_path(name: str) -> str:
@@ -60,6 +65,16 @@ def broker_path(broker_id: int) -> str:
 
 def config_path(name: str) -> str:
     return f"{TOPIC_CONFIGS}/{name}"
+
+
+def resource_config_path(kind: ConfigKind, name: str) -> str:
+    """The node of any name: a path of the store takes no slash, no empty name and no dots alone."""
+    encoded = quote(name, safe="<>") if name.strip(".") else name.replace(".", "%2E")
+    return f"{CONFIGS}/{kind}/{encoded}"
+
+
+def read_resource_name(encoded: str) -> str:
+    return unquote(encoded)
 
 
 def uuid_text(value: bytes) -> str:

@@ -53,8 +53,6 @@ class Connections:
         self.write_buffer_bytes_max = config.rota_connection_write_buffer_bytes_max
         self.connection_bytes_max = config.rota_connection_inflight_bytes_max
         self.requests_max = config.queued_max_requests
-        self._count_max, self._per_host_max = config.max_connections, config.max_connections_per_ip
-        self._host_overrides = parse_host_limits(config.max_connections_per_ip_overrides)
         self._advertised = {endpoint.listener: endpoint for endpoint in config.advertises}
         self._open: dict[Connection, None] = {}  # in the order of their opening
         self._stalled: set[Connection] = set()
@@ -103,12 +101,18 @@ class Connections:
             connection.suspend()
         if self._on_empty is not None:  # accepted while the listeners were being closed
             connection.finish()
-        elif len(self._open) > self._count_max:
+        elif len(self._open) > (allowed := self.node.config.max_connections):
             self.refused_count += 1
-            connection.end(f"max.connections ({self._count_max}) are here already")
-        elif self._per_host[host] > (allowed := self._host_overrides.get(host, self._per_host_max)):
+            connection.end(f"max.connections ({allowed}) are here already")
+        elif self._per_host[host] > (allowed := self._per_host_max(host)):
             self.refused_count += 1
             connection.end(f"{allowed} connections of {host} are here already")
+
+    def _per_host_max(self, host: str) -> int:
+        """Return the limit in force: it may change while the broker runs."""
+        overrides = self.node.config.max_connections_per_ip_overrides
+        own = parse_host_limits(overrides).get(host) if overrides else None
+        return self.node.config.max_connections_per_ip if own is None else own
 
     def connection_closed(self, connection: Connection) -> None:
         """Forget a connection."""

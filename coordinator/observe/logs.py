@@ -22,6 +22,7 @@ from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any, TextIO
 
 from rota.coordinator.observe.log_writer import LogWriter
+from rota.coordinator.observe.logger_levels import LOGGER_LEVELS, ROOT
 
 if "rich" in sys.modules:
     import structlog
@@ -55,6 +56,15 @@ class Sink:
             self._write(line)
 
     debug = info = warning = warn = error = critical = exception = log = msg
+
+
+class NamedSink:
+    """The sink of the logger of that name."""
+
+    def __init__(self, sink: Sink, name: str) -> None:
+        self.name = name
+        self.debug = self.info = self.warning = self.warn = self.error = sink.msg
+        self.critical = self.exception = self.log = self.msg = sink.msg
 
 
 def configure(form: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:
@@ -103,10 +113,18 @@ def print_error(line: str) -> None:
 
 def _configure(sink: Sink, level: str, processors: Processors, *, is_final: bool) -> None:
     number = logging.getLevelNamesMapping()[level.upper()]
+    LOGGER_LEVELS.reset(number)
+
+    def logger_of(sink: NamedSink, processors: Processors, context: Event) -> Any:
+        logger = LOGGER_LEVELS.class_of(sink.name)(sink, processors, context)
+        if is_final:
+            LOGGER_LEVELS.keep(sink.name, logger)
+        return logger
+
     structlog.configure(
         processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=lambda *names: sink,
+        wrapper_class=logger_of,  # type: ignore[arg-type]  # structlog calls it, and nothing else
+        logger_factory=lambda *names: NamedSink(sink, names[0] if names else ROOT),
         cache_logger_on_first_use=is_final,
     )
     _route_stdlib(sink, number, processors)

@@ -29,6 +29,7 @@ from rota.coordinator.metadata.changes import (
     ControllerChanged,
     PartitionsAdded,
     PartitionsChanged,
+    ResourceConfigChanged,
     TopicCreated,
     TopicDeleted,
 )
@@ -139,6 +140,15 @@ class Partitions:
         for partition in self.all():
             self._guard(partition, lambda log: log.flush())
 
+    def reconfigure(self) -> None:
+        """The broker's configuration has changed: every log has new settings, where its topic has none of its own."""
+        config_of: dict[frozenset[tuple[str, str]], LogConfig] = {}  # most topics have the same configs
+        for topic in self.topics:
+            own = frozenset(topic.configs.items())
+            if own not in config_of:
+                config_of[own] = self._config_of(topic)
+            self._reconfigure(topic, config_of[own])
+
     def close(self) -> None:
         """Close every log, in order; waiters are answered. No reopening may be under way (`stop_reopening`)."""
         for partition in self.all():
@@ -210,12 +220,12 @@ class Partitions:
                 self._place(topic, range(len(topic.partitions)))  # most logs were opened when they were placed
             case PartitionsChanged(topic, indexes):
                 self._place(topic, indexes)
-            case BrokersChanged() | ControllerChanged():
+            case BrokersChanged() | ControllerChanged() | ResourceConfigChanged():
                 pass
             case TopicDeleted(topic):
                 self._remove(topic)
             case ConfigChanged(topic):
-                self._reconfigure(topic)
+                self._reconfigure(topic, self._config_of(topic))
 
     def _place(self, topic: Topic, indexes: Iterable[int]) -> None:
         """RE3. Lead, follow, open or remove these partitions, as `topic` says."""
@@ -301,11 +311,10 @@ class Partitions:
         except StorageFailed as error:
             logger.warning("Log could not be deleted", topic=topic.name, partition=partition.index, reason=str(error))
 
-    def _reconfigure(self, topic: Topic) -> None:
-        config = self._config_of(topic)
+    def _reconfigure(self, topic: Topic, config: LogConfig) -> None:
         for state in topic.partitions:
             partition = self._by_name.get((topic.name, state.index))
-            if partition is not None and partition.offline is None:
+            if partition is not None and partition.offline is None and partition.log.config != config:
                 partition.configure(config)
 
     def _guard(self, partition: Partition, work: Callable[[Log], object]) -> None:

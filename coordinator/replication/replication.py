@@ -78,6 +78,12 @@ class Replication:
         if self._is_running and topic is not None:
             self._assign(topic, (partition.index,))
 
+    def reconfigure(self) -> None:
+        """num.replica.fetchers may have changed: share the partitions among so many connections to each leader."""
+        if self._is_running:
+            for topic in self._image:
+                self._assign(topic, range(len(topic.partitions)))
+
     async def stop(self) -> None:
         """Copy nothing more; connections are closed."""
         self._is_running = False

@@ -16,9 +16,10 @@ from tests.chaos.line import Line
 from tests.chaos.requests import batch, commit, committed, create_topic, produce, produced, producer_id, records_of
 
 from rota.coordinator.admin.serve import EXIT_CANNOT_START
-from rota.coordinator.broker import SEGMENT_BYTES_MIN, Broker, group_config
+from rota.coordinator.broker import SEGMENT_BYTES_MIN, Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.group_coordinator import group_config
 from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS

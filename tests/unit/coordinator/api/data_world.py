@@ -14,6 +14,7 @@ from rota.coordinator.log.contract import Log, LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.placement import Assignment
 from rota.coordinator.metadata.producer_ids import ProducerIds
@@ -60,6 +61,7 @@ class World:
         ids = count(1)
         store = EmbeddedStore() if store is None else store
         topics = Topics(store, broker_id=config.node_id, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
+        dynamic_config = DynamicBrokerConfig(config, topics)
         eager.run_eagerly(topics.load())
         self.now_ms = NOW_MS
         timers, durability = Timers(lambda: self.now_ms, StillLoop()), Durability(flush_executor)
@@ -70,6 +72,7 @@ class World:
             timers=timers,
             flush_worker=durability,
         )
+        dynamic_config.on_change(partitions.reconfigure)
         self.node = Node(
             config=config,
             topics=topics,

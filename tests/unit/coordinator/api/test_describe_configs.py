@@ -82,7 +82,10 @@ def test_a_brokers_configs(world: World) -> None:
         (BROKER, "three", ErrorCode.INVALID_REQUEST),
         (BROKER, "²", ErrorCode.INVALID_REQUEST),
         (BROKER, "--3", ErrorCode.INVALID_REQUEST),
-        (LOGGER, "3", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "4", ErrorCode.INVALID_REQUEST),
+        (LOGGER, "", ErrorCode.INVALID_REQUEST),
+        (16, "", ErrorCode.INVALID_REQUEST),
+        (32, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )

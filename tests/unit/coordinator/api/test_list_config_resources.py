@@ -22,10 +22,10 @@ def ask(version: int, *types: int) -> ListConfigResourcesResponse:
 @pytest.mark.parametrize(
     ("version", "types", "resources"),
     [
-        (1, (), [*TOPICS, (4, "3")]),
+        (1, (), [*TOPICS, (4, "3"), (8, "3")]),
         (1, (4,), [(4, "3")]),
         (1, (4, 2, 4), [*TOPICS, (4, "3")]),
-        (1, (8, 16, 32), []),
+        (1, (16, 32), []),
         (0, (), []),
     ],
 )

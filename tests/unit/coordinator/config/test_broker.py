@@ -13,7 +13,7 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.other_properties import foreign, others
 from rota.coordinator.config.presets import PRESETS
 
-DERIVED = {"http", "properties", "warnings", "listens", "advertises"}
+DERIVED = {"dynamic", "http", "dynamic_defaults", "properties", "warnings", "listens", "advertises"}
 
 
 def test_every_property_with_an_effect_is_one_attribute() -> None:

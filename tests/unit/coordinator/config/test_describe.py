@@ -22,11 +22,18 @@ OURS = {  # defaults that differ, each with its reason in broker_properties.py
 }
 
 
+FIXED = ("listeners",)  # a running Rota does not change them
+
+
 OWN = ("rota.", "zookeeper.")  # names that Apache Kafka 4.3 does not have
 
 
 def recorded(resource: str) -> dict[str, tuple[str, str, str, str]]:
-    return {row[1]: (row[2], OURS.get(row[1], row[3]), row[4], row[5]) for row in RECORDED if row[0] == resource}
+    return {
+        row[1]: (row[2], OURS.get(row[1], row[3]), "read-only" if row[1] in FIXED else row[4], row[5])
+        for row in RECORDED
+        if row[0] == resource
+    }
 
 
 def shown(one: ConfigEntry) -> tuple[str, str, str, str]:
@@ -67,6 +74,7 @@ def test_the_strongest_source_comes_first() -> None:
     assert one.synonyms == (
         Synonym("log.retention.minutes", "7", Source.STATIC_BROKER),
         Synonym("log.retention.hours", "1", Source.STATIC_BROKER),
+        Synonym("log.retention.hours", "168", Source.DEFAULT),
     )
     (one,) = (each for each in describe_topic({"retention.ms": "5"}, broker) if each.name == "retention.ms")
     assert (one.value, one.source, one.synonyms[0]) == ("5", Source.TOPIC, Synonym("retention.ms", "5", Source.TOPIC))

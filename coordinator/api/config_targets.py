@@ -1,0 +1,231 @@
+"""What AlterConfigs and IncrementalAlterConfigs change: the configs of a topic, a broker, a group, a subscription.
+
+A target checks new configs and writes them. The error codes and texts are Kafka's, which differ between the types.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+from rota.coordinator.api.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, refuse_broker
+from rota.coordinator.api.node import Node
+from rota.coordinator.config.broker import definition_of
+from rota.coordinator.config.client_metrics import InvalidSubscription, check_client_metrics
+from rota.coordinator.config.definition import ConfigRefused, Definition, Type, unknown_config
+from rota.coordinator.config.dynamic import check_dynamic, check_topics, check_value, usable
+from rota.coordinator.config.group import check_group
+from rota.coordinator.config.topic import TopicConfig
+from rota.coordinator.config.topic_properties import TOPIC as TOPIC_CONFIGS
+from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.topic import Refusal, Topic
+from rota.coordinator.metadata.topic_names import refuse_name
+from rota.protocol.errors import ErrorCode
+
+WORDS: Final = {2: "append", 3: "subtract"}  # operations on a list
+
+Configs = dict[str, str]
+Update = Callable[[Mapping[str, str]], Configs | Refusal]
+
+
+class Entry(Protocol):
+    """One config to set, of either API."""
+
+    name: str
+    value: str | None
+
+
+class Resource(Protocol):
+    """A resource with configs, of either API."""
+
+    resource_type: int
+    resource_name: str
+
+    @property
+    def configs(self) -> Iterable[Entry]: ...
+
+
+class Target(Protocol):
+    """The configs of one resource."""
+
+    def before(self) -> Mapping[str, str]:
+        """Return its own configs, as the image has them."""
+
+    def refuse_list_operation(self, name: str, operation: int) -> Refusal | None:
+        """Return an error unless items may be added to this config and removed from it."""
+
+    def in_force(self, name: str, configs: Configs) -> str:
+        """Return the value that items are added to or removed from."""
+
+    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+        """Check the new configs, of which `names` are set by the request."""
+
+    async def write(self, update: Update) -> Refusal | None:
+        """Replace the configs by what `update` returns for those in the store. Raises StoreFailed."""
+
+
+def target_of(node: Node, resource: Resource) -> Target | Refusal:
+    """Return the target that the resource names, or why there is none."""
+    names = Counter(config.name for config in resource.configs)
+    if any(count > 1 for count in names.values()):
+        return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    name, kind = resource.resource_name, resource.resource_type
+    if kind == TOPIC:
+        return _topic_target(node, name)
+    if kind == BROKER:
+        return (refuse_broker(node, name, noun="Node") if name else None) or BrokerTarget(node, name)
+    if kind == GROUP:
+        missing = Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        return GroupTarget(node, name) if name else missing
+    if kind == CLIENT_METRICS:
+        missing = Refusal(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        return ClientMetricsTarget(node, name) if name else missing
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+
+
+def _topic_target(node: Node, name: str) -> Target | Refusal:
+    if not name:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    topic = node.topics.get(name)
+    if topic is not None:
+        return TopicTarget(node, topic)
+    missing = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    return refuse_name(name) or missing
+
+
+async def refusal_of(change: Awaitable[Refusal | None]) -> Refusal | None:
+    """Return the refusal of a change, or the failure of the store as one."""
+    try:
+        return await change
+    except StoreFailed as failure:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+
+
+class TopicTarget:
+    """A topic: every config may change."""
+
+    def __init__(self, node: Node, topic: Topic) -> None:
+        self._node, self._topic = node, topic
+
+    def before(self) -> Mapping[str, str]:
+        return self._topic.configs
+
+    def refuse_list_operation(self, name: str, operation: int) -> Refusal | None:
+        definition = TOPIC_CONFIGS.get(name)
+        if definition is None:
+            return Refusal(ErrorCode.INVALID_CONFIG, str(unknown_config(name, TOPIC_CONFIGS, "topic")))
+        return None if definition.type is Type.LIST else _not_a_list(name, operation)
+
+    def in_force(self, name: str, configs: Configs) -> str:
+        return TopicConfig(configs, self._node.config).text(name)
+
+    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+        try:
+            TopicConfig(configs, self._node.config)
+        except ConfigRefused as refused:
+            return Refusal(ErrorCode.INVALID_CONFIG, str(refused))
+        return None
+
+    async def write(self, update: Update) -> Refusal | None:
+        outcome = await self._node.topics.update_config(self._topic.name, update)
+        return outcome if isinstance(outcome, Refusal) else None
+
+
+class BrokerTarget:
+    """This broker, or with an empty name the defaults of all brokers."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        self._node, self._name = node, str(node.config.node_id) if name else DEFAULT_NAME
+
+    def before(self) -> Mapping[str, str]:
+        return self._node.topics.resource_configs(ConfigKind.BROKERS, self._name)
+
+    def refuse_list_operation(self, name: str, operation: int) -> Refusal | None:
+        definition = self._definition(name)
+        if isinstance(definition, Refusal) or definition.type is Type.LIST:
+            return definition if isinstance(definition, Refusal) else None
+        why = f"Config value {WORDS[operation]} is not allowed for config key: {name}"
+        return Refusal(ErrorCode.INVALID_CONFIG, why)
+
+    def in_force(self, name: str, configs: Configs) -> str:
+        return configs.get(name, definition_of(name).default or "")
+
+    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+        names, is_default, config = list(names), self._name == DEFAULT_NAME, self._node.config
+        try:
+            check_dynamic(names, of_all_brokers=is_default)
+            for name in names:
+                check_value(name, configs[name])
+            used, _ = usable({name: text for name, text in configs.items() if name not in names})
+            used.update((name, configs[name]) for name in names)
+            defaults, own = (used, config.dynamic) if is_default else (config.dynamic_defaults, used)
+            topics = ((topic.name, topic.configs) for topic in self._node.topics)
+            check_topics(config.with_dynamic(defaults, own), topics)
+        except ConfigRefused as refused:
+            return Refusal(ErrorCode.INVALID_REQUEST, str(refused))
+        return None
+
+    async def write(self, update: Update) -> Refusal | None:
+        return await self._node.topics.configs.update(ConfigKind.BROKERS, self._name, update)
+
+    def _definition(self, name: str) -> Definition | Refusal:
+        try:
+            return definition_of(name)
+        except ConfigRefused as refused:
+            return Refusal(ErrorCode.INVALID_REQUEST, str(refused))
+
+
+class _ResourceTarget:
+    """A resource whose lists Kafka changes as a whole only."""
+
+    kind: ConfigKind
+
+    def __init__(self, node: Node, name: str) -> None:
+        self._node, self._name = node, name
+
+    def before(self) -> Mapping[str, str]:
+        return self._node.topics.resource_configs(self.kind, self._name)
+
+    def refuse_list_operation(self, name: str, operation: int) -> Refusal | None:
+        return _not_a_list(name, operation)
+
+    def in_force(self, name: str, configs: Configs) -> str:
+        return configs.get(name, "")
+
+    async def write(self, update: Update) -> Refusal | None:
+        return await self._node.topics.configs.update(self.kind, self._name, update)
+
+
+class GroupTarget(_ResourceTarget):
+    """A group, which need not exist."""
+
+    kind = ConfigKind.GROUPS
+
+    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+        try:
+            check_group(configs, self._node.config)
+        except ConfigRefused as refused:
+            return Refusal(ErrorCode.INVALID_CONFIG, str(refused))
+        return None
+
+
+class ClientMetricsTarget(_ResourceTarget):
+    """A client metrics subscription, which its first config creates."""
+
+    kind = ConfigKind.CLIENT_METRICS
+
+    def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+        try:
+            check_client_metrics(configs)
+        except InvalidSubscription as refused:
+            return Refusal(ErrorCode.INVALID_REQUEST, str(refused))
+        except ConfigRefused as refused:
+            return Refusal(ErrorCode.INVALID_CONFIG, str(refused))
+        return None
+
+
+def _not_a_list(name: str, operation: int) -> Refusal:
+    why = f"Can't {WORDS[operation].upper()} to key {name} because its type is not LIST."
+    return Refusal(ErrorCode.INVALID_CONFIG, why)

@@ -1,0 +1,70 @@
+"""Follows the dynamic configs of this broker and of all brokers: what the image has is in force in `BrokerConfig`.
+
+Laws
+    BC3 A change that the store has is in force on every running broker soon, and after a restart from the start.
+    BC4 A stored value that this release cannot use is ignored with a warning; the broker runs with the value below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.dynamic import check_topics, usable, without_effect
+from rota.coordinator.metadata.changes import DEFAULT_NAME, Change, ConfigKind, ResourceConfigChanged
+from rota.coordinator.metadata.image import Image
+
+log = structlog.get_logger("rota.config")
+
+
+class DynamicBrokerConfig:
+    """Create it before the image is loaded, so that everything that follows the image sees the new `config`."""
+
+    def __init__(self, config: BrokerConfig, image: Image) -> None:
+        self._config, self._image = config, image
+        self._callbacks: list[Callable[[], None]] = []
+        self._warned: set[str] = set()
+        image.on_change(self._changed)
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call `callback` after each change of the broker's configuration."""
+        self._callbacks.append(callback)
+
+    def _changed(self, change: Change) -> None:
+        if not isinstance(change, ResourceConfigChanged) or change.kind is not ConfigKind.BROKERS:
+            return
+        if change.name in (DEFAULT_NAME, str(self._config.node_id)):
+            self._reconfigure()
+
+    def _reconfigure(self) -> None:
+        defaults = self._usable(DEFAULT_NAME)
+        own = self._usable(str(self._config.node_id))
+        if defaults == self._config.dynamic_defaults and own == self._config.dynamic:
+            return
+        try:
+            changed = self._config.with_dynamic(defaults, own)
+            check_topics(changed, ((topic.name, topic.configs) for topic in self._image))
+            self._config.reconfigure(defaults, own)
+        except ConfigRefused as refused:
+            self._warn(f"Dynamic configs are ignored: {refused}")
+            return
+        for warning in without_effect({**defaults, **own}):
+            self._warn(warning)
+        log.info("Configuration changed", defaults=defaults, own=own)
+        for callback in self._callbacks:
+            callback()
+
+    def _usable(self, name: str) -> dict[str, str]:
+        used, ignored = usable(self._image.resource_configs(ConfigKind.BROKERS, name))
+        for reason in ignored:
+            self._warn(f"A dynamic config is ignored: {reason}")
+        return used
+
+    def _warn(self, text: str) -> None:
+        """Log a warning once, not again at each change."""
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning(text)

@@ -1,0 +1,86 @@
+"""The levels of Rota's loggers, which may change while the process runs (KIP-412).
+
+Law
+    LL1 Below its level a call of a logger is an empty function, also after the level has changed, and also of a logger
+        that was used before.
+
+structlog has a class of loggers for each level, whose methods below the level do nothing. Changing a level changes the
+class of the loggers that are in use.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+ROOT: Final = "root"
+_NUMBERS: Final = {"DEBUG": 10, "ERROR": 40, "FATAL": 50, "INFO": 20, "TRACE": 0, "WARN": 30}
+VALID: Final = tuple(_NUMBERS)  # Kafka's names, in its order
+_NAMES: Final = {0: "TRACE", 10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 50: "FATAL"}
+
+NAMES: Final = (
+    "rota.api",
+    "rota.broker",
+    "rota.cluster",
+    "rota.config",
+    "rota.controller",
+    "rota.coordinator",
+    "rota.http",
+    "rota.isr",
+    "rota.loop",
+    "rota.metadata",
+    "rota.partition",
+    "rota.partitions",
+    "rota.replication",
+    "rota.serve",
+    "rota.server",
+    "rota.supervisor",
+    "rota.upkeep",
+)
+"""The loggers of the broker; `root` stands for all others, those of libraries among them."""
+
+
+class LoggerLevels:
+    """The level of each logger; one without a level of its own has that of `root`."""
+
+    def __init__(self) -> None:
+        self._root, self._own = "INFO", dict[str, str]()
+        self._in_use: dict[str, list[Any]] = {}  # loggers that are final, by name
+
+    def reset(self, number: int) -> None:
+        """Forget all levels and loggers; `number` is logging's number of the level of `root`."""
+        self._root = _NAMES[number]
+        self._own.clear()
+        self._in_use.clear()
+
+    def all(self) -> dict[str, str]:
+        """Return the level in force of every logger."""
+        return {ROOT: self._root, **{name: self._own.get(name, self._root) for name in NAMES}}
+
+    def set(self, name: str, level: str | None) -> None:
+        """Give a logger a level of VALID; None: that of `root`, from now on."""
+        if name == ROOT:
+            assert level is not None
+            self._root = level
+            logging.getLogger().setLevel(_NUMBERS[level])
+        elif level is None:
+            self._own.pop(name, None)
+        else:
+            self._own[name] = level
+        for each, loggers in self._in_use.items():
+            for logger in loggers:
+                logger.__class__ = self.class_of(each)
+
+    def class_of(self, name: str) -> type[Any]:
+        """Return structlog's class of loggers with the level of this one."""
+        import structlog  # `logs` says when it is loaded
+
+        return structlog.make_filtering_bound_logger(_NUMBERS[self._own.get(name, self._root)])
+
+    def keep(self, name: str, logger: Any) -> None:
+        """Change the class of this logger with the level."""
+        self._in_use.setdefault(name, []).append(logger)
+
+
+LOGGER_LEVELS: Final = LoggerLevels()
+"""Of this process, as structlog's configuration is."""

@@ -1,0 +1,79 @@
+"""What the alter APIs check before they write; the answers in full are compared with Kafka's in tests/interop."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.data_world import World, answered
+
+from rota.coordinator.api.incremental_alter_configs import APPEND, DELETE, SET, incremental_alter_configs
+from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+BROKER, METRICS, GROUP = 4, 16, 32
+Change = tuple[str, int, str | None]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World({"node.id": "3"})
+    world.topic("t", min_compaction_lag_ms="100")
+    return world
+
+
+def alter(world: World, kind: int, name: str, *changes: Change, validate_only: bool = False) -> tuple[int, str]:
+    configs = tuple(AlterableConfig(name=key, config_operation=what, value=value) for key, what, value in changes)
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+    (result,) = answered(world.serve(incremental_alter_configs, request, 1)).responses
+    return result.error_code, result.error_message or ""
+
+
+def test_a_broker_property_is_in_force_in_its_logs(world: World) -> None:
+    assert alter(world, BROKER, "", ("log.retention.ms", SET, "50"), ("message.max.bytes", SET, "900")) == (0, "")
+    assert world.partition().log.config.retention_ms == 50
+    assert world.node.config.message_max_bytes == world.partition().log.config.message_bytes_max == 900
+    assert alter(world, BROKER, "3", ("log.retention.ms", SET, "60")) == (0, "")
+    assert world.partition().log.config.retention_ms == 60
+    assert alter(world, BROKER, "3", ("log.retention.ms", DELETE, None)) == (0, "")
+    assert world.partition().log.config.retention_ms == 50
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("log.retention.ms", SET, "x"),
+        ("num.partitions", SET, "3"),
+        ("nobody", SET, "3"),
+        ("listener.name.a.max.connections", SET, "3"),
+        ("ssl.keystore.password", SET, "secret"),
+        ("max.connections.per.ip.overrides", SET, "nonsense"),
+        ("log.cleaner.max.compaction.lag.ms", SET, "50"),
+        ("leader.replication.throttled.rate", SET, "5"),
+    ],
+)
+def test_one_invalid_value_refuses_the_whole_resource(world: World, change: Change) -> None:
+    for name in ("", "3"):
+        code, message = alter(world, BROKER, name, ("log.segment.bytes", SET, "2000000"), change)
+        assert code == ErrorCode.INVALID_REQUEST
+        assert "secret" not in message
+    assert world.node.topics.configured(ConfigKind.BROKERS) == []
+    assert world.node.config.log_segment_bytes == 1 << 30
+
+
+def test_validation_alone_writes_nothing(world: World) -> None:
+    assert alter(world, BROKER, "", ("log.retention.ms", SET, "50"), validate_only=True) == (0, "")
+    assert world.node.topics.resource_configs(ConfigKind.BROKERS, DEFAULT_NAME) == {}
+
+
+def test_groups_and_subscriptions_are_kept_and_their_lists_change_as_a_whole(world: World) -> None:
+    assert alter(world, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")) == (0, "")
+    assert alter(world, METRICS, "m", ("metrics", SET, "*"), ("interval.ms", SET, "100")) == (0, "")
+    assert world.node.topics.resource_configs(ConfigKind.GROUPS, "g") == {"consumer.session.timeout.ms": "50000"}
+    assert alter(world, METRICS, "m", ("metrics", APPEND, "a"))[0] == ErrorCode.INVALID_CONFIG
+    assert alter(world, GROUP, "g", ("consumer.session.timeout.ms", SET, "1"))[0] == ErrorCode.INVALID_CONFIG
+    assert world.node.topics.resource_configs(ConfigKind.CLIENT_METRICS, "m") == {"metrics": "*", "interval.ms": "100"}
