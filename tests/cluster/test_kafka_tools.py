@@ -1,4 +1,4 @@
-"""Kafka's own tools on a cluster: reassignments and elections."""
+"""Kafka's own tools on a cluster: reassignments, elections, offsets, configs and log directories."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from tests.cluster.brokers import Brokers, until
 from tests.interop.java_kit import needs_java, run_java
 
@@ -16,6 +17,9 @@ pytestmark = needs_java
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECT = "org.apache.kafka.tools.LeaderElectionCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
+OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
+CONFIGS = "kafka.admin.ConfigCommand"
+LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 
 
 @pytest.fixture
@@ -82,3 +86,58 @@ async def test_preferred_leaders_are_elected(brokers: Brokers) -> None:
     assert [brokers.leader("t", index) for index in range(3)] == [2, 2, 1]
     again = await tool(brokers, ELECT, "--election-type", "preferred", "--topic", "t", "--partition", "0")
     assert "Valid replica already elected for partitions t-0" in again
+
+
+async def test_an_unclean_leader_is_elected_by_order_only(brokers: Brokers) -> None:
+    await create(brokers, "1:2")
+    await brokers.stop(2)
+    await until(lambda: brokers.by_id[1].topics.partition("t", 0).isr == (1,), "the ISR of 1")  # type: ignore[union-attr]
+    await brokers.stop(1)
+    await brokers.start(2)
+    await until(lambda: brokers.by_id[3].topics.brokers.keys() == {2, 3}, "2")
+    assert brokers.leader("t", 0) == -1
+    told = await tool(brokers, ELECT, "--election-type", "unclean", "--topic", "t", "--partition", "0")
+    assert "Successfully completed leader election (UNCLEAN) for partitions t-0" in told
+    assert brokers.leader("t", 0) == 2
+
+
+async def test_offsets_are_those_of_each_partitions_leader(brokers: Brokers) -> None:
+    await create(brokers, "1:2,2:3,3:1")
+    await produce(brokers, "t", {0: 3, 1: 5, 2: 7})
+    told = await tool(brokers, OFFSETS, "--topic", "t")
+    assert sorted(told.split()) == ["t:0:3", "t:1:5", "t:2:7"]
+    told = await tool(brokers, OFFSETS, "--topic-partitions", "t:1-2", "--time", "earliest")
+    assert sorted(told.split()) == ["t:1:0"]
+
+
+async def test_configs_of_topics_and_brokers(brokers: Brokers) -> None:
+    await create(brokers, "1:2")
+    of_topic = ["--entity-type", "topics", "--entity-name", "t"]
+    await tool(brokers, CONFIGS, "--alter", *of_topic, "--add-config", "retention.ms=12345")
+    await until(lambda: all(b.topics.get("t").configs.get("retention.ms") == "12345" for b in brokers.by_id.values()))  # type: ignore[union-attr]
+    assert "retention.ms=12345" in await tool(brokers, CONFIGS, "--describe", *of_topic)
+    for broker in brokers.ids:
+        of_broker = ["--entity-type", "brokers", "--entity-name", str(broker)]
+        assert f"node.id={broker} " in await tool(brokers, CONFIGS, "--describe", "--all", *of_broker)
+
+
+async def test_log_directories_of_all_brokers(brokers: Brokers) -> None:
+    await create(brokers, "1:2,2:3,3:1")
+    told = await tool(brokers, LOG_DIRS, "--describe", "--topic-list", "t")
+    described = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
+    hosted = {
+        (broker["broker"], partition["partition"])
+        for broker in described["brokers"]
+        for directory in broker["logDirs"]
+        for partition in directory["partitions"]
+    }
+    assert hosted == {(1, "t-0"), (2, "t-0"), (2, "t-1"), (3, "t-1"), (3, "t-2"), (1, "t-2")}
+
+
+async def produce(brokers: Brokers, topic: str, counts: dict[int, int]) -> None:
+    """Write that many records to each partition, acks=all."""
+    producer = Producer({"bootstrap.servers": brokers.bootstrap()})
+    for partition, count in counts.items():
+        for _ in range(count):
+            producer.produce(topic, b"x", partition=partition)
+    assert await asyncio.to_thread(producer.flush, 30) == 0

@@ -36,6 +36,45 @@ def talk(bootstrap: str, *arguments: str) -> str:
     return run_java(TALK, bootstrap, *arguments)
 
 
+class JavaProgram:
+    """A Java program in a process of its own; `lines` are what it has printed."""
+
+    def __init__(self, *arguments: str) -> None:
+        command = java("-XX:TieredStopAtLevel=1", *arguments)
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait(self) -> int:
+        """Wait for its end; return its exit code. Raises TimeoutExpired."""
+        code = self._process.wait(JAVA_S_MAX)
+        self._reader.join()
+        return code
+
+    def stop(self) -> int:
+        """SIGTERM; return its exit code."""
+        self._process.terminate()
+        return self.wait()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+
 class JavaMember:
     """Talk's `member` in a process of its own."""
 

@@ -1,7 +1,7 @@
 """Tests of other clients' suites that do not run, by name, each with its reason. docs/SKIPPED.md has the same section.
 
-Every other test of the two suites must pass: kafka-python's on one broker and on three; sarama's on one broker, unless
-they need several, and on five.
+Every other test must pass: kafka-python's on one broker and on three; sarama's on one broker, unless they need several,
+and on five; franz-go's and librdkafka's on three.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ ACLS = "needs ACLs"
 TRANSACTIONS = "needs transactions"
 QUOTAS = "needs quotas"
 DYNAMIC_CONFIGS = "changes a setting of a running broker"
+SEGMENTS = "needs segments smaller than Kafka 4 allows"
+BENCHMARK = "measures throughput or latency"
+GROUP_CONFIGS = "needs configs of groups"
+TLS_AND_SASL = "needs TLS and SASL"
 DOCKER = "runs Java in the containers of sarama's test cluster"
 
 KAFKA_PYTHON: dict[str, str] = {
@@ -53,16 +57,55 @@ SARAMA_CLUSTER_ONLY = (
 )
 
 
+FRANZ_GO: dict[str, str] = {
+    "TestTxnEtl": TRANSACTIONS,
+    "TestSCRAMAuth": TLS_AND_SASL,
+    "TestSCRAMAuthBadCredentials": TLS_AND_SASL,
+}
+
+LIBRDKAFKA: dict[str, str] = {
+    "0038_performance": BENCHMARK,
+    "0055_producer_latency": BENCHMARK,
+    "0077_compaction": SEGMENTS,
+    "0098_consumer_txn": TRANSACTIONS,
+    "0103_transactions": TRANSACTIONS,
+    "0109_auto_create_topics": ACLS,
+    "0115_producer_auth": ACLS,
+    "0119_consumer_auth": ACLS,
+    "0129_fetch_aborted_msgs": TRANSACTIONS,
+}
+
+# calls in 0081_admin
+LIBRDKAFKA_ADMIN: dict[str, str] = {
+    "CreateAcls": ACLS,
+    "DescribeAcls": ACLS,
+    "DeleteAcls": ACLS,
+    "DescribeTopics with authorized operations": ACLS,
+    "DescribeCluster with authorized operations": ACLS,
+    "UserScramCredentials": TLS_AND_SASL,
+    "AlterConfigs": DYNAMIC_CONFIGS,
+    "IncrementalAlterConfigs": DYNAMIC_CONFIGS,
+    "DescribeConfigs_groups": GROUP_CONFIGS,
+}
+
+
 def table() -> str:
     """The section of docs/SKIPPED.md, as Markdown. `python -m tests.interop.strangers.left_out` prints it."""
     lines = [
         "## Strangers' tests that do not run",
         "",
-        "All other integration tests of kafka-python and functional tests of sarama pass (tests/interop/strangers),",
-        "on one broker and on a cluster with ZooKeeper.",
+        "All other integration tests of kafka-python and functional tests of sarama pass, on one broker and on a",
+        "cluster with ZooKeeper, and all others of franz-go (kgo) and librdkafka on such a cluster (tests/interop/strangers).",
         "",
     ]
-    for suite, tests in (("kafka-python", KAFKA_PYTHON), ("sarama", SARAMA)):
+    suites = {
+        "kafka-python": KAFKA_PYTHON,
+        "sarama": SARAMA,
+        "franz-go": FRANZ_GO,
+        "librdkafka": LIBRDKAFKA,
+        "librdkafka's 0081_admin": LIBRDKAFKA_ADMIN,
+    }
+    for suite, tests in suites.items():
         for reason in dict.fromkeys(tests.values()):
             names = ", ".join(f"`{name}`" for name, why in tests.items() if why == reason)
             lines.append(f"- {suite}, {reason}: {names}")

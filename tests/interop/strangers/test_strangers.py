@@ -1,17 +1,17 @@
-"""The tests of two client libraries' own authors, unchanged, against this broker and against a cluster with ZooKeeper.
+"""The tests of four client libraries' own authors, unchanged, against this broker and against a cluster with ZooKeeper.
 
-They come by package name from PyPI and from Go's proxy, once, into .tools/strangers; without network they are skipped.
-Sarama's are built with Go; they and the cluster's run with ROTA_STRANGERS=all (`make interop`).
+They come by package name from PyPI, Go's proxy and crates.io, once, into .tools/strangers; without network they are
+skipped. Those that are built with a compiler and those on a cluster run with ROTA_STRANGERS=all (`make interop`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.strangers import kafka_python, sarama
+from tests.interop.strangers import franz_go, kafka_python, librdkafka, sarama
 from tests.interop.strangers.kit import Unavailable
 from tools.cluster import Cluster
 from tools.zookeeper import missing
@@ -50,21 +50,53 @@ def test_saramas_functional_tests(bootstrap: str) -> None:
     assert len(outcomes) >= 38
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The addresses of the brokers 0, 1 and 2; a test of kafka-python assigns partitions to broker 0."""
+    with Cluster(tmp_path_factory.mktemp("cluster"), first_id=0, properties=CLUSTER_PROPERTIES) as running:
+        yield running.bootstrap
+
+
 @pytest.mark.timeout(700)
 @needs_all
 @needs_zookeeper
-def test_kafka_pythons_integration_tests_on_a_cluster(tmp_path: Path) -> None:
+def test_kafka_pythons_integration_tests_on_a_cluster(cluster: str) -> None:
     try:
         folder = kafka_python.source()
     except Unavailable as why:
         pytest.skip(str(why))
-    one_replica = ["test_create_partitions"]  # it assigns partitions to broker 0 alone
-    with Cluster(tmp_path, first_id=0, properties=CLUSTER_PROPERTIES) as cluster:
-        bootstrap = cluster.bootstrap.partition(",")[0]
-        outcomes = kafka_python.run(bootstrap, folder, replicas=3)
-        outcomes |= kafka_python.run(bootstrap, folder, one_replica)
-        assert_passed(outcomes, lambda names: kafka_python.run(bootstrap, folder, names, replicas=3))
+    one_replica = ["test_create_partitions"]  # it assigns partitions to one broker
+    bootstrap = cluster.partition(",")[0]
+    outcomes = kafka_python.run(bootstrap, folder, replicas=3)
+    outcomes |= kafka_python.run(bootstrap, folder, one_replica)
+    assert_passed(outcomes, lambda names: kafka_python.run(bootstrap, folder, names, replicas=3))
     assert len(outcomes) >= 52
+
+
+@pytest.mark.timeout(900)
+@needs_all
+@needs_zookeeper
+def test_franz_gos_tests_on_a_cluster(cluster: str) -> None:
+    try:
+        folder = franz_go.built()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    outcomes = franz_go.run(cluster, folder)
+    assert_passed(outcomes, lambda names: franz_go.run(cluster, folder, names))
+    assert len(outcomes) >= 440
+
+
+@pytest.mark.timeout(1500)
+@needs_all
+@needs_zookeeper
+def test_librdkafkas_tests_on_a_cluster(cluster: str) -> None:
+    try:
+        tests = librdkafka.built()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    outcomes = librdkafka.run(cluster, tests)
+    assert_passed(outcomes, lambda names: librdkafka.run(cluster, tests, names))
+    assert sum(outcome.startswith("passed") for outcome in outcomes.values()) >= 80
 
 
 @pytest.mark.timeout(900)

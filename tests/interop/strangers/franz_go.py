@@ -1,0 +1,59 @@
+"""franz-go's tests (Go) against a cluster: its client's unit tests and those that need brokers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.interop.strangers.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
+from tests.interop.strangers.left_out import FRANZ_GO
+from tests.interop.strangers.sarama import outcomes
+
+MODULE = "github.com/twmb/franz-go@v1.22.2"
+RECORDS = 20_000  # of each consume-transform-produce chain, instead of 500,000
+
+
+def built() -> Path:
+    """Return a folder with `kgo.test` and the source of the package. Raises Unavailable without Go or network."""
+    if shutil.which("go") is None:
+        raise Unavailable("Go is not installed")
+    folder = home() / f"franz-go-{MODULE.rpartition('@')[2]}"
+    if not (folder / "kgo.test").exists():
+        part = home() / f"franz-go-part-{os.getpid()}"
+        part.mkdir(parents=True, exist_ok=True)
+        (part / "go.mod").write_text("module strangers\n\ngo 1.24\n")
+        module = json.loads(fetch(["go", "mod", "download", "-json", MODULE], part, GOFLAGS="-mod=mod"))
+        source = Path(shutil.copytree(module["Dir"], part / "source"))
+        subprocess.run(["chmod", "-R", "u+w", str(source)], check=True)
+        package = source / "pkg" / "kgo"
+        fetch(["go", "test", "-c", "-o", str(part / "kgo.test"), "."], package, GOFLAGS="-mod=mod")
+        settle(part, folder)
+    return folder
+
+
+def run(bootstrap: str, folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
+    """Run all tests but FRANZ_GO's, or those of `only`; return "passed", "skipped: " or "failed: " of each."""
+    chosen = f"^({'|'.join(name.partition('/')[0] for name in only)})$" if only else "^Test"
+    given = {
+        "KGO_SEEDS": bootstrap,
+        "KGO_TEST_RF": "3",
+        "KGO_TEST_RECORDS": str(RECORDS),
+        "KGO_LOG_LEVEL": "none",
+    }
+    limits = [f"-test.timeout={SUITE_S_MAX}s", f"-test.run={chosen}", f"-test.skip=^({'|'.join(FRANZ_GO)})$"]
+    done = subprocess.run(
+        [str(folder / "kgo.test"), "-test.v", *limits],
+        cwd=folder / "source" / "pkg" / "kgo",
+        env={**os.environ, **given},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=SUITE_S_MAX + 30,
+    )
+    (folder / "output.txt").write_text(done.stdout)
+    return outcomes(done.stdout)
