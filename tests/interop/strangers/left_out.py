@@ -95,7 +95,8 @@ def table() -> str:
         "## Strangers' tests that do not run",
         "",
         "All other integration tests of kafka-python and functional tests of sarama pass, on one broker and on a",
-        "cluster with ZooKeeper, and all others of franz-go (kgo) and librdkafka on such a cluster (tests/interop/strangers).",
+        "cluster with ZooKeeper, and all others of franz-go (kgo) and librdkafka on such a cluster",
+        "(tests/interop/strangers).",
         "",
     ]
     suites = {
