@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from rota.coordinator.web.api import Api
+from rota.coordinator.web.asks import Asks
+from rota.coordinator.web.events import Events
 from rota.coordinator.web.guard import Guard
 from rota.coordinator.web.health import Health
 from rota.coordinator.web.metrics import Metrics
@@ -18,18 +21,27 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 
-def routes(site: Site) -> list[Route]:
-    """Return the table of paths."""
+class App:
+    """The application of one broker. `serve` is what an ASGI server calls."""
+
+    def __init__(self, site: Site) -> None:
+        config = site.node.config
+        self.asks, self.events = Asks(site.node), Events(site)
+        self.routes = _routes(site, self.asks, self.events)
+        hosts = {*config.rota_http_allowed_hosts, config.http.host if config.http is not None else ""}
+        self.serve: ASGIApp = Guard(Starlette(routes=self.routes), hosts, is_read_only=site.is_read_only)
+
+    def stop(self) -> None:
+        """End the streams of events, and close connections to other brokers."""
+        self.events.stop()
+        self.asks.stop()
+
+
+def _routes(site: Site, asks: Asks, events: Events) -> list[Route]:
     health = Health(site)
     return [
         Route("/metrics", Metrics(Samples(site, software_version())).serve, methods=["GET"]),
         Route("/healthz", health.healthz, methods=["GET"]),
         Route("/readyz", health.readyz, methods=["GET"]),
+        *Api(site, asks, events).routes(),
     ]
-
-
-def application(site: Site) -> ASGIApp:
-    """Return the ASGI application of one broker."""
-    config = site.node.config
-    hosts = {*config.rota_http_allowed_hosts, config.http.host if config.http is not None else ""}
-    return Guard(Starlette(routes=routes(site)), hosts, is_read_only=site.is_read_only)

@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.network.listener import open_sockets
-from rota.coordinator.web.app import application
+from rota.coordinator.web.app import App
 from rota.coordinator.web.site import Site, is_loopback
 
 log = structlog.get_logger("rota.http")
@@ -62,7 +62,7 @@ class HttpServer:
     """Serves the site on `rota.http.listener`."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        self.site, self.app = site, App(site)
         self.address = Endpoint("HTTP", "", 0)
         self._servers: list[asyncio.Server] = []
         self._state = ServerState()
@@ -71,7 +71,7 @@ class HttpServer:
         """Bind and serve; `address` has the real port then. Raises CannotListen."""
         sockets = open_sockets(endpoint)
         config = Config(
-            application(self.site),
+            self.app.serve,
             log_config=None,
             log_level="error",
             access_log=False,
@@ -99,8 +99,9 @@ class HttpServer:
         return await loop.create_server(connected, sock=bound, backlog=BACKLOG)
 
     async def stop(self) -> None:
-        """Accept no more; close what is left after STOP_SECONDS_MAX."""
+        """Accept no more; end the streams of events; close what is left after STOP_SECONDS_MAX."""
         self.site.loop_watch.stop()
+        self.app.stop()
         for server in self._servers:
             server.close()
         for connection in list(self._state.connections):

@@ -6,13 +6,16 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from tests.chaos.line import Line
+from tests.unit.coordinator.web.schema import check_answer
 
+from rota.client import Consumer, ConsumerConfig
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.presets import PRESETS
@@ -105,6 +108,48 @@ class World:
     broker: Broker
     kafka: Line
     http: Http
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the listener for Kafka's clients."""
+        return "{}:{}".format(*self.broker.address)
+
+    async def read(self, path: str, status: int = 200) -> Any:
+        """The JSON of a GET, which has this status and is as the API's document says."""
+        answer = await self.http.get(path)
+        assert answer.status == status, answer.text
+        check_answer("get", path, status, answer.json)
+        return answer.json
+
+    async def act(self, path: str, body: Any, status: int = 200) -> Any:
+        """The same of a POST."""
+        answer = await self.http.post(path, body)
+        assert answer.status == status, answer.text
+        check_answer("post", path, status, answer.json)
+        return answer.json
+
+
+@asynccontextmanager
+async def members(world: World, group: str, count: int, topic: str = "t") -> AsyncIterator[list[Consumer]]:
+    """Consumers of a group that have partitions."""
+    async with AsyncExitStack() as stack:
+        found = []
+        for number in range(count):
+            config = ConsumerConfig(
+                bootstrap_servers=world.address,
+                group_id=group,
+                client_id=f"client-{number}",
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+            )
+            consumer = await stack.enter_async_context(Consumer(config))
+            consumer.subscribe([topic])
+            found.append(consumer)
+        async with asyncio.timeout(20):
+            while not all(each.assignment for each in found):
+                for each in found:
+                    await each.getmany(timeout_ms=20)
+        yield found
 
 
 @pytest.fixture

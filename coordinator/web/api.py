@@ -1,0 +1,159 @@
+"""`/api`: the table of its paths, the parameters of each, and how results and failures become responses.
+
+`openapi.json` beside this file documents all of it; a test holds it equal to this table and to the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from rota.coordinator.observe.explain import as_json
+from rota.coordinator.web import actions, api_cluster, api_groups, api_topics
+from rota.coordinator.web.asks import ApiError, Asks
+from rota.coordinator.web.events import Events
+from rota.coordinator.web.guard import BODY_SECONDS_MAX
+from rota.coordinator.web.site import Site
+from rota.transport.errors import KafkaError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+log = structlog.get_logger("rota.http")
+
+OPENAPI: Final = Path(__file__).with_name("openapi.json")
+NO_STORE: Final = {"cache-control": "no-store"}
+PAGE_RECORDS: Final = 50
+INT64_MAX: Final = (1 << 63) - 1
+
+Read = Callable[["Request"], Awaitable[dict[str, Any]]]
+Action = Callable[[Asks, actions.Body], Awaitable[dict[str, Any]]]
+
+
+class Api:
+    """The API of one broker."""
+
+    def __init__(self, site: Site, asks: Asks, events: Events) -> None:
+        self._site, self._asks, self._events = site, asks, events
+
+    def routes(self) -> list[Route]:
+        """Return the table of paths."""
+        asks = self._asks
+        reads: dict[str, Read] = {
+            "cluster": lambda request: api_cluster.cluster(self._site, asks),
+            "topics": lambda request: api_topics.topics(asks),
+            "topic": lambda request: api_topics.topic(asks, parameter(request, "topic")),
+            "records": self._records,
+            "groups": lambda request: api_groups.groups(asks),
+            "group": lambda request: api_groups.group(asks, parameter(request, "group")),
+            "group/lag": self._lag,
+            "group/timeline": lambda request: api_groups.timeline(asks, parameter(request, "group")),
+            "group/why": lambda request: api_groups.why(asks, parameter(request, "group")),
+            "group/health": lambda request: api_groups.findings(asks, parameter(request, "group")),
+        }
+        changes: dict[str, Action] = {
+            "create-topic": actions.create_topic,
+            "delete-group": actions.delete_group,
+            "remove-member": actions.remove_member,
+            "reset-offsets": actions.reset_offsets,
+        }
+        return [
+            *(Route(f"/api/{path}", _reading(read), methods=["GET"]) for path, read in reads.items()),
+            *(Route(f"/api/actions/{path}", self._acting(path, do), methods=["POST"]) for path, do in changes.items()),
+            Route("/api/events", self._open_events, methods=["GET"]),
+            Route("/api/openapi.json", _openapi, methods=["GET"]),
+        ]
+
+    async def _lag(self, request: Request) -> dict[str, Any]:
+        return as_json(await api_groups.lag(self._asks, parameter(request, "group")))
+
+    async def _records(self, request: Request) -> dict[str, Any]:
+        return await api_topics.records(
+            self._asks,
+            parameter(request, "topic"),
+            integer(request, "partition", 0) or 0,
+            offset=integer(request, "offset", None),
+            time_ms=integer(request, "time_ms", None),
+            limit=integer(request, "limit", PAGE_RECORDS) or PAGE_RECORDS,
+        )
+
+    async def _open_events(self, request: Request) -> Response:
+        try:
+            stream = self._events.open()
+        except ApiError as error:
+            return failed(error)
+        return StreamingResponse(self._events.read(stream), media_type="text/event-stream", headers=NO_STORE)
+
+    def _acting(self, name: str, do: Action) -> Callable[[Request], Awaitable[Response]]:
+        async def serve(request: Request) -> Response:
+            try:
+                body = await body_of(request)
+                result = await do(self._asks, body)
+            except (ApiError, KafkaError) as error:
+                return failed(error)
+            log.info("Action of the console", action=name, **{key: body[key] for key in LOGGED if key in body})
+            return JSONResponse(result, headers=NO_STORE)
+
+        return serve
+
+
+LOGGED: Final = ("group", "topic", "member_id", "to", "dry_run")
+
+
+def _reading(read: Read) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        try:
+            return JSONResponse(await read(request), headers=NO_STORE)
+        except (ApiError, KafkaError) as error:
+            return failed(error)
+
+    return serve
+
+
+def failed(error: Exception) -> Response:
+    """Return the response to a request that failed."""
+    status = error.status if isinstance(error, ApiError) else 502
+    return JSONResponse({"error": str(error)}, status, headers=NO_STORE)
+
+
+def parameter(request: Request, name: str) -> str:
+    """Return a parameter of the query that must be there. Raises ApiError."""
+    value = request.query_params.get(name)
+    if not value:
+        raise ApiError(400, f"the parameter {name} is missing")
+    return str(value)
+
+
+def integer(request: Request, name: str, default: int | None) -> int | None:
+    """Return a whole number of the query, 0 or more. Raises ApiError."""
+    value = request.query_params.get(name)
+    if value is None or value == "":
+        return default
+    if not value.isascii() or not value.isdecimal() or len(value) > 19 or int(value) > INT64_MAX:
+        raise ApiError(400, f"the parameter {name} must be a whole number, 0 or more")
+    return int(value)
+
+
+async def body_of(request: Request) -> actions.Body:
+    """Return the JSON object in the body. Raises ApiError."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS_MAX):
+            body = json.loads(await request.body())
+    except TimeoutError:
+        raise ApiError(408, "the body did not arrive in time") from None
+    except (ValueError, RecursionError):
+        raise ApiError(400, "the body is not JSON") from None
+    if not isinstance(body, dict):
+        raise ApiError(400, "the body must be a JSON object")
+    return body
+
+
+async def _openapi(request: Request) -> Response:
+    return Response(OPENAPI.read_bytes(), media_type="application/json", headers=NO_STORE)

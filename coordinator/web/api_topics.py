@@ -1,0 +1,205 @@
+"""`/api/topics`, `/api/topic` and `/api/records`: topics, their partitions and configs, and what is in them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any, Final
+
+from rota.coordinator.metadata.topic import Topic
+from rota.coordinator.web.asks import ApiError, Asks, check
+from rota.coordinator.web.offsets import EARLIEST, LATEST, UNKNOWN, offsets_at, topic_named
+from rota.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from rota.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from rota.protocol.records.batch import headers
+from rota.protocol.records.errors import CorruptBatch
+from rota.protocol.records.record import Record, read_records
+
+TOPIC_RESOURCE: Final = 2
+CONFIGS_VERSION: Final = 4
+LOG_DIRS_VERSION: Final = 4
+FETCH_VERSION: Final = 12
+RECORDS_MAX: Final = 500  # of one page
+FETCH_BYTES_MAX: Final = 1024 * 1024
+DECOMPRESSED_BYTES_MAX: Final = 16 * 1024 * 1024
+VALUE_BYTES_MAX: Final = 64 * 1024  # of a key, a value or a header that is shown; the rest is cut off
+SOURCES: Final = {1: "topic", 2: "broker", 3: "cluster", 4: "static", 5: "default", 6: "logger", 8: "group"}
+
+
+async def topics(asks: Asks) -> dict[str, Any]:
+    """Return all topics, by name."""
+    sizes = await _sizes(asks)
+    return {"topics": [_summary(topic, sizes) for topic in sorted(asks.node.topics, key=lambda topic: topic.name)]}
+
+
+def _summary(topic: Topic, sizes: dict[tuple[str, int], int]) -> dict[str, Any]:
+    leaders = [sizes.get((topic.name, state.index), UNKNOWN) for state in topic.partitions]
+    return {
+        "topic": topic.name,
+        "is_internal": topic.is_internal,
+        "partitions": len(topic.partitions),
+        "replication_factor": topic.replication_factor,
+        "under_replicated_partitions": sum(len(state.isr) < len(state.replicas) for state in topic.partitions),
+        "size_bytes": sum(max(size, 0) for size in leaders),
+    }
+
+
+async def topic(asks: Asks, name: str) -> dict[str, Any]:
+    """Return the partitions and configs of a topic. Raises ApiError."""
+    found = topic_named(asks, name)
+    keys = [(name, state.index) for state in found.partitions]
+    starts, ends, sizes, configs = await asyncio.gather(
+        offsets_at(asks, dict.fromkeys(keys, EARLIEST)),
+        offsets_at(asks, dict.fromkeys(keys, LATEST)),
+        _sizes(asks),
+        _configs(asks, name),
+    )
+    return {
+        **_summary(found, sizes),
+        "topic_id": base64.urlsafe_b64encode(found.topic_id).decode().rstrip("="),
+        "partition_list": [
+            {
+                "partition": state.index,
+                "leader": state.leader,
+                "leader_epoch": state.leader_epoch,
+                "replicas": list(state.replicas),
+                "isr": list(state.isr),
+                "start_offset": starts[name, state.index],
+                "end_offset": ends[name, state.index],
+                "size_bytes": sizes.get((name, state.index), UNKNOWN),
+            }
+            for state in found.partitions
+        ],
+        "configs": configs,
+    }
+
+
+async def _sizes(asks: Asks) -> dict[tuple[str, int], int]:
+    """Return the size of each partition's log on its leader."""
+    found: dict[tuple[str, int], int] = {}
+    for broker_id, answer in await asks.ask_all(DescribeLogDirsRequest(topics=None), LOG_DIRS_VERSION):
+        for entry in (topic for each in answer.results for topic in each.topics):
+            for partition in entry.partitions:
+                state = asks.node.topics.partition(entry.name, partition.partition_index)
+                if state is not None and state.leader == broker_id:
+                    found[entry.name, partition.partition_index] = partition.partition_size
+    return found
+
+
+async def _configs(asks: Asks, name: str) -> list[dict[str, Any]]:
+    resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+    request = DescribeConfigsRequest(resources=(resource,), include_documentation=True)
+    answer = await asks.ask(asks.own_id, request, CONFIGS_VERSION)
+    (result,) = answer.results
+    check(result.error_code, f"topic {name!r}")
+    return [
+        {
+            "name": config.name,
+            "value": None if config.is_sensitive else config.value,
+            "source": SOURCES.get(config.config_source, "unknown"),
+            "is_read_only": config.read_only,
+            "documentation": config.documentation or "",
+        }
+        for config in sorted(result.configs, key=lambda config: config.name)
+    ]
+
+
+# ---- records
+
+
+async def records(
+    asks: Asks, name: str, index: int, *, offset: int | None, time_ms: int | None, limit: int
+) -> dict[str, Any]:
+    """Return records from an offset or a time on; by default the last ones. Raises ApiError."""
+    state = next((state for state in topic_named(asks, name).partitions if state.index == index), None)
+    if state is None:
+        raise ApiError(404, f"topic {name!r} has no partition {index}")
+    key, limit = (name, index), max(1, min(limit, RECORDS_MAX))
+    start = (await offsets_at(asks, {key: EARLIEST}))[key]
+    end = (await offsets_at(asks, {key: LATEST}))[key]
+    if UNKNOWN in (start, end):
+        raise ApiError(503, f"the leader of {name}-{index} does not answer")
+    if time_ms is not None:
+        found = (await offsets_at(asks, {key: time_ms}))[key]
+        offset = end if found == UNKNOWN else found
+    first = max(start, end - limit) if offset is None else offset
+    first = min(max(first, start), end)
+    page, next_offset = await _page(asks, state.leader, key, first, limit)
+    return {
+        "topic": name,
+        "partition": index,
+        "start_offset": start,
+        "end_offset": end,
+        "next_offset": next_offset,
+        "records": [_shown(record) for record in page],
+    }
+
+
+async def _page(asks: Asks, leader: int, key: tuple[str, int], first: int, limit: int) -> tuple[list[Record], int]:
+    partition = FetchPartition(partition=key[1], fetch_offset=first, partition_max_bytes=FETCH_BYTES_MAX)
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=FETCH_BYTES_MAX,
+        topics=(FetchTopic(topic=key[0], partitions=(partition,)),),
+    )
+    answer = await asks.ask(leader, request, FETCH_VERSION)
+    check(answer.error_code, f"{key[0]}-{key[1]}")
+    (response,) = answer.responses[0].partitions
+    check(response.error_code, f"{key[0]}-{key[1]}")
+    data = bytes(response.records or b"")
+    try:
+        return await asyncio.to_thread(decode_page, data, first, limit)
+    except CorruptBatch as damage:
+        raise ApiError(502, f"{key[0]}-{key[1]} at offset {first}: {damage}") from damage
+
+
+def decode_page(data: bytes, first: int, limit: int) -> tuple[list[Record], int]:
+    """Return at most `limit` records from `first` on, and the offset to go on at. Raises CorruptBatch."""
+    found: list[Record] = []
+    next_offset = first
+    for position, header in headers(data, cut=True):
+        for record in read_records(data, position, limit_bytes=DECOMPRESSED_BYTES_MAX):
+            if record.offset < first:
+                continue
+            if len(found) == limit:
+                return found, next_offset
+            found.append(record)
+            next_offset = record.offset + 1
+        next_offset = max(next_offset, header.next_offset)
+    return found, next_offset
+
+
+def _shown(record: Record) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp,
+        "key": shown_bytes(record.key),
+        "value": shown_bytes(record.value),
+        "headers": [{"key": key, "value": shown_bytes(value)} for key, value in record.headers],
+    }
+
+
+def shown_bytes(data: bytes | None) -> dict[str, Any] | None:
+    """Return bytes as JSON shows them: text where they are UTF-8, else base64. None stays None (a tombstone)."""
+    if data is None:
+        return None
+    part = data[:VALUE_BYTES_MAX]
+    shown = {"size_bytes": len(data), "is_cut": len(part) < len(data)}
+    try:
+        text = part.decode("utf-8", "strict" if len(part) == len(data) else "ignore")
+    except UnicodeDecodeError:
+        return {**shown, "format": "base64", "text": base64.b64encode(part).decode()}
+    return {**shown, "format": "json" if _is_json(text) else "text", "text": text}
+
+
+def _is_json(text: str) -> bool:
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

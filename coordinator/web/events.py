@@ -1,0 +1,115 @@
+"""`/api/events`: tells browsers what has changed, as server-sent events, so that they ask again for just that.
+
+Laws
+    WB7 An event names what changed; many changes between two events are one. A browser that does not read keeps one
+        set of names waiting, and nothing else. At most STREAMS_MAX streams are open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Final
+
+from rota.coordinator.web.asks import ApiError
+from rota.coordinator.web.site import Site
+
+LOOK_SECONDS: Final = 0.5  # time between two looks for changes, while somebody listens
+COMMENT_SECONDS: Final = 15.0  # silence after which a comment shows that the stream is open
+STREAMS_MAX: Final = 32
+NAMES_MAX: Final = 200  # groups that an event names; for more it names none: everything may have changed
+
+GroupState = tuple[str, int, int, int]
+
+
+class Stream:
+    """What one browser has not been told yet."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.wake = asyncio.Event()
+
+    def add(self, names: set[str]) -> None:
+        """Let the browser know."""
+        self.names |= names
+        self.wake.set()
+
+
+class Events:
+    """The streams of one broker."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._streams: set[Stream] = set()
+        self._groups: dict[str, GroupState] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self._changed: set[str] = set()
+        site.node.topics.on_change(lambda _: self._changed.add("cluster") if self._streams else None)
+
+    def open(self) -> Stream:
+        """Begin to collect changes for one browser. Raises ApiError."""
+        if len(self._streams) >= STREAMS_MAX or self._is_stopping:
+            raise ApiError(503, f"at most {STREAMS_MAX} streams of events are open")
+        stream = Stream()
+        self._streams.add(stream)
+        if self._task is None:
+            self._groups = self._look()
+            self._task = asyncio.get_running_loop().create_task(self._watch())
+        return stream
+
+    async def read(self, stream: Stream) -> AsyncIterator[str]:
+        """Iterate over the text of the stream until the server stops."""
+        try:
+            yield "retry: 2000\n\n"
+            while not self._is_stopping:
+                try:
+                    async with asyncio.timeout(COMMENT_SECONDS):
+                        await stream.wake.wait()
+                except TimeoutError:
+                    yield ": open\n\n"
+                    continue
+                names, stream.names = stream.names, set()
+                stream.wake.clear()
+                if names:
+                    yield f"event: changed\ndata: {json.dumps(sorted(names))}\n\n"
+        finally:
+            self.close(stream)
+
+    def close(self, stream: Stream) -> None:
+        """Collect no more for this browser."""
+        self._streams.discard(stream)
+        if not self._streams and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def stop(self) -> None:
+        """End all streams."""
+        self._is_stopping = True
+        if self._task is not None:
+            self._task.cancel()
+        for stream in self._streams:
+            stream.wake.set()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            names = self.changes()
+            for stream in self._streams if names else ():
+                stream.add(names)
+
+    def changes(self) -> set[str]:
+        """Return the names of what changed since the last call: `cluster`, `groups`, `group:ID`."""
+        before, self._groups = self._groups, self._look()
+        groups = {each for each in {*before, *self._groups} if before.get(each) != self._groups.get(each)}
+        names, self._changed = self._changed, set()
+        if groups:
+            names |= {"groups"} if len(groups) > NAMES_MAX else {"groups", *(f"group:{each}" for each in groups)}
+        return names
+
+    def _look(self) -> dict[str, GroupState]:
+        return {
+            group.group_id: (group.state.value, group.generation, len(group.members), group.state_ms)
+            for group in self._site.node.groups.machines()
+        }

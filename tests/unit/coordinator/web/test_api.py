@@ -1,0 +1,63 @@
+"""The API's table of paths, its document, and its refusals."""
+
+from __future__ import annotations
+
+import pytest
+from openapi_spec_validator import validate
+from tests.unit.coordinator.web.conftest import World
+from tests.unit.coordinator.web.schema import DOCUMENT, check_answer
+
+from rota.coordinator.web.app import App
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+
+
+def test_the_document_is_valid() -> None:
+    validate(DOCUMENT)
+
+
+async def test_the_document_has_the_routes_and_their_methods(world: World) -> None:
+    routes = App(world.broker.http.site).routes
+    served = {
+        route.path: route.methods - {"HEAD"} for route in routes if route.path.startswith("/api/") and route.methods
+    }
+    documented = {path: {method.upper() for method in methods} for path, methods in DOCUMENT["paths"].items()}
+    assert documented == served
+
+
+async def test_the_document_is_served(world: World) -> None:
+    assert (await world.http.get("/api/openapi.json")).json == DOCUMENT
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/topic", 400),
+        ("/api/topic?topic=", 400),
+        ("/api/topic?topic=missing", 404),
+        ("/api/records?topic=missing", 404),
+        ("/api/records?topic=missing&partition=-1", 400),
+        ("/api/records?topic=missing&offset=1e5", 400),
+        ("/api/records?topic=missing&offset=99999999999999999999", 400),
+        ("/api/records?topic=missing&offset=%D9%A1", 400),
+        ("/api/group", 400),
+        ("/api/group?group=missing", 404),
+        ("/api/group/lag?group=missing", 404),
+    ],
+)
+async def test_a_wrong_request_gets_its_reason(world: World, path: str, status: int) -> None:
+    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
+    assert (await world.read(path, status))["error"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 5_000, b'"text"'])
+async def test_a_body_that_is_no_json_object_is_refused(world: World, body: bytes) -> None:
+    head = f"host: localhost\r\nx-rota-action: 1\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    request = f"POST /api/actions/delete-group HTTP/1.1\r\nconnection: close\r\n{head}\r\n".encode()
+    answer = await world.http.raw(request + body)
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
+async def test_an_action_without_its_header_changes_nothing(world: World) -> None:
+    answer = await world.http.ask("POST", "/api/actions/create-topic", content_length="0")
+    assert answer.status == 403
+    check_answer("post", "/api/actions/create-topic", 403, answer.json)

@@ -1,0 +1,58 @@
+"""Kafka requests of the HTTP side: to this broker itself, and to others over connections."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from tests.unit.coordinator.web.conftest import PROPERTIES, World
+
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.listeners import Endpoint
+from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.web.asks import ApiError, Asks, check
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.list_groups import ListGroupsRequest
+from rota.protocol.messages.metadata import MetadataRequest
+
+
+@pytest.fixture
+async def other(world: World) -> AsyncIterator[Broker]:
+    """A broker that the first one believes to be broker 7 of its cluster."""
+    async with Broker(BrokerConfig({**PROPERTIES, "node.id": "7", "rota.http.listener": ""}), memory=True) as broker:
+        registration = BrokerRegistration(broker_id=7, endpoints=(Endpoint("PLAINTEXT", *broker.address),))
+        topics = world.broker.node.topics
+        topics.apply_brokers({**topics.brokers, 7: registration})
+        yield broker
+
+
+async def test_another_broker_is_asked_over_one_connection(world: World, other: Broker) -> None:
+    asks = Asks(world.broker.node)
+    for _ in range(2):
+        answer = await asks.ask(7, MetadataRequest(topics=()), 9)
+        assert answer.controller_id == 7
+    assert len(asks._connections) == 1
+    assert [broker for broker, _ in await asks.ask_all(ListGroupsRequest(), 4)] == [0, 7]
+    asks.stop()
+
+
+async def test_a_broker_that_does_not_answer_is_left_out(world: World) -> None:
+    topics = world.broker.node.topics
+    gone = replace(topics.brokers[0], broker_id=7, endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 1),))
+    topics.apply_brokers({**topics.brokers, 7: gone})
+    asks = Asks(world.broker.node)
+    assert [broker for broker, _ in await asks.ask_all(ListGroupsRequest(), 4)] == [0]
+    with pytest.raises(ApiError, match="broker 7 did not answer ListGroups"):
+        await asks.ask(7, ListGroupsRequest(), 4)
+    with pytest.raises(ApiError, match="broker 9 is not alive"):
+        await asks.ask(9, ListGroupsRequest(), 4)
+
+
+def test_a_code_of_kafka_becomes_a_status() -> None:
+    check(ErrorCode.NONE, "t")
+    for code, status in ((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 404), (ErrorCode.NON_EMPTY_GROUP, 409)):
+        with pytest.raises(ApiError, match=code.name) as raised:
+            check(code, "t")
+        assert raised.value.status == status
