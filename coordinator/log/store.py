@@ -317,8 +317,8 @@ class FileStore:
             with contextlib.suppress(OSError):  # recovery cuts the rest of it, should even this fail
                 self._files.system.ftruncate(self._fd, self.size_bytes)
 
-    def _failed(self, what: str, error: OSError) -> StorageFailed:
-        return StorageFailed(f"cannot {what} {self.path}: {error.strerror or error}")
+    def _failed(self, operation: str, error: OSError) -> StorageFailed:
+        return StorageFailed(f"cannot {operation} {self.path}: {error.strerror or error}")
 
 
 class FileSync:

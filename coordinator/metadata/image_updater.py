@@ -86,11 +86,11 @@ class ImageUpdater:
 
     # ---- inside
 
-    def _topic_changed(self, path: str, what: EventType) -> None:
+    def _topic_changed(self, path: str, event_type: EventType) -> None:
         is_config = path.startswith(znodes.TOPIC_CONFIGS + "/")
         name, _, rest = path.removeprefix(znodes.TOPIC_CONFIGS if is_config else znodes.TOPICS)[1:].partition("/")
         stale = self._stale.setdefault(name, set())
-        if rest and what is EventType.CHANGED:
+        if rest and event_type is EventType.CHANGED:
             stale.add(int(rest.split("/")[1]))
         self._start(f"topic {name}", lambda: self._read_topic(name))
 

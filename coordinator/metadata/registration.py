@@ -46,9 +46,9 @@ async def register(
     while True:
         with suppress(NodeExists):
             await store.create(path, _broker_node(registration, wall_ms), ephemeral=True)
-        gone = asyncio.Event()
+        node_deleted = asyncio.Event()
         try:
-            data, stat = await store.get(path, _watch(gone) if wait_seconds else None)
+            data, stat = await store.get(path, _watch(node_deleted) if wait_seconds else None)
         except NoNode:
             continue
         if stat.owner == store.session_id:
@@ -57,7 +57,7 @@ async def register(
         if registration.directory_id and other.directory_id == registration.directory_id:
             with suppress(NoNode, BadVersion):
                 await store.delete(path, stat.version)
-        elif not wait_seconds or not await _is_set(gone, wait_seconds):
+        elif not wait_seconds or not await _is_set(node_deleted, wait_seconds):
             raise AlreadyRegistered(
                 f"a broker of node.id {broker_id} is alive at {other.endpoints[0] if other.endpoints else '?'}; "
                 "give this one another node.id, or stop the other one"

@@ -284,7 +284,7 @@ def parse_connect(connect: str) -> tuple[str, str]:
     hosts, slash, root = connect.strip().partition("/")
     root = slash + root.rstrip("/") if root.strip("/") else ""
     found = [re.fullmatch(r"(?:[\w.\-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?", host) for host in hosts.split(",")]
-    if not all(one and int(one[1] or PORT) <= PORT_MAX for one in found):
+    if not all(match and int(match[1] or PORT) <= PORT_MAX for match in found):
         raise ValueError(f"zookeeper.connect={connect!r} is not HOST:PORT,HOST:PORT/chroot")
     try:
         check_path(root or "/")

@@ -54,19 +54,19 @@ class RequestMemoryPool:
     def has_waiting_replies(self) -> bool:
         return bool(self._repliers)
 
-    def goes_on(self, who: Waiter) -> bool:
+    def goes_on(self, waiter: Waiter) -> bool:
         """May `who` read more of its large frame? False means wait for `who.admitted()`. Call `done` in the end."""
-        if self._has_frame_room or self._receiver is who:
+        if self._has_frame_room or self._receiver is waiter:
             return True
         if self._receiver is None:
-            self._receiver = who
+            self._receiver = waiter
             return True
-        self._receivers.append(who)
+        self._receivers.append(waiter)
         return False
 
-    def wait_for_reply_room(self, who: Waiter) -> None:
+    def wait_for_reply_room(self, waiter: Waiter) -> None:
         """Call `who.reply_admitted()` when it is its turn and there is room; it looks again then."""
-        self._repliers.append(who)
+        self._repliers.append(waiter)
 
     def admit_reply(self) -> None:
         """Admit the next waiter, if there is room. Each of them calls this when it has served its Fetch."""
@@ -96,17 +96,17 @@ class RequestMemoryPool:
         if self._repliers:
             self.admit_reply()
 
-    def done(self, who: Waiter) -> None:
+    def done(self, waiter: Waiter) -> None:
         """The large frame of `who` is whole, or `who` is closed."""
-        if who in self._receivers:
-            self._receivers.remove(who)
-        if self._receiver is who:
+        if waiter in self._receivers:
+            self._receivers.remove(waiter)
+        if self._receiver is waiter:
             self._receiver = self._receivers.popleft() if self._receivers else None
             if self._receiver is not None:
                 self._receiver.admitted()
 
-    def closed(self, who: Waiter) -> None:
+    def closed(self, waiter: Waiter) -> None:
         """`who` waits for nothing any more."""
-        self.done(who)
-        if who in self._repliers:
-            self._repliers.remove(who)
+        self.done(waiter)
+        if waiter in self._repliers:
+            self._repliers.remove(waiter)

@@ -151,7 +151,10 @@ class Full:
 
     def select(self, responses: PartitionResponses, now_ms: int) -> Selected:
         partitions = self._request.partitions
-        cached = {key: _Cached(partitions[key], one.high_watermark, one.log_start_offset) for key, one in responses}
+        cached = {
+            key: _Cached(partitions[key], response.high_watermark, response.log_start_offset)
+            for key, response in responses
+        }
         return Selected(ErrorCode.NONE, self._sessions.begin(cached, self._request.by_id, now_ms), responses)
 
 
@@ -271,8 +274,10 @@ class FetchSessions:
         if oldest is None:
             return False
         if now_ms - oldest.used_ms <= IDLE_EVICTION_MS:
-            established = [one for one in self._sessions.values() if now_ms - one.created_ms > IDLE_EVICTION_MS]
-            smallest = min(established, key=lambda one: len(one.partitions), default=None)
+            established = [
+                session for session in self._sessions.values() if now_ms - session.created_ms > IDLE_EVICTION_MS
+            ]
+            smallest = min(established, key=lambda session: len(session.partitions), default=None)
             if smallest is None or len(smallest.partitions) >= size_partitions:
                 return False
             oldest = smallest

@@ -315,7 +315,9 @@ class ReplicaState(Generic[T]):
         effects: list[Effect[T]] = [*self._advance()]
         effects += self._committed.expire(now_ms)
         effects += self._flushed.expire(now_ms)
-        lagging = frozenset(one for one, follower in self._followers.items() if not self._is_caught_up(follower))
+        lagging = frozenset(
+            broker_id for broker_id, follower in self._followers.items() if not self._is_caught_up(follower)
+        )
         if self._pending_isr is None and lagging & self.isr:
             self._pending_isr = self.isr - lagging
             effects.append(ShrinkIsr(self._pending_isr))

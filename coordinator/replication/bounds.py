@@ -30,14 +30,17 @@ async def leader_bounds(
         _offsets(await connection.ask(_request(partitions, timestamp, replica_id), seconds))
         for timestamp in (EARLIEST, LATEST)
     ]
-    return [_bounds(starts[one.topic, one.index], ends[one.topic, one.index]) for one in partitions]
+    return [
+        _bounds(starts[partition.topic, partition.index], ends[partition.topic, partition.index])
+        for partition in partitions
+    ]
 
 
 def _request(partitions: Sequence[Partition], timestamp: int, replica_id: int) -> ListOffsetsRequest:
-    by_topic = sorted(partitions, key=lambda one: one.topic)
+    by_topic = sorted(partitions, key=lambda partition: partition.topic)
     topics = tuple(
-        ListOffsetsTopic(name=name, partitions=tuple(_of(one, timestamp) for one in group))
-        for name, group in groupby(by_topic, key=lambda one: one.topic)
+        ListOffsetsTopic(name=name, partitions=tuple(_of(partition, timestamp) for partition in group))
+        for name, group in groupby(by_topic, key=lambda partition: partition.topic)
     )
     return ListOffsetsRequest(replica_id=replica_id, topics=topics)
 
@@ -50,9 +53,11 @@ def _of(partition: Partition, timestamp: int) -> ListOffsetsPartition:
 
 def _offsets(response: ListOffsetsResponse) -> dict[tuple[str, int], int | ErrorCode]:
     return {
-        (topic.name, one.partition_index): ErrorCode.of(one.error_code) if one.error_code else one.offset
+        (topic.name, partition.partition_index): ErrorCode.of(partition.error_code)
+        if partition.error_code
+        else partition.offset
         for topic in response.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
 
 

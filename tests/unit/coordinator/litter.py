@@ -16,7 +16,7 @@ def no_litter() -> Iterator[None]:
         yield
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
-        found = [repr(one) for one in gc.garbage if _is_ours(one)]
+        found = [repr(item) for item in gc.garbage if _is_ours(item)]
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
@@ -24,5 +24,5 @@ def no_litter() -> Iterator[None]:
     assert not found
 
 
-def _is_ours(one: object) -> bool:
-    return str(getattr(one, "__module__", "")).startswith("rota.")
+def _is_ours(item: object) -> bool:
+    return str(getattr(item, "__module__", "")).startswith("rota.")

@@ -113,13 +113,15 @@ async def test_it_stops_while_clients_are_connected(config: Config, connect: Con
 
 
 async def test_clients_that_start_together_are_gathered_even_without_an_initial_delay(config: Config) -> None:
-    for asked, told in (("0", 5), ("5", 5), ("6", 6)):
-        assert group_config(config(group_initial_rebalance_delay_ms=asked)).initial_rebalance_delay_ms == told
+    for given, effective in (("0", 5), ("5", 5), ("6", 6)):
+        assert group_config(config(group_initial_rebalance_delay_ms=given)).initial_rebalance_delay_ms == effective
 
 
 def test_the_groups_are_told_of_the_settings(config: Config) -> None:
-    told = group_config(config(group_max_size="7", offsets_retention_minutes="2", group_min_session_timeout_ms="1"))
-    assert (told.group_size_max, told.offsets_retention_ms, told.session_min_ms) == (7, 120_000, 1)
+    effective = group_config(
+        config(group_max_size="7", offsets_retention_minutes="2", group_min_session_timeout_ms="1")
+    )
+    assert (effective.group_size_max, effective.offsets_retention_ms, effective.session_min_ms) == (7, 120_000, 1)
 
 
 # ---- the offsets topic
@@ -133,7 +135,7 @@ async def test_a_lone_broker_keeps_one_copy_of_the_offsets_and_says_so_once(conf
             topic = broker.topics.get(CONSUMER_OFFSETS)
             assert topic is not None
             assert [state.replicas for state in topic.partitions] == [(broker.config.node_id,)] * 4
-    assert [one["configured"] for one in logs if one["event"].startswith("Offsets topic gets fewer")] == [3]
+    assert [line["configured"] for line in logs if line["event"].startswith("Offsets topic gets fewer")] == [3]
 
 
 async def test_an_offsets_partition_that_cannot_be_opened_harms_no_other(
@@ -169,8 +171,8 @@ async def test_many_commits_are_compacted_and_come_back_at_once(config: Config, 
         line = await connect(broker)
         await create_topic(line)
         for begin in range(1, COMMITS, 100):
-            some = range(begin, begin + 100)
-            await asyncio.gather(*(line.send(commit(f"g{at % 10}", at % 3, at, NOTE), 8) for at in some))
+            offsets = range(begin, begin + 100)
+            await asyncio.gather(*(line.send(commit(f"g{at % 10}", at % 3, at, NOTE), 8) for at in offsets))
         offsets = {(f"g{at}", part): await committed(line, f"g{at}", part) for at in range(10) for part in range(3)}
         log = broker.partitions.get(CONSUMER_OFFSETS, 0).log  # type: ignore[union-attr]
         end, before_bytes = log.log_end_offset, log.size_bytes
@@ -184,7 +186,7 @@ async def test_many_commits_are_compacted_and_come_back_at_once(config: Config, 
             assert {place: await committed(line, *place) for place in offsets} == offsets
             log = broker.partitions.get(CONSUMER_OFFSETS, 0).log  # type: ignore[union-attr]
             assert (log.log_end_offset, len(broker.groups.shards[0].machines)) == (end, 10)
-    (loaded,) = [one for one in logs if one["event"] == "Loaded shard"]
+    (loaded,) = [line for line in logs if line["event"] == "Loaded shard"]
     assert loaded["records"] < end // 2, "it reads what compaction left"
 
 
@@ -234,16 +236,16 @@ async def serve(data: Path) -> tuple[int | None, str]:
     """Exit code and stderr of a start that fails."""
     command = ["-m", "rota.coordinator", "serve", "--data", str(data), "--listen", "127.0.0.1:0"]
     process = await asyncio.create_subprocess_exec(sys.executable, *command, stderr=asyncio.subprocess.PIPE)
-    _, said = await process.communicate()
-    return process.returncode, said.decode()
+    _, standard_error = await process.communicate()
+    return process.returncode, standard_error.decode()
 
 
 async def test_the_command_line_tells_of_a_folder_in_use(config: Config, tmp_path: Path) -> None:
     async with Broker(config()):
-        code, said = await serve(tmp_path / "data")
+        code, standard_error = await serve(tmp_path / "data")
     assert code == EXIT_CANNOT_START
-    assert said.count("\n") == 1
-    assert said.startswith("rota: another broker runs on ")
+    assert standard_error.count("\n") == 1
+    assert standard_error.startswith("rota: another broker runs on ")
 
 
 async def test_the_command_line_tells_of_a_damaged_journal(config: Config, tmp_path: Path) -> None:
@@ -251,10 +253,10 @@ async def test_the_command_line_tells_of_a_damaged_journal(config: Config, tmp_p
         pass
     journal = tmp_path / "data" / "metadata.journal"
     journal.write_bytes(b"\0\0\0\1" + journal.read_bytes()[4:] * 2)
-    code, said = await serve(tmp_path / "data")
+    code, standard_error = await serve(tmp_path / "data")
     assert code == EXIT_CANNOT_START
-    assert said.count("\n") == 1
-    assert "metadata.journal is damaged at byte" in said
+    assert standard_error.count("\n") == 1
+    assert "metadata.journal is damaged at byte" in standard_error
 
 
 @pytest.mark.parametrize("connect", ["zookeeper://127.0.0.1:2181", "127.0.0.1:99999", "127.0.0.1:2181/a//b"])

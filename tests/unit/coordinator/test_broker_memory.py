@@ -133,9 +133,9 @@ class World:
         self.broker.timers.fire()
         await self.turns(20)
 
-    async def looks_until(self, wanted: Awaitable[T]) -> T:
+    async def looks_until(self, condition: Awaitable[T]) -> T:
         """Seconds pass until that is done."""
-        task = asyncio.ensure_future(wanted)
+        task = asyncio.ensure_future(condition)
         while not task.done():
             await self.look()
         return task.result()

@@ -58,7 +58,7 @@ async def test_a_slow_journal_holds_up_topics_and_no_heartbeat(tmp_path: Path, m
             beat = await member.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
             assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         assert await topic_names(member) == {"__consumer_offsets"}
-        assert not any(one.done() for one in creating)
+        assert not any(task.done() for task in creating)
         is_free.set()
         for answer in await asyncio.gather(*creating):
             assert {topic.error_code for topic in answer.topics} == {ErrorCode.NONE}

@@ -19,13 +19,13 @@ def disk(path: Path, node_id: int = 1) -> Disk:
 
 
 def test_a_folder_keeps_its_logs_and_whose_it_is(tmp_path: Path) -> None:
-    one = disk(tmp_path)
-    one.open()
-    assert (one.cluster_id, one.store_path) == ("", tmp_path / "data" / STORE_FILE)
-    one.identify("cluster")
-    log = one.open_log(TOPIC, 0, LogConfig())
+    storage = disk(tmp_path)
+    storage.open()
+    assert (storage.cluster_id, storage.store_path) == ("", tmp_path / "data" / STORE_FILE)
+    storage.identify("cluster")
+    log = storage.open_log(TOPIC, 0, LogConfig())
     log.append(batch(b"a"), leader_epoch=0, now_ms=NOW_MS)
-    one.close()
+    storage.close()
     again = disk(tmp_path)
     again.open()
     assert again.cluster_id == "cluster"
@@ -34,32 +34,32 @@ def test_a_folder_keeps_its_logs_and_whose_it_is(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_one_brokers(tmp_path: Path) -> None:
-    one = disk(tmp_path)
-    one.open()
+    storage = disk(tmp_path)
+    storage.open()
     with pytest.raises(StorageFailed, match=r"another broker runs on .*data"):
         disk(tmp_path).open()
-    one.abandon()
+    storage.abandon()
     other = disk(tmp_path)
     other.open()
     other.abandon()
 
 
 def test_a_folder_of_another_node_or_cluster_is_refused(tmp_path: Path) -> None:
-    one = disk(tmp_path)
-    one.open()
-    one.identify("cluster")
+    storage = disk(tmp_path)
+    storage.open()
+    storage.identify("cluster")
     with pytest.raises(StorageFailed, match="belongs to cluster cluster, this is other"):
-        one.identify("other")
-    one.close()
+        storage.identify("other")
+    storage.close()
     with pytest.raises(StorageFailed, match="belongs to node 1, this is node 2"):
         disk(tmp_path, node_id=2).open()
 
 
 def test_what_is_not_open_cannot_be_used(tmp_path: Path) -> None:
-    one = disk(tmp_path)
+    storage = disk(tmp_path)
     with pytest.raises(StorageFailed, match="is not open"):
-        one.begin_checkpoint()
-    one.abandon()
+        storage.begin_checkpoint()
+    storage.abandon()
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -69,17 +69,17 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 
 def test_tidying_removes_deleted_logs_and_notes_where_recovery_begins(tmp_path: Path) -> None:
-    one = disk(tmp_path)
-    one.open()
-    one.open_log(TOPIC, 0, LogConfig()).destroy()
-    kept = one.open_log(TOPIC, 1, LogConfig())
+    storage = disk(tmp_path)
+    storage.open()
+    storage.open_log(TOPIC, 0, LogConfig()).destroy()
+    kept = storage.open_log(TOPIC, 1, LogConfig())
     kept.append(batch(b"a"), leader_epoch=0, now_ms=NOW_MS)
     kept.flush()
     assert [path.name for path in (tmp_path / "data").glob("*-delete")]
-    one.begin_checkpoint()()
+    storage.begin_checkpoint()()
     assert not list((tmp_path / "data").glob("*-delete"))
     assert "t 1 1" in (tmp_path / "data" / "recovery-point-offset-checkpoint").read_text()
-    one.abandon()
+    storage.abandon()
 
 
 def test_memory_keeps_nothing() -> None:

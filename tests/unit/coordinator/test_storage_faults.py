@@ -105,95 +105,95 @@ async def world(path: Path, *, clean: bool = True) -> AsyncIterator[World]:
 
 
 async def test_a_full_disk_is_over_when_there_is_room_again(tmp_path: Path) -> None:
-    async with world(tmp_path) as one:
-        await one.create()
-        assert one.produce(b"before")
-        epoch = one.partition().leader_epoch
-        fault = one.system.fail("pwrite", "t-0", errno.ENOSPC, short_bytes=20)
-        assert not one.produce(b"lost")
-        assert one.partition().error is ErrorCode.KAFKA_STORAGE_ERROR
-        one.system.fail("open", "t-0", errno.EIO)
-        await one.until(lambda: one.system.faults[-1].hits > 0)  # one attempt to reopen it has failed
-        assert one.partition().offline is not None
-        one.system.clear()
-        await one.online()
+    async with world(tmp_path) as node:
+        await node.create()
+        assert node.produce(b"before")
+        epoch = node.partition().leader_epoch
+        fault = node.system.fail("pwrite", "t-0", errno.ENOSPC, short_bytes=20)
+        assert not node.produce(b"lost")
+        assert node.partition().error is ErrorCode.KAFKA_STORAGE_ERROR
+        node.system.fail("open", "t-0", errno.EIO)
+        await node.until(lambda: node.system.faults[-1].hits > 0)  # one attempt to reopen it has failed
+        assert node.partition().offline is not None
+        node.system.clear()
+        await node.online()
         assert fault.hits >= 1
-        assert one.partition().leader_epoch > epoch
-        assert one.produce(b"after")
-        assert one.held() == one.acknowledged == {0: b"before", 1: b"after"}
+        assert node.partition().leader_epoch > epoch
+        assert node.produce(b"after")
+        assert node.held() == node.acknowledged == {0: b"before", 1: b"after"}
 
 
 async def test_the_groups_of_a_failed_log_come_back_without_a_restart(tmp_path: Path) -> None:
-    async with world(tmp_path) as one:
-        assert await one.broker._ensure_offsets_topic()
-        shard = one.broker.groups.shards[0]
-        await one.until(lambda: shard.state is ShardState.READY)
-        one.partition(CONSUMER_OFFSETS).append_pairs([(RECORD_KEY, None)], one.broker.wall_ms())
-        one.system.fail("pwrite", CONSUMER_OFFSETS, errno.ENOSPC)
-        one.system.fail("open", CONSUMER_OFFSETS)  # recovery reads the log: it stays down until the faults are over
+    async with world(tmp_path) as node:
+        assert await node.broker._ensure_offsets_topic()
+        shard = node.broker.groups.shards[0]
+        await node.until(lambda: shard.state is ShardState.READY)
+        node.partition(CONSUMER_OFFSETS).append_pairs([(RECORD_KEY, None)], node.broker.wall_ms())
+        node.system.fail("pwrite", CONSUMER_OFFSETS, errno.ENOSPC)
+        node.system.fail("open", CONSUMER_OFFSETS)  # recovery reads the log: it stays down until the faults are over
         with pytest.raises(StorageFailed):
-            one.partition(CONSUMER_OFFSETS).append_pairs([(RECORD_KEY, None)], one.broker.wall_ms())
-        await one.until(lambda: shard.state is ShardState.DOWN)
-        assert one.broker.groups.ready("g") is ErrorCode.NOT_COORDINATOR
-        one.system.clear()
-        await one.until(lambda: shard.state is ShardState.READY)
+            node.partition(CONSUMER_OFFSETS).append_pairs([(RECORD_KEY, None)], node.broker.wall_ms())
+        await node.until(lambda: shard.state is ShardState.DOWN)
+        assert node.broker.groups.ready("g") is ErrorCode.NOT_COORDINATOR
+        node.system.clear()
+        await node.until(lambda: shard.state is ShardState.READY)
 
 
 async def test_a_failed_fsync_is_not_forgotten_by_a_stop(tmp_path: Path) -> None:
-    async with world(tmp_path, clean=False) as one:
-        await one.create(flush_ms="0")
-        one.system.fail("fsync", "t-0/", errno.EIO, times=1)
-        assert one.produce(b"in doubt")
-        log = one.partition().log
-        await one.until(lambda: one.partition().offline is not None)
-        one.system.fail("open", "t-0/")  # so that it cannot be recovered before the stop
+    async with world(tmp_path, clean=False) as node:
+        await node.create(flush_ms="0")
+        node.system.fail("fsync", "t-0/", errno.EIO, times=1)
+        assert node.produce(b"in doubt")
+        log = node.partition().log
+        await node.until(lambda: node.partition().offline is not None)
+        node.system.fail("open", "t-0/")  # so that it cannot be recovered before the stop
         assert log.unflushed_messages == 1
     async with world(tmp_path) as again:
         assert again.held() == {0: b"in doubt"}
 
 
 async def test_after_a_failed_fsync_the_log_is_read_again_from_the_medium(tmp_path: Path) -> None:
-    async with world(tmp_path) as one:
-        await one.create(flush_ms="0")
-        one.system.fail("fsync", "t-0/", errno.EIO, times=1)
-        assert one.produce(b"in doubt")
-        await one.until(lambda: one.partition().offline is not None)
-        before = len(one.system.calls)
-        await one.online()
-        calls = [call.call for call in one.system.calls[before:] if call.path.endswith("t-0/00000000000000000000.log")]
+    async with world(tmp_path) as node:
+        await node.create(flush_ms="0")
+        node.system.fail("fsync", "t-0/", errno.EIO, times=1)
+        assert node.produce(b"in doubt")
+        await node.until(lambda: node.partition().offline is not None)
+        before = len(node.system.calls)
+        await node.online()
+        calls = [call.call for call in node.system.calls[before:] if call.path.endswith("t-0/00000000000000000000.log")]
         assert calls.index("fsync") < calls.index("pread")
-        assert one.held() == one.acknowledged
+        assert node.held() == node.acknowledged
 
 
 async def test_a_compaction_that_finds_no_room_harms_nothing(tmp_path: Path) -> None:
-    async with world(tmp_path) as one:
-        await one.create(cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_bytes=str(1 << 20))
+    async with world(tmp_path) as node:
+        await node.create(cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_bytes=str(1 << 20))
         for number in range(120):
-            assert one.produce(bytes(50_000) + b"%d" % number, b"key-%d" % (number % 3))
-        before_bytes = one.partition().log.size_bytes
-        one.broker.upkeep._waits = RetryWaits(100, 1_000)
-        fault = one.system.fail("pwrite", ".cleaned", errno.ENOSPC)
-        await one.until(lambda: fault.hits > 0)
-        assert one.produce(b"meanwhile")
-        assert one.partition().offline is None
-        assert not list((one.path / "t-0").glob("*.cleaned"))
-        one.system.clear()
-        await one.until(lambda: one.partition().log.size_bytes < before_bytes // 2)
-        assert one.held().items() <= one.acknowledged.items()
+            assert node.produce(bytes(50_000) + b"%d" % number, b"key-%d" % (number % 3))
+        before_bytes = node.partition().log.size_bytes
+        node.broker.upkeep._waits = RetryWaits(100, 1_000)
+        fault = node.system.fail("pwrite", ".cleaned", errno.ENOSPC)
+        await node.until(lambda: fault.hits > 0)
+        assert node.produce(b"meanwhile")
+        assert node.partition().offline is None
+        assert not list((node.path / "t-0").glob("*.cleaned"))
+        node.system.clear()
+        await node.until(lambda: node.partition().log.size_bytes < before_bytes // 2)
+        assert node.held().items() <= node.acknowledged.items()
 
 
 async def test_large_files_are_synced_and_unlinked_in_threads(tmp_path: Path) -> None:
-    async with world(tmp_path) as one:
-        await one.create(cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_bytes=str(1 << 20))
+    async with world(tmp_path) as node:
+        await node.create(cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_bytes=str(1 << 20))
         for number in range(120):
-            assert one.produce(bytes(50_000) + b"%d" % number, b"key-%d" % (number % 3))
-        before_bytes = one.partition().log.size_bytes
-        await one.until(lambda: one.partition().log.size_bytes < before_bytes // 2)
+            assert node.produce(bytes(50_000) + b"%d" % number, b"key-%d" % (number % 3))
+        before_bytes = node.partition().log.size_bytes
+        await node.until(lambda: node.partition().log.size_bytes < before_bytes // 2)
         here = threading.get_ident()
-        slow = [call for call in one.system.calls if "t-0/" in call.path and call.call in ("fsync", "unlink")]
+        slow = [call for call in node.system.calls if "t-0/" in call.path and call.call in ("fsync", "unlink")]
         assert slow
         assert not [call for call in slow if call.thread == here]
-        reads = [call for call in one.system.calls if call.call == "pread" and call.path.endswith(".log")]
+        reads = [call for call in node.system.calls if call.call == "pread" and call.path.endswith(".log")]
         assert [call for call in reads if call.thread != here]
 
 
@@ -216,23 +216,25 @@ async def lines(broker: Broker, count: int) -> AsyncIterator[list[Line]]:
 
 def deleted(response: Any) -> list[tuple[int, int]]:
     """(error, low watermark) of each partition."""
-    return [(one.error_code, one.low_watermark) for topic in response.topics for one in topic.partitions]
+    return [
+        (partition.error_code, partition.low_watermark) for topic in response.topics for partition in topic.partitions
+    ]
 
 
 async def test_a_slow_checkpoint_delays_deleted_records_and_no_heartbeat(tmp_path: Path) -> None:
     """A checkpoint thread may hold the lock of the file meanwhile; both requests are answered when it is durable."""
-    async with world(tmp_path) as one, lines(one.broker, 3) as (member, *admins):
-        await one.create()
-        assert all(one.produce(b"%d" % number) for number in range(5))
+    async with world(tmp_path) as node, lines(node.broker, 3) as (member, *admins):
+        await node.create()
+        assert all(node.produce(b"%d" % number) for number in range(5))
         await member.ask(FindCoordinatorRequest(key="g"), 2)
         is_free = threading.Event()
         failsafe = threading.Timer(PATIENCE_S, is_free.set)  # ends a broker whose loop waits for the file
         failsafe.start()
-        fault = one.system.fail("fsync", LOG_STARTS, blocks=is_free)
+        fault = node.system.fail("fsync", LOG_STARTS, blocks=is_free)
         first = admins[0].send(delete_records(3, 3), 2)
-        await one.until(lambda: fault.hits > 0 and one.partition().log_start_offset == 3)
+        await node.until(lambda: fault.hits > 0 and node.partition().log_start_offset == 3)
         second = admins[1].send(delete_records(4), 2)
-        await one.until(lambda: one.partition().log_start_offset == 4)
+        await node.until(lambda: node.partition().log_start_offset == 4)
         for _ in range(20):
             beat = await member.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
             assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
@@ -243,41 +245,41 @@ async def test_a_slow_checkpoint_delays_deleted_records_and_no_heartbeat(tmp_pat
         failsafe.cancel()
         assert deleted(await first) == [(0, 3), (0, 3)]
         assert deleted(await second) == [(0, 4)]
-        assert "t 0 4" in (one.path / LOG_STARTS).read_text()
+        assert "t 0 4" in (node.path / LOG_STARTS).read_text()
 
 
 async def test_a_log_start_that_can_not_be_written_is_an_error_of_its_partition(tmp_path: Path) -> None:
-    async with world(tmp_path) as one, lines(one.broker, 1) as (admin,):
-        await one.create()
-        assert all(one.produce(b"%d" % number) for number in range(5))
-        one.system.fail("fsync", LOG_STARTS, errno.EIO)
+    async with world(tmp_path) as node, lines(node.broker, 1) as (admin,):
+        await node.create()
+        assert all(node.produce(b"%d" % number) for number in range(5))
+        node.system.fail("fsync", LOG_STARTS, errno.EIO)
         answer = await admin.ask(delete_records(3, 9), 2)
         assert deleted(answer) == [(ErrorCode.KAFKA_STORAGE_ERROR, -1), (ErrorCode.OFFSET_OUT_OF_RANGE, -1)]
-        one.system.clear()
-        await one.online()
+        node.system.clear()
+        await node.online()
         assert deleted(await admin.ask(delete_records(3), 2)) == [(0, 3)]
-        assert "t 0 3" in (one.path / LOG_STARTS).read_text()
+        assert "t 0 3" in (node.path / LOG_STARTS).read_text()
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync", "open", "replace", "unlink"])
 async def test_faults_come_and_go_and_nothing_acknowledged_is_lost(tmp_path: Path, call: str) -> None:
     """Laws L1, A1: records are produced and compacted while calls fail; afterwards all is usable without a restart."""
-    async with world(tmp_path) as one:
-        await one.create(flush_ms="0", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
-        one.partition().log.config = replace(one.partition().log.config, segment_bytes=20_000)
-        one.broker.upkeep._waits = RetryWaits(50, 200)
-        one.broker.partitions._reopen_waits = RetryWaits(50, 200)
+    async with world(tmp_path) as node:
+        await node.create(flush_ms="0", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+        node.partition().log.config = replace(node.partition().log.config, segment_bytes=20_000)
+        node.broker.upkeep._waits = RetryWaits(50, 200)
+        node.broker.partitions._reopen_waits = RetryWaits(50, 200)
         for number in range(60):
             if number in (20, 40):
-                one.system.fail(call, "t-0/", errno.EIO if number == 20 else errno.ENOSPC, times=3)
-            one.produce(bytes(1_000) + b"%d" % number, b"key-%d" % (number % 7))
+                node.system.fail(call, "t-0/", errno.EIO if number == 20 else errno.ENOSPC, times=3)
+            node.produce(bytes(1_000) + b"%d" % number, b"key-%d" % (number % 7))
             await asyncio.sleep(0.03)
-        one.system.clear()
-        await one.online()
-        assert one.produce(b"at last", b"last")
-        held = one.held()  # with records that were refused after they had been written: nobody knows of them
+        node.system.clear()
+        await node.online()
+        assert node.produce(b"at last", b"last")
+        held = node.held()  # with records that were refused after they had been written: nobody knows of them
         assert {
-            offset: held[offset] for offset in one.acknowledged if offset in held
-        }.items() <= one.acknowledged.items()
-        latest = {offset for offset in one.acknowledged if offset > max(one.acknowledged) - 7}
+            offset: held[offset] for offset in node.acknowledged if offset in held
+        }.items() <= node.acknowledged.items()
+        latest = {offset for offset in node.acknowledged if offset > max(node.acknowledged) - 7}
         assert latest <= set(held)  # of the other keys compaction may have removed the older values

@@ -46,8 +46,8 @@ async def test_it_tells_when_it_is_ready_and_stops_on_a_signal(number: signal.Si
     reads, writes = os.pipe()
     broker = Broker()
     served = asyncio.ensure_future(serve(broker, BrokerConfig(), writes))
-    told = await asyncio.to_thread(_all_of, reads)
-    assert told == b"127.0.0.1:9092\n"
+    standard_error = await asyncio.to_thread(_all_of, reads)
+    assert standard_error == b"127.0.0.1:9092\n"
     os.kill(os.getpid(), number)
     assert await served == 0
     assert broker.stopped
@@ -64,7 +64,7 @@ async def test_a_stop_that_cannot_write_is_told_and_is_no_success() -> None:
         await asyncio.to_thread(_all_of, reads)
         os.kill(os.getpid(), signal.SIGTERM)
         assert await served == EXIT_UNCLEAN_STOP
-    assert [one["reason"] for one in logs if one["log_level"] == "error"] == ["no space left on device"]
+    assert [line["reason"] for line in logs if line["log_level"] == "error"] == ["no space left on device"]
 
 
 def test_a_log_that_nobody_reads_holds_up_neither_clients_nor_the_stop() -> None:
@@ -82,9 +82,9 @@ def test_a_log_that_nobody_reads_holds_up_neither_clients_nor_the_stop() -> None
         address = _all_of(ready).decode().strip()
         host, _, port = address.rpartition(":")
         for _ in range(1_000):  # each is a warning of some 150 bytes, and a pipe holds 64 KiB
-            with socket.create_connection((host, int(port)), PATIENCE_S) as stranger:
-                stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
-                assert stranger.recv(1) == b""
+            with socket.create_connection((host, int(port)), PATIENCE_S) as client:
+                client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                assert client.recv(1) == b""
         assert check(address, PATIENCE_S) > 0
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
@@ -236,9 +236,9 @@ def test_an_ipv6_host_is_told_in_brackets_and_a_closed_descriptor_stops_nobody(t
     with (tmp_path / "ready").open("wb") as file:
         report_ready(os.dup(file.fileno()), "::1", 5)
     assert (tmp_path / "ready").read_text() == "[::1]:5\n"
-    with socket.socket() as one:
-        gone = one.fileno()
-    report_ready(gone, "h", 1)
+    with socket.socket() as listener:
+        closed_fd = listener.fileno()
+    report_ready(closed_fd, "h", 1)
     report_ready(None, "h", 1)
 
 

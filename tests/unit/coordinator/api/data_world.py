@@ -148,12 +148,12 @@ def produces(
             **_named(topic, "name"),
             partition_data=tuple(PartitionProduceData(index=index, records=records) for _, index, records in group),
         )
-        for topic, group in groupby(batches, key=lambda one: one[0])
+        for topic, group in groupby(batches, key=lambda batch: batch[0])
     )
     return ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=1000, topic_data=topics)
 
 
-def fetch_request(*asked: tuple[str | bytes, int, int], **how: Any) -> FetchRequest:
+def fetch_request(*partitions: tuple[str | bytes, int, int], **how: Any) -> FetchRequest:
     """`asked` is (topic, partition, offset) each; `how` is of FetchRequest, and `partition_max_bytes`, epochs."""
     partition = {
         name: how.pop(name)
@@ -170,7 +170,7 @@ def fetch_request(*asked: tuple[str | bytes, int, int], **how: Any) -> FetchRequ
                 FetchPartition(partition=index, fetch_offset=offset, **{"partition_max_bytes": 1 << 20, **partition}),
             ),
         )
-        for topic, index, offset in asked
+        for topic, index, offset in partitions
     )
     return FetchRequest(topics=topics, forgotten_topics_data=forgotten, **{"max_wait_ms": 0, "min_bytes": 1, **how})
 

@@ -117,10 +117,10 @@ def join_request(group_id: str = "g", member_id: str = "", **more: Any) -> JoinG
 def commit_request(
     offset: int, group_id: str = "g", partition: int = 0, metadata: str = "", topic: str = "t", **more: Any
 ) -> OffsetCommitRequest:
-    one = OffsetCommitRequestPartition(
+    partition = OffsetCommitRequestPartition(
         partition_index=partition, committed_offset=offset, committed_metadata=metadata, committed_leader_epoch=5
     )
-    topics = (OffsetCommitRequestTopic(name=topic, partitions=(one,)),)
+    topics = (OffsetCommitRequestTopic(name=topic, partitions=(partition,)),)
     return OffsetCommitRequest(
         group_id=group_id, **{"generation_id_or_member_epoch": -1, "member_id": "", "topics": topics, **more}
     )

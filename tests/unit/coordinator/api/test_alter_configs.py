@@ -12,7 +12,7 @@ Resource = tuple[int, str, tuple[tuple[str, str | None], ...]]
 
 
 def ask(world: World, *resources: Resource, validate_only: bool = False) -> list[tuple[str, int, str | None]]:
-    asked = tuple(
+    resources = tuple(
         AlterConfigsResource(
             resource_type=kind,
             resource_name=name,
@@ -20,8 +20,10 @@ def ask(world: World, *resources: Resource, validate_only: bool = False) -> list
         )
         for kind, name, configs in resources
     )
-    reply = answered(world.serve(alter_configs, AlterConfigsRequest(resources=asked, validate_only=validate_only), 2))
-    return [(one.resource_name, one.error_code, one.error_message) for one in reply.responses]
+    reply = answered(
+        world.serve(alter_configs, AlterConfigsRequest(resources=resources, validate_only=validate_only), 2)
+    )
+    return [(response.resource_name, response.error_code, response.error_message) for response in reply.responses]
 
 
 def configs(world: World, name: str = "t") -> dict[str, str]:

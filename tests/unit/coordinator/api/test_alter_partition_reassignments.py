@@ -30,9 +30,9 @@ def ask(world: World, name: str, index: int, replicas: tuple[int, ...] | None) -
     request = AlterPartitionReassignmentsRequest(topics=(topic,), allow_replication_factor_change=False)
     reply = answered(world.serve(alter_partition_reassignments, request, 1))
     assert (reply.error_code, reply.allow_replication_factor_change) == (0, False)
-    ((one,),) = (response.partitions for response in reply.responses)
-    assert (reply.responses[0].name, one.partition_index) == (name, index)
-    return one.error_code, one.error_message
+    ((response,),) = (response.partitions for response in reply.responses)
+    assert (reply.responses[0].name, response.partition_index) == (name, index)
+    return response.error_code, response.error_message
 
 
 def test_a_partition_may_stay_where_it_is(world: World) -> None:

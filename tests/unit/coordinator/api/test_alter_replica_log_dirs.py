@@ -20,7 +20,11 @@ def ask(world: World, *moves: tuple[str, str, tuple[int, ...]]) -> list[tuple[st
         for path, name, indexes in moves
     )
     results = world.serve(alter_replica_log_dirs, AlterReplicaLogDirsRequest(dirs=dirs), 2).results
-    return [(topic.topic_name, one.partition_index, one.error_code) for topic in results for one in topic.partitions]
+    return [
+        (topic.topic_name, partition.partition_index, partition.error_code)
+        for topic in results
+        for partition in topic.partitions
+    ]
 
 
 def test_a_replica_may_stay_where_it_is(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def ask(version: int, name: str = "tests", software_version: str = "1.0") -> Api
 
 
 def test_what_is_served_is_advertised_and_nothing_else() -> None:
-    advertised = {one.api_key: (one.min_version, one.max_version) for one in ask(4).api_keys}
+    advertised = {api.api_key: (api.min_version, api.max_version) for api in ask(4).api_keys}
     assert set(advertised) == set(SERVES)
     for key, (first, last) in advertised.items():
         versions = APIS[key].versions
@@ -28,7 +28,7 @@ def test_what_is_served_is_advertised_and_nothing_else() -> None:
 
 
 def test_produce_is_advertised_from_0_so_that_librdkafka_compresses() -> None:
-    (produce,) = [one for one in ask(0).api_keys if one.api_key == 0]
+    (produce,) = [api for api in ask(0).api_keys if api.api_key == 0]
     assert produce.min_version == 0
 
 
@@ -36,7 +36,7 @@ def test_no_feature_is_claimed_that_is_not_there() -> None:
     reply = ask(4)
     assert reply.finalized_features == ()
     assert reply.finalized_features_epoch == -1
-    assert {one.name: one.max_version for one in reply.supported_features} == {
+    assert {api.name: api.max_version for api in reply.supported_features} == {
         "group.version": 0, "transaction.version": 0
     }  # fmt: skip
     assert ask(3).supported_features == ()

@@ -21,7 +21,7 @@ def more(name: str, count: int, *assignment: tuple[int, ...]) -> CreatePartition
 def ask(world: World, *topics: CreatePartitionsTopic, validate_only: bool = False) -> list[tuple[str, int, str | None]]:
     request = CreatePartitionsRequest(topics=topics, timeout_ms=1, validate_only=validate_only)
     results = answered(world.serve(create_partitions, request, 3)).results
-    return [(one.name, one.error_code, one.error_message) for one in results]
+    return [(result.name, result.error_code, result.error_message) for result in results]
 
 
 @pytest.fixture

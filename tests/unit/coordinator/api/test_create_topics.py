@@ -14,7 +14,7 @@ from rota.protocol.messages.create_topics import (
 )
 
 
-def wanted(
+def creatable_topic(
     name: str,
     partitions: int = 1,
     replication: int = 1,
@@ -41,7 +41,7 @@ def world() -> World:
 
 
 def test_a_topic_with_its_configs(world: World) -> None:
-    (made,) = ask(world, wanted("t", 2, retention_ms="5", cleanup_policy="compact"))
+    (made,) = ask(world, creatable_topic("t", 2, retention_ms="5", cleanup_policy="compact"))
     topic = world.node.topics.get("t")
     assert topic is not None
     assert (made.error_code, made.error_message, made.topic_id) == (0, None, topic.topic_id)
@@ -56,20 +56,27 @@ def test_a_topic_with_its_configs(world: World) -> None:
 
 
 def test_defaults_of_the_broker(world: World) -> None:
-    (made,) = ask(world, wanted("t", -1, -1))
+    (made,) = ask(world, creatable_topic("t", -1, -1))
     assert (made.num_partitions, made.replication_factor) == (4, 1)
 
 
 def test_validation_alone_creates_nothing(world: World) -> None:
-    (made, wrong) = ask(world, wanted("t", 2), wanted("u", 0), validate_only=True)
+    (made, wrong) = ask(world, creatable_topic("t", 2), creatable_topic("u", 0), validate_only=True)
     assert (made.error_code, made.num_partitions) == (0, 2)
     assert wrong.error_code == ErrorCode.INVALID_PARTITIONS
     assert world.node.topics.names() == []
 
 
 def test_valid_and_invalid_topics_mixed(world: World) -> None:
-    results = ask(world, wanted("a b"), wanted("good"), wanted("none", 0), wanted("also-good", 3), wanted("x", 1, 9))
-    assert [(one.name, one.error_code) for one in results] == [
+    results = ask(
+        world,
+        creatable_topic("a b"),
+        creatable_topic("good"),
+        creatable_topic("none", 0),
+        creatable_topic("also-good", 3),
+        creatable_topic("x", 1, 9),
+    )
+    assert [(result.name, result.error_code) for result in results] == [
         ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("good", 0),
         ("none", ErrorCode.INVALID_PARTITIONS),
@@ -82,41 +89,44 @@ def test_valid_and_invalid_topics_mixed(world: World) -> None:
 
 
 def test_a_topic_that_is_there(world: World) -> None:
-    ask(world, wanted("t"))
-    (again,) = ask(world, wanted("t"))
+    ask(world, creatable_topic("t"))
+    (again,) = ask(world, creatable_topic("t"))
     assert (again.error_code, again.error_message) == (ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")
 
 
 def test_a_name_twice_in_one_request_is_answered_once(world: World) -> None:
-    results = ask(world, wanted("twice"), wanted("twice"), wanted("once"))
-    assert [(one.name, one.error_code) for one in results] == [("once", 0), ("twice", ErrorCode.INVALID_REQUEST)]
+    results = ask(world, creatable_topic("twice"), creatable_topic("twice"), creatable_topic("once"))
+    assert [(result.name, result.error_code) for result in results] == [
+        ("once", 0),
+        ("twice", ErrorCode.INVALID_REQUEST),
+    ]
     assert world.node.topics.names() == ["once"]
 
 
 def test_an_assignment_by_hand(world: World) -> None:
-    (made,) = ask(world, wanted("t", -1, -1, ((1, (0,)), (0, (0,)))))
+    (made,) = ask(world, creatable_topic("t", -1, -1, ((1, (0,)), (0, (0,)))))
     assert (made.error_code, made.num_partitions, made.replication_factor) == (0, 2, 1)
 
 
 @pytest.mark.parametrize(
     ("topic", "code"),
     [
-        (wanted("t", 1, 1, ((0, (0,)),)), ErrorCode.INVALID_REQUEST),
-        (wanted("t", -1, 1, ((0, (0,)),)), ErrorCode.INVALID_REQUEST),
-        (wanted("t", 1, -1, ((0, (0,)),)), ErrorCode.INVALID_REQUEST),
-        (wanted("t", -1, -1, ((0, (0,)), (2, (0,)))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (wanted("t", -1, -1, ((0, (5,)),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (wanted("t", -1, -1, ((0, ()),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (wanted("t", -2), ErrorCode.INVALID_PARTITIONS),
-        (wanted("t", 0, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (wanted("t", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (wanted("t", retention_ms="abc"), ErrorCode.INVALID_CONFIG),
-        (wanted("t", retention_ms=None), ErrorCode.INVALID_CONFIG),
-        (wanted("t", nope="1"), ErrorCode.INVALID_CONFIG),
-        (wanted("t", min_compaction_lag_ms="9", max_compaction_lag_ms="5"), ErrorCode.INVALID_CONFIG),
-        (wanted("__consumer_offsets"), ErrorCode.INVALID_REQUEST),
-        (wanted("__transaction_state"), ErrorCode.INVALID_REQUEST),
-        (wanted("__cluster_metadata"), ErrorCode.INVALID_REQUEST),
+        (creatable_topic("t", 1, 1, ((0, (0,)),)), ErrorCode.INVALID_REQUEST),
+        (creatable_topic("t", -1, 1, ((0, (0,)),)), ErrorCode.INVALID_REQUEST),
+        (creatable_topic("t", 1, -1, ((0, (0,)),)), ErrorCode.INVALID_REQUEST),
+        (creatable_topic("t", -1, -1, ((0, (0,)), (2, (0,)))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (creatable_topic("t", -1, -1, ((0, (5,)),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (creatable_topic("t", -1, -1, ((0, ()),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (creatable_topic("t", -2), ErrorCode.INVALID_PARTITIONS),
+        (creatable_topic("t", 0, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (creatable_topic("t", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (creatable_topic("t", retention_ms="abc"), ErrorCode.INVALID_CONFIG),
+        (creatable_topic("t", retention_ms=None), ErrorCode.INVALID_CONFIG),
+        (creatable_topic("t", nope="1"), ErrorCode.INVALID_CONFIG),
+        (creatable_topic("t", min_compaction_lag_ms="9", max_compaction_lag_ms="5"), ErrorCode.INVALID_CONFIG),
+        (creatable_topic("__consumer_offsets"), ErrorCode.INVALID_REQUEST),
+        (creatable_topic("__transaction_state"), ErrorCode.INVALID_REQUEST),
+        (creatable_topic("__cluster_metadata"), ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_what_is_refused(world: World, topic: CreatableTopic, code: ErrorCode) -> None:
@@ -127,6 +137,6 @@ def test_what_is_refused(world: World, topic: CreatableTopic, code: ErrorCode) -
 
 
 def test_too_many_partitions_in_one_request_refuse_all(world: World) -> None:
-    results = ask(world, wanted("a", 6_000), wanted("b", 6_000))
-    assert [one.error_code for one in results] == [ErrorCode.POLICY_VIOLATION] * 2
+    results = ask(world, creatable_topic("a", 6_000), creatable_topic("b", 6_000))
+    assert [result.error_code for result in results] == [ErrorCode.POLICY_VIOLATION] * 2
     assert world.node.topics.names() == []

@@ -13,7 +13,7 @@ def test_each_group_is_answered_for_itself() -> None:
     world.commit(7, "simple")
     request = DeleteGroupsRequest(groups_names=("simple", "stable", "none"))
     answer = world.ask(delete_groups, request, 2)
-    assert {one.group_id: one.error_code for one in answer.results} == {
+    assert {result.group_id: result.error_code for result in answer.results} == {
         "simple": 0,
         "stable": ErrorCode.NON_EMPTY_GROUP,
         "none": ErrorCode.GROUP_ID_NOT_FOUND,
@@ -41,7 +41,7 @@ def test_a_group_named_twice_is_deleted_once() -> None:
     world = GroupWorld().open()
     world.commit(7, "simple")
     answer = world.ask(delete_groups, DeleteGroupsRequest(groups_names=("simple", "simple")), 1)
-    assert [(one.group_id, one.error_code) for one in answer.results] == [("simple", 0)]
+    assert [(result.group_id, result.error_code) for result in answer.results] == [("simple", 0)]
 
 
 def test_before_the_offsets_topic_exists_this_is_not_the_coordinator() -> None:

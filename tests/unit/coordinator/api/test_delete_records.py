@@ -22,8 +22,8 @@ def world() -> World:
 
 def delete(world: World, offset: int, name: str = "t", index: int = 0) -> tuple[int, int]:
     """(error, low watermark)"""
-    one = DeleteRecordsPartition(partition_index=index, offset=offset)
-    request = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=name, partitions=(one,)),), timeout_ms=1000)
+    partition = DeleteRecordsPartition(partition_index=index, offset=offset)
+    request = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=name, partitions=(partition,)),), timeout_ms=1000)
     response: Any = world.serve(delete_records, request, 2)
     (topic,) = response.topics
     (result,) = topic.partitions

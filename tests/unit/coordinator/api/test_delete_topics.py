@@ -27,7 +27,7 @@ def ask(world: World, *topics: DeleteTopicState) -> list[DeletableTopicResult]:
 
 
 def codes(results: list[DeletableTopicResult]) -> list[tuple[str | None, int]]:
-    return [(one.name, one.error_code) for one in results]
+    return [(result.name, result.error_code) for result in results]
 
 
 @pytest.fixture

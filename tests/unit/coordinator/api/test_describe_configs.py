@@ -52,7 +52,7 @@ def test_keys_choose_and_unknown_ones_are_left_out(world: World) -> None:
 
 def test_synonyms_are_told_strongest_first(world: World) -> None:
     config = by_name(ask(world, TOPIC, "t", ("cleanup.policy",), include_synonyms=True))["cleanup.policy"]
-    assert [(one.name, one.value, one.source) for one in config.synonyms] == [
+    assert [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms] == [
         ("cleanup.policy", "compact", 1),
         ("log.cleanup.policy", "delete", 5),
     ]
@@ -99,6 +99,6 @@ def test_what_is_advertised_is_what_the_client_reached_unless_it_was_configured(
     key = ("advertised.listeners",)
     (reached,) = ask(world, BROKER, "3", key).configs
     assert (reached.value, reached.config_source, reached.read_only) == ("PLAINTEXT://127.0.0.1:9092", 4, True)
-    told = World({"node.id": "3", "advertised.listeners": "PLAINTEXT://kafka.example:9094"})
-    (configured,) = ask(told, BROKER, "3", key).configs
+    advertised = World({"node.id": "3", "advertised.listeners": "PLAINTEXT://kafka.example:9094"})
+    (configured,) = ask(advertised, BROKER, "3", key).configs
     assert (configured.value, configured.config_source) == ("PLAINTEXT://kafka.example:9094", 4)

@@ -15,9 +15,9 @@ def test_a_stable_group_shows_its_members(version: int) -> None:
     (group,) = world.ask(describe_groups, DescribeGroupsRequest(groups=("g",)), version).groups
     assert (group.error_code, group.group_state) == (0, "Stable")
     assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
-    (one,) = group.members
-    assert (one.member_id, one.client_id, one.client_host) == (member.member_id, "test", "/127.0.0.1")
-    assert (one.member_metadata, one.member_assignment) == (SUBSCRIPTION, b"all")
+    (member,) = group.members
+    assert (member.member_id, member.client_id, member.client_host) == (member.member_id, "test", "/127.0.0.1")
+    assert (member.member_metadata, member.member_assignment) == (SUBSCRIPTION, b"all")
 
 
 @pytest.mark.parametrize("version", [0, 5])
@@ -38,7 +38,7 @@ def test_each_group_is_answered_for_itself() -> None:
     world = GroupWorld().open()
     world.commit(7, "simple")
     groups = world.ask(describe_groups, DescribeGroupsRequest(groups=("simple", "", "none")), 5).groups
-    assert [(one.group_id, one.error_code, one.group_state) for one in groups] == [
+    assert [(group.group_id, group.error_code, group.group_state) for group in groups] == [
         ("simple", 0, "Empty"),
         ("", ErrorCode.INVALID_GROUP_ID, ""),
         ("none", 0, "Dead"),
@@ -48,7 +48,7 @@ def test_each_group_is_answered_for_itself() -> None:
 def test_authorized_operations_only_when_asked_for() -> None:
     world = GroupWorld().open()
     world.member()
-    asked = DescribeGroupsRequest(groups=("g",), include_authorized_operations=True)
-    assert world.ask(describe_groups, asked, 5).groups[0].authorized_operations == AUTHORIZED_OPERATIONS
+    request = DescribeGroupsRequest(groups=("g",), include_authorized_operations=True)
+    assert world.ask(describe_groups, request, 5).groups[0].authorized_operations == AUTHORIZED_OPERATIONS
     unasked = DescribeGroupsRequest(groups=("g",))
     assert world.ask(describe_groups, unasked, 5).groups[0].authorized_operations == NOT_REQUESTED

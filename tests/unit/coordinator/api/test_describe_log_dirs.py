@@ -34,7 +34,9 @@ def ask(world: World, *topics: tuple[str, tuple[int, ...]], everything: bool = F
 
 def sizes(result: DescribeLogDirsResult) -> dict[tuple[str, int], int]:
     return {
-        (topic.name, one.partition_index): one.partition_size for topic in result.topics for one in topic.partitions
+        (topic.name, partition.partition_index): partition.partition_size
+        for topic in result.topics
+        for partition in topic.partitions
     }
 
 

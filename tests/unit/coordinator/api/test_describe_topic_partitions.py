@@ -112,10 +112,19 @@ def test_turning_pages_shows_everything_once(limit: int, counts: list[int]) -> N
 def test_a_partition_whose_disk_failed_has_no_leader(world: World) -> None:
     with capture_logs():
         world.partition("d", 1).fail("disk")
-    one = ask(world, ("d",)).topics[0].partitions[1]
+    partition = ask(world, ("d",)).topics[0].partitions[1]
     me = world.node.config.node_id
-    assert (one.error_code, one.leader_id, one.offline_replicas) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, (me,))
-    assert (one.replica_nodes, one.isr_nodes, one.eligible_leader_replicas, one.last_known_elr) == (
+    assert (partition.error_code, partition.leader_id, partition.offline_replicas) == (
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        -1,
+        (me,),
+    )
+    assert (
+        partition.replica_nodes,
+        partition.isr_nodes,
+        partition.eligible_leader_replicas,
+        partition.last_known_elr,
+    ) == (
         (me,),
         (me,),
         (),

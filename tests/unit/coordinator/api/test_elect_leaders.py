@@ -13,16 +13,16 @@ Results = list[tuple[str, int, int, str | None]]
 
 
 def ask(
-    world: World, *asked: tuple[str, tuple[int, ...]], election: int = PREFERRED, everywhere: bool = False
+    world: World, *topics: tuple[str, tuple[int, ...]], election: int = PREFERRED, everywhere: bool = False
 ) -> Results:
-    named = tuple(TopicPartitions(topic=name, partitions=indexes) for name, indexes in asked)
+    named = tuple(TopicPartitions(topic=name, partitions=indexes) for name, indexes in topics)
     request = ElectLeadersRequest(election_type=election, topic_partitions=None if everywhere else named)
     reply = answered(world.serve(elect_leaders, request, 2))
     assert reply.error_code == (0 if election in (PREFERRED, UNCLEAN) else ErrorCode.INVALID_REQUEST)
     return [
-        (topic.topic, one.partition_id, one.error_code, one.error_message)
+        (topic.topic, partition.partition_id, partition.error_code, partition.error_message)
         for topic in reply.replica_election_results
-        for one in topic.partition_result
+        for partition in topic.partition_result
     ]
 
 

@@ -38,15 +38,15 @@ def world() -> World:
 
 def parts(response: Any) -> list[PartitionData]:
     assert isinstance(response, FetchResponse)
-    return [one for topic in response.responses for one in topic.partitions]
+    return [partition for topic in response.responses for partition in topic.partitions]
 
 
-def get(world: World, *asked: tuple[str | bytes, int, int], version: int = 12, **how: Any) -> list[PartitionData]:
-    return parts(world.serve(fetch, fetch_request(*asked, **how), version))
+def get(world: World, *partitions: tuple[str | bytes, int, int], version: int = 12, **how: Any) -> list[PartitionData]:
+    return parts(world.serve(fetch, fetch_request(*partitions, **how), version))
 
 
 def sizes(answers: list[PartitionData]) -> list[int]:
-    return [len(one.records or b"") for one in answers]
+    return [len(partition.records or b"") for partition in answers]
 
 
 def whole(world: World, topic: str = "t", index: int = 0) -> bytes:
@@ -111,7 +111,7 @@ class TestLimits:
         batch_bytes = len(whole(world)) // 5
         answers = get(world, ("t", 0, 0), ("t", 1, 0), ("u", 0, 0), max_bytes=2)
         assert sizes(answers) == [batch_bytes, 0, 0]
-        assert [one.high_watermark for one in answers] == [10, 2, 2]
+        assert [partition.high_watermark for partition in answers] == [10, 2, 2]
 
     def test_only_the_first_partition_may_exceed_its_limit(self, world: World) -> None:
         batch_bytes = len(whole(world)) // 5
@@ -127,9 +127,9 @@ class TestLimits:
 
 
 class TestWhatIsNotThere:
-    @pytest.mark.parametrize("asked", [("nope", 0, 0), ("t", 9, 0)])
-    def test_by_name(self, world: World, asked: tuple[str, int, int]) -> None:
-        (answer,) = get(world, asked, max_wait_ms=500)
+    @pytest.mark.parametrize("partitions", [("nope", 0, 0), ("t", 9, 0)])
+    def test_by_name(self, world: World, partitions: tuple[str, int, int]) -> None:
+        (answer,) = get(world, partitions, max_wait_ms=500)
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert (answer.high_watermark, answer.aborted_transactions) == (-1, ())
 
@@ -149,13 +149,13 @@ class TestWhatIsNotThere:
         assert get(world, ("t", 0, 0), version=5)[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     @pytest.mark.parametrize(
-        ("version", "who"), [(12, {"replica_id": 5}), (15, {"replica_state": ReplicaState(replica_id=5)})]
+        ("version", "replica"), [(12, {"replica_id": 5}), (15, {"replica_state": ReplicaState(replica_id=5)})]
     )
-    def test_a_follower_that_nobody_knows(self, world: World, version: int, who: dict[str, Any]) -> None:
+    def test_a_follower_that_nobody_knows(self, world: World, version: int, replica: dict[str, Any]) -> None:
         topic = world.node.topics.get("t")
         assert topic is not None
         name = "t" if version < 13 else topic.topic_id
-        assert get(world, (name, 0, 0), version=version, **who)[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert get(world, (name, 0, 0), version=version, **replica)[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def test_no_partitions_at_all(self, world: World) -> None:
         assert get(world, max_wait_ms=500) == []
@@ -199,8 +199,8 @@ class TestEpochs:
 
 
 class TestWaiting:
-    def ask(self, world: World, *asked: tuple[str, int, int], **how: Any) -> DelayedReply[FetchResponse]:
-        reply = world.serve(fetch, fetch_request(*(asked or (("t", 2, 0),)), **{"max_wait_ms": 500, **how}), 12)
+    def ask(self, world: World, *partitions: tuple[str, int, int], **how: Any) -> DelayedReply[FetchResponse]:
+        reply = world.serve(fetch, fetch_request(*(partitions or (("t", 2, 0),)), **{"max_wait_ms": 500, **how}), 12)
         assert isinstance(reply, DelayedReply)
         return reply
 
@@ -209,7 +209,7 @@ class TestWaiting:
         assert not reply.answered
         records = world.append(b"new", index=2)
         await asyncio.sleep(0)
-        assert [one.records for one in parts(answered(reply))] == [records]
+        assert [partition.records for partition in parts(answered(reply))] == [records]
 
     async def test_for_min_bytes(self, world: World) -> None:
         reply = self.ask(world, min_bytes=150)
@@ -366,31 +366,31 @@ class TestFlushedMessages:
 class TestSessions:
     """The story that was told to Apache Kafka, answer by answer."""
 
-    def ask(self, world: World, session: int, epoch: int, *asked: tuple[str, int, int], **how: Any) -> Any:
-        request = fetch_request(*asked, session_id=session, session_epoch=epoch, **how)
+    def ask(self, world: World, session: int, epoch: int, *partitions: tuple[str, int, int], **how: Any) -> Any:
+        request = fetch_request(*partitions, session_id=session, session_epoch=epoch, **how)
         return world.serve(fetch, request, how.get("version", 12))
 
-    def told(self, response: Any) -> list[tuple[str, int, int, bool]]:
+    def partition_answers(self, response: Any) -> list[tuple[str, int, int, bool]]:
         return [
-            (topic.topic, one.partition_index, one.error_code, bool(one.records))
+            (topic.topic, partition.partition_index, partition.error_code, bool(partition.records))
             for topic in response.responses
-            for one in topic.partitions
+            for partition in topic.partitions
         ]
 
     def test_a_conversation(self, world: World) -> None:
         first = self.ask(world, 0, 0, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0))
-        assert self.told(first) == [("t", 0, 0, True), ("t", 1, 0, True), ("t", 2, 0, False)]
+        assert self.partition_answers(first) == [("t", 0, 0, True), ("t", 1, 0, True), ("t", 2, 0, False)]
         session = first.session_id
         assert session > 0
         again = self.ask(world, session, 1)
-        assert (again.session_id, self.told(again)) == (session, [("t", 0, 0, True), ("t", 1, 0, True)])
-        assert self.told(self.ask(world, session, 2, ("t", 0, 10), ("t", 1, 2))) == []
+        assert (again.session_id, self.partition_answers(again)) == (session, [("t", 0, 0, True), ("t", 1, 0, True)])
+        assert self.partition_answers(self.ask(world, session, 2, ("t", 0, 10), ("t", 1, 2))) == []
         world.append(b"a", index=2)
-        assert self.told(self.ask(world, session, 3, max_wait_ms=500)) == [("t", 2, 0, True)]
+        assert self.partition_answers(self.ask(world, session, 3, max_wait_ms=500)) == [("t", 2, 0, True)]
         lost = self.ask(world, session, 4, ("u", 0, 2), ("t", 0, 99), forgotten=[("t", 2)])
-        assert self.told(lost) == [("t", 0, ErrorCode.OFFSET_OUT_OF_RANGE, False), ("u", 0, 0, False)]
+        assert self.partition_answers(lost) == [("t", 0, ErrorCode.OFFSET_OUT_OF_RANGE, False), ("u", 0, 0, False)]
         found = self.ask(world, session, 5, ("t", 0, 10))
-        assert self.told(found) == [("t", 0, 0, False)]
+        assert self.partition_answers(found) == [("t", 0, 0, False)]
 
     def test_an_incremental_fetch_waits_for_news(self, world: World) -> None:
         session = self.ask(world, 0, 0, ("t", 2, 0)).session_id
@@ -422,7 +422,7 @@ class TestSessions:
         world.node.topics._fresh_uuid = lambda: coming
         world.topic("later")
         request = fetch_request(session_id=first.session_id, session_epoch=1)
-        assert [one.error_code for one in parts(world.serve(fetch, request, 13))] == [0]
+        assert [partition.error_code for partition in parts(world.serve(fetch, request, 13))] == [0]
 
 
 class TestDamage:

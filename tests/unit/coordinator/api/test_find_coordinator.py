@@ -25,7 +25,10 @@ def test_the_first_question_creates_the_offsets_topic() -> None:
 
 def test_many_groups_at_once() -> None:
     answer = GroupWorld().ask(find_coordinator, FindCoordinatorRequest(coordinator_keys=("a", "b")), 4)
-    assert [(one.key, one.error_code, one.port) for one in answer.coordinators] == [("a", 0, 9092), ("b", 0, 9092)]
+    assert [(coordinator.key, coordinator.error_code, coordinator.port) for coordinator in answer.coordinators] == [
+        ("a", 0, 9092),
+        ("b", 0, 9092),
+    ]
 
 
 def test_there_is_no_coordinator_of_transactions_yet() -> None:

@@ -30,9 +30,9 @@ def ask(
         configs=tuple(AlterableConfig(name=key, config_operation=how, value=value) for key, how, value in changes),
     )
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
-    (one,) = answered(world.serve(incremental_alter_configs, request, 1)).responses
-    assert (one.resource_type, one.resource_name) == (kind, name)
-    return one.error_code, one.error_message
+    (response,) = answered(world.serve(incremental_alter_configs, request, 1)).responses
+    assert (response.resource_type, response.resource_name) == (kind, name)
+    return response.error_code, response.error_message
 
 
 def configs(world: World) -> dict[str, str]:

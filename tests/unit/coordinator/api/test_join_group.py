@@ -17,7 +17,7 @@ def test_a_member_without_an_id_gets_one_and_leads(version: int) -> None:
     assert answer.leader == answer.member_id
     assert answer.generation_id == 1
     assert answer.protocol_name == "range"
-    assert [one.member_id for one in answer.members] == [answer.member_id]
+    assert [member.member_id for member in answer.members] == [answer.member_id]
 
 
 @pytest.mark.parametrize("version", range(4, 10))

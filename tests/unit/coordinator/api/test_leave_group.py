@@ -24,7 +24,7 @@ def test_many_leave_at_once_and_each_is_answered(version: int) -> None:
     leaving = (MemberIdentity(member_id=member.member_id, reason="closing"), MemberIdentity(member_id="who"))
     answer = world.ask(leave_group, LeaveGroupRequest(group_id="g", members=leaving), version)
     assert answer.error_code == 0
-    assert [(one.member_id, one.error_code) for one in answer.members] == [
+    assert [(member.member_id, member.error_code) for member in answer.members] == [
         (member.member_id, 0),
         ("who", ErrorCode.UNKNOWN_MEMBER_ID),
     ]
@@ -42,8 +42,8 @@ def test_the_reason_is_in_the_timeline() -> None:
     world = GroupWorld().open()
     leaving = (MemberIdentity(member_id=world.member().member_id, reason="the rack is moved"),)
     world.ask(leave_group, LeaveGroupRequest(group_id="g", members=leaving), 5)
-    told = [str(line.note.fields) for line in world.node.groups.timelines.of("g")]
-    assert any("the rack is moved" in line for line in told)
+    details = [str(line.note.fields) for line in world.node.groups.timelines.of("g")]
+    assert any("the rack is moved" in line for line in details)
 
 
 def test_an_empty_group_id_is_refused() -> None:

@@ -32,7 +32,7 @@ def ask(version: int, *types: int) -> ListConfigResourcesResponse:
 def test_what_has_configs(version: int, types: tuple[int, ...], resources: list[tuple[int, str]]) -> None:
     reply = ask(version, *types)
     assert reply.error_code == 0
-    assert [(one.resource_type, one.resource_name) for one in reply.config_resources] == resources
+    assert [(resource.resource_type, resource.resource_name) for resource in reply.config_resources] == resources
 
 
 def test_an_unknown_type() -> None:

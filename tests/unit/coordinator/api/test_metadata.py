@@ -12,7 +12,7 @@ from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopi
 from rota.protocol.wire import UUID_ZERO
 
 
-def asked(*topics: str | bytes | None) -> tuple[MetadataRequestTopic, ...]:
+def requested(*topics: str | bytes | None) -> tuple[MetadataRequestTopic, ...]:
     return tuple(
         MetadataRequestTopic(name=None, topic_id=topic)
         if isinstance(topic, bytes)
@@ -50,7 +50,7 @@ def test_the_cluster_is_this_broker() -> None:
 def test_a_topic_by_name() -> None:
     world = World()
     topic = world.topic("t", 2)
-    (found,) = ask(world, asked("t")).topics
+    (found,) = ask(world, requested("t")).topics
     assert (found.name, found.topic_id, found.is_internal, found.error_code) == ("t", topic.topic_id, False, 0)
     assert [(p.partition_index, p.leader_id, p.leader_epoch, p.replica_nodes) for p in found.partitions] == [
         (0, world.node.config.node_id, 0, (world.node.config.node_id,)),
@@ -71,8 +71,8 @@ def test_all_topics_and_none() -> None:
 def test_topics_by_id() -> None:
     world = World()
     topic = world.topic("t")
-    assert codes(ask(world, asked(topic.topic_id, topic.topic_id))) == {"t": 0}
-    (unknown,) = ask(world, asked(b"x" * 16)).topics
+    assert codes(ask(world, requested(topic.topic_id, topic.topic_id))) == {"t": 0}
+    (unknown,) = ask(world, requested(b"x" * 16)).topics
     assert (unknown.name, unknown.topic_id, unknown.error_code) == (None, b"x" * 16, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
@@ -81,15 +81,15 @@ def test_an_id_outweighs_names() -> None:
     topic = world.topic("t")
     world.topic("other")
     both = MetadataRequestTopic(name="other", topic_id=topic.topic_id)
-    assert codes(ask(world, (both, *asked("other")))) == {"t": 0}
+    assert codes(ask(world, (both, *requested("other")))) == {"t": 0}
 
 
 @pytest.mark.parametrize(
     ("topic", "version"), [(b"x" * 16, 10), (b"x" * 16, 11), (None, 11), (None, 12), (UUID_ZERO, 13)]
 )
 def test_what_a_version_cannot_ask(topic: str | bytes | None, version: int) -> None:
-    reply = ask(World(), asked(topic), version)
-    assert [one.error_code for one in reply.topics] == [ErrorCode.INVALID_REQUEST]
+    reply = ask(World(), requested(topic), version)
+    assert [topic.error_code for topic in reply.topics] == [ErrorCode.INVALID_REQUEST]
     assert reply.error_code == (ErrorCode.INVALID_REQUEST if version == 13 else 0)
     assert reply.brokers == ()
 
@@ -97,7 +97,7 @@ def test_what_a_version_cannot_ask(topic: str | bytes | None, version: int) -> N
 def test_unknown_and_wrong_names() -> None:
     world = World()
     world.topic("t")
-    assert codes(ask(world, asked("nope", "t", "a b", "nope", ""))) == {
+    assert codes(ask(world, requested("nope", "t", "a b", "nope", ""))) == {
         "nope": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "t": 0,
         "a b": ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -109,32 +109,32 @@ def test_unknown_and_wrong_names() -> None:
 def test_a_missing_topic_is_created_and_shown_to_whom_asks_again() -> None:
     world = World({"num.partitions": "3"})
     world.topic("t")
-    reply = ask(world, asked("new", "t", "a b"), 9, create=True)
+    reply = ask(world, requested("new", "t", "a b"), 9, create=True)
     unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
     assert codes(reply) == {"new": unknown, "t": 0, "a b": invalid}
     assert reply.topics[0].partitions == ()
     assert world.partition("new", 2).high_watermark == 0
-    again = ask(world, asked("new"), 9, create=True)
+    again = ask(world, requested("new"), 9, create=True)
     assert codes(again) == {"new": 0}
     assert len(again.topics[0].partitions) == 3
 
 
 def test_creation_needs_the_broker_too() -> None:
     world = World({"auto.create.topics.enable": "false"})
-    assert codes(ask(world, asked("new"), 9, create=True)) == {"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert codes(ask(world, requested("new"), 9, create=True)) == {"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_a_creation_that_is_refused_says_why() -> None:
     world = World({"default.replication.factor": "3"})
     world.topic("a.b")
-    assert codes(ask(world, asked("new"), 9, create=True)) == {"new": ErrorCode.INVALID_REPLICATION_FACTOR}
-    assert codes(ask(world, asked("a_b"), 9, create=True)) == {"a_b": ErrorCode.INVALID_TOPIC_EXCEPTION}
+    assert codes(ask(world, requested("new"), 9, create=True)) == {"new": ErrorCode.INVALID_REPLICATION_FACTOR}
+    assert codes(ask(world, requested("a_b"), 9, create=True)) == {"a_b": ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
 def test_the_offsets_topic_is_created_as_its_own_kind() -> None:
     world = GroupWorld()
     for code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE):
-        reply = ask(world, asked("__consumer_offsets", "__transaction_state"), 9, create=True)
+        reply = ask(world, requested("__consumer_offsets", "__transaction_state"), 9, create=True)
         assert codes(reply) == {"__consumer_offsets": code, "__transaction_state": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         assert all(topic.is_internal for topic in reply.topics)
     assert len(reply.topics[0].partitions) == 4
@@ -145,14 +145,14 @@ def test_operations_when_asked_for() -> None:
     world.topic("t")
     reply = ask(
         world,
-        asked("t", "nope"),
+        requested("t", "nope"),
         9,
         include_topic_authorized_operations=True,
         include_cluster_authorized_operations=True,
     )
     assert [topic.topic_authorized_operations for topic in reply.topics] == [3576, 3576]
     assert reply.cluster_authorized_operations == 8096
-    assert ask(world, asked("t")).topics[0].topic_authorized_operations == -2147483648
+    assert ask(world, requested("t")).topics[0].topic_authorized_operations == -2147483648
 
 
 def test_a_partition_whose_disk_failed_has_no_leader() -> None:
@@ -161,7 +161,7 @@ def test_a_partition_whose_disk_failed_has_no_leader() -> None:
     with capture_logs():
         world.partition("t", 1).fail("disk")
     me = world.node.config.node_id
-    partitions = ask(world, asked("t")).topics[0].partitions
+    partitions = ask(world, requested("t")).topics[0].partitions
     assert [(p.error_code, p.leader_id, p.offline_replicas) for p in partitions] == [
         (0, me, ()),
         (ErrorCode.LEADER_NOT_AVAILABLE, -1, (me,)),

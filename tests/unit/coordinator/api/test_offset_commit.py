@@ -9,7 +9,7 @@ from rota.protocol.messages.offset_commit import OffsetCommitRequestPartition, O
 
 
 def codes(answer: object) -> list[list[int]]:
-    return [[one.error_code for one in topic.partitions] for topic in answer.topics]  # type: ignore[attr-defined]
+    return [[partition.error_code for partition in topic.partitions] for topic in answer.topics]  # type: ignore[attr-defined]
 
 
 def stored(world: GroupWorld, group_id: str = "g") -> dict[tuple[str, int], int]:
@@ -30,9 +30,9 @@ def test_version_10_names_topics_by_id() -> None:
     world = GroupWorld().open()
     topic = world.node.topics.get("t")
     assert topic is not None
-    one = (OffsetCommitRequestPartition(partition_index=1, committed_offset=7),)
-    known = OffsetCommitRequestTopic(topic_id=topic.topic_id, partitions=one)
-    unknown = OffsetCommitRequestTopic(topic_id=b"x" * 16, partitions=one)
+    partitions = (OffsetCommitRequestPartition(partition_index=1, committed_offset=7),)
+    known = OffsetCommitRequestTopic(topic_id=topic.topic_id, partitions=partitions)
+    unknown = OffsetCommitRequestTopic(topic_id=b"x" * 16, partitions=partitions)
     answer = world.ask(offset_commit, commit_request(0, topics=(known, unknown)), 10)
     assert codes(answer) == [[0], [ErrorCode.UNKNOWN_TOPIC_ID]]
     assert [found.topic_id for found in answer.topics] == [topic.topic_id, b"x" * 16]
@@ -81,8 +81,8 @@ def test_a_group_with_members_takes_commits_of_its_members_only() -> None:
     long = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="x" * 4097)
     too_long = commit_request(0, topics=(OffsetCommitRequestTopic(name="t", partitions=(long,)),))
     assert codes(world.ask(offset_commit, too_long, 8)) == [[ErrorCode.UNKNOWN_MEMBER_ID]]
-    right = commit_request(7, generation_id_or_member_epoch=1, member_id=member.member_id)
-    assert codes(world.ask(offset_commit, right, 8)) == [[0]]
+    accepted = commit_request(7, generation_id_or_member_epoch=1, member_id=member.member_id)
+    assert codes(world.ask(offset_commit, accepted, 8)) == [[0]]
     assert stored(world) == {("t", 0): 7}
 
 
@@ -109,6 +109,6 @@ def test_a_retention_time_without_end_is_taken() -> None:
 
 def test_topics_of_which_no_partition_is_named_are_not_remembered() -> None:
     kept = _cached_response.cache_info().currsize
-    asked = OffsetCommitRequestTopic(name="x" * 30_000, partitions=())
-    GroupWorld().open().ask(offset_commit, commit_request(7, topics=(asked,)), 8)
+    large_topic = OffsetCommitRequestTopic(name="x" * 30_000, partitions=())
+    GroupWorld().open().ask(offset_commit, commit_request(7, topics=(large_topic,)), 8)
     assert _cached_response.cache_info().currsize == kept

@@ -17,7 +17,7 @@ def request(group_id: str = "g", topic: str = "t", *partitions: int) -> OffsetDe
 
 
 def codes(answer: object) -> list[tuple[int, int]]:
-    return [(one.partition_index, one.error_code) for one in answer.topics[0].partitions]  # type: ignore[attr-defined]
+    return [(partition.partition_index, partition.error_code) for partition in answer.topics[0].partitions]  # type: ignore[attr-defined]
 
 
 def test_offsets_of_an_empty_group_may_go() -> None:

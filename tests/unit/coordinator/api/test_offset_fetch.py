@@ -43,12 +43,15 @@ def test_no_topics_means_all_of_them(version: int) -> None:
     world.commit(8, partition=2)
     answer = world.ask(offset_fetch, OffsetFetchRequest(group_id="g", topics=None), version)
     (topic,) = answer.topics
-    assert [(one.partition_index, one.committed_offset) for one in topic.partitions] == [(0, 7), (2, 8)]
+    assert [(partition.partition_index, partition.committed_offset) for partition in topic.partitions] == [
+        (0, 7),
+        (2, 8),
+    ]
 
 
 def test_an_unknown_group_has_no_offsets() -> None:
     answer = GroupWorld().open().ask(offset_fetch, single(0), 7)
-    assert [one.committed_offset for one in answer.topics[0].partitions] == [-1]
+    assert [partition.committed_offset for partition in answer.topics[0].partitions] == [-1]
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -61,7 +64,7 @@ def test_many_groups_at_once(version: int) -> None:
         OffsetFetchRequestGroup(group_id="a", topics=topics), OffsetFetchRequestGroup(group_id="b", topics=None)
     )
     answer = world.ask(offset_fetch, request, version)
-    assert [(one.group_id, one.topics[0].partitions[0].committed_offset) for one in answer.groups] == [
+    assert [(group.group_id, group.topics[0].partitions[0].committed_offset) for group in answer.groups] == [
         ("a", 7),
         ("b", 8),
     ]
@@ -72,11 +75,11 @@ def test_version_10_names_topics_by_id() -> None:
     world.commit(7)
     topic = world.node.topics.get("t")
     assert topic is not None
-    wanted = (
+    requested = (
         OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),
         OffsetFetchRequestTopics(topic_id=b"x" * 16, partition_indexes=(0,)),
     )
-    answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=wanted)), 10)
+    answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=requested)), 10)
     known, unknown = answer.groups[0].topics
     assert (known.topic_id, known.partitions[0].committed_offset) == (topic.topic_id, 7)
     assert (unknown.topic_id, unknown.partitions[0].error_code) == (b"x" * 16, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -89,8 +92,8 @@ def test_version_10_shows_no_offset_of_a_deleted_topic_of_that_name() -> None:
     world.commit(7)
     eager.run_eagerly(world.node.topics.delete("t"))
     topic = world.topic("t", 3)
-    wanted = (OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),)
-    answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=wanted)), 10)
+    requested = (OffsetFetchRequestTopics(topic_id=topic.topic_id, partition_indexes=(0,)),)
+    answer = world.ask(offset_fetch, many(OffsetFetchRequestGroup(group_id="g", topics=requested)), 10)
     partition = answer.groups[0].topics[0].partitions[0]
     assert (partition.committed_offset, partition.error_code) == (-1, ErrorCode.NONE)
 

@@ -25,8 +25,8 @@ def world() -> World:
 
 
 def ask(world: World, epoch: int, index: int = 0, name: str = "t", current: int = -1) -> tuple[int, int, int]:
-    one = OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
-    request = OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic=name, partitions=(one,)),))
+    partition = OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
+    request = OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic=name, partitions=(partition,)),))
     response: Any = world.serve(offset_for_leader_epoch, request, 4)
     (topic,) = response.topics
     (end,) = topic.partitions

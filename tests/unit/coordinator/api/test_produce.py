@@ -89,7 +89,7 @@ def test_what_cannot_be_written(world: World, how: dict[str, Any], code: ErrorCo
 def test_partitions_of_one_request_fail_alone(world: World) -> None:
     request = produces([("t", 0, GOOD), ("t", 1, CORRUPT), ("nope", 0, GOOD)])
     response = world.serve(produce, request, 9)
-    assert [one.error_code for topic in response.responses for one in topic.partition_responses] == [
+    assert [partition.error_code for topic in response.responses for partition in topic.partition_responses] == [
         ErrorCode.NONE,
         ErrorCode.CORRUPT_MESSAGE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -182,7 +182,7 @@ class TestTimestamps:
         answer = send(world, records)
         assert outcome(answer) == (ErrorCode.INVALID_TIMESTAMP, -1, 0)
         assert answer.error_message == "One or more records have been rejected due to invalid timestamp"
-        ((index, why),) = [(one.batch_index, one.batch_index_error_message) for one in answer.record_errors]
+        ((index, why),) = [(error.batch_index, error.batch_index_error_message) for error in answer.record_errors]
         assert index == 1
         assert why.startswith(f"Timestamp {NOW_MS + self.HOUR_MS + 1} of message with offset 1 is out of range.")
 
@@ -207,7 +207,7 @@ def test_a_record_records_without_key_is_not_for_a_compacted_topic() -> None:
     world.topic(cleanup_policy="compact")
     answer = send(world, batch(b"a", key=None))
     assert outcome(answer) == (ErrorCode.INVALID_RECORD, -1, 0)
-    assert [one.batch_index for one in answer.record_errors] == [0]
+    assert [error.batch_index for error in answer.record_errors] == [0]
 
 
 def test_a_topic_keeps_its_batches_in_its_own_codec() -> None:
@@ -243,7 +243,7 @@ class TestFlushedMessages:
             await turns()
             gate.open()
             await turns()
-        assert [one.responses[0].partition_responses[0].error_code for one in (answered(reply),)] == [0]
+        assert [response.responses[0].partition_responses[0].error_code for response in (answered(reply),)] == [0]
 
     async def test_a_failed_flush_is_no_success(self, world: World, gate: Gate) -> None:
         reply = world.serve(produce, produce_request(GOOD), 9)

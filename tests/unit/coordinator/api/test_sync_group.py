@@ -24,10 +24,10 @@ def test_a_member_of_a_stable_group_gets_its_assignment_again(version: int) -> N
 def test_version_5_compares_protocol_type_and_name() -> None:
     world = GroupWorld().open()
     member = world.member()
-    right = {"protocol_type": "consumer", "protocol_name": "range"}
-    answer = world.ask(sync_group, request(member.member_id, **right), 5)
+    accepted = {"protocol_type": "consumer", "protocol_name": "range"}
+    answer = world.ask(sync_group, request(member.member_id, **accepted), 5)
     assert (answer.error_code, answer.protocol_type, answer.protocol_name) == (0, "consumer", "range")
-    wrong = world.ask(sync_group, request(member.member_id, **{**right, "protocol_name": "sticky"}), 5)
+    wrong = world.ask(sync_group, request(member.member_id, **{**accepted, "protocol_name": "sticky"}), 5)
     assert wrong.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     none = world.ask(sync_group, request(member.member_id), 5)
     assert none.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -36,25 +36,25 @@ def recorded(resource: str) -> dict[str, tuple[str, str, str, str]]:
     }
 
 
-def shown(one: ConfigEntry) -> tuple[str, str, str, str]:
-    default = next((each.value for each in one.synonyms if each.source is Source.DEFAULT), one.value)
+def shown(entry: ConfigEntry) -> tuple[str, str, str, str]:
+    default = next((entry.value for entry in entry.synonyms if entry.source is Source.DEFAULT), entry.value)
     return (
-        one.type.name,
+        entry.type.name,
         "-" if default is None else default,
-        "read-only" if one.read_only else "dynamic",
-        "sensitive" if one.sensitive else "-",
+        "read-only" if entry.read_only else "dynamic",
+        "sensitive" if entry.sensitive else "-",
     )
 
 
 def test_a_topic_has_kafkas_configs_with_its_types_and_defaults() -> None:
     described = describe_topic({}, BrokerConfig())
-    assert {one.name: shown(one) for one in described} == recorded("topic")
+    assert {entry.name: shown(entry) for entry in described} == recorded("topic")
     synonyms = {row[1]: row[6] for row in RECORDED if row[0] == "topic"}
-    assert {one.name: one.synonyms[0].name if one.synonyms else "-" for one in described} == synonyms
+    assert {entry.name: entry.synonyms[0].name if entry.synonyms else "-" for entry in described} == synonyms
 
 
 def test_a_broker_has_kafkas_configs_with_its_types_and_defaults() -> None:
-    described = {one.name: shown(one) for one in describe_broker(BrokerConfig())}
+    described = {entry.name: shown(entry) for entry in describe_broker(BrokerConfig())}
     own = {name for name in described if name.startswith(OWN)}
     theirs = {name: facts for name, facts in described.items() if name not in own}
     assert theirs == recorded("broker")
@@ -62,26 +62,30 @@ def test_a_broker_has_kafkas_configs_with_its_types_and_defaults() -> None:
 
 
 def test_every_config_is_explained_in_one_line() -> None:
-    for one in (*describe_topic({}, BrokerConfig()), *describe_broker(BrokerConfig())):
-        assert one.doc.endswith(".")
-        assert "\n" not in one.doc
+    for entry in (*describe_topic({}, BrokerConfig()), *describe_broker(BrokerConfig())):
+        assert entry.doc.endswith(".")
+        assert "\n" not in entry.doc
 
 
 def test_the_strongest_source_comes_first() -> None:
     broker = BrokerConfig({"log.retention.hours": "1", "log.retention.minutes": "7"})
-    (one,) = (each for each in describe_topic({}, broker) if each.name == "retention.ms")
-    assert (one.value, one.source) == ("420000", Source.STATIC_BROKER)
-    assert one.synonyms == (
+    (entry,) = (entry for entry in describe_topic({}, broker) if entry.name == "retention.ms")
+    assert (entry.value, entry.source) == ("420000", Source.STATIC_BROKER)
+    assert entry.synonyms == (
         Synonym("log.retention.minutes", "7", Source.STATIC_BROKER),
         Synonym("log.retention.hours", "1", Source.STATIC_BROKER),
         Synonym("log.retention.hours", "168", Source.DEFAULT),
     )
-    (one,) = (each for each in describe_topic({"retention.ms": "5"}, broker) if each.name == "retention.ms")
-    assert (one.value, one.source, one.synonyms[0]) == ("5", Source.TOPIC, Synonym("retention.ms", "5", Source.TOPIC))
+    (entry,) = (entry for entry in describe_topic({"retention.ms": "5"}, broker) if entry.name == "retention.ms")
+    assert (entry.value, entry.source, entry.synonyms[0]) == (
+        "5",
+        Source.TOPIC,
+        Synonym("retention.ms", "5", Source.TOPIC),
+    )
 
 
 def test_what_the_broker_was_told_is_static_with_the_default_behind_it() -> None:
-    described = {one.name: one for one in describe_broker(BrokerConfig({"num.partitions": "4", "node.id": "3"}))}
+    described = {entry.name: entry for entry in describe_broker(BrokerConfig({"num.partitions": "4", "node.id": "3"}))}
     assert described["num.partitions"].value == "4"
     assert described["num.partitions"].synonyms == (
         Synonym("num.partitions", "4", Source.STATIC_BROKER),
@@ -92,5 +96,5 @@ def test_what_the_broker_was_told_is_static_with_the_default_behind_it() -> None
 
 
 def test_the_order_is_that_of_the_names() -> None:
-    names = [one.name for one in describe_broker(BrokerConfig())]
+    names = [entry.name for entry in describe_broker(BrokerConfig())]
     assert names == sorted(names)

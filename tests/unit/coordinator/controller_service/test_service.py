@@ -53,15 +53,15 @@ class TestOwnership:
 
     async def test_a_former_controller_writes_nothing(self, cluster: Members) -> None:
         await cluster.create()
-        one, two = cluster[1], cluster[2]
-        one.store.hold_events()
-        two.service.broker_died(1, one.epoch)
+        first, second = cluster[1], cluster[2]
+        first.store.hold_events()
+        second.service.broker_died(1, first.epoch)
         await cluster.settled()
         before = cluster.shared.tree.last_change
-        one.service.broker_died(3, cluster[3].epoch)
+        first.service.broker_died(3, cluster[3].epoch)
         await cluster.settled()
         assert cluster.shared.tree.last_change == before
-        assert not one.service.is_controller
+        assert not first.service.is_controller
         await cluster.pass_ms(RETRY_MS)
         assert len(cluster.controllers()) == 1
 

@@ -97,7 +97,7 @@ class Script:
         assert (self.group.state, self.group.generation) == (state, generation)
         return self
 
-    def said(self, event: str, **fields: object) -> Script:
+    def emitted(self, event: str, **fields: object) -> Script:
         """A note of that text came since the last look, with (at least) these fields."""
         found, self.notes = self.notes, []
         assert any(note.event == event and fields.items() <= note.fields.items() for note in found), found
@@ -129,7 +129,7 @@ class Script:
 
     def _take(self, effects: list[Effect]) -> None:
         self.notes += [effect for effect in effects if isinstance(effect, Note)]
-        self.out = [one for effect in effects if not isinstance(effect, Note) for one in one_by_one(effect)]
+        self.out = [single for effect in effects if not isinstance(effect, Note) for single in one_by_one(effect)]
         self.log += [effect.record for effect in self.out if isinstance(effect, Append)]
 
     def _nothing_left(self) -> None:
@@ -264,7 +264,7 @@ def sync_refused(token: int, error: ErrorCode) -> Reply:
     return refuse(token, Synced(error=error))
 
 
-def told(token: int, member: str, generation: int, leader: str, members: tuple[str, ...] = ()) -> Reply:
+def join_reply(token: int, member: str, generation: int, leader: str, members: tuple[str, ...] = ()) -> Reply:
     """The answer to a JoinGroup of a dynamic member: the leader is given all `members`."""
     return reply(
         token,

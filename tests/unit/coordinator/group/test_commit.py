@@ -98,7 +98,7 @@ def test_a_stale_commit_writes_nothing(at: Callable[..., Script], wrong: Commit,
 def test_a_fenced_member_writes_nothing() -> None:
     script = stable("a", instances=True)
     assert script >> commit(1, "old", 1, instance="i-a") << refuse(1, ErrorCode.FENCED_INSTANCE_ID)
-    script.said(notes.FENCED, member="old", holder="a", operation="offset-commit")
+    script.emitted(notes.FENCED, member="old", holder="a", operation="offset-commit")
 
 
 # ---- simple consumers

@@ -46,7 +46,7 @@ def test_the_offsets_of_an_empty_group_expire_a_week_after_it_became_empty_and_i
     assert script >> LOOK
     assert script.after(1) >> LOOK << forgotten() << TOMBSTONE
     assert script.is_in(GroupState.DEAD, 0).group.is_vacant
-    script.said(notes.DELETED, offsets=1)
+    script.emitted(notes.DELETED, offsets=1)
 
 
 def test_a_crash_does_not_prolong_them() -> None:
@@ -57,7 +57,7 @@ def test_a_crash_does_not_prolong_them() -> None:
 def test_the_offsets_of_simple_consumers_expire_a_week_after_each_commit() -> None:
     script = Script().does(commit(1)).after(10).does(commit(2, topic="u")).after(WEEK_MS - 10)
     assert script >> LOOK << forgotten()
-    script.is_in(GroupState.EMPTY, 0).said(notes.OFFSETS_EXPIRED, offsets=1)
+    script.is_in(GroupState.EMPTY, 0).emitted(notes.OFFSETS_EXPIRED, offsets=1)
     assert script.after(10) >> LOOK << forgotten("u") << TOMBSTONE
 
 

@@ -17,13 +17,13 @@ from tests.unit.coordinator.group.script import (
     heartbeat,
     join,
     join_refused,
+    join_reply,
     leave,
     preparing,
     refuse,
     stable,
     stored,
     sync,
-    told,
 )
 
 from rota.coordinator.group import notes
@@ -114,12 +114,12 @@ def test_a_member_that_is_silent_is_removed_when_its_session_ends() -> None:
     assert script >> fires("session:b") << arm("session:b", 10_000)
     assert script.after(1) >> fires("session:b") << arm("join", 70_000)
     script.is_in(GroupState.PREPARING, 1)
-    script.said(notes.FAILED, member="b", reason="removing member b on heartbeat expiration.")
+    script.emitted(notes.FAILED, member="b", reason="removing member b on heartbeat expiration.")
 
 
 def test_the_rebalance_tells_that_a_session_ended() -> None:
     script = stable("a", "b").after(10_000).does(fires("session:b"))
-    script.said(notes.PREPARING, reason="removing member b on heartbeat expiration.", client_reason=None)
+    script.emitted(notes.PREPARING, reason="removing member b on heartbeat expiration.", client_reason=None)
 
 
 def test_the_last_session_that_ends_leaves_an_empty_group() -> None:
@@ -151,7 +151,7 @@ def test_a_member_that_does_not_come_to_a_rebalance_is_not_waited_for_when_its_s
         >> fires("session:a")
         << disarm("join")
         << generation(2, 10_000, stored("new"))
-        << told(-200, "new", 2, "new", ("new",))
+        << join_reply(-200, "new", 2, "new", ("new",))
         << arm("session:new", 20_000)
         << arm("sync", 70_000)
     )
@@ -190,7 +190,7 @@ def test_a_timer_of_who_is_gone_changes_nothing(key: str) -> None:
 def test_an_id_that_nobody_comes_back_with_is_forgotten() -> None:
     script = Script().does(join(1, new="a", known=True)).after(10_000)
     assert script >> fires("pending:a")
-    script.said(notes.PENDING_EXPIRED, member="a")
+    script.emitted(notes.PENDING_EXPIRED, member="a")
     assert not script.group.members.pending
 
 

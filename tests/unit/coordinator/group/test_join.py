@@ -21,6 +21,7 @@ from tests.unit.coordinator.group.script import (
     heartbeat,
     join,
     join_refused,
+    join_reply,
     leave,
     preparing,
     refuse,
@@ -28,7 +29,6 @@ from tests.unit.coordinator.group.script import (
     stored,
     sync,
     sync_refused,
-    told,
 )
 
 from rota.coordinator.group import notes
@@ -60,7 +60,7 @@ def test_a_first_member_is_asked_to_come_back_with_an_id_and_becomes_the_leader(
         << arm("join", 0)
         >> fires("join")
         << generation(1, 0, stored("a"))
-        << told(2, "a", 1, "a", ("a",))
+        << join_reply(2, "a", 1, "a", ("a",))
         << arm("session:a", 10_000)
         << arm("sync", 60_000)
     )
@@ -70,20 +70,20 @@ def test_a_first_member_is_asked_to_come_back_with_an_id_and_becomes_the_leader(
 def test_an_old_client_becomes_a_member_at_once() -> None:
     script = Script()
     assert script >> join(1, new="a") << born(0) << arm("session:a", 300_000) << arm("join", 0)
-    script.said(notes.MEMBER_ADDED, member="a", state="Empty", group=GROUP)
+    script.emitted(notes.MEMBER_ADDED, member="a", state="Empty", group=GROUP)
 
 
 def test_a_static_member_becomes_one_at_once() -> None:
     script = Script()
     assert script >> join(1, new="i-1", instance="i") << born(0) << arm("session:i-1", 300_000) << arm("join", 0)
-    script.said(notes.STATIC_ADDED, member="i-1", instance="i")
+    script.emitted(notes.STATIC_ADDED, member="i-1", instance="i")
 
 
 def test_a_member_that_joins_a_stable_group_waits_and_has_it_rebalance() -> None:
     script = stable("a")
     assert script >> join(1, new="b", reason="scaled up") << arm("session:b", 300_000) << arm("join", 60_000)
     script.is_in(GroupState.PREPARING, 1)
-    script.said(
+    script.emitted(
         notes.PREPARING,
         generation=1,
         state="PreparingRebalance",
@@ -120,10 +120,10 @@ def test_a_pending_member_holds_the_join_phase_open_until_it_comes() -> None:
         << arm("session:b", 300_000)
         << disarm("join")
         << generation(2, 0, stored("a"), stored("new"), stored("b"))
-        << told(2, "a", 2, "a", ("a", "new", "b"))
-        << told(-200, "new", 2, "a")
+        << join_reply(2, "a", 2, "a", ("a", "new", "b"))
+        << join_reply(-200, "new", 2, "a")
         << arm("session:new", 10_000)
-        << told(3, "b", 2, "a")
+        << join_reply(3, "b", 2, "a")
         << arm("session:b", 10_000)
         << arm("sync", 60_000)
     )
@@ -210,7 +210,7 @@ def test_an_unknown_instance_with_a_known_member_id_is_refused() -> None:
 def test_a_fenced_member_is_told_so() -> None:
     script = stable("a", instances=True)
     assert script >> join(1, "old", instance="i-a") << join_refused(1, ErrorCode.FENCED_INSTANCE_ID, "old")
-    script.said(notes.FENCED, member="old", instance="i-a", holder="a", operation="join-group")
+    script.emitted(notes.FENCED, member="old", instance="i-a", holder="a", operation="join-group")
 
 
 @pytest.mark.parametrize("member", ["", "a"])
@@ -225,12 +225,12 @@ def test_a_dead_group_sends_everybody_to_look_for_its_coordinator(member: str) -
 def test_a_full_group_takes_nobody_in() -> None:
     script = stable("a", "b", config=TWO_AT_MOST)
     assert script >> join(1, new="c") << join_refused(1, ErrorCode.GROUP_MAX_SIZE_REACHED)
-    script.is_in(GroupState.STABLE, 1).said(notes.GROUP_FULL, members=2)
+    script.is_in(GroupState.STABLE, 1).emitted(notes.GROUP_FULL, members=2)
 
 
 def test_a_full_group_knows_its_members() -> None:
     script = stable("a", "b", config=TWO_AT_MOST)
-    assert script >> join(1, "b") << told(1, "b", 1, "a")
+    assert script >> join(1, "b") << join_reply(1, "b", 1, "a")
 
 
 def test_of_a_group_grown_too_large_the_last_to_rejoin_goes_and_is_not_waited_for() -> None:
@@ -244,8 +244,8 @@ def test_of_a_group_grown_too_large_the_last_to_rejoin_goes_and_is_not_waited_fo
         << join_refused(3, ErrorCode.GROUP_MAX_SIZE_REACHED)
         << disarm("join")
         << generation(2, 0, stored("a"), stored("b"))
-        << told(1, "a", 2, "a", ("a", "b"))
-        << told(2, "b", 2, "a")
+        << join_reply(1, "a", 2, "a", ("a", "b"))
+        << join_reply(2, "b", 2, "a")
         << arm("sync", 60_000)
     )
 
@@ -274,8 +274,8 @@ def test_in_preparing_the_last_member_to_come_begins_the_generation() -> None:
         >> join(1, "a")
         << disarm("join")
         << generation(2, 0, stored("a"), stored("new"))
-        << told(1, "a", 2, "a", ("a", "new"))
-        << told(-200, "new", 2, "a")
+        << join_reply(1, "a", 2, "a", ("a", "new"))
+        << join_reply(-200, "new", 2, "a")
         << arm("session:new", 10_000)
         << arm("sync", 60_000)
     )
@@ -295,33 +295,35 @@ def test_a_join_that_comes_again_supersedes_the_one_that_waits() -> None:
 
 def test_in_completing_a_member_that_missed_the_answer_is_told_again() -> None:
     script = completing("a", "b")
-    assert script >> join(1, "b") << told(1, "b", 1, "a") >> join(2, "a") << told(2, "a", 1, "a", ("a", "b"))
+    assert (
+        script >> join(1, "b") << join_reply(1, "b", 1, "a") >> join(2, "a") << join_reply(2, "a", 1, "a", ("a", "b"))
+    )
     script.is_in(GroupState.COMPLETING, 1)
 
 
 def test_in_completing_a_member_that_changed_has_it_rebalance() -> None:
     script = completing("a", "b")
     assert script >> join(1, "b", protocols=CHANGED) << disarm("sync") << arm("join", 60_000)
-    script.said(notes.PREPARING, reason="Updating metadata for member b during CompletingRebalance")
+    script.emitted(notes.PREPARING, reason="Updating metadata for member b during CompletingRebalance")
 
 
 def test_in_stable_a_follower_that_did_not_change_is_told_its_generation() -> None:
     script = stable("a", "b")
-    assert script >> join(1, "b") << told(1, "b", 1, "a")
+    assert script >> join(1, "b") << join_reply(1, "b", 1, "a")
     script.is_in(GroupState.STABLE, 1)
 
 
 def test_in_stable_a_follower_that_changed_has_it_rebalance() -> None:
     script = stable("a", "b")
     assert script >> join(1, "b", protocols=CHANGED) << arm("join", 60_000)
-    script.said(notes.PREPARING, reason="Updating metadata for member b during Stable")
+    script.emitted(notes.PREPARING, reason="Updating metadata for member b during Stable")
 
 
 def test_in_stable_the_leader_has_it_rebalance_though_nothing_changed() -> None:
     script = stable("a", "b")
     assert script >> join(1, "a", reason="partitions were added") << arm("join", 60_000)
     script.is_in(GroupState.PREPARING, 1)
-    script.said(
+    script.emitted(
         notes.PREPARING, reason="Leader a re-joining group during Stable", client_reason="partitions were added"
     )
 
@@ -333,7 +335,7 @@ def test_a_leader_that_is_alone_gets_its_next_generation_at_once() -> None:
         >> join(1, "a")
         << disarm("join")
         << generation(2, 0, stored("a"))
-        << told(1, "a", 2, "a", ("a",))
+        << join_reply(1, "a", 2, "a", ("a",))
         << arm("sync", 60_000)
     )
 
@@ -361,7 +363,7 @@ def of_bytes(size: int, *names: str) -> tuple[Proto, ...]:
 def test_a_member_that_makes_the_record_too_large_is_refused_and_nobody_else() -> None:
     script = Script(config=LIMITED).does(join(1, new="a", protocols=of_bytes(400)))
     assert script >> join(2, new="b", protocols=of_bytes(400)) << join_refused(2, ErrorCode.UNKNOWN_SERVER_ERROR)
-    script.said(notes.RECORD_TOO_LARGE, member="", members=1)
+    script.emitted(notes.RECORD_TOO_LARGE, member="", members=1)
     script.does(join(3, new="c", protocols=of_bytes(200)))
     script.does(fires("join")).does(fires("join")).is_in(GroupState.COMPLETING, 1)
     assert set(script.group.members.by_id) == {"a", "c"}

@@ -14,6 +14,7 @@ from tests.unit.coordinator.group.script import (
     generation,
     join,
     join_refused,
+    join_reply,
     leave,
     leaver,
     preparing,
@@ -23,7 +24,6 @@ from tests.unit.coordinator.group.script import (
     stored,
     sync,
     sync_refused,
-    told,
 )
 
 from rota.coordinator.group import notes
@@ -54,13 +54,13 @@ def test_in_stable_the_others_rebalance() -> None:
     )
     script.is_in(GroupState.PREPARING, 1)
     reason = "explicit `LeaveGroup` request for (b) members."
-    script.said(notes.PREPARING, reason=reason, client_reason="closed", generation=1)
+    script.emitted(notes.PREPARING, reason=reason, client_reason="closed", generation=1)
 
 
 def test_the_reason_of_each_leaver_is_told() -> None:
     script = stable("a", "b").does(join(1, new="c"))
     assert script >> leave(2, "b", reason="closed") << disarm("session:b") << left(2, ("b", None, OK))
-    script.said(notes.LEFT, member="b", client_reason="closed", state="PreparingRebalance")
+    script.emitted(notes.LEFT, member="b", client_reason="closed", state="PreparingRebalance")
 
 
 def test_the_last_member_leaves_an_empty_group_with_a_generation_of_its_own() -> None:
@@ -68,7 +68,7 @@ def test_the_last_member_leaves_an_empty_group_with_a_generation_of_its_own() ->
     assert (
         script >> leave(1, "a") << disarm("session:a") << disarm("join") << generation(2, 5) << left(1, ("a", None, OK))
     )
-    script.is_in(GroupState.EMPTY, 2).said(notes.NOW_EMPTY, generation=2)
+    script.is_in(GroupState.EMPTY, 2).emitted(notes.NOW_EMPTY, generation=2)
 
 
 def test_in_completing_the_parked_syncs_are_answered_and_the_others_rebalance() -> None:
@@ -98,7 +98,7 @@ def test_in_preparing_the_last_that_was_missing_ends_the_join_phase() -> None:
         << disarm("session:a")
         << disarm("join")
         << generation(2, 0, stored("new"))
-        << told(-200, "new", 2, "new", ("new",))
+        << join_reply(-200, "new", 2, "new", ("new",))
         << arm("session:new", 10_000)
         << arm("sync", 60_000)
         << left(1, ("a", None, OK))
@@ -126,7 +126,7 @@ def test_the_initial_delay_is_waited_out_though_its_only_member_leaves() -> None
 def test_a_pending_member_leaves_an_empty_group_as_it_was() -> None:
     script = Script().does(join(1, new="a", known=True))
     assert script >> leave(2, "a") << disarm("pending:a") << left(2, ("a", None, OK))
-    script.is_in(GroupState.EMPTY, 0).said(notes.PENDING_LEFT, member="a")
+    script.is_in(GroupState.EMPTY, 0).emitted(notes.PENDING_LEFT, member="a")
 
 
 def test_a_pending_member_that_leaves_a_stable_group_has_it_rebalance_as_in_kafka() -> None:
@@ -180,7 +180,7 @@ def test_each_leaver_of_a_batch_has_its_own_answer_and_one_rebalance_follows() -
             ("a", "j", UNKNOWN),
         )
     )
-    script.said(notes.PREPARING, reason="explicit `LeaveGroup` request for (b, c) members.")
+    script.emitted(notes.PREPARING, reason="explicit `LeaveGroup` request for (b, c) members.")
 
 
 @pytest.mark.parametrize("script", [stable("a"), completing("a"), empty(), preparing("a")])
@@ -205,7 +205,7 @@ def test_when_the_leader_leaves_the_next_leads() -> None:
         >> join(3, "b")
         << disarm("join")
         << generation(2, 0, stored("b"), stored("c"))
-        << told(3, "b", 2, "b", ("b", "c"))
-        << told(2, "c", 2, "b")
+        << join_reply(3, "b", 2, "b", ("b", "c"))
+        << join_reply(2, "c", 2, "b")
         << arm("sync", 60_000)
     )

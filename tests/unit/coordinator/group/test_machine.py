@@ -20,6 +20,7 @@ from tests.unit.coordinator.group.script import (
     heartbeat,
     join,
     join_refused,
+    join_reply,
     leave,
     preparing,
     refuse,
@@ -27,7 +28,6 @@ from tests.unit.coordinator.group.script import (
     stored,
     sync,
     sync_refused,
-    told,
 )
 
 from rota.coordinator.group import notes
@@ -90,7 +90,7 @@ def test_a_generation_with_assignments_comes_up_stable_with_full_sessions() -> N
     script = stable("a", "b").after(100).reloaded()
     assert script.is_in(GroupState.STABLE, 1) << arm("session:a", 10_100) << arm("session:b", 10_100)
     assert script >> sync(1, "b", 1) << given(1, b"B") >> heartbeat(2, "a", 1) << refuse(2, ErrorCode.NONE)
-    script.said(notes.LOADED, state="Stable", generation=1, members=2)
+    script.emitted(notes.LOADED, state="Stable", generation=1, members=2)
 
 
 def test_the_leader_is_the_same_after_a_crash() -> None:
@@ -133,7 +133,7 @@ def test_a_generation_that_was_begun_and_never_assigned_is_followed_by_a_higher_
         << arm("join", 60_050)
     )
     reason = "Freshly-loaded group has begun generation 1 unassigned"
-    script.said(notes.PREPARING, reason=reason)
+    script.emitted(notes.PREPARING, reason=reason)
     assert script >> heartbeat(1, "a", 1) << refuse(1, ErrorCode.REBALANCE_IN_PROGRESS)
     assert script >> sync(2, "a", 1, {"a": b"0"}) << sync_refused(2, ErrorCode.REBALANCE_IN_PROGRESS)
     assert (
@@ -142,8 +142,8 @@ def test_a_generation_that_was_begun_and_never_assigned_is_followed_by_a_higher_
         >> join(4, "a")
         << disarm("join")
         << generation(2, 50, stored("a"), stored("b"))
-        << told(4, "a", 2, "a", ("a", "b"))
-        << told(3, "b", 2, "a")
+        << join_reply(4, "a", 2, "a", ("a", "b"))
+        << join_reply(3, "b", 2, "a")
         << arm("sync", 60_050)
     )
 
@@ -183,7 +183,7 @@ def test_a_group_that_was_larger_than_is_allowed_now_rebalances() -> None:
     script = stable("a", "b").reloaded(small)
     script.out.clear()
     script.is_in(GroupState.PREPARING, 1)
-    script.said(notes.PREPARING, reason="Freshly-loaded group g (size 2) is over capacity 1")
+    script.emitted(notes.PREPARING, reason="Freshly-loaded group g (size 2) is over capacity 1")
 
 
 def test_a_member_of_an_old_record_has_its_session_as_rebalance_timeout() -> None:

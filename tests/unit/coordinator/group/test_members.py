@@ -25,25 +25,25 @@ def members(**protocols: str) -> Members:
 
 
 def test_the_first_leads_until_it_goes() -> None:
-    some = members(a="x", b="x", c="x")
-    assert some.leader == A
-    some.remove(B)
-    assert some.leader == A
-    some.remove(A)
-    assert some.leader == C
-    some.remove(C)
-    assert some.leader is None
+    roster = members(a="x", b="x", c="x")
+    assert roster.leader == A
+    roster.remove(B)
+    assert roster.leader == A
+    roster.remove(A)
+    assert roster.leader == C
+    roster.remove(C)
+    assert roster.leader is None
 
 
 def test_a_leader_that_has_not_joined_gives_way_to_the_first_that_has() -> None:
-    some = members(a="x", b="x", c="x")
-    assert not some.elect_leader()
-    some.park_join(some.by_id[C], Token(1))
-    assert some.elect_leader()
-    assert some.leader == C
-    some.park_join(some.by_id[A], Token(2))
-    assert some.elect_leader()
-    assert some.leader == C
+    roster = members(a="x", b="x", c="x")
+    assert not roster.elect_leader()
+    roster.park_join(roster.by_id[C], Token(1))
+    assert roster.elect_leader()
+    assert roster.leader == C
+    roster.park_join(roster.by_id[A], Token(2))
+    assert roster.elect_leader()
+    assert roster.leader == C
 
 
 @pytest.mark.parametrize(
@@ -61,31 +61,31 @@ def test_votes(preferences: dict[str, str], chosen: str) -> None:
 
 
 def test_what_all_know_is_kept_up_to_date() -> None:
-    some = members(a="x y", b="y")
-    assert some.supports(protos("y"))
-    assert not some.supports(protos("x"))
-    some.update(some.by_id[B], join(1, "b", protocols=protos("x")))
-    assert some.supports(protos("x"))
-    some.remove(A)
-    some.remove(B)
-    assert some.supports(protos("anything"))
-    assert not some.supports(())
+    roster = members(a="x y", b="y")
+    assert roster.supports(protos("y"))
+    assert not roster.supports(protos("x"))
+    roster.update(roster.by_id[B], join(1, "b", protocols=protos("x")))
+    assert roster.supports(protos("x"))
+    roster.remove(A)
+    roster.remove(B)
+    assert roster.supports(protos("anything"))
+    assert not roster.supports(())
 
 
 def test_joins_are_counted_once() -> None:
-    some = members(a="x", b="x")
-    assert some.park_join(some.by_id[A], Token(1)) is None
-    assert some.park_join(some.by_id[A], Token(2)) == Token(1)
-    assert (some.awaiting_join, some.all_joined) == (1, False)
-    some.park_join(some.by_id[B], Token(3))
-    assert some.all_joined
-    some.pending[C] = None
-    assert not some.all_joined
-    some.remove(C)
-    assert some.take_join(some.by_id[A]) == Token(2)
-    assert some.take_join(some.by_id[A]) is None
-    some.remove(B)
-    assert some.awaiting_join == 0
+    roster = members(a="x", b="x")
+    assert roster.park_join(roster.by_id[A], Token(1)) is None
+    assert roster.park_join(roster.by_id[A], Token(2)) == Token(1)
+    assert (roster.awaiting_join, roster.all_joined) == (1, False)
+    roster.park_join(roster.by_id[B], Token(3))
+    assert roster.all_joined
+    roster.pending[C] = None
+    assert not roster.all_joined
+    roster.remove(C)
+    assert roster.take_join(roster.by_id[A]) == Token(2)
+    assert roster.take_join(roster.by_id[A]) is None
+    roster.remove(B)
+    assert roster.awaiting_join == 0
 
 
 def static(name: str) -> Member:
@@ -93,47 +93,47 @@ def static(name: str) -> Member:
 
 
 def test_an_instance_keeps_its_place_its_vote_and_its_part() -> None:
-    some = Members()
+    roster = Members()
     for name in "abc":
-        some.add(static(name))
-    some.by_id[B].assignment = b"B"
-    some.unsynced[B] = None
-    new = some.replace(some.by_id[B], MemberId("b2"))
-    assert list(some.by_id) == ["a", "b2", "c"]
+        roster.add(static(name))
+    roster.by_id[B].assignment = b"B"
+    roster.unsynced[B] = None
+    new = roster.replace(roster.by_id[B], MemberId("b2"))
+    assert list(roster.by_id) == ["a", "b2", "c"]
     assert (new.assignment, new.instance_id) == (b"B", "i-b")
-    assert list(some.unsynced) == ["b2"]
-    assert some.supporters["range"] == 3
-    assert some.replace(some.by_id[A], MemberId("a2")).member_id == some.leader
+    assert list(roster.unsynced) == ["b2"]
+    assert roster.supporters["range"] == 3
+    assert roster.replace(roster.by_id[A], MemberId("a2")).member_id == roster.leader
 
 
 def test_who_may_speak_for_an_instance() -> None:
-    some = Members()
-    some.add(static("a"))
-    assert some.check(A, InstanceId("i-a")) is ErrorCode.NONE
-    assert some.check(A, None) is ErrorCode.NONE
-    assert some.check(B, None) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert some.check(A, InstanceId("j")) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert some.check(B, InstanceId("i-a")) is ErrorCode.FENCED_INSTANCE_ID
+    roster = Members()
+    roster.add(static("a"))
+    assert roster.check(A, InstanceId("i-a")) is ErrorCode.NONE
+    assert roster.check(A, None) is ErrorCode.NONE
+    assert roster.check(B, None) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert roster.check(A, InstanceId("j")) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert roster.check(B, InstanceId("i-a")) is ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_two_members_cannot_be_one_instance() -> None:
-    some = Members()
-    some.add(static("a"))
+    roster = Members()
+    roster.add(static("a"))
     with pytest.raises(AssertionError):
-        some.add(member_of(join(1, instance="i-a"), B))
+        roster.add(member_of(join(1, instance="i-a"), B))
 
 
 def test_the_rebalance_timeout_is_the_largest() -> None:
-    some = Members()
-    assert some.rebalance_ms == 0
+    roster = Members()
+    assert roster.rebalance_ms == 0
     for n, ms in enumerate([5, 9, 7]):
-        some.add(member_of(join(1, rebalance_ms=ms), MemberId(f"m{n}")))
-    assert some.rebalance_ms == 9
+        roster.add(member_of(join(1, rebalance_ms=ms), MemberId(f"m{n}")))
+    assert roster.rebalance_ms == 9
 
 
 def test_assignors_that_nobody_knows_any_more_are_forgotten() -> None:
-    some = members(a="range", b="range")
+    roster = members(a="range", b="range")
     for number in range(10):
-        some.update(some.by_id[A], join(1, protocols=protos("range", f"new-{number}")))
-    some.remove(B)
-    assert some.supporters == {"range": 1, "new-9": 1}
+        roster.update(roster.by_id[A], join(1, protocols=protos("range", f"new-{number}")))
+    roster.remove(B)
+    assert roster.supporters == {"range": 1, "new-9": 1}

@@ -12,13 +12,13 @@ from tests.unit.coordinator.group.script import (
     generation,
     heartbeat,
     join,
+    join_reply,
     leave,
     preparing,
     refuse,
     stable,
     stored,
     sync,
-    told,
 )
 
 from rota.coordinator.group import notes
@@ -41,7 +41,7 @@ def test_the_initial_delay_is_waited_out_also_by_a_member_that_is_alone() -> Non
         script.after(3_000)
         >> fires("join")
         << generation(1, 3_000, stored("a"))
-        << told(2, "a", 1, "a", ("a",))
+        << join_reply(2, "a", 1, "a", ("a",))
         << arm("session:a", 13_000)
         << arm("sync", 63_000)
     )
@@ -98,12 +98,12 @@ def test_dynamic_members_that_do_not_come_are_removed() -> None:
         >> fires("join")
         << disarm("session:a")
         << generation(2, 60_000, stored("b"), stored("new"))
-        << told(1, "b", 2, "b", ("b", "new"))
-        << told(-200, "new", 2, "b")
+        << join_reply(1, "b", 2, "b", ("b", "new"))
+        << join_reply(-200, "new", 2, "b")
         << arm("session:new", 70_000)
         << arm("sync", 120_000)
     )
-    script.said(notes.NOT_REJOINED, members=["a"], generation=1)
+    script.emitted(notes.NOT_REJOINED, members=["a"], generation=1)
 
 
 def test_static_members_that_do_not_come_stay_and_another_leads() -> None:
@@ -115,7 +115,7 @@ def test_static_members_that_do_not_come_stay_and_another_leads() -> None:
 
 def test_the_change_of_leader_is_told() -> None:
     script = stable("a", "b", instances=True).does(join(1, "b", instance="i-b", protocols=BOTH)).after(60_000)
-    script.does(fires("join")).said(notes.LEADER_ELECTED, leader="b", old_leader="a")
+    script.does(fires("join")).emitted(notes.LEADER_ELECTED, leader="b", old_leader="a")
 
 
 BOTH = (Proto("range", SUBSCRIPTION), Proto("roundrobin", SUBSCRIPTION))
@@ -124,7 +124,7 @@ BOTH = (Proto("range", SUBSCRIPTION), Proto("roundrobin", SUBSCRIPTION))
 def test_when_no_static_member_comes_the_join_phase_goes_on() -> None:
     script = stable("a", "b", instances=True).does(join(1, new="c")).does(leave(2, "c")).after(60_000)
     assert script >> fires("join") << arm("join", 120_000)
-    script.is_in(GroupState.PREPARING, 1).said(notes.NOBODY_REJOINED, generation=1)
+    script.is_in(GroupState.PREPARING, 1).emitted(notes.NOBODY_REJOINED, generation=1)
 
 
 def test_a_rebalance_that_nobody_comes_to_leaves_an_empty_group() -> None:
@@ -145,7 +145,7 @@ def test_a_member_that_was_removed_is_a_stranger() -> None:
 
 def test_the_stabilized_group_is_told() -> None:
     script = preparing("a").does(join(1, "a"))
-    script.said(notes.STABILIZED, generation=2, members=2, leader="a", protocol="range", state="CompletingRebalance")
+    script.emitted(notes.STABILIZED, generation=2, members=2, leader="a", protocol="range", state="CompletingRebalance")
 
 
 def test_the_assignor_is_chosen_by_votes() -> None:
@@ -163,7 +163,7 @@ def test_a_member_that_never_syncs_is_removed() -> None:
     script = completing("a", "b").does(sync(1, "a", 1, {})).after(60_000)
     assert script >> fires("sync") << disarm("session:b") << arm("join", 120_000)
     script.is_in(GroupState.PREPARING, 1)
-    script.said(notes.PREPARING, reason="Removing [b] on pending sync request expiration")
+    script.emitted(notes.PREPARING, reason="Removing [b] on pending sync request expiration")
 
 
 def test_a_leader_that_never_syncs_is_removed_and_the_others_are_answered() -> None:

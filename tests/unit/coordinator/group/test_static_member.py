@@ -31,11 +31,11 @@ OTHER_FIRST = BOTH[::-1]
 FENCED = ErrorCode.FENCED_INSTANCE_ID
 
 
-def told(
+def join_response(
     token: int, member: str, number: int, leader: str, *members: str, skip: bool = False, protocol: str = "range"
 ) -> Reply:
     """As `script.told`, with instances: i-<the first letter of the member id>."""
-    everybody = tuple(JoinedMember(MemberId(name), InstanceId(f"i-{name[0]}"), SUBSCRIPTION) for name in members)
+    joined = tuple(JoinedMember(MemberId(name), InstanceId(f"i-{name[0]}"), SUBSCRIPTION) for name in members)
     return reply(
         token,
         Joined(
@@ -45,7 +45,7 @@ def told(
             protocol=protocol,
             leader=MemberId(leader),
             skip_assignment=skip,
-            members=everybody,
+            members=joined,
         ),
     )
 
@@ -58,11 +58,11 @@ def test_in_stable_a_follower_keeps_its_part_and_nobody_rebalances() -> None:
         << disarm("session:b")
         << arm("session:b2", 10_007)
         << generation(1, 0, stored("a", b"A", instance="i-a"), stored("b2", b"B", instance="i-b"))
-        << told(1, "b2", 1, "a")
+        << join_response(1, "b2", 1, "a")
         >> sync(2, "b2", 1, instance="i-b")
         << given(2, b"B")
     )
-    script.is_in(GroupState.STABLE, 1).said(notes.STATIC_KEPT, member="b2")
+    script.is_in(GroupState.STABLE, 1).emitted(notes.STATIC_KEPT, member="b2")
 
 
 def test_in_stable_a_leader_that_can_skip_the_assignment_is_told_the_members() -> None:
@@ -73,7 +73,7 @@ def test_in_stable_a_leader_that_can_skip_the_assignment_is_told_the_members() -
         << disarm("session:a")
         << arm("session:a2", 10_000)
         << generation(1, 0, stored("a2", b"A", instance="i-a"), stored("b", b"B", instance="i-b"))
-        << told(1, "a2", 1, "a2", "a2", "b", skip=True)
+        << join_response(1, "a2", 1, "a2", "a2", "b", skip=True)
     )
 
 
@@ -85,7 +85,7 @@ def test_in_stable_a_leader_that_cannot_is_told_that_its_old_id_leads() -> None:
         << disarm("session:a")
         << arm("session:a2", 10_000)
         << generation(1, 0, stored("a2", b"A", instance="i-a"), stored("b", b"B", instance="i-b"))
-        << told(1, "a2", 1, "a")
+        << join_response(1, "a2", 1, "a")
     )
     assert script >> join(2, "a2", instance="i-a") << arm("join", 60_000)  # it leads: its next join rebalances
 
@@ -111,7 +111,7 @@ def test_in_stable_another_choice_of_assignor_rebalances() -> None:
     script.does(join(1, "a", instance="i-a", protocols=BOTH)).does(sync(2, "a", 2, {"a": b"A"}))
     script.is_in(GroupState.STABLE, 2)
     script.does(join(3, new="a2", instance="i-a", protocols=OTHER_FIRST)).is_in(GroupState.COMPLETING, 3)
-    script.said(
+    script.emitted(
         notes.PREPARING,
         reason="Group's selectedProtocol will change because static member a2 with instance id i-a joined with "
         "change of protocol",
@@ -146,8 +146,8 @@ def test_in_preparing_a_takeover_takes_the_place_of_the_join_that_waits() -> Non
         >> join(3, "b", instance="i-b")
         << disarm("join")
         << generation(2, 0, stored("a2", instance="i-a"), stored("b", instance="i-b"))
-        << told(2, "a2", 2, "a2", "a2", "b")
-        << told(3, "b", 2, "a2")
+        << join_response(2, "a2", 2, "a2", "a2", "b")
+        << join_response(3, "b", 2, "a2")
         << arm("sync", 60_000)
     )
 
@@ -161,8 +161,8 @@ def test_in_preparing_the_last_that_was_missing_may_come_back_as_another() -> No
         << arm("session:b2", 10_000)
         << disarm("join")
         << generation(2, 0, stored("a", instance="i-a"), stored("b2", instance="i-b"))
-        << told(1, "a", 2, "a", "a", "b2")
-        << told(2, "b2", 2, "a")
+        << join_response(1, "a", 2, "a", "a", "b2")
+        << join_response(2, "b2", 2, "a")
         << arm("sync", 60_000)
     )
 

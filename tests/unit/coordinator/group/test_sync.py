@@ -52,7 +52,7 @@ def test_the_leader_brings_the_assignment_and_everybody_gets_its_part_once_it_is
         << given(1, b"1")
     )
     script.is_in(GroupState.STABLE, 1)
-    script.said(notes.ASSIGNED, leader="a", generation=1, members=2, static_members=0)
+    script.emitted(notes.ASSIGNED, leader="a", generation=1, members=2, static_members=0)
 
 
 def test_a_session_begins_anew_with_the_assignment() -> None:
@@ -68,7 +68,7 @@ def test_the_count_of_static_members_is_told() -> None:
         << generation(1, 0, stored("a", b"0", instance="i-a"), stored("b", instance="i-b"))
         << given(1, b"0")
     )
-    script.said(notes.ASSIGNED, members=2, static_members=2)
+    script.emitted(notes.ASSIGNED, members=2, static_members=2)
 
 
 def test_whom_the_leader_forgot_gets_an_empty_part_and_whom_it_invented_nothing() -> None:
@@ -162,7 +162,7 @@ def test_the_right_protocol_may_be_named() -> None:
 def test_a_fenced_member_gets_no_part() -> None:
     script = stable("a", instances=True)
     assert script >> sync(1, "old", 1, instance="i-a") << sync_refused(1, ErrorCode.FENCED_INSTANCE_ID)
-    script.said(notes.FENCED, member="old", holder="a", operation="sync-group")
+    script.emitted(notes.FENCED, member="old", holder="a", operation="sync-group")
 
 
 def test_an_empty_group_has_no_members_to_sync() -> None:
@@ -174,13 +174,13 @@ def test_a_dead_group_sends_its_members_to_look_for_its_coordinator() -> None:
 
 
 def test_an_assignment_that_makes_the_record_too_large_is_nobodys() -> None:
-    """CO3. As in Kafka everybody who waits is told, and the group rebalances."""
+    """CO3. As in Kafka everybody who waits is join_reply, and the group rebalances."""
     script = completing("a", "b", config=GroupConfig(initial_rebalance_delay_ms=0, record_bytes_max=1_000))
     before = script.group.hard
     script.does(sync(1, "b", 1))
     answers = (script >> sync(2, "a", 1, {"a": bytes(500), "b": bytes(500)})).bodies()
     assert answers == {token: Synced(error=ErrorCode.UNKNOWN_SERVER_ERROR) for token in (1, 2)}
-    script.said(notes.PREPARING, client_reason=None)
+    script.emitted(notes.PREPARING, client_reason=None)
     assert script.is_in(GroupState.PREPARING, 1).group.hard is before
     assert not any(member.assignment for member in script.group.members)
     script.does(join(3, "a")).does(join(4, "b")).is_in(GroupState.COMPLETING, 2)

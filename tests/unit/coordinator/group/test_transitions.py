@@ -36,7 +36,7 @@ def test_every_pair_of_states_is_decided(old: GroupState, new: GroupState) -> No
 
 
 def test_every_transition_has_its_cause() -> None:
-    assert CAUSES.keys() == {(old, new) for old, news in TRANSITIONS.items() for new in news}
+    assert CAUSES.keys() == {(old, new) for old, targets in TRANSITIONS.items() for new in targets}
     assert mermaid().count("-->") == len(CAUSES) + 2
 
 

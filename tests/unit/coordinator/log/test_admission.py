@@ -91,10 +91,10 @@ def test_sequences_of_several_batches_follow_each_other() -> None:
 
 
 def test_one_duplicate_in_a_set_answers_for_the_set() -> None:
-    one = values(2, producer_id=5, producer_epoch=0, base_sequence=0)
+    original = values(2, producer_id=5, producer_epoch=0, base_sequence=0)
     two = values(1, producer_id=5, producer_epoch=0, base_sequence=2)
     producers = Producers()
-    producers.record(admit(one, CONFIG)[0][1])
-    sent = admit_sequences(admit(one + two, CONFIG), producers)
+    producers.record(admit(original, CONFIG)[0][1])
+    sent = admit_sequences(admit(original + two, CONFIG), producers)
     assert sent is not None
     assert (sent.first_offset, sent.last_offset) == (0, 1)

@@ -82,8 +82,8 @@ def test_tombstones_stay_until_their_horizon() -> None:
 
 def test_a_batch_keeps_its_place_sequence_and_epoch() -> None:
     log = MemoryLog(CONFIG)
-    one = batch((K, b"1"), (L, b"1"), (K, b"2"), producer_id=9, producer_epoch=1, base_sequence=40)
-    log.append(one, leader_epoch=6, now_ms=0)
+    mixed = batch((K, b"1"), (L, b"1"), (K, b"2"), producer_id=9, producer_epoch=1, base_sequence=40)
+    log.append(mixed, leader_epoch=6, now_ms=0)
     log._roll(0)
     log.compact(10, force=True)
     (header,) = all_headers(log)
@@ -181,17 +181,17 @@ def idle() -> None:
     pass
 
 
-def use(what: str) -> Callable[[MemoryLog], None]:
+def use(operation: str) -> Callable[[MemoryLog], None]:
     def act(log: MemoryLog) -> None:
-        if what == "append":
+        if operation == "append":
             log.append(batch((K, b"new")), leader_epoch=0, now_ms=0)
-        elif what == "truncate":
+        elif operation == "truncate":
             log.truncate(12)
             log.append(batch((b"other", b"new")), leader_epoch=0, now_ms=0)
-        elif what == "retain":
+        elif operation == "retain":
             log.delete_before(min(30, log.log_end_offset))
             log.retain(10)
-        elif what == "compact":
+        elif operation == "compact":
             log.compact(10, force=True)
 
     return act

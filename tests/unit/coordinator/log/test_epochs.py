@@ -31,7 +31,7 @@ def test_what_contradicts_a_later_truth_goes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("requested", "answer"),
     [
         (-1, (-1, -1)),
         (0, (0, 5)),  # below all that is known: it ended where the first known begins
@@ -41,8 +41,8 @@ def test_what_contradicts_a_later_truth_goes() -> None:
         (5, (-1, -1)),  # of the future
     ],
 )
-def test_where_an_epoch_ended(asked: int, answer: tuple[int, int]) -> None:
-    assert epochs((1, 5), (3, 10), (4, 20)).end(asked, 50) == answer
+def test_where_an_epoch_ended(requested: int, answer: tuple[int, int]) -> None:
+    assert epochs((1, 5), (3, 10), (4, 20)).end(requested, 50) == answer
 
 
 def test_an_empty_log_knows_no_epoch() -> None:

@@ -70,12 +70,12 @@ def test_empty_files() -> None:
 
 
 @given(st.lists(st.integers(-1, 50), max_size=30), st.integers(-1, 60))
-def test_everything_before_the_floor_is_older(timestamps: list[int], wanted: int) -> None:
+def test_everything_before_the_floor_is_older(timestamps: list[int], expected: int) -> None:
     index = TimeIndex(10)
     for number, timestamp in enumerate(timestamps):
         index.append(timestamp, 10 + number)
-    floor = index.floor(wanted)
-    assert all(timestamp < wanted for timestamp in timestamps[: floor - 10])
+    floor = index.floor(expected)
+    assert all(timestamp < expected for timestamp in timestamps[: floor - 10])
     assert index.last is None or index.last[0] == max(timestamps)
 
 

@@ -55,7 +55,7 @@ def test_an_unknown_producer_may_start_at_any_sequence(sequence: int) -> None:
     ],
 )
 def test_sequences_have_no_gap(before: list[tuple[int, int]], then: tuple[int, int], code: ErrorCode | None) -> None:
-    producers = sent(*(batch(*one) for one in before))
+    producers = sent(*(batch(*arguments) for arguments in before))
     if code is None:
         assert producers.check(batch(*then)) is None
     else:

@@ -31,8 +31,8 @@ def test_kafka_finds_the_last_batch_of_a_producer_in_its_last_entry() -> None:
     producer = Producer(1, 0, last_timestamp=6)
     producer.sent.extend([BatchMetadata(0, 0, 0, 5), BatchMetadata(3, 3, 2, 6)])
     head = 10
-    one = (len(write_snapshot([producer])) - head) // 2
-    entries = [write_snapshot([producer])[at : at + one] for at in (head, head + one)]
+    entry_bytes = (len(write_snapshot([producer])) - head) // 2
+    entries = [write_snapshot([producer])[at : at + entry_bytes] for at in (head, head + entry_bytes)]
     last = Producer(1, 0, last_timestamp=6)
     last.sent.append(BatchMetadata(3, 3, 2, 6))
     assert entries[1] == write_snapshot([last])[head:]

@@ -71,17 +71,17 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
 
 
 def test_what_the_medium_refuses_is_storage_failed(tmp_path: Path) -> None:
-    gone = FileStore(tmp_path / "nowhere" / "0.log", OpenFiles(), size_bytes=5)
+    missing = FileStore(tmp_path / "nowhere" / "0.log", OpenFiles(), size_bytes=5)
     for refused in (
-        lambda: gone.append(b"a"),
-        lambda: gone.read(0, 1),
-        lambda: gone.truncate(1),
-        lambda: gone.create(),
-        lambda: gone.rename(tmp_path / "1.log"),
+        lambda: missing.append(b"a"),
+        lambda: missing.read(0, 1),
+        lambda: missing.truncate(1),
+        lambda: missing.create(),
+        lambda: missing.rename(tmp_path / "1.log"),
     ):
         with pytest.raises(StorageFailed):
             refused()
-    gone.remove()
+    missing.remove()
 
 
 def test_few_descriptors_for_many_files(tmp_path: Path) -> None:

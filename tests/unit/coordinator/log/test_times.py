@@ -30,11 +30,11 @@ def log_of(batches: list[list[int]]) -> MemoryLog:
 @given(
     st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4), max_size=15), st.integers(0, 35), st.integers(0, 9)
 )
-def test_as_a_list_would_find_it(batches: list[list[int]], wanted: int, start: int) -> None:
+def test_as_a_list_would_find_it(batches: list[list[int]], target: int, start: int) -> None:
     log, times = log_of(batches), [timestamp for batch in batches for timestamp in batch]
-    after = [(offset, time) for offset, time in enumerate(times) if offset >= start and time >= wanted]
+    after = [(offset, time) for offset, time in enumerate(times) if offset >= start and time >= target]
     expected = TimedOffset(*after[0], leader_epoch=3) if after else None
-    assert first_since(log._segments, wanted, start) == expected
+    assert first_since(log._segments, target, start) == expected
     assert record_of_max_timestamp(log._segments) == (
         TimedOffset(times.index(max(times)), max(times), 3) if times else None
     )

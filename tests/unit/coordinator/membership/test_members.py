@@ -52,14 +52,14 @@ CLAIMS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(Status)), max_siz
 @settings(max_examples=examples(100))
 def test_all_who_heard_the_same_claims_agree(claims: list[tuple[int, Status]], random: st.DataObject) -> None:
     """Whatever the order, and however often."""
-    one, other = a_member(), a_member()
+    first, second = a_member(), a_member()
     again = [*claims, *claims]
     random.shuffle(again)  # type: ignore[attr-defined]
-    for member, heard in ((one, claims), (other, again)):
-        for incarnation, status in heard:
+    for member, received in ((first, claims), (second, again)):
+        for incarnation, status in received:
             member.merge(Claim(broker_id=1, epoch=11, incarnation=incarnation, status=status))
-    assert one == other or (one.status, one.incarnation) == (other.status, other.incarnation)
-    assert (one.incarnation, one.status) == max([(0, ALIVE), *claims])
+    assert first == second or (first.status, first.incarnation) == (second.status, second.incarnation)
+    assert (first.incarnation, first.status) == max([(0, ALIVE), *claims])
 
 
 def test_a_claim_says_what_is_known() -> None:

@@ -78,14 +78,14 @@ async def test_a_broker_that_stops_is_declared_dead_by_all_others() -> None:
 async def test_evidence_is_enough() -> None:
     """With an interval of a minute nothing else starts a ping after the first one."""
     slow = SwimSettings(interval_ms=60_000, ping_timeout_ms=30, suspicion_timeout_ms=60_000)
-    one, two = Broker(1, slow), Broker(2, slow)
-    async with one.service:
-        async with two.service:
-            register([one, two])
-            await until(lambda: one.has_heard(2))
-            assert one.changes == []
-        one.service.accuse(2)
-        await until(lambda: Dead(2, 102) in one.changes)
+    first, second = Broker(1, slow), Broker(2, slow)
+    async with first.service:
+        async with second.service:
+            register([first, second])
+            await until(lambda: first.has_heard(2))
+            assert first.changes == []
+        first.service.accuse(2)
+        await until(lambda: Dead(2, 102) in first.changes)
 
 
 async def test_a_broker_that_comes_back_in_the_same_life_is_alive_again() -> None:
@@ -128,28 +128,28 @@ async def test_a_listener_that_fails_stops_nothing() -> None:
 
 
 async def test_a_name_is_resolved_for_each_life() -> None:
-    one, two = Broker(1), Broker(2)
-    async with one.service, two.service:
-        port = two.service.address[1]
-        names: dict[int, tuple[int, Address]] = {1: (101, one.service.address), 2: (102, ("localhost", port))}
-        one.service.members_changed(names)
-        two.service.members_changed(names)
-        assert not one.service.swim.members
-        await until(lambda: 2 in one.service.swim.members and one.has_heard(2))
-        assert one.service.swim.members[2].address == ("127.0.0.1", port)
-        one.service.members_changed(names | {2: (202, ("localhost", port))})
-        assert not one.service.swim.members, "the new life may have another address"
-        await until(lambda: 2 in one.service.swim.members)
-        assert one.service.swim.members[2].epoch == 202
+    first, second = Broker(1), Broker(2)
+    async with first.service, second.service:
+        port = second.service.address[1]
+        names: dict[int, tuple[int, Address]] = {1: (101, first.service.address), 2: (102, ("localhost", port))}
+        first.service.members_changed(names)
+        second.service.members_changed(names)
+        assert not first.service.swim.members
+        await until(lambda: 2 in first.service.swim.members and first.has_heard(2))
+        assert first.service.swim.members[2].address == ("127.0.0.1", port)
+        first.service.members_changed(names | {2: (202, ("localhost", port))})
+        assert not first.service.swim.members, "the new life may have another address"
+        await until(lambda: 2 in first.service.swim.members)
+        assert first.service.swim.members[2].epoch == 202
 
 
 async def test_a_name_that_does_not_resolve_keeps_no_other_broker_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.coordinator.membership.service.RESOLVE_RETRY_S", 0.01)
-    asked: list[str] = []
+    probed: list[str] = []
 
     async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
-        asked.append(host)
-        if host == "gone.invalid" and len(asked) < 5:
+        probed.append(host)
+        if host == "gone.invalid" and len(probed) < 5:
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.0.1", port))]
 
@@ -164,10 +164,10 @@ async def test_a_name_that_does_not_resolve_keeps_no_other_broker_waiting(monkey
 
 
 async def test_a_port_that_is_taken_is_an_error_at_the_start() -> None:
-    one = Broker(1)
-    async with one.service:
+    first = Broker(1)
+    async with first.service:
         with pytest.raises(OSError, match="in use"):
-            await Broker(2, port=one.service.address[1]).service.start()
+            await Broker(2, port=first.service.address[1]).service.start()
 
 
 async def test_a_stopped_detector_reports_nothing_and_leaves_nothing() -> None:

@@ -20,13 +20,13 @@ EPOCHS = {broker_id: epoch for broker_id, (epoch, _) in BROKERS.items()}
 class Conversation:
     """Broker 1 is the machine. Time moves by `until`; what it sent and reported is in `sent` and `changes`."""
 
-    def __init__(self, *others: int, heard: bool = True, **settings: int) -> None:
+    def __init__(self, *others: int, answers: bool = True, **settings: int) -> None:
         self.swim = Swim(1, SwimSettings(**settings), SECRET, Random(1))
         self.now_ms, self.counter = 0, 0
         self.sent: list[Datagram] = []
         self.changes: list[Change] = []
         self.done(self.swim.members_changed({broker: BROKERS[broker] for broker in (1, *others)}, 0))
-        for broker in others if heard else ():
+        for broker in others if answers else ():
             self.says(broker, Kind.GOSSIP)
         self.take()
 
@@ -209,7 +209,7 @@ class TestSuspicion:
 
     def test_one_that_was_never_heard_is_never_suspected(self) -> None:
         """FD4."""
-        talk = Conversation(2, 3, heard=False)
+        talk = Conversation(2, 3, answers=False)
         talk.until(60_000, 3)
         assert talk.changes == []
 

@@ -36,15 +36,15 @@ async def test_what_waits_goes_on_as_a_task() -> None:
     loop = asyncio.get_running_loop()
     first, second = loop.create_future(), loop.create_future()
     delayed_reply = start(later(first, second))
-    told: list[int] = []
-    delayed_reply.then(told.append)
+    notified: list[int] = []
+    delayed_reply.then(notified.append)
     assert not delayed_reply.answered
     first.set_result(1)
     await asyncio.sleep(0)
     second.set_result(2)
     while not delayed_reply.answered:
         await asyncio.sleep(0)
-    assert told == [3]
+    assert notified == [3]
 
 
 async def test_a_failure_of_what_it_waits_for_is_raised_inside() -> None:

@@ -30,37 +30,37 @@ def topic_of(*states: PartitionState, topic_id: int = 1) -> Topic:
     return Topic(name="t", topic_id=bytes([topic_id] * 16), partitions=states)
 
 
-def heard_by(image: Image) -> list[Change]:
-    heard: list[Change] = []
-    image.on_change(heard.append)
-    return heard
+def changes_of(image: Image) -> list[Change]:
+    changes: list[Change] = []
+    image.on_change(changes.append)
+    return changes
 
 
 def test_each_difference_is_one_change() -> None:
     image = Image(1)
-    heard = heard_by(image)
+    changes = changes_of(image)
     image.apply_topic(topic_of(state(0)))
     image.apply_topic(topic_of(state(0)))
     image.apply_topic(replace(topic_of(state(0, 1, 2), state(1)), configs={"a": "b"}))
-    match heard:
+    match changes:
         case [TopicCreated(), PartitionsAdded(before=1), PartitionsChanged(indexes=(0,)), ConfigChanged(topic)]:
             assert topic == image.get("t")
         case _:
-            raise AssertionError(heard)
+            raise AssertionError(changes)
 
 
 def test_a_topic_of_another_id_is_another_topic() -> None:
     image = Image(1)
     image.apply_topic(topic_of(state(0, 9)))
-    heard = heard_by(image)
+    changes = changes_of(image)
     fresh = topic_of(state(0), topic_id=2)
     image.apply_topic(fresh)
-    assert [type(change) for change in heard] == [TopicDeleted, TopicCreated]
+    assert [type(change) for change in changes] == [TopicDeleted, TopicCreated]
     assert image.by_id(bytes([1] * 16)) is None
     assert image.by_id(fresh.topic_id) == fresh
     image.remove_topic("t")
     image.remove_topic("t")
-    assert len(heard) == 3
+    assert len(changes) == 3
     assert image.colliding_names("t") == []
 
 
@@ -91,14 +91,14 @@ def test_a_reassignment_does_not_take_back_a_newer_leader() -> None:
 
 def test_brokers_and_controller_are_told_when_they_change() -> None:
     image = Image(1)
-    heard = heard_by(image)
-    one, again = BrokerRegistration(broker_id=1, epoch=3), BrokerRegistration(broker_id=1, epoch=5)
-    for brokers in ({1: one}, {1: one}, {1: again}):
+    changes = changes_of(image)
+    first, again = BrokerRegistration(broker_id=1, epoch=3), BrokerRegistration(broker_id=1, epoch=5)
+    for brokers in ({1: first}, {1: first}, {1: again}):
         image.apply_brokers(brokers)
     for controller in (1, 1, None):
         image.apply_controller(controller)
-    assert heard == [
-        BrokersChanged({1: one}),
+    assert changes == [
+        BrokersChanged({1: first}),
         BrokersChanged({1: again}),
         ControllerChanged(1),
         ControllerChanged(None),

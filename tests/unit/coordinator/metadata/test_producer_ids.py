@@ -32,8 +32,8 @@ def test_no_id_is_given_again_after_a_kill(tmp_path: Path) -> None:
 
 def test_brokers_share_the_ids_block_by_block() -> None:
     store = EmbeddedStore()
-    one, other = ProducerIds(store, broker_id=1), ProducerIds(store, broker_id=2)
-    drawn = [run_eagerly(each.take()) for _ in range(3) for each in (one, other)]
+    first, second = ProducerIds(store, broker_id=1), ProducerIds(store, broker_id=2)
+    drawn = [run_eagerly(each.take()) for _ in range(3) for each in (first, second)]
     assert drawn == [0, 1000, 1, 1001, 2, 1002]
 
 

@@ -17,19 +17,19 @@ def session(timeout_ms: int = 60_000) -> RemoteSession:
 
 
 async def test_listeners_hear_of_all_but_the_first_connection() -> None:
-    s, heard = session(), list[SessionState]()
-    s.on_session(heard.append)
+    s, states = session(), list[SessionState]()
+    s.on_session(states.append)
     s.state_changed(CONNECTED, 7)
-    assert (heard, s.session_id) == ([], 7)
+    assert (states, s.session_id) == ([], 7)
     s.state_changed(SUSPENDED, 0)
     s.state_changed(CONNECTED, 7)
     s.state_changed(EXPIRED, 0)
     s.state_changed(CONNECTED, 8)
-    assert heard == [SUSPENDED, CONNECTED, EXPIRED, CONNECTED]
+    assert states == [SUSPENDED, CONNECTED, EXPIRED, CONNECTED]
     assert (s.session_id, s.sessions_ended) == (8, 1)
     s.close()
     s.state_changed(SUSPENDED, 0)
-    assert len(heard) == 4
+    assert len(states) == 4
 
 
 @pytest.mark.parametrize(
@@ -62,23 +62,23 @@ async def test_a_call_waits_no_longer_than_a_session_may_last() -> None:
 
 
 async def test_a_watch_that_raises_stops_no_other() -> None:
-    s, heard, reported = session(), list[WatchEvent](), list[object]()
+    s, events, reported = session(), list[WatchEvent](), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["message"]))
 
     def broken(event: WatchEvent) -> None:
         raise ValueError("a mistake")
 
     s.watches.watch_node("/a", broken)
-    s.watches.watch_node("/a", heard.append)
+    s.watches.watch_node("/a", events.append)
     s.event(EventType.CHANGED, "/a")
-    assert heard == [WatchEvent("/a", EventType.CHANGED)]
+    assert events == [WatchEvent("/a", EventType.CHANGED)]
     assert reported == ["a watch raised"]
 
 
 async def test_the_watches_of_an_expired_session_are_gone() -> None:
-    s, heard = session(), list[WatchEvent]()
+    s, events = session(), list[WatchEvent]()
     s.state_changed(CONNECTED, 7)
-    s.watches.watch_node("/a", heard.append)
+    s.watches.watch_node("/a", events.append)
     s.state_changed(EXPIRED, 0)
     s.event(EventType.CHANGED, "/a")
-    assert heard == []
+    assert events == []

@@ -137,7 +137,7 @@ async def test_commits_of_one_round_see_those_before_them(tmp_path: Path) -> Non
         store.create("/a", b"again"),
         return_exceptions=True,
     )
-    shown = [type(one) if isinstance(one, Exception) else one for one in outcomes]
+    shown = [type(outcome) if isinstance(outcome, Exception) else outcome for outcome in outcomes]
     assert shown == ["/a", NodeExists, 1, BadVersion, BadVersion, "/a/b", NotEmpty, None, "/a"]
     data, stat = await store.get("/a")
     assert (data, stat.version) == (b"again", 0)
@@ -155,7 +155,7 @@ async def test_after_a_failed_fsync_nothing_is_written_until_the_journal_is_read
     await store.create("/kept")
     disk.error = OSError(errno.EIO, "Input/output error")
     lost = await asyncio.gather(store.create("/a"), store.create("/b"), return_exceptions=True)
-    assert [str(one) for one in lost] == [f"cannot sync {tmp_path / 'journal'}: [Errno 5] Input/output error"] * 2
+    assert [str(error) for error in lost] == [f"cannot sync {tmp_path / 'journal'}: [Errno 5] Input/output error"] * 2
     disk.error = None
     with pytest.raises(StoreFailed, match="out of use until the broker has read it again"):
         await store.create("/c")

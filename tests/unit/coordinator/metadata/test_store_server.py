@@ -42,13 +42,13 @@ async def test_only_this_user_may_connect(served: Served) -> None:
 
 async def test_a_session_ends_its_timeout_after_its_connection(served: Served) -> None:
     """Law S4: a process that died is noticed without a heartbeat."""
-    client, gone = await served.client(session_timeout_ms=1), asyncio.Event()
+    client, disconnected = await served.client(session_timeout_ms=1), asyncio.Event()
     await client.create("/e", ephemeral=True)
-    await served.store.exists("/e", lambda _: gone.set())
+    await served.store.exists("/e", lambda _: disconnected.set())
     assert client._running is not None
     client._running.cancel()
     async with asyncio.timeout(10):
-        await gone.wait()
+        await disconnected.wait()
     assert await served.store.children("/") == []
 
 
@@ -84,10 +84,10 @@ async def test_a_connection_that_speaks_another_protocol_is_cut(served: Served, 
 
 async def test_events_of_a_lost_connection_are_sent_again_on_the_next(served: Served) -> None:
     """Law S11."""
-    client, heard = await served.client(), list[WatchEvent]()
-    await client.exists("/a", heard.append)
+    client, events = await served.client(), list[WatchEvent]()
+    await client.exists("/a", events.append)
     assert client._writer is not None
     client._writer.transport.abort()
     await served.store.create("/a")
     await client.children("/")
-    assert heard == [WatchEvent("/a", EventType.CREATED)]
+    assert events == [WatchEvent("/a", EventType.CREATED)]

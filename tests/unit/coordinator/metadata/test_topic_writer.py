@@ -70,8 +70,8 @@ async def check(tree: SharedTree, reported: list[Topic]) -> None:
 @pytest.mark.parametrize("seed", range(20))
 async def test_of_two_creations_at_one_time_at_most_one_is_reported_and_is_there(seed: int) -> None:
     chance, tree = random.Random(seed), SharedTree()
-    one, two = [await broker(tree, broker_id, chance) for broker_id in (1, 2)]
-    outcomes = await asyncio.gather(one.create("t", PARTITIONS), two.create("t", PARTITIONS))
+    first, second = [await broker(tree, broker_id, chance) for broker_id in (1, 2)]
+    outcomes = await asyncio.gather(first.create("t", PARTITIONS), second.create("t", PARTITIONS))
     await check(tree, [outcome for outcome in outcomes if isinstance(outcome, Topic)])
     await tree.close()
 
@@ -79,18 +79,18 @@ async def test_of_two_creations_at_one_time_at_most_one_is_reported_and_is_there
 @pytest.mark.parametrize("seed", [2, 812, *range(20)])
 async def test_a_deletion_under_way_deletes_nothing_of_a_topic_created_meanwhile(seed: int) -> None:
     chance, tree = random.Random(seed), SharedTree()
-    one, two = [await broker(tree, broker_id, chance) for broker_id in (1, 2)]
-    await one.create("t", PARTITIONS)
-    await two.refresh("t")
+    first, second = [await broker(tree, broker_id, chance) for broker_id in (1, 2)]
+    await first.create("t", PARTITIONS)
+    await second.refresh("t")
 
     async def create_again() -> Topic:
         while True:
-            created = await two.create("t", PARTITIONS)
+            created = await second.create("t", PARTITIONS)
             if isinstance(created, Topic):
                 return created
-            await two.refresh("t")
+            await second.refresh("t")
 
-    deleted, created = await asyncio.gather(one.delete("t"), create_again())
+    deleted, created = await asyncio.gather(first.delete("t"), create_again())
     assert not isinstance(deleted, Refusal)
     await check(tree, [created])
     await tree.close()

@@ -138,13 +138,13 @@ def test_partitions_are_added_and_never_taken_away(topics: Topics) -> None:
 
 
 def test_listeners_hear_of_every_change_after_the_image_has_it(topics: Topics) -> None:
-    heard: list[tuple[Change, Topic | None]] = []
-    topics.on_change(lambda change: heard.append((change, topics.get("t"))))
+    changes: list[tuple[Change, Topic | None]] = []
+    topics.on_change(lambda change: changes.append((change, topics.get("t"))))
     created = made(run_eagerly(topics.create("t")))
     grown = made(run_eagerly(topics.add_partitions("t", 2)))
     altered = made(run_eagerly(topics.alter_config("t", {"retention.ms": "5"})))
     run_eagerly(topics.delete("t"))
-    assert heard == [
+    assert changes == [
         (TopicCreated(created), created),
         (PartitionsAdded(grown, 1), grown),
         (ConfigChanged(altered), altered),
@@ -153,8 +153,8 @@ def test_listeners_hear_of_every_change_after_the_image_has_it(topics: Topics) -
 
 
 def test_a_refused_change_notifies_no_listener(topics: Topics) -> None:
-    heard: list[Change] = []
-    topics.on_change(heard.append)
+    changes: list[Change] = []
+    topics.on_change(changes.append)
     for change in (
         topics.create("a b"),
         topics.delete("t"),
@@ -162,7 +162,7 @@ def test_a_refused_change_notifies_no_listener(topics: Topics) -> None:
         topics.alter_config("t", {}),
     ):
         assert isinstance(run_eagerly(change), Refusal)
-    assert heard == []
+    assert changes == []
 
 
 def test_a_plan_changes_nothing(topics: Topics) -> None:
@@ -180,11 +180,11 @@ def test_after_a_crash_a_leader_has_a_new_epoch() -> None:
     topics = topics_on(store, brokers=(1, 2))
     run_eagerly(topics.create("t", assignment=[(0, [1, 2]), (1, [2, 1]), (2, [1, 2])]))
     run_eagerly(topics.create("u"))
-    heard: list[Change] = []
-    topics.on_change(heard.append)
+    changes: list[Change] = []
+    topics.on_change(changes.append)
     run_eagerly(topics.bump_leader_epochs())
     run_eagerly(topics.bump_leader_epochs())
-    changed = [(change.topic.name, change.indexes) for change in heard if isinstance(change, PartitionsChanged)]
+    changed = [(change.topic.name, change.indexes) for change in changes if isinstance(change, PartitionsChanged)]
     assert changed == [("t", (0, 2)), ("u", (0,))] * 2
     for image in (topics, topics_on(store)):
         topic = image.get("t")
@@ -224,11 +224,11 @@ def test_the_store_has_it_under_the_paths_of_the_kafka_world(topics: Topics) -> 
 
 def test_another_broker_that_was_faster_is_not_overwritten() -> None:
     store = EmbeddedStore()
-    one, other = topics_on(store), topics_on(store, first_id=500)
-    made(run_eagerly(one.create("t")))
-    assert code(run_eagerly(other.create("t"))) is ErrorCode.TOPIC_ALREADY_EXISTS
-    run_eagerly(one.delete("t"))
-    assert code(run_eagerly(one.delete("t"))) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    first, second = topics_on(store), topics_on(store, first_id=500)
+    made(run_eagerly(first.create("t")))
+    assert code(run_eagerly(second.create("t"))) is ErrorCode.TOPIC_ALREADY_EXISTS
+    run_eagerly(first.delete("t"))
+    assert code(run_eagerly(first.delete("t"))) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def topics_on_disk(path: Path) -> Topics:
@@ -260,7 +260,7 @@ async def test_of_names_that_collide_one_is_created_however_close_they_come(tmp_
     """Law T4."""
     topics = await topics_on_disk(tmp_path / "journal")
     outcomes = await asyncio.gather(*(topics.create(name) for name in ("a.b", "a_b", "a.b", "other")))
-    assert [one.code if isinstance(one, Refusal) else one.name for one in outcomes] == [
+    assert [outcome.code if isinstance(outcome, Refusal) else outcome.name for outcome in outcomes] == [
         "a.b",
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -285,10 +285,10 @@ async def test_after_a_crash_the_new_epochs_of_all_topics_share_a_write(
 
 async def test_a_topic_that_is_created_and_deleted_at_one_time_is_gone(tmp_path: Path) -> None:
     topics = await topics_on_disk(tmp_path / "journal")
-    heard: list[Change] = []
-    topics.on_change(heard.append)
+    changes: list[Change] = []
+    topics.on_change(changes.append)
     await asyncio.gather(topics.create("t"), topics.delete("t"), topics.create("t"))
-    assert [type(change) for change in heard] == [TopicCreated, TopicDeleted, TopicCreated]
+    assert [type(change) for change in changes] == [TopicCreated, TopicDeleted, TopicCreated]
     assert topics.names() == ["t"]
     await topics.store.close()
 

@@ -20,29 +20,29 @@ def pair() -> tuple[TreeSession, TreeSession]:
 def test_late_watches_fire_before_the_next_read() -> None:
     """Law S5."""
     writer, reader = pair()
-    heard: list[WatchEvent] = []
+    events: list[WatchEvent] = []
     reader.hold_events()
     for path in ("/a", "/b", "/c"):
-        run_eagerly(reader.exists(path, heard.append))
+        run_eagerly(reader.exists(path, events.append))
     run_eagerly(writer.create("/a"))
-    assert heard == []
+    assert events == []
     run_eagerly(reader.exists("/x"))
-    assert heard == [WatchEvent("/a", CREATED)]
+    assert events == [WatchEvent("/a", CREATED)]
     run_eagerly(writer.create("/b"))
-    assert len(heard) == 1
+    assert len(events) == 1
     reader.release_events()
     run_eagerly(writer.create("/c"))
-    assert heard == [WatchEvent(path, CREATED) for path in ("/a", "/b", "/c")]
+    assert events == [WatchEvent(path, CREATED) for path in ("/a", "/b", "/c")]
 
 
 def test_the_watches_of_a_session_s_own_change_are_never_late() -> None:
     """Law S5."""
     session, _ = pair()
-    heard: list[WatchEvent] = []
+    events: list[WatchEvent] = []
     session.hold_events()
-    run_eagerly(session.exists("/a", heard.append))
+    run_eagerly(session.exists("/a", events.append))
     run_eagerly(session.create("/a"))
-    assert heard == [WatchEvent("/a", CREATED)]
+    assert events == [WatchEvent("/a", CREATED)]
 
 
 @pytest.mark.parametrize("applied", [True, False])

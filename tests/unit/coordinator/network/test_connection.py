@@ -239,15 +239,15 @@ async def test_garbage_behind_a_muting_request_waits_its_turn(serve: Serve) -> N
     assert await peer.ended()
 
 
-@pytest.mark.parametrize(("what", "kind"), [("boom", RuntimeError), ("slip", IndexError)])
+@pytest.mark.parametrize(("behaviour", "kind"), [("boom", RuntimeError), ("slip", IndexError)])
 async def test_our_own_mistake_ends_one_connection_with_a_traceback_in_the_log(
-    serve: Serve, what: str, kind: type[Exception]
+    serve: Serve, behaviour: str, kind: type[Exception]
 ) -> None:
     world = await serve()
     good, bad = await world.peer(), await world.peer()
     with capture_logs() as logs:
         bad.ask(1)
-        bad.ask(2, what)
+        bad.ask(2, behaviour)
         bad.ask(3)
         assert await bad.told() == 1
         assert await bad.ended()
@@ -286,17 +286,17 @@ async def test_a_peer_that_does_not_read_is_served_no_further(serve: Serve) -> N
     slow, quick = await world.peer(), await world.peer()
     slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
     body = b"\1\1\0"
-    asked = 100
-    for number in range(asked):
+    requests = 100
+    for number in range(requests):
         slow.send(request(LIST_GROUPS, 5, number, body))
     quick.ask(1)
     assert await quick.told() == 1
     await _settled(world)
-    assert world.asked.count(-1) < asked / 2
+    assert world.asked.count(-1) < requests / 2
     slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
-    sizes = [len(await slow.frame()) for _ in range(asked)]
+    sizes = [len(await slow.frame()) for _ in range(requests)]
     assert len(set(sizes)) == 1
-    assert world.asked.count(-1) == asked
+    assert world.asked.count(-1) == requests
 
 
 async def _settled(world: World) -> None:
@@ -369,7 +369,9 @@ async def test_replies_behind_one_that_is_not_known_are_bounded(serve: Serve) ->
     assert world.connections.request_memory.held_bytes < 6 * BIG_BYTES
     world.answer(1)
     assert await peer.told() == 1
-    assert [(await peer.frame())[:4] for _ in range(2, 52)] == [one.to_bytes(4, "big") for one in range(2, 52)]
+    assert [(await peer.frame())[:4] for _ in range(2, 52)] == [
+        correlation_id.to_bytes(4, "big") for correlation_id in range(2, 52)
+    ]
 
 
 async def test_versions_that_there_are_not_fill_no_table(serve: Serve) -> None:

@@ -50,13 +50,13 @@ def test_a_host_that_nobody_knows_is_told() -> None:
 @pytest.mark.parametrize("text", ["PLAINTEXT://localhost:0", "PLAINTEXT://:0"])
 def test_all_addresses_of_a_host_share_one_port(text: str) -> None:
     sockets = open_sockets(parse_endpoint(text))
-    for one in sockets:
-        one.listen()
-    (port,) = {one.getsockname()[1] for one in sockets}
+    for listening in sockets:
+        listening.listen()
+    (port,) = {listening.getsockname()[1] for listening in sockets}
     with socket.create_connection(("127.0.0.1", port)):
         pass
-    for one in sockets:
-        one.close()
+    for listening in sockets:
+        listening.close()
 
 
 async def test_one_address_that_fails_opens_none(serve: Serve) -> None:

@@ -22,15 +22,15 @@ class Waiter:
 
 def test_below_the_limit_everybody_goes_on() -> None:
     request_memory = RequestMemoryPool(100)
-    for who in (Waiter(), Waiter()):
+    for waiter in (Waiter(), Waiter()):
         request_memory.hold(50)
-        assert request_memory.goes_on(who)
+        assert request_memory.goes_on(waiter)
 
 
 def test_above_the_limit_one_goes_on_and_the_others_in_their_order() -> None:
     request_memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
-    assert [request_memory.goes_on(who) for who in (first, second, third, first)] == [True, False, False, True]
+    assert [request_memory.goes_on(waiter) for waiter in (first, second, third, first)] == [True, False, False, True]
     request_memory.done(first)
     assert (second.rooms, third.rooms) == (1, 0)
     assert request_memory.goes_on(second)
@@ -41,7 +41,7 @@ def test_above_the_limit_one_goes_on_and_the_others_in_their_order() -> None:
 def test_whoever_waits_goes_on_when_there_is_room() -> None:
     request_memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
-    assert [request_memory.goes_on(who) for who in (first, second, third)] == [True, False, False]
+    assert [request_memory.goes_on(waiter) for waiter in (first, second, third)] == [True, False, False]
     request_memory.release(49)
     assert (second.rooms, third.rooms) == (0, 0)
     request_memory.release(1)
@@ -49,12 +49,12 @@ def test_whoever_waits_goes_on_when_there_is_room() -> None:
 
 
 def test_whoever_goes_waits_no_more() -> None:
-    request_memory, first, gone, stays = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
+    request_memory, first, closed, stays = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
-    assert [request_memory.goes_on(who) for who in (first, gone, stays)] == [True, False, False]
-    request_memory.done(gone)
+    assert [request_memory.goes_on(waiter) for waiter in (first, closed, stays)] == [True, False, False]
+    request_memory.done(closed)
     request_memory.done(first)
-    assert (gone.rooms, stays.rooms) == (0, 1)
+    assert (closed.rooms, stays.rooms) == (0, 1)
 
 
 def test_large_replies_wait_while_more_than_half_is_held() -> None:
@@ -63,8 +63,8 @@ def test_large_replies_wait_while_more_than_half_is_held() -> None:
     assert memory.has_reply_room
     memory.hold(30)
     assert not memory.has_reply_room
-    for who in (first, second, third):
-        memory.wait_for_reply_room(who)
+    for waiter in (first, second, third):
+        memory.wait_for_reply_room(waiter)
     memory.release(29)
     assert (first.replies, second.replies) == (0, 0)
     memory.release(1)

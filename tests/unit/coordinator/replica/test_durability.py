@@ -45,13 +45,13 @@ async def turns(count: int = 5) -> None:
 def partition(durability: Durability, index: int = 0) -> Partition:
     """With a record that is not on the medium yet."""
     log = MemoryLog(LogConfig(flush_messages=1))
-    one = Partition("t", bytes(16), index, 0, log, flush_worker=durability)
-    one.append(batch(b"a"), NOW_MS)
-    return one
+    target = Partition("t", bytes(16), index, 0, log, flush_worker=durability)
+    target.append(batch(b"a"), NOW_MS)
+    return target
 
 
-def wait(one: Partition, offset: int, got: list[tuple[int, ErrorCode]]) -> None:
-    one.when_committed(offset, NOW_MS + 1_000, lambda error: got.append((offset, error)))
+def wait(target: Partition, offset: int, got: list[tuple[int, ErrorCode]]) -> None:
+    target.when_committed(offset, NOW_MS + 1_000, lambda error: got.append((offset, error)))
 
 
 async def test_an_append_is_flushed_and_then_committed() -> None:
@@ -66,20 +66,20 @@ async def test_an_append_is_flushed_and_then_committed() -> None:
 
 async def test_appends_of_one_turn_share_a_flush_and_later_ones_wait_for_the_next() -> None:
     gate, got = Gate(), list[tuple[int, ErrorCode]]()
-    one = partition(Durability(gate))
-    one.append(batch(b"b"), NOW_MS)
-    wait(one, 1, got)
-    wait(one, 2, got)
+    target = partition(Durability(gate))
+    target.append(batch(b"b"), NOW_MS)
+    wait(target, 1, got)
+    wait(target, 2, got)
     await turns()
     flush_under_way = gate.waiting.pop()
-    end = one.log.log_end_offset
-    one.log.flush()  # what the flush does before it is done
-    one.append(batch(b"c"), NOW_MS)
-    wait(one, 3, got)
+    end = target.log.log_end_offset
+    target.log.flush()  # what the flush does before it is done
+    target.append(batch(b"c"), NOW_MS)
+    wait(target, 3, got)
     flush_under_way[0].set_result(None)
     await turns()
     assert got == [(offset, ErrorCode.NONE) for offset in (1, 2)]
-    assert (one.high_watermark, len(gate.waiting)) == (end, 1)
+    assert (target.high_watermark, len(gate.waiting)) == (end, 1)
     gate.open()
     await turns()
     assert got[2:] == [(3, ErrorCode.NONE)]
@@ -127,15 +127,15 @@ async def test_a_partition_that_went_offline_before_its_flush_is_left_alone() ->
 async def test_a_partition_without_flush_messages_is_flushed_when_asked() -> None:
     gate = Gate()
     durability = Durability(gate)
-    one = Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig()), flush_worker=durability)
-    one.append(batch(b"a"), NOW_MS)
+    target = Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig()), flush_worker=durability)
+    target.append(batch(b"a"), NOW_MS)
     await turns()
-    assert (one.high_watermark, gate.waiting) == (1, [])
-    durability.flush_soon(one)
+    assert (target.high_watermark, gate.waiting) == (1, [])
+    durability.flush_soon(target)
     await turns()
     gate.open()
     await turns()
-    assert one.log.unflushed_messages == 0
+    assert target.log.unflushed_messages == 0
 
 
 async def test_drained_waits_for_a_real_thread() -> None:
@@ -152,10 +152,10 @@ async def test_drained_waits_for_a_real_thread() -> None:
 async def test_a_flush_of_a_log_that_was_replaced_meanwhile_fails_nothing() -> None:
     """Law A1. The partition was recovered while a flush of its old log still hung."""
     gate = Gate()
-    one = partition(Durability(gate))
+    target = partition(Durability(gate))
     await turns()
-    one.fail("a write failed")
-    one.reopen(MemoryLog(LogConfig()), PartitionState(index=0, leader=0, replicas=(0,), isr=(0,), leader_epoch=1), 0)
+    target.fail("a write failed")
+    target.reopen(MemoryLog(LogConfig()), PartitionState(index=0, leader=0, replicas=(0,), isr=(0,), leader_epoch=1), 0)
     gate.open(StorageFailed("the disk is gone"))
     await turns()
-    assert one.offline is None
+    assert target.offline is None

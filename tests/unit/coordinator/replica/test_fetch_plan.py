@@ -44,8 +44,8 @@ def test_all_that_is_there(world: World) -> None:
 def test_no_more_than_the_limits_but_for_the_first_batch(world: World, bytes_max: int, each: int) -> None:
     answers = plan(world, ("t", 0), ("t", 1), bytes_max=bytes_max, each=each).read().responses
     first, second = (len(answer.records or b"") for _, answer in answers)
-    one = batch_bytes(world)
-    assert one <= first <= max(one, min(bytes_max, each))
+    one_batch = batch_bytes(world)
+    assert one_batch <= first <= max(one_batch, min(bytes_max, each))
     assert second <= max(0, min(bytes_max - first, each))
 
 
@@ -65,14 +65,14 @@ def test_an_error_ends_a_wait(world: World) -> None:
 def test_who_waits_watches_what_is_there(world: World) -> None:
     waiting = plan(world, ("nope", 0), ("t", 0), ("t", 1), offset=2, each=500)
     watches = list(waiting.watches(waiting.read()))
-    one = batch_bytes(world)
-    assert watches == [(world.partition(index=index), one, 500) for index in (0, 1)]
+    one_batch = batch_bytes(world)
+    assert watches == [(world.partition(index=index), one_batch, 500) for index in (0, 1)]
 
 
-@pytest.mark.parametrize(("told", "answered"), [((3, 0), [("t", 1)]), ((2, 0), [("t", 0), ("t", 1)])])
-def test_what_is_known_is_not_answered_again(world: World, told: tuple[int, int], answered: list[Key]) -> None:
+@pytest.mark.parametrize(("previous", "answered"), [((3, 0), [("t", 1)]), ((2, 0), [("t", 0), ("t", 1)])])
+def test_what_is_known_is_not_answered_again(world: World, previous: tuple[int, int], answered: list[Key]) -> None:
     def is_unchanged(key: Key, high_watermark: int, log_start_offset: int) -> bool:
-        return (high_watermark, log_start_offset) == told
+        return (high_watermark, log_start_offset) == previous
 
     partition_lookup = PartitionLookup(world.node.topics, world.node.partitions)
     partitions: list[tuple[Key, FetchPartition]] = [

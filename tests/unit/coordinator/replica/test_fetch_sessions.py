@@ -72,8 +72,8 @@ class Consumer:
         )
         context = self.sessions.open(request, self.now_ms)
         self.wanted = dict(context.requested())
-        said = [(key, (answers or {}).get(f"{key[0]!s}{key[1]}", response())) for key in self.wanted]
-        return context.select(said, self.now_ms)
+        responses = [(key, (answers or {}).get(f"{key[0]!s}{key[1]}", response())) for key in self.wanted]
+        return context.select(responses, self.now_ms)
 
 
 def keys(selected: Selected) -> list[Key]:
@@ -224,10 +224,10 @@ class TestACacheThatIsFull:
         small = consumer.full(A).session_id
         consumer.now_ms = IDLE_EVICTION_MS + 1
         consumer.next()  # in use, but old
-        for wanted, gets_one in (((A,), False), ((A, B), True)):
+        for keys, gets_one in (((A,), False), ((A, B), True)):
             newcomer = Consumer(consumer.sessions)
             newcomer.now_ms = consumer.now_ms
-            assert bool(newcomer.full(*wanted).session_id) is gets_one
+            assert bool(newcomer.full(*keys).session_id) is gets_one
         assert small not in consumer.sessions._sessions
 
 
@@ -243,8 +243,8 @@ def test_a_session_cannot_grow_without_end() -> None:
 def test_all_sessions_together_are_bounded_and_the_old_ones_go() -> None:
     sessions = FetchSessions(draw_id=count(7).__next__, partitions_max=6)
     hoarders = [Consumer(sessions), Consumer(sessions)]
-    for one in hoarders:
-        assert one.full(A, B, C).session_id
+    for hoarder in hoarders:
+        assert hoarder.full(A, B, C).session_id
     late = Consumer(sessions)
     assert late.full(A).session_id == 0
     assert hoarders[0].next({("u", 1): requested(0, 1)}).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -253,6 +253,6 @@ def test_all_sessions_together_are_bounded_and_the_old_ones_go() -> None:
     assert hoarders[0].full(A).session_id == 0
     assert late.full(C).session_id
     assert sessions.cached_partitions == 4
-    for one in (late, hoarders[1]):
-        one.ask({}, session_id=one.session_id, epoch=FINAL_EPOCH)
+    for hoarder in (late, hoarders[1]):
+        hoarder.ask({}, session_id=hoarder.session_id, epoch=FINAL_EPOCH)
     assert (len(sessions), sessions.cached_partitions) == (1, 3)

@@ -63,10 +63,10 @@ def test_what_is_truncated_is_gone_and_the_one_who_read_it_hears_of_it() -> None
     leader, follower = leader_with(b"a", b"b", b"c"), partition(2)
     copy(leader, follower)
     follower_log.take_bounds(follower, 3, 0, EPOCH)
-    heard: list[int] = []
-    follower.on_truncated = lambda: heard.append(follower.log.log_end_offset)
+    high_watermarks: list[int] = []
+    follower.on_truncated = lambda: high_watermarks.append(follower.log.log_end_offset)
     follower_log.begin_truncate(follower, 1, EPOCH).finish_now()
-    assert (follower.log.log_end_offset, follower.high_watermark, heard) == (1, 1, [1])
+    assert (follower.log.log_end_offset, follower.high_watermark, high_watermarks) == (1, 1, [1])
     assert copy(leader, follower)
     assert follower.log.log_end_offset == 3
 

@@ -47,124 +47,135 @@ class FullDisk(MemoryLog):
 
 
 def test_what_is_appended_can_be_read_up_to_the_high_watermark() -> None:
-    one = partition()
-    assert one.append(batch(b"first"), NOW_MS).base_offset == 0
-    assert one.append_pairs([(b"k", b"second")], NOW_MS).base_offset == 1
-    assert (one.log_start_offset, one.high_watermark) == (0, 2)
-    assert b"first" in one.read(0, 1 << 20)
-    assert b"first" not in one.read(1, 1 << 20)
-    assert one.read(2, 1 << 20) == b""
+    replica = partition()
+    assert replica.append(batch(b"first"), NOW_MS).base_offset == 0
+    assert replica.append_pairs([(b"k", b"second")], NOW_MS).base_offset == 1
+    assert (replica.log_start_offset, replica.high_watermark) == (0, 2)
+    assert b"first" in replica.read(0, 1 << 20)
+    assert b"first" not in replica.read(1, 1 << 20)
+    assert replica.read(2, 1 << 20) == b""
     with pytest.raises(OffsetOutOfRange):
-        one.read(3, 1)
+        replica.read(3, 1)
 
 
 def flushing() -> Partition:
     return Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)))
 
 
-def flush(one: Partition) -> None:
-    one.log.flush()
-    one.flushed()
+def flush(replica: Partition) -> None:
+    replica.log.flush()
+    replica.flushed()
 
 
 def test_with_flushing_asked_for_nothing_is_read_before_it_is_on_the_medium() -> None:
-    one = flushing()
-    heard: list[int] = []
-    one.watch(lambda: heard.append(one.high_watermark))
-    one.append(batch(), NOW_MS)
-    assert (one.high_watermark, one.log.log_end_offset) == (0, 1)
-    assert one.read(0, 1 << 20) == b""
-    one.log.flush()
-    one.flushed()
-    assert one.read(0, 1 << 20) != b""
-    assert heard == [1]
+    replica = flushing()
+    calls: list[int] = []
+    replica.watch(lambda: calls.append(replica.high_watermark))
+    replica.append(batch(), NOW_MS)
+    assert (replica.high_watermark, replica.log.log_end_offset) == (0, 1)
+    assert replica.read(0, 1 << 20) == b""
+    replica.log.flush()
+    replica.flushed()
+    assert replica.read(0, 1 << 20) != b""
+    assert calls == [1]
 
 
 def test_the_leader_epoch_is_in_what_is_kept() -> None:
-    one = partition()
-    one.append(batch(), NOW_MS)
-    assert one.log.epoch_end(5) == (5, 1)
+    replica = partition()
+    replica.append(batch(), NOW_MS)
+    assert replica.log.epoch_end(5) == (5, 1)
 
 
 def test_watchers_are_called_after_each_append_until_they_leave() -> None:
-    one, heard = partition(), list[str]()
-    first = one.watch(lambda: heard.append("first"))
-    second = one.watch(lambda: heard.append("second"))
+    replica, calls = partition(), list[str]()
+    first = replica.watch(lambda: calls.append("first"))
+    second = replica.watch(lambda: calls.append("second"))
     assert first != second
-    one.append(batch(), NOW_MS)
-    one.unwatch(first)
-    one.unwatch(first)
-    one.append_pairs([(None, b"v")], NOW_MS)
-    assert heard == ["first", "second", "second"]
+    replica.append(batch(), NOW_MS)
+    replica.unwatch(first)
+    replica.unwatch(first)
+    replica.append_pairs([(None, b"v")], NOW_MS)
+    assert calls == ["first", "second", "second"]
 
 
 def test_a_watcher_may_leave_and_another_come_while_they_are_called() -> None:
-    one, heard = partition(), list[str]()
+    replica, calls = partition(), list[str]()
 
     def leave() -> None:
-        heard.append("left")
-        one.unwatch(waiter)
-        one.watch(lambda: heard.append("came"))
+        calls.append("left")
+        replica.unwatch(waiter)
+        replica.watch(lambda: calls.append("came"))
 
-    waiter = one.watch(leave)
-    one.append(batch(), NOW_MS)
-    one.append(batch(), NOW_MS)
-    assert heard == ["left", "came"]
+    waiter = replica.watch(leave)
+    replica.append(batch(), NOW_MS)
+    replica.append(batch(), NOW_MS)
+    assert calls == ["left", "came"]
 
 
 def test_a_refused_batch_wakes_nobody_and_harms_nothing() -> None:
-    one, heard = partition(), list[int]()
-    one.watch(lambda: heard.append(1))
+    replica, calls = partition(), list[int]()
+    replica.watch(lambda: calls.append(1))
     with pytest.raises(AppendRefused):
-        one.append(b"garbage" * 20, NOW_MS)
-    assert heard == []
-    assert one.error is ErrorCode.NONE
+        replica.append(b"garbage" * 20, NOW_MS)
+    assert calls == []
+    assert replica.error is ErrorCode.NONE
 
 
 @pytest.mark.parametrize(
-    "use", [lambda one: one.append(batch(), NOW_MS), lambda one: one.append_pairs([], 0), lambda one: one.read(0, 1)]
+    "use",
+    [
+        lambda replica: replica.append(batch(), NOW_MS),
+        lambda replica: replica.append_pairs([], 0),
+        lambda replica: replica.read(0, 1),
+    ],
 )
 def test_a_failed_disk_takes_it_offline_and_tells_who_waits(use: Callable[[Partition], object]) -> None:
-    one, heard = Partition("t", bytes(16), 0, 0, FullDisk()), list[int]()
-    one.watch(lambda: heard.append(1))
-    with capture_logs() as said, pytest.raises(StorageFailed):
-        use(one)
-    assert one.error is ErrorCode.KAFKA_STORAGE_ERROR
-    assert heard == [1]
-    assert [line["event"] for line in said] == ["Partition offline"]
+    replica, calls = Partition("t", bytes(16), 0, 0, FullDisk()), list[int]()
+    replica.watch(lambda: calls.append(1))
+    with capture_logs() as logs, pytest.raises(StorageFailed):
+        use(replica)
+    assert replica.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert calls == [1]
+    assert [line["event"] for line in logs] == ["Partition offline"]
     with pytest.raises(StorageFailed, match="t-0 is offline: no s"):
-        one.append(batch(), NOW_MS)
+        replica.append(batch(), NOW_MS)
     with pytest.raises(StorageFailed):
-        _ = one.high_watermark
+        _ = replica.high_watermark
 
 
 def test_the_first_reason_stays() -> None:
-    one = partition()
-    with capture_logs() as said:
-        one.fail("disk")
-        one.fail("another")
-        one.close()
-    assert one.offline == "disk"
-    assert len(said) == 1
-    assert repr(one) == "<Partition t-3 offline>"
+    replica = partition()
+    with capture_logs() as logs:
+        replica.fail("disk")
+        replica.fail("another")
+        replica.close()
+    assert replica.offline == "disk"
+    assert len(logs) == 1
+    assert repr(replica) == "<Partition t-3 offline>"
 
 
 def test_closing_is_no_failure() -> None:
-    one, heard = partition(), list[int]()
-    one.watch(lambda: heard.append(1))
-    with capture_logs() as said:
-        one.close()
-    assert said == []
-    assert heard == [1]
+    replica, calls = partition(), list[int]()
+    replica.watch(lambda: calls.append(1))
+    with capture_logs() as logs:
+        replica.close()
+    assert logs == []
+    assert calls == [1]
 
 
 def test_a_reopened_partition_is_online_in_a_new_epoch_and_wakes_who_waits() -> None:
     log, woken = MemoryLog(), list[int]()
-    one = Partition("t", b"", 0, 3, log)
-    one.watch(lambda: woken.append(1))
-    one.fail("the disk is full")
-    one.reopen(log, alone(4), 0)
-    assert (one.offline, one.error, one.leader_epoch, one.log, woken) == (None, ErrorCode.NONE, 4, log, [1, 1])
+    replica = Partition("t", b"", 0, 3, log)
+    replica.watch(lambda: woken.append(1))
+    replica.fail("the disk is full")
+    replica.reopen(log, alone(4), 0)
+    assert (replica.offline, replica.error, replica.leader_epoch, replica.log, woken) == (
+        None,
+        ErrorCode.NONE,
+        4,
+        log,
+        [1, 1],
+    )
 
 
 # ---- waiting
@@ -176,193 +187,193 @@ class Answers:
     def __init__(self) -> None:
         self.got: list[tuple[str, ErrorCode]] = []
 
-    def wait(self, one: Partition, offset: int, deadline_ms: int = NOW_MS + 1_000, name: str = "") -> None:
-        one.when_committed(offset, deadline_ms, lambda error: self.got.append((name or str(offset), error)))
+    def wait(self, replica: Partition, offset: int, deadline_ms: int = NOW_MS + 1_000, name: str = "") -> None:
+        replica.when_committed(offset, deadline_ms, lambda error: self.got.append((name or str(offset), error)))
 
 
 def test_what_is_committed_is_answered_at_once() -> None:
-    one, answers = partition(), Answers()
-    one.append(batch(), NOW_MS)
-    answers.wait(one, 1)
+    replica, answers = partition(), Answers()
+    replica.append(batch(), NOW_MS)
+    answers.wait(replica, 1)
     assert answers.got == [("1", ErrorCode.NONE)]
 
 
 @pytest.mark.parametrize("make", [partition, flushing], ids=["to the system", "to the medium"])
-@pytest.mark.parametrize("end", [Partition.close, lambda one: one.fail("broken"), lambda one: None])
+@pytest.mark.parametrize("end", [Partition.close, lambda replica: replica.fail("broken"), lambda replica: None])
 def test_what_is_committed_needs_no_wait(make: Callable[[], Partition], end: Callable[[Partition], None]) -> None:
-    one, answers = make(), list[ErrorCode]()
-    one.append_pairs([(b"k", b"v")], NOW_MS)
-    end(one)
-    one.when_committed(1, NOW_MS, answers.append)
-    assert one.is_committed(1) is (answers == [ErrorCode.NONE])
+    replica, answers = make(), list[ErrorCode]()
+    replica.append_pairs([(b"k", b"v")], NOW_MS)
+    end(replica)
+    replica.when_committed(1, NOW_MS, answers.append)
+    assert replica.is_committed(1) is (answers == [ErrorCode.NONE])
 
 
 def test_waits_are_answered_in_the_order_of_their_offsets() -> None:
-    one, answers = flushing(), Answers()
+    replica, answers = flushing(), Answers()
     for offset in (1, 2, 3):
-        one.append(batch(), NOW_MS)
-        answers.wait(one, offset)
-    answers.wait(one, 2, name="2 again")
+        replica.append(batch(), NOW_MS)
+        answers.wait(replica, offset)
+    answers.wait(replica, 2, name="2 again")
     assert answers.got == []
-    flush(one)
-    answers.wait(one, 3, name="later")
+    flush(replica)
+    answers.wait(replica, 3, name="later")
     assert [name for name, _ in answers.got] == ["1", "2", "2 again", "3", "later"]
 
 
 def test_setting_flush_messages_moves_no_high_watermark_back() -> None:
-    one, answers = partition(), Answers()
-    one.append(batch(), NOW_MS)
-    one.configure(LogConfig(flush_messages=1))
-    assert one.high_watermark == 1
-    one.append(batch(), NOW_MS)
-    assert one.high_watermark == 1
-    answers.wait(one, 1)
-    answers.wait(one, 2)
+    replica, answers = partition(), Answers()
+    replica.append(batch(), NOW_MS)
+    replica.configure(LogConfig(flush_messages=1))
+    assert replica.high_watermark == 1
+    replica.append(batch(), NOW_MS)
+    assert replica.high_watermark == 1
+    answers.wait(replica, 1)
+    answers.wait(replica, 2)
     assert answers.got == [("1", ErrorCode.NONE)]
-    flush(one)
-    assert (one.high_watermark, len(answers.got)) == (2, 2)
+    flush(replica)
+    assert (replica.high_watermark, len(answers.got)) == (2, 2)
 
 
 def test_leaving_flushes_to_the_system_again_answers_what_waits() -> None:
-    one, answers = flushing(), Answers()
-    one.append(batch(), NOW_MS)
-    answers.wait(one, 1)
-    one.configure(LogConfig())
+    replica, answers = flushing(), Answers()
+    replica.append(batch(), NOW_MS)
+    answers.wait(replica, 1)
+    replica.configure(LogConfig())
     assert answers.got == [("1", ErrorCode.NONE)]
 
 
 @pytest.mark.parametrize(
     ("stop", "error"),
     [
-        (lambda one: one.fail("the disk is gone"), ErrorCode.KAFKA_STORAGE_ERROR),
-        (lambda one: one.close(), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (lambda replica: replica.fail("the disk is gone"), ErrorCode.KAFKA_STORAGE_ERROR),
+        (lambda replica: replica.close(), ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
 def test_a_partition_that_stops_answers_what_waits(stop: Callable[[Partition], None], error: ErrorCode) -> None:
-    one, answers = flushing(), Answers()
-    one.append(batch(), NOW_MS)
-    answers.wait(one, 1)
-    one.when_flushed(1, NOW_MS + 1_000, lambda code: answers.got.append(("flushed", code)))
-    stop(one)
-    stop(one)
+    replica, answers = flushing(), Answers()
+    replica.append(batch(), NOW_MS)
+    answers.wait(replica, 1)
+    replica.when_flushed(1, NOW_MS + 1_000, lambda code: answers.got.append(("flushed", code)))
+    stop(replica)
+    stop(replica)
     assert answers.got == [("1", error), ("flushed", error)]
-    answers.wait(one, 1)
+    answers.wait(replica, 1)
     assert answers.got[2:] == [("1", ErrorCode.KAFKA_STORAGE_ERROR)]
 
 
 def test_each_wait_ends_at_its_deadline() -> None:
     timers, answers = TimerHeap(), Answers()
-    one = Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)), timers=timers)
-    one.append(batch(), NOW_MS)
+    replica = Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)), timers=timers)
+    replica.append(batch(), NOW_MS)
     for after_ms in (300, 100, 200):
-        answers.wait(one, 1, NOW_MS + after_ms, name=str(after_ms))
+        answers.wait(replica, 1, NOW_MS + after_ms, name=str(after_ms))
     for now_ms in range(NOW_MS, NOW_MS + 260, 20):
         for call in timers.due(now_ms):
             call()
     timed_out = ErrorCode.REQUEST_TIMED_OUT
     assert answers.got == [("100", timed_out), ("200", timed_out)]
-    flush(one)
+    flush(replica)
     assert answers.got[2:] == [("300", ErrorCode.NONE)]
 
 
 def test_a_partition_that_goes_leaves_no_timer() -> None:
     timers = TimerHeap()
-    one = Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)), timers=timers)
-    one.append(batch(), NOW_MS)
-    Answers().wait(one, 1)
+    replica = Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)), timers=timers)
+    replica.append(batch(), NOW_MS)
+    Answers().wait(replica, 1)
     assert len(timers) == 1
-    one.close()
+    replica.close()
     assert len(timers) == 0
 
 
 def test_an_answer_that_appends_keeps_the_order() -> None:
-    one, got = flushing(), list[int]()
+    replica, got = flushing(), list[int]()
 
     def first(error: ErrorCode) -> None:
-        one.append(batch(), NOW_MS)
-        one.configure(LogConfig())  # everything is committed now, and the third wait could overtake the second
-        one.when_committed(3, NOW_MS, lambda error: got.append(3))
+        replica.append(batch(), NOW_MS)
+        replica.configure(LogConfig())  # everything is committed now, and the third wait could overtake the second
+        replica.when_committed(3, NOW_MS, lambda error: got.append(3))
         got.append(1)
 
-    one.append(batch(), NOW_MS)
-    one.append(batch(), NOW_MS)
-    one.when_committed(1, NOW_MS + 1_000, first)
-    one.when_committed(2, NOW_MS + 1_000, lambda error: got.append(2))
-    one.when_committed(3, NOW_MS + 1_000, lambda error: got.append(33))
-    flush(one)
+    replica.append(batch(), NOW_MS)
+    replica.append(batch(), NOW_MS)
+    replica.when_committed(1, NOW_MS + 1_000, first)
+    replica.when_committed(2, NOW_MS + 1_000, lambda error: got.append(2))
+    replica.when_committed(3, NOW_MS + 1_000, lambda error: got.append(33))
+    flush(replica)
     assert got == [1, 2, 33, 3]
 
 
 def test_a_mistake_in_one_answer_harms_no_other() -> None:
-    one, answers = flushing(), Answers()
-    one.append(batch(), NOW_MS)
+    replica, answers = flushing(), Answers()
+    replica.append(batch(), NOW_MS)
 
     def mistaken(error: ErrorCode) -> None:
         raise ZeroDivisionError
 
-    one.when_committed(1, NOW_MS + 1_000, mistaken)
-    answers.wait(one, 1)
-    with capture_logs() as said:
-        flush(one)
+    replica.when_committed(1, NOW_MS + 1_000, mistaken)
+    answers.wait(replica, 1)
+    with capture_logs() as logs:
+        flush(replica)
     assert answers.got == [("1", ErrorCode.NONE)]
-    assert [line["event"] for line in said] == ["Answer of a wait failed"]
+    assert [line["event"] for line in logs] == ["Answer of a wait failed"]
 
 
 def test_acks_of_the_leader_alone_wait_for_its_own_medium() -> None:
-    one, got = flushing(), list[ErrorCode]()
-    one.append(batch(), NOW_MS)
-    one.when_flushed(1, NOW_MS + 1_000, got.append)
+    replica, got = flushing(), list[ErrorCode]()
+    replica.append(batch(), NOW_MS)
+    replica.when_flushed(1, NOW_MS + 1_000, got.append)
     assert got == []
-    flush(one)
-    one.when_flushed(1, NOW_MS + 1_000, got.append)
+    flush(replica)
+    replica.when_flushed(1, NOW_MS + 1_000, got.append)
     assert got == [ErrorCode.NONE] * 2
 
 
 def test_a_log_that_was_opened_again_goes_on_where_recovery_left_it() -> None:
-    one, answers = flushing(), Answers()
-    one.append(batch(), NOW_MS)
-    flush(one)
-    one.append(batch(), NOW_MS)
-    log = one.log
-    one.fail("the disk is away")
+    replica, answers = flushing(), Answers()
+    replica.append(batch(), NOW_MS)
+    flush(replica)
+    replica.append(batch(), NOW_MS)
+    log = replica.log
+    replica.fail("the disk is away")
     assert isinstance(log, MemoryLog)
     log.crash()
-    one.reopen(log, alone(6), 0)
-    assert (one.error, one.leader_epoch, one.high_watermark) == (ErrorCode.NONE, 6, 1)
-    one.append(batch(), NOW_MS)
-    answers.wait(one, 2)
-    flush(one)
+    replica.reopen(log, alone(6), 0)
+    assert (replica.error, replica.leader_epoch, replica.high_watermark) == (ErrorCode.NONE, 6, 1)
+    replica.append(batch(), NOW_MS)
+    answers.wait(replica, 2)
+    flush(replica)
     assert answers.got == [("2", ErrorCode.NONE)]
 
 
 def test_a_partition_that_was_offline_from_the_start_comes_back_with_its_flushes_asked_for() -> None:
-    one = Partition("t", bytes(16), 0, 0, None)
-    one.fail("the disk is away")
+    replica = Partition("t", bytes(16), 0, 0, None)
+    replica.fail("the disk is away")
     log = MemoryLog(LogConfig(flush_messages=1))
     log.append(batch(), leader_epoch=0, now_ms=NOW_MS)
-    one.reopen(log, alone(1), 0)
-    assert one.high_watermark == 0, "its record is not on the medium yet"
-    flush(one)
-    assert one.high_watermark == 1
+    replica.reopen(log, alone(1), 0)
+    assert replica.high_watermark == 0, "its record is not on the medium yet"
+    flush(replica)
+    assert replica.high_watermark == 1
 
 
 def test_acks_all_has_its_minimum_capped_by_the_number_of_replicas() -> None:
-    one = Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig(min_insync_replicas=2)))
-    one.append(batch(), NOW_MS)
-    assert (one.state.has_min_isr, one.high_watermark) == (True, 1)
+    replica = Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig(min_insync_replicas=2)))
+    replica.append(batch(), NOW_MS)
+    assert (replica.state.has_min_isr, replica.high_watermark) == (True, 1)
 
 
 def test_the_high_watermark_is_never_below_the_log_start() -> None:
     """Retention deletes whole segments, flushed or not."""
-    one = flushing()
-    one.append(batch(), NOW_MS)
-    one.append(batch(), NOW_MS)
-    assert one.begin_delete_before(1) is None
-    assert (one.state.log_start_offset, one.high_watermark) == (1, 1)
-    one.log.config = LogConfig(flush_messages=1, retention_ms=1_000)
-    one.log.retain(NOW_MS + 1_000_000)
-    one.log_start_moved()
-    assert (one.log_start_offset, one.high_watermark) == (2, 2)
+    replica = flushing()
+    replica.append(batch(), NOW_MS)
+    replica.append(batch(), NOW_MS)
+    assert replica.begin_delete_before(1) is None
+    assert (replica.state.log_start_offset, replica.high_watermark) == (1, 1)
+    replica.log.config = LogConfig(flush_messages=1, retention_ms=1_000)
+    replica.log.retain(NOW_MS + 1_000_000)
+    replica.log_start_moved()
+    assert (replica.log_start_offset, replica.high_watermark) == (2, 2)
 
 
 def test_a_disk_that_fails_to_delete_takes_it_offline() -> None:
@@ -370,10 +381,10 @@ def test_a_disk_that_fails_to_delete_takes_it_offline() -> None:
         def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
             raise StorageFailed("read-only file system")
 
-    one = Partition("t", bytes(16), 0, 0, Stuck())
+    replica = Partition("t", bytes(16), 0, 0, Stuck())
     with capture_logs(), pytest.raises(StorageFailed):
-        one.begin_delete_before(1)
-    assert one.offline == "read-only file system"
+        replica.begin_delete_before(1)
+    assert replica.offline == "read-only file system"
 
 
 class TestRoles:
@@ -389,41 +400,41 @@ class TestRoles:
         return Partition("t", bytes(16), 0, 0, MemoryLog(), broker_id=1, placed=self.placed(1, 5, 7), now_ms=NOW_MS)
 
     def test_a_state_older_than_the_last_one_changes_nothing(self) -> None:
-        one = self.leading()
-        one.apply(self.placed(2, 4, 9), NOW_MS)
-        one.apply(self.placed(1, 5, 6, isr=(1,)), NOW_MS)
-        assert (one.is_leader, one.leader_epoch, one.state.isr) == (True, 5, {1, 2, 3})
+        replica = self.leading()
+        replica.apply(self.placed(2, 4, 9), NOW_MS)
+        replica.apply(self.placed(1, 5, 6, isr=(1,)), NOW_MS)
+        assert (replica.is_leader, replica.leader_epoch, replica.state.isr) == (True, 5, {1, 2, 3})
 
     def test_a_new_isr_of_the_same_epoch_counts_at_once(self) -> None:
-        one = self.leading()
-        one.append(batch(), NOW_MS)
-        one.apply(self.placed(1, 5, 8, isr=(1,)), NOW_MS)
-        assert one.state.isr == {1}
-        assert one.high_watermark == 1
+        replica = self.leading()
+        replica.append(batch(), NOW_MS)
+        replica.apply(self.placed(1, 5, 8, isr=(1,)), NOW_MS)
+        assert replica.state.isr == {1}
+        assert replica.high_watermark == 1
 
     def test_an_isr_change_that_is_not_answered_bounds_the_high_watermark_whatever_the_image_says(self) -> None:
         """RE2. The image may be older than the change that is being written."""
-        one = self.leading()
-        one.apply(self.placed(1, 5, 8, isr=(1,)), NOW_MS)
-        one.tick(NOW_MS + 30_001)
-        one.follower_fetched(2, 0, NOW_MS + 30_001)  # asks for {1, 2}
-        one.append(batch(), NOW_MS)
-        one.apply(self.placed(1, 5, 9, isr=(1,)), NOW_MS)
-        one.tick(NOW_MS + 90_000)
-        assert one.high_watermark == 0
-        one.isr_refused(5)
-        one.tick(NOW_MS + 90_000)
-        assert one.high_watermark == 1
+        replica = self.leading()
+        replica.apply(self.placed(1, 5, 8, isr=(1,)), NOW_MS)
+        replica.tick(NOW_MS + 30_001)
+        replica.follower_fetched(2, 0, NOW_MS + 30_001)  # asks for {1, 2}
+        replica.append(batch(), NOW_MS)
+        replica.apply(self.placed(1, 5, 9, isr=(1,)), NOW_MS)
+        replica.tick(NOW_MS + 90_000)
+        assert replica.high_watermark == 0
+        replica.isr_refused(5)
+        replica.tick(NOW_MS + 90_000)
+        assert replica.high_watermark == 1
 
     def test_whoever_watches_hears_of_a_new_leader(self) -> None:
-        one, heard = self.leading(), list[str]()
-        one.watch(lambda: heard.append("commits"))
-        appends = one.watch_appends(lambda: heard.append("appends"))
-        one.append(batch(), NOW_MS)
-        assert heard == ["appends"]
-        one.apply(self.placed(2, 6), NOW_MS)
-        assert heard == ["appends", "commits", "appends"]
-        one.unwatch(appends)
-        one.apply(self.placed(1, 7), NOW_MS)
-        assert heard == ["appends", "commits", "appends", "commits"]
-        assert one.is_leader
+        replica, calls = self.leading(), list[str]()
+        replica.watch(lambda: calls.append("commits"))
+        appends = replica.watch_appends(lambda: calls.append("appends"))
+        replica.append(batch(), NOW_MS)
+        assert calls == ["appends"]
+        replica.apply(self.placed(2, 6), NOW_MS)
+        assert calls == ["appends", "commits", "appends"]
+        replica.unwatch(appends)
+        replica.apply(self.placed(1, 7), NOW_MS)
+        assert calls == ["appends", "commits", "appends", "commits"]
+        assert replica.is_leader

@@ -94,11 +94,11 @@ def test_replicas_of_other_brokers_are_not_ours(world: World) -> None:
 def test_a_deleted_topic_tells_whoever_waits_and_is_gone(world: World) -> None:
     topic = run_eagerly(world.topics.create("t", 1))
     assert isinstance(topic, Topic)
-    partition, heard = world.partition(), list[int]()
+    partition, high_watermarks = world.partition(), list[int]()
     partition.append(batch(), NOW_MS)
-    partition.watch(lambda: heard.append(1))
+    partition.watch(lambda: high_watermarks.append(1))
     run_eagerly(world.topics.delete("t"))
-    assert heard == [1]
+    assert high_watermarks == [1]
     assert world.partitions.get("t", 0) is world.partitions.get_by_id(topic.topic_id, 0) is None
     with pytest.raises(StorageFailed):
         partition.append(batch(), NOW_MS)
@@ -114,11 +114,11 @@ def test_a_changed_config_is_in_force_at_once(world: World) -> None:
 
 def test_a_disk_that_refuses_takes_one_partition_offline(world: World) -> None:
     world.broken.add(("t", 1))
-    with capture_logs() as said:
+    with capture_logs() as logs:
         run_eagerly(world.topics.create("t", 2))
     assert world.partition("t", 0).error is ErrorCode.NONE
     assert world.partition("t", 1).error is ErrorCode.KAFKA_STORAGE_ERROR
-    assert [(line["topic"], line["partition"], line["reason"]) for line in said] == [("t", 1, "no such disk")]
+    assert [(line["topic"], line["partition"], line["reason"]) for line in logs] == [("t", 1, "no such disk")]
     world.partitions.flush()
     run_eagerly(world.topics.alter_config("t", {"retention.bytes": "77"}))
     run_eagerly(world.topics.delete("t"))

@@ -18,7 +18,7 @@ def key(index: int) -> Key:
     return bytes(16), index
 
 
-def followed(*indexes: int) -> Followed:
+def make_followed(*indexes: int) -> Followed:
     followed = Followed(PAUSE_MS_MAX)
     for index in indexes:
         followed.follow(partition(index), 1)
@@ -26,69 +26,69 @@ def followed(*indexes: int) -> Followed:
 
 
 def test_a_request_names_what_has_changed_since_the_last_one() -> None:
-    them = followed(0, 1)
-    assert list(them.take_changes()[0]) == [key(0), key(1)]
-    assert not them.has_changes
-    them.ask_for(key(1))
-    them.ask_for(key(7))
-    them.unfollow(key(0))
-    changed, removed = them.take_changes()
+    followed = make_followed(0, 1)
+    assert list(followed.take_changes()[0]) == [key(0), key(1)]
+    assert not followed.has_changes
+    followed.ask_for(key(1))
+    followed.ask_for(key(7))
+    followed.unfollow(key(0))
+    changed, removed = followed.take_changes()
     assert (list(changed), removed) == ([key(1)], [key(0)])
-    assert (len(them), key(0) in them, key(1) in them) == (1, False, True)
+    assert (len(followed), key(0) in followed, key(1) in followed) == (1, False, True)
 
 
 def test_a_new_session_names_everything_and_forgets_nothing() -> None:
-    them = followed(0, 1, 2)
-    them.take_changes()
-    them.unfollow(key(0))
-    them.pause(key(1))
-    them.begin_anew()
-    assert list(them.all_active()) == [key(2)]
-    assert not them.has_changes
+    followed = make_followed(0, 1, 2)
+    followed.take_changes()
+    followed.unfollow(key(0))
+    followed.pause(key(1))
+    followed.begin_anew()
+    assert list(followed.all_active()) == [key(2)]
+    assert not followed.has_changes
 
 
 def test_pauses_double_until_a_fetch_succeeds() -> None:
-    them = followed(0)
+    followed = make_followed(0)
     pauses = []
     for _ in range(5):
-        pauses.append(them.pause(key(0)))
-        assert not them.has_active
-        them.resume(key(0))
+        pauses.append(followed.pause(key(0)))
+        assert not followed.has_active
+        followed.resume(key(0))
     assert pauses == [PAUSE_MS_MIN, 2 * PAUSE_MS_MIN, 4 * PAUSE_MS_MIN, PAUSE_MS_MAX, PAUSE_MS_MAX]
-    them.succeeded(key(0))
-    assert them.pause(key(0)) == PAUSE_MS_MIN
+    followed.succeeded(key(0))
+    assert followed.pause(key(0)) == PAUSE_MS_MIN
 
 
 def test_a_partition_that_pauses_is_left_out_of_the_session_and_its_answers_do_not_count() -> None:
-    them = followed(0, 1)
-    them.take_changes()
-    them.pause(key(0))
-    assert them.take_changes() == ({}, [key(0)])
-    assert them.answered(key(0), 1) is None
-    assert them.answered(key(1), 1) is not None
-    them.resume(key(0))
-    assert list(them.take_changes()[0]) == [key(0)]
+    followed = make_followed(0, 1)
+    followed.take_changes()
+    followed.pause(key(0))
+    assert followed.take_changes() == ({}, [key(0)])
+    assert followed.answered(key(0), 1) is None
+    assert followed.answered(key(1), 1) is not None
+    followed.resume(key(0))
+    assert list(followed.take_changes()[0]) == [key(0)]
 
 
 def test_an_answer_counts_when_it_was_asked_for_in_the_leader_epoch_of_the_partition() -> None:
     """RF1. Between the two requests another broker may have led, and this log may have been cut."""
-    them, one = Followed(PAUSE_MS_MAX), partition(0)
-    assert them.follow(one, 3)
-    assert not them.follow(one, 9)
-    assert [them.answered(key(0), number) for number in (2, 3)] == [None, one]
-    them.pause(key(0))
-    one.apply(PartitionState(index=0, leader=3, replicas=(1, 2), isr=(1, 2), leader_epoch=4), 0)
-    assert them.follow(one, 5)
-    assert [them.answered(key(0), number) for number in (4, 5)] == [None, one]
-    assert them.pause(key(0)) == PAUSE_MS_MIN
+    followed, led_partition = Followed(PAUSE_MS_MAX), partition(0)
+    assert followed.follow(led_partition, 3)
+    assert not followed.follow(led_partition, 9)
+    assert [followed.answered(key(0), number) for number in (2, 3)] == [None, led_partition]
+    followed.pause(key(0))
+    led_partition.apply(PartitionState(index=0, leader=3, replicas=(1, 2), isr=(1, 2), leader_epoch=4), 0)
+    assert followed.follow(led_partition, 5)
+    assert [followed.answered(key(0), number) for number in (4, 5)] == [None, led_partition]
+    assert followed.pause(key(0)) == PAUSE_MS_MIN
 
 
 def test_what_is_offline_or_led_here_is_not_fetched() -> None:
-    them, offline, led = Followed(PAUSE_MS_MAX), partition(0), partition(1)
-    for one in (offline, led):
-        them.follow(one, 1)
-    assert them.unfit() == []
+    followed, offline, led = Followed(PAUSE_MS_MAX), partition(0), partition(1)
+    for replica in (offline, led):
+        followed.follow(replica, 1)
+    assert followed.unfit() == []
     offline.fail("the disk is gone")
     led.apply(PartitionState(index=1, leader=2, replicas=(1, 2), isr=(1, 2), leader_epoch=1), 0)
-    assert them.unfit() == [key(0), key(1)]
-    assert them.answered(key(0), 1) is them.answered(key(1), 1) is None
+    assert followed.unfit() == [key(0), key(1)]
+    assert followed.answered(key(0), 1) is followed.answered(key(1), 1) is None

@@ -124,7 +124,7 @@ class World:
             generation=generation,
             protocol_type="consumer",
             protocol="range",
-            assignments=tuple((MemberId(who), what) for who, what in assigned),
+            assignments=tuple((MemberId(member), assignment) for member, assignment in assigned),
         )
         return shard.submit(shard.machines[group_id], event, lambda code: Synced(error=code), mutes=True)
 

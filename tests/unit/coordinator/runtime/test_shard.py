@@ -156,12 +156,12 @@ def test_our_own_mistake_in_a_step_stops_the_shard_which_is_then_what_its_log_sa
     def mistaken(self: Group, event: object, now_ms: int, wall_ms: int) -> list[object]:
         raise RuntimeError("a step that nobody wrote a test for")
 
-    with monkeypatch.context() as patch, capture_logs() as told:
+    with monkeypatch.context() as patch, capture_logs() as logs:
         patch.setattr(Group, "step", mistaken)
         answer = world.leave("g", joined.member_id)
     assert answer.value.error is ErrorCode.NOT_COORDINATOR
     assert waiting.value.error is ErrorCode.NOT_COORDINATOR
-    assert any("mistake" in line["event"] and line["shard"] == shard.index for line in told)
+    assert any("mistake" in line["event"] and line["shard"] == shard.index for line in logs)
     world.turn()
     assert shard.state is ShardState.READY
     assert world.offset("g") == 1

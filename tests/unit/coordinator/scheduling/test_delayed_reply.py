@@ -50,21 +50,21 @@ def test_a_reply_has_one_shape() -> None:
 
 def test_abandon_calls_the_callback_once_also_through_a_map() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
-    gone: list[str] = []
-    delayed_reply.on_abandon(lambda: gone.append("gone"))
+    expired: list[str] = []
+    delayed_reply.on_abandon(lambda: expired.append("gone"))
     shaped = delayed_reply.map(str)
     shaped.abandon()
     shaped.abandon()
-    assert gone == ["gone"]
+    assert expired == ["gone"]
 
 
 def test_abandon_after_the_answer_has_no_effect() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
-    gone: list[str] = []
-    delayed_reply.on_abandon(lambda: gone.append("gone"))
+    expired: list[str] = []
+    delayed_reply.on_abandon(lambda: expired.append("gone"))
     delayed_reply.answer(7)
     delayed_reply.abandon()
-    assert gone == []
+    assert expired == []
 
 
 def test_an_error_in_a_map_function_becomes_the_value() -> None:

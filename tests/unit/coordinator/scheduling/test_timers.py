@@ -25,11 +25,11 @@ STEPS = st.lists(
 def test_the_heap_is_a_table_of_times(steps: list[tuple[str, str, int]]) -> None:
     heap, table, now = TimerHeap(), dict[str, int](), 0
     called: list[str] = []
-    for what, key, number in steps:
-        if what == "at":
+    for operation, key, number in steps:
+        if operation == "at":
             heap.at(key, number, lambda key=key: called.append(key))  # type: ignore[misc]
             table[key] = number
-        elif what == "cancel":
+        elif operation == "cancel":
             heap.cancel(key)
             table.pop(key, None)
         else:
