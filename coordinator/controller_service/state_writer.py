@@ -3,7 +3,8 @@
 Laws
     SW1  A state node changes by compare-and-set on the state that the decision was made on. When it has changed
          meanwhile, the partition is read and decided again.
-    SW2  A partition that cannot be written holds up no other: topics that were deleted are left out.
+    SW2  A partition that cannot be written holds up no other: deleted topics are left out, and one that others
+         change again and again is written in a commit of its own. What is not written in the end is logged.
 
 Elections of many partitions share commits below the store's limit; the commits are under way at the same time. A
 reassignment changes the topic's node as well, in the same commit.
@@ -13,17 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+
+import structlog
 
 from rota.coordinator.controller.decisions import Decision
-from rota.coordinator.metadata import eager, znodes
+from rota.coordinator.metadata import commits, eager, znodes
 from rota.coordinator.metadata.store import BadVersion, Check, Delete, NoNode, Op, Set, StoreError
 from rota.coordinator.metadata.topic import PartitionState, Topic
-from rota.coordinator.metadata.topic_nodes import OPS_PER_COMMIT_MAX
 from rota.coordinator.metadata.topics import Topics
 
 ATTEMPTS_MAX = 8  # to write partitions that others change at the same time
 RESERVED_OPS = 10  # of a commit: the fence, a topic's node, registrations that are deleted
+
+log = structlog.get_logger("rota.controller")
 
 Decide = Callable[[Topic, PartitionState], PartitionState | None]
 
@@ -90,7 +93,17 @@ class StateWriter:
                 continue
             await self._apply(decisions)
             return len(decisions)
-        return 0
+        return await self._write_halves(decisions, decide, fence)
+
+    async def _write_halves(self, decisions: Sequence[Decision], decide: Decide, fence: Check | None) -> int:
+        """SW2. Each half gets all attempts; a single decision has had them, and is given up until the next one."""
+        if len(decisions) == 1:
+            partition = {"topic": decisions[0].topic.name, "partition": decisions[0].before.index}
+            log.warning("Partition state not written", **partition, reason=f"changed {ATTEMPTS_MAX} times by others")
+            return 0
+        half = len(decisions) // 2
+        written = [await self._write_portion(part, decide, fence) for part in (decisions[:half], decisions[half:])]
+        return sum(written)
 
     def _ops(self, decisions: Sequence[Decision]) -> Iterator[Op]:
         """The compare-and-sets. All decisions that change replicas are of one topic."""
@@ -139,9 +152,7 @@ def _raise_if_fenced(refused: StoreError, fence: Check | None) -> None:
 
 def portions(decisions: Iterable[Decision]) -> Iterator[list[Decision]]:
     """As many as fit into one commit, in order."""
-    remaining = iter(decisions)
-    while portion := list(islice(remaining, OPS_PER_COMMIT_MAX - RESERVED_OPS)):
-        yield portion
+    return commits.split(decisions, RESERVED_OPS)
 
 
 def _by_topic(decisions: Iterable[Decision]) -> list[tuple[Topic, list[Decision]]]:

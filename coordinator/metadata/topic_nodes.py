@@ -9,13 +9,11 @@ stopped half way: the next creation of a topic of that name, or the next growth,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
-from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata import commits, znodes
 from rota.coordinator.metadata.store import Check, Create, Delete, Op, Set
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
-OPS_PER_COMMIT_MAX = 1_000  # of at most about 900 bytes, chroot and ACLs included: below ZooKeeper's jute.maxbuffer
 INCOMPLETE = b""
 FIRST_VERSION = 0  # of a node
 
@@ -29,7 +27,7 @@ def creation(topic: Topic, taken_over: int | None = None) -> list[list[Op]]:
     config = Create(znodes.config_path(topic.name), znodes.config_node(topic.configs))
     partitions = Create(znodes.partitions_path(topic.name))
     states = list(_creations(topic.name, topic.partitions))
-    if taken_over is None and 3 + len(states) <= OPS_PER_COMMIT_MAX:
+    if taken_over is None and 3 + len(states) <= commits.OPS_PER_COMMIT_MAX:
         return [[config, Create(path, node), partitions, *states]]
     version = FIRST_VERSION if taken_over is None else taken_over
     first: Op = Create(path, INCOMPLETE) if taken_over is None else fence(topic.name, version)
@@ -41,7 +39,7 @@ def growth(grown: Topic, added: Sequence[PartitionState], version: int) -> list[
     path = znodes.topic_path(grown.name)
     node: Op = Set(path, znodes.topic_node(grown), version)
     states = list(_creations(grown.name, added))
-    if len(states) < OPS_PER_COMMIT_MAX:
+    if len(states) < commits.OPS_PER_COMMIT_MAX:
         return [[node, *states]]
     return [*_portions(states, fence(grown.name, version)), [node]]
 
@@ -50,7 +48,7 @@ def deletion(name: str, indexes: Iterable[int], version: int) -> list[list[Op]]:
     """The commits that delete a topic whose node has `version`; the first one makes it invisible."""
     path, states = znodes.topic_path(name), list(_deletions(name, indexes))
     tail: list[Op] = [Delete(znodes.partitions_path(name)), Delete(znodes.config_path(name))]
-    if len(states) + len(tail) < OPS_PER_COMMIT_MAX:
+    if len(states) + len(tail) < commits.OPS_PER_COMMIT_MAX:
         return [[*states, *tail, Delete(path, version)]]
     later = fence(name, version + 1)
     return [[Set(path, INCOMPLETE, version)], *_portions(states, later), [*tail, Delete(path, version + 1)]]
@@ -80,6 +78,4 @@ def _deletions(name: str, indexes: Iterable[int]) -> Iterator[Op]:
 
 def _portions(ops: Iterable[Op], check: Op) -> Iterator[list[Op]]:
     """Whole partitions, each portion with the check."""
-    remaining = iter(ops)
-    while portion := list(islice(remaining, OPS_PER_COMMIT_MAX - 2)):
-        yield [check, *portion]
+    return ([check, *portion] for portion in commits.split(ops, 2))

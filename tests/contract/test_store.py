@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.soak import examples
 from tools.zookeeper import ZooKeeperServer
 
+from rota.coordinator.metadata import topic_nodes, znodes
 from rota.coordinator.metadata.eager import run_eagerly, start
 from rota.coordinator.metadata.embedded import EmbeddedStore
-from rota.coordinator.metadata.steps import commit_in_steps
 from rota.coordinator.metadata.store import (
     ANY_VERSION,
     NODE_BYTES_MAX,
@@ -40,6 +40,8 @@ from rota.coordinator.metadata.store import (
     StoreFailed,
     WatchEvent,
 )
+from rota.coordinator.metadata.topic import PartitionState, Topic
+from rota.coordinator.metadata.topic_writer import create_nodes
 from rota.coordinator.metadata.zookeeper import ZooKeeperStore
 
 NAMES = ("a", "b", "c")
@@ -103,17 +105,19 @@ async def test_a_node_may_have_the_largest_data(store: Store) -> None:
     assert (await store.get("/a"))[0] == b"y" * NODE_BYTES_MAX
 
 
-async def test_a_commit_that_is_too_large_for_the_store_goes_in_steps(store: Store) -> None:
-    """The last operation takes effect after all others; a commit beyond the limit is refused and changes nothing."""
-    ops: list[Op] = [Create("/t"), *(Create(f"/t/{number:05}", b"x" * 200) for number in range(6_000))]
-    ops.append(Set("/t", b"complete", 0))
-    if store.commit_bytes_max < 6_000 * 200:
+async def test_a_topic_that_is_too_large_for_one_commit_is_created(store: Store) -> None:
+    """A commit beyond the store's limit is refused and changes nothing."""
+    for path in ("/config", "/config/topics", "/brokers", "/brokers/topics"):
+        await store.create(path)
+    count = 3_000
+    if store.commit_bytes_max < count * 400:
         with pytest.raises(BadNode):
-            await store.commit(ops)
+            await store.commit([Create("/t"), *(Create(f"/t/{number:05}", b"x" * 400) for number in range(count))])
         assert await store.exists("/t") is None
-    await commit_in_steps(store, ops)
-    data, stat = await store.get("/t")
-    assert (data, stat.child_count) == (b"complete", 6_000)
+    states = tuple(PartitionState(index=index, leader=1, replicas=(1, 2, 3), isr=(1,)) for index in range(count))
+    await create_nodes(store, Topic(name="t", topic_id=bytes(16), partitions=states))
+    assert len(await store.children(znodes.partitions_path("t"))) == count
+    assert (await store.get(znodes.topic_path("t")))[0] != topic_nodes.INCOMPLETE
 
 
 async def test_a_commit_is_all_or_nothing(store: Store) -> None:

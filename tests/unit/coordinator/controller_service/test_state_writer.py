@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -12,9 +12,9 @@ from tests.unit.coordinator.controller_service.test_service import brief
 from rota.coordinator.controller.decisions import Decision
 from rota.coordinator.controller_service.state_writer import RESERVED_OPS, Fenced, StateWriter
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.store import Check, Delete
+from rota.coordinator.metadata.commits import OPS_PER_COMMIT_MAX
+from rota.coordinator.metadata.store import Check, Delete, Op
 from rota.coordinator.metadata.topic import PartitionState, Topic
-from rota.coordinator.metadata.topic_nodes import OPS_PER_COMMIT_MAX
 
 
 @pytest.fixture
@@ -88,3 +88,21 @@ async def test_replicas_change_with_the_topics_node(member: Member) -> None:
     current = member.topics.get("t")
     assert current is not None
     assert [state.adding for state in current.partitions] == [(3,), (3,)]
+
+
+async def test_a_partition_that_others_change_before_each_commit_delays_no_other_and_is_logged(member: Member) -> None:
+    topic = await member.cluster.create("t", *[(1, 2, 3)] * 9)
+    commit = member.store.commit
+
+    async def commit_after_another_writer(ops: Sequence[Op]) -> object:
+        if any(op.path == znodes.state_path("t", 4) for op in ops):
+            state = member.cluster.state("t", 4)
+            await member.cluster.write("t", replace(state, leader_epoch=state.leader_epoch + 1))
+        return await commit(ops)
+
+    member.store.commit = commit_after_another_writer  # type: ignore[assignment, method-assign]
+    with capture_logs() as logs:
+        assert await StateWriter(member.topics).write(shrink(member, topic), again) == 8
+    assert [brief(member.cluster.state("t", index))[1] == (1,) for index in range(9)].count(False) == 1
+    (line,) = [line for line in logs if line["event"] == "Partition state not written"]
+    assert (line["topic"], line["partition"], line["log_level"]) == ("t", 4, "warning")

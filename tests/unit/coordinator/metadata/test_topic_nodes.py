@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from rota.coordinator.metadata import topic_nodes, znodes
+from rota.coordinator.metadata import commits, topic_nodes, znodes
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.store import Op
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
 
-MANY = topic_nodes.OPS_PER_COMMIT_MAX
+MANY = commits.OPS_PER_COMMIT_MAX
 
 
 def topic_of(partitions: int) -> Topic:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rota.coordinator.metadata import topic_nodes, topic_writer, znodes
+from rota.coordinator.metadata import commits, topic_nodes, topic_writer, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
@@ -24,7 +24,7 @@ PARTITIONS = 12
 
 @pytest.fixture(autouse=True)
 def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_nodes, "OPS_PER_COMMIT_MAX", 6)
+    monkeypatch.setattr(commits, "OPS_PER_COMMIT_MAX", 6)
 
 
 class SlowSession(TreeSession):
