@@ -6,7 +6,9 @@ from argparse import ArgumentParser
 
 from rota.cli.arguments import add_subcommand, subcommands
 from rota.cli.group_details import describe_groups, show_lag
+from rota.cli.group_plan import add_plan
 from rota.cli.group_reset import add_reset
+from rota.cli.group_watch import add_watch
 from rota.cli.session import Session
 from rota.cli.settings import UsageError
 from rota.cli.text import Table
@@ -25,6 +27,8 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     add = add_subcommand(commands, "lag", show_lag, "show committed offsets, ends and lag of each partition")
     add.add_argument("groups", metavar="GROUP", nargs="*", help="unset: all groups")
     add.add_argument("--total", action="store_true", help="one line for each group")
+    add_watch(commands)
+    add_plan(commands)
     add_reset(commands)
     add = add_subcommand(commands, "delete", delete_groups, "delete groups without members, with their offsets")
     add.add_argument("groups", metavar="GROUP", nargs="+")

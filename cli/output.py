@@ -72,19 +72,25 @@ class Output:
 def _draw_with_rich(table: Table, stream: TextIO) -> bool:
     """Draw the table; returns False when rich is not installed."""
     try:
-        from rich import box
         from rich.console import Console
-        from rich.table import Table as RichTable
-        from rich.text import Text
     except ModuleNotFoundError:
         return False
+    Console(file=stream, highlight=False).print(rich_table(table))
+    return True
+
+
+def rich_table(table: Table) -> Any:
+    """Return the table for rich, which must be installed."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, heading in enumerate(table.columns):
         drawn.add_column(heading, justify="right" if table.is_numeric(number) else "left", overflow="fold")
     for row in table.cells():
         drawn.add_row(*map(Text, row))
-    Console(file=stream, highlight=False).print(drawn)
-    return True
+    return drawn
 
 
 def print_error(message: str, *, as_json: bool, exit_code: int, codes: tuple[str, ...] = ()) -> None:

@@ -106,20 +106,29 @@ class Rota:
         thread = Thread(target=loop.run_forever)
         thread.start()
 
-        async def start() -> Consumer:
+        async def start() -> tuple[Consumer, asyncio.Task[None]]:
             consumer = Consumer(given)
             await consumer.start()
             consumer.subscribe([topic])
             while not consumer.assignment:
                 await consumer.getmany(timeout_ms=100)
-            return consumer
+            return consumer, asyncio.create_task(poll(consumer))
+
+        async def poll(consumer: Consumer) -> None:
+            while True:
+                await consumer.getmany(timeout_ms=100)
+
+        async def stop(consumer: Consumer, polling: asyncio.Task[None]) -> None:
+            polling.cancel()
+            await asyncio.wait([polling])
+            await consumer.close()
 
         try:
-            consumer = asyncio.run_coroutine_threadsafe(start(), loop).result(PATIENCE_S)
+            consumer, polling = asyncio.run_coroutine_threadsafe(start(), loop).result(PATIENCE_S)
             try:
                 yield consumer
             finally:
-                asyncio.run_coroutine_threadsafe(consumer.close(), loop).result(PATIENCE_S)
+                asyncio.run_coroutine_threadsafe(stop(consumer, polling), loop).result(PATIENCE_S)
         finally:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(PATIENCE_S)
