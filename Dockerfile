@@ -13,6 +13,7 @@ COPY client client
 COPY demo demo
 COPY spark_connector spark_connector
 COPY cli cli
+COPY testing testing
 COPY transport transport
 RUN python -m venv /opt/rota && /opt/rota/bin/pip install --no-cache-dir -c constraints.txt '.[broker]'
 

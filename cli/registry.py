@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 BROKER_COMMANDS: Final = "rota.coordinator.admin.commands"
+TEST_COMMANDS: Final = "rota.testing.server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ SECTIONS: Final[dict[str, tuple[Command, ...]]] = {
         Command("serve", "run a broker, or a cluster of brokers on this machine", BROKER_COMMANDS),
         Command("check", "test whether a broker answers", BROKER_COMMANDS),
         Command("demo", "watch a broker and a consumer group at work", BROKER_COMMANDS),
+        Command("test-server", "run brokers in memory for tests, with faults on request", TEST_COMMANDS),
         Command("version", "print the version and what is compiled", BROKER_COMMANDS),
     ),
     "Any Kafka cluster": (

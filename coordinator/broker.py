@@ -149,6 +149,20 @@ class Broker:
             raise
         self.storage.close()
 
+    async def abandon(self) -> None:
+        """End as a killed process does: sockets close, nothing more is written, the session with the store stays.
+
+        The test kit kills brokers with it; `storage` may be opened again afterwards.
+        """
+        self.timers.stop()
+        self.listener.abort()
+        await self.metadata.crash()
+        await self.upkeep.stop()
+        await self.durability.drained()
+        self.durability.close()
+        self._resign_groups()
+        self.storage.abandon()
+
     # ---- wiring
 
     async def _metadata(self) -> Standalone | Cluster:

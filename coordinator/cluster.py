@@ -161,6 +161,14 @@ class Cluster:
         if self._guard is not None:
             self._guard.start()
 
+    @property
+    def has_heard_all(self) -> bool:
+        """Whether the failure detector has heard every other registered broker."""
+        if self._swim is None:
+            return False
+        heard = [member for member in self._swim.swim.members.values() if member.heard_ms is not None]
+        return len(heard) == len(self.topics.brokers) - 1
+
     def unreachable(self, broker_id: int) -> None:
         """A connection to this broker broke or was refused: the failure detector looks at it at once."""
         registered = self.topics.brokers.get(broker_id)
@@ -190,6 +198,14 @@ class Cluster:
                 await self._store.delete(znodes.broker_path(self._config.node_id))
             except (StoreError, StoreFailed) as error:
                 log.warning("Registration could not be deleted; it ends with the session", reason=str(error))
+
+    async def crash(self) -> None:
+        """Stop all work without a word to the store and to other brokers; the session ends by its timeout."""
+        self._leaving = True
+        if self._joining is not None:
+            self._joining.cancel()
+        await self._stop_work(resign=False)
+        await self._updater.close()
 
     async def close(self) -> None:
         """Stop following the store and end its session."""
@@ -271,10 +287,10 @@ class Cluster:
             return False
         return True
 
-    async def _stop_work(self) -> None:
+    async def _stop_work(self, *, resign: bool = True) -> None:
         if self._guard is not None:
             await self._guard.stop()
-        await self._controller.stop()
+        await self._controller.stop(resign=resign)
         if self._replication is not None:
             await self._replication.stop()
         await self.isr_writer.stop()

@@ -77,6 +77,10 @@ class Standalone:
         if self._store.failed is not None:
             raise StoreFailed(self._store.failed)
 
+    async def crash(self) -> None:
+        """Close the journal, which holds every change that was acknowledged."""
+        await self._store.close()
+
     async def abandon(self) -> None:
         """Close the store of a broker that could not start."""
         await self._store.close()

@@ -73,9 +73,13 @@ class Upkeep:
         self._timers.cancel(("upkeep", "round"))
         self._timers.cancel(("upkeep", "pause"))
         self._resume()
+        await self.idle()
+        await self._partitions.stop_reopening()
+
+    async def idle(self) -> None:
+        """Return when no work is under way."""
         while self._tasks:
             await asyncio.wait(self._tasks.values())
-        await self._partitions.stop_reopening()
 
     def _round(self) -> None:
         now_ms = self._now_ms()

@@ -94,15 +94,15 @@ class ControllerService:
         self._wake.set()
         self._balance_later()
 
-    async def stop(self) -> None:
-        """Stop deciding, and let another broker be the controller."""
+    async def stop(self, *, resign: bool = True) -> None:
+        """Stop deciding and, with `resign`, let another broker be the controller."""
         self._stopping = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
         for key in ("retry", "fence", "balance"):
             self._timers.cancel(("controller", key))
-        if self._controller is not None and self._controller.is_mine:
+        if resign and self._controller is not None and self._controller.is_mine:
             with suppress(StoreFailed):
                 await self._node.resign(self._controller)
         self._controller = None

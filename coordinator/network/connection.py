@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
         if reply.__class__ is DelayedReply and reply.answered and not self._slots:
             reply = reply.result()  # it did not have to wait
         if reply.__class__ is DelayedReply or self._slots:
-            self._queue(Slot(handler, correlation_id, len(frame), self._begun_ns), reply)
+            self.queue_reply(Slot(handler, correlation_id, len(frame), self._begun_ns), reply)
             return True
         if counters is not self._counters:
             self._count(counters)
@@ -212,9 +212,8 @@ class Connection(asyncio.Protocol):
         """Find the handler of an API version that this client uses for the first time. Raises UnknownApi."""
         handler = self._owner.handler_of(api)
         host, port = self._owner.address_for(self)
-        client_id = (self._client or b"")[2:].decode("utf-8", GARBLED)
         call = Call(
-            handler.version, client_id, f"/{self.peer[0]}", host, port, self.id, self.listener, handler.counters
+            handler.version, self.client_id, f"/{self.peer[0]}", host, port, self.id, self.listener, handler.counters
         )
         if len(self._handlers) >= HANDLERS_MAX:
             self._handlers.clear()
@@ -223,7 +222,8 @@ class Connection(asyncio.Protocol):
 
     # ---- replies
 
-    def _queue(self, slot: Slot, reply: Any) -> None:
+    def queue_reply(self, slot: Slot, reply: Any) -> None:
+        """Send a reply, or the one that a DelayedReply will give, behind those of earlier requests."""
         slots, owner, size = self._slots, self._owner, slot.size
         slots.append(slot)
         self._slot_bytes += size
@@ -444,6 +444,11 @@ class Connection(asyncio.Protocol):
         self._flush()
         if self._transport is not None:
             self._transport.close()
+
+    @property
+    def client_id(self) -> str:
+        """The client id of the last request; empty before the first one."""
+        return (self._client or b"")[2:].decode("utf-8", GARBLED)
 
     def abort(self) -> None:
         """Close at once; what the peer has not read is lost."""

@@ -11,7 +11,7 @@ Laws
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import structlog
@@ -74,6 +74,10 @@ class Connections:
     def is_suspended(self) -> bool:
         """Whether no request is served until `resume`."""
         return self._is_suspended
+
+    def __iter__(self) -> Iterator[Connection]:
+        """Iterate over the open connections, the oldest first."""
+        return iter(tuple(self._open))
 
     def suspend(self) -> None:
         """Serve no request of any connection until `resume`; requests are queued, within the limits."""

@@ -77,6 +77,13 @@ class Listener:
         self._servers.clear()
         return cut_off
 
+    def abort(self) -> None:
+        """Accept no more and cut off every connection at once."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        self.connections.abort()
+
     def _look_later(self) -> None:
         self._timers.at(_STALLED, self._now_ms() + STALLED_LOOK_MS, self._look)
 

@@ -319,6 +319,10 @@ class CoordinatorRuntime(Generic[M]):
     def when_committed(self, shard: Shard[Any], offset: int, done: Callable[[ErrorCode], None]) -> None:
         self._partition(shard.index).when_committed(offset, self.now_ms() + self._commit_timeout_ms, done)
 
+    def timer_key(self, machine_id: str, key: str) -> TimerKey:
+        """Return the key under which the timer of a machine is set."""
+        return (self.hosting.name, machine_id, key)
+
     def set_timer(self, key: TimerKey, at_ms: int, call: Callable[[], None]) -> None:
         self._timers.at(key, at_ms, call)
 

@@ -60,6 +60,12 @@ class TimerHeap:
             self._heap = [entry for entry in self._heap if self._lives(entry)]
             heapify(self._heap)
 
+    def postpone(self, key: Hashable, by_ms: int) -> None:
+        """Move the timer of `key` later, if it is set."""
+        armed = self._armed.get(key)
+        if armed is not None:
+            armed.at_ms += by_ms
+
     def next_ms(self) -> int | None:
         """When to look again; perhaps sooner than anything is due, never later. None when nothing is set."""
         while self._heap and not self._lives(self._heap[0]):
@@ -136,6 +142,10 @@ class Timers:
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._heap
+
+    def postpone(self, key: Hashable, by_ms: int) -> None:
+        """Move the timer of `key` later, if it is set."""
+        self._heap.postpone(key, by_ms)
 
     def stop(self) -> None:
         """Nothing is called any more, whatever is set from now on."""

@@ -109,7 +109,7 @@ def run(programs: Path, *command: str, folder: Path) -> str:
 
 def test_the_wheel_holds_the_packages_their_types_and_the_text_of_the_demo(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    for package in ("protocol", "transport", "coordinator", "client", "demo", "spark_connector", "cli"):
+    for package in ("protocol", "transport", "coordinator", "client", "demo", "spark_connector", "cli", "testing"):
         assert f"rota/{package}/__init__.py" in names
         assert f"rota/{package}/py.typed" in names
     assert "rota/demo/alice.txt" in names

@@ -1,0 +1,78 @@
+"""Moves the clock of brokers ahead: what would have happened meanwhile happens now.
+
+Laws
+    K1  A live member is not removed by an advance: it has as much of its session and of a rebalance left as before. A
+        member is live while its request waits or the connection of its last request is open. `expire_sessions` removes
+        it all the same.
+    K2  After an advance every periodic job whose time has come has run once: retention, compaction, expiry of offsets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from rota.coordinator.broker import Broker
+from rota.coordinator.group.machine import Group
+from rota.coordinator.group.members import Member, pending_timer
+from rota.coordinator.group.rebalance import JOIN, SYNC
+from rota.coordinator.upkeep import ROUND_MS, ROUND_PARTITIONS_MAX
+from rota.testing.hosted_broker import HostedBroker
+
+TICKS_PER_STEP = 3  # of the loop: what timers began is under way afterwards
+
+
+async def advance(hosted: Iterable[HostedBroker], by_ms: int, *, expire_sessions: bool = False) -> None:
+    """Move the clocks of these brokers ahead by `by_ms`, mostly in one step.
+
+    The last seconds are steps of one round of upkeep each, so that retention and compaction see every partition.
+    Raises ValueError for a negative time.
+    """
+    brokers = [each for each in hosted if each.is_running]
+    for step_ms in steps(by_ms, max((len(list(each.broker.partitions.all())) for each in brokers), default=0)):
+        for each in brokers:
+            if not expire_sessions:
+                _extend_sessions(each, step_ms)
+            for connection in each.broker.listener.connections:
+                connection.active = True  # else it would count as idle for all that time
+            each.clock.advance(step_ms)
+        for each in brokers:
+            each.broker.timers.fire()
+        for _ in range(TICKS_PER_STEP):
+            await asyncio.sleep(0)
+        for each in brokers:
+            await each.broker.upkeep.idle()
+
+
+def steps(by_ms: int, partitions: int) -> Iterator[int]:
+    """Split a time: one long step, then rounds of upkeep that see all partitions twice. Their sum is `by_ms`."""
+    if by_ms < 0:
+        raise ValueError(f"a clock cannot advance by {by_ms} ms")
+    rounds = 2 * (partitions // ROUND_PARTITIONS_MAX + 2)
+    first_ms = by_ms - rounds * ROUND_MS
+    if first_ms > 0:
+        yield first_ms
+        by_ms -= first_ms
+    while by_ms > 0:
+        yield min(by_ms, ROUND_MS)
+        by_ms -= ROUND_MS
+
+
+def _extend_sessions(hosted: HostedBroker, by_ms: int) -> None:
+    """K1."""
+    for group in hosted.broker.groups.machines():
+        live = [member for member in group.members if _is_live(hosted, group, member)]
+        for member in live:
+            member.deadline_ms += by_ms  # its timer fires earlier and is set again
+        if live or group.members.pending:
+            _postpone(hosted.broker, group, (JOIN, SYNC, *map(pending_timer, group.members.pending)), by_ms)
+
+
+def _is_live(hosted: HostedBroker, group: Group, member: Member) -> bool:
+    waits = member.join is not None or member.sync is not None
+    return waits or hosted.faults.is_connected(group.group_id, member.member_id)
+
+
+def _postpone(broker: Broker, group: Group, keys: Iterable[str], by_ms: int) -> None:
+    for key in keys:
+        broker.timers.postpone(broker.groups.timer_key(group.group_id, key), by_ms)
