@@ -1,10 +1,10 @@
 """Moves the clock of brokers ahead: what would have happened meanwhile happens now.
 
 Laws
-    K1  A live member is not removed by an advance: it has as much of its session and of a rebalance left as before. A
+    KT1 A live member is not removed by an advance: it has as much of its session and of a rebalance left as before. A
         member is live while its request waits or the connection of its last request is open. `expire_sessions` removes
         it all the same.
-    K2  After an advance every periodic job whose time has come has run once: retention, compaction, expiry of offsets.
+    KT2 After an advance every periodic job whose time has come has run once: retention, compaction, expiry of offsets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TICKS_PER_STEP = 3  # of the loop: what timers began is under way afterwards
 async def advance(hosted: Iterable[HostedBroker], by_ms: int, *, expire_sessions: bool = False) -> None:
     """Move the clocks of these brokers ahead by `by_ms`, mostly in one step.
 
-    The last seconds are steps of one round of upkeep each, so that retention and compaction see every partition.
+    The other seconds are steps of one round of upkeep each, so that retention and compaction see every partition.
     Raises ValueError for a negative time.
     """
     brokers = [each for each in hosted if each.is_running]
@@ -45,21 +45,25 @@ async def advance(hosted: Iterable[HostedBroker], by_ms: int, *, expire_sessions
 
 
 def steps(by_ms: int, partitions: int) -> Iterator[int]:
-    """Split a time: one long step, then rounds of upkeep that see all partitions twice. Their sum is `by_ms`."""
+    """Split a time: a round of upkeep, one long step, then rounds of upkeep that see all partitions twice.
+
+    A new broker has not looked for old records yet: the first round does. The sum is `by_ms`.
+    """
     if by_ms < 0:
         raise ValueError(f"a clock cannot advance by {by_ms} ms")
     rounds = 2 * (partitions // ROUND_PARTITIONS_MAX + 2)
-    first_ms = by_ms - rounds * ROUND_MS
-    if first_ms > 0:
-        yield first_ms
-        by_ms -= first_ms
+    long_ms = by_ms - (rounds + 1) * ROUND_MS
+    if long_ms > 0:
+        yield ROUND_MS
+        yield long_ms
+        by_ms = rounds * ROUND_MS
     while by_ms > 0:
         yield min(by_ms, ROUND_MS)
         by_ms -= ROUND_MS
 
 
 def _extend_sessions(hosted: HostedBroker, by_ms: int) -> None:
-    """K1."""
+    """KT1."""
     for group in hosted.broker.groups.machines():
         live = [member for member in group.members if _is_live(hosted, group, member)]
         for member in live:

@@ -120,6 +120,7 @@ class Commands:
 
     async def move_coordinator(self, group: str, broker: int) -> None:
         """Let another broker coordinate a group: the leader of its partition of the offsets topic moves."""
+        await self._host.running().broker.groups.ensure_offsets_topic()
         await self.move_leader(CONSUMER_OFFSETS, self._host.offsets_partition(group), broker)
 
     # ---- replies and connections
@@ -154,8 +155,9 @@ class Commands:
 
     async def group(self, group: str) -> dict[str, Any]:
         """A group's state, members with their assignments, and committed offsets."""
-        hosted = self._host.coordinator(group)
-        return snapshot(group, None if hosted is None else hosted)
+        if CONSUMER_OFFSETS not in self._host.running().broker.topics:
+            return {**snapshot(group, None), "state": "Dead"}
+        return snapshot(group, self._host.coordinator(group))
 
     async def timeline(self, group: str) -> list[dict[str, Any]]:
         """The lines of a group's timeline, oldest first."""

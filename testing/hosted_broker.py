@@ -8,8 +8,9 @@ from pathlib import Path
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.metadata.shared_tree import SharedTree
-from rota.coordinator.metadata.store import Store
+from rota.coordinator.metadata.store import Store, StoreFailed
 from rota.coordinator.metadata.tree_session import TreeSession
 from rota.coordinator.storage import Disk, Memory
 from rota.testing.clock import AdjustableClock
@@ -78,11 +79,14 @@ class HostedBroker:
         self.address, self._broker = f"{host}:{port}", broker
 
     async def stop(self) -> None:
-        """Stop in order, as SIGTERM does."""
+        """Stop in order, as SIGTERM does. A broker whose disk failed stops as if it were killed."""
         if self._broker is not None:
             self.thaw()
             broker, self._broker = self._broker, None
-            await broker.stop()
+            try:
+                await broker.stop()
+            except (StorageFailed, StoreFailed):
+                broker.storage.abandon()
 
     async def kill(self) -> None:
         """End as SIGKILL does: sockets close, acknowledged records stay, the cluster notices by itself."""

@@ -215,3 +215,15 @@ def test_after_a_standstill_who_was_not_heard_of_is_gone() -> None:
         (sleep,) = clock.loop.asleep()
         sleep.ring()
     assert called == ["gone"]
+
+
+def test_a_postponed_timer_fires_later_and_one_that_is_not_set_never() -> None:
+    heap, called = TimerHeap(), list[str]()
+    heap.at("member", 10, lambda: called.append("member"))
+    heap.postpone("member", 5)
+    heap.postpone("nobody", 5)
+    assert list(heap.due(14)) == []
+    for call in heap.due(15):
+        call()
+    assert called == ["member"]
+    assert len(heap) == 0

@@ -1,0 +1,26 @@
+"""Brokers in a process of their own."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from rota.testing.errors import CommandRefused
+from rota.testing.own_process import CannotStart, OwnProcess
+
+
+def test_it_takes_commands_and_ends_when_it_is_closed() -> None:
+    process = OwnProcess({"num.partitions": "2"})
+    assert process.call("info")["bootstrap_servers"] == process.bootstrap_servers
+    with pytest.raises(CommandRefused, match="no broker coordinates group"):
+        process.call("rebalance", group="g")
+    process.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+
+
+def test_a_server_that_cannot_start_says_why(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CannotStart, match="code 2"):
+        OwnProcess({"no.such.property": "1"})
+    assert "no.such.property" in capfd.readouterr().err

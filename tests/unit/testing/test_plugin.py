@@ -1,0 +1,54 @@
+"""The pytest plugin, in pytest runs of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SUITE = """
+import pytest
+
+def test_a_topic_of_its_own(rota_broker, rota_topic):
+    rota_broker.faults.delay(10_000)
+    assert rota_topic.startswith("test_a_topic_of_its_own-")
+
+@pytest.mark.rota_topic(partitions=3)
+def test_the_faults_of_the_last_test_have_ended(rota_broker, rota_topic):
+    from confluent_kafka.admin import AdminClient
+    topics = AdminClient({"bootstrap.servers": rota_broker.bootstrap_servers}).list_topics(timeout=5).topics
+    assert len(topics[rota_topic].partitions) == 3
+
+def test_a_cluster(rota_cluster):
+    assert len(rota_cluster(2).bootstrap_servers.split(",")) == 2
+"""
+NO_BROKER = """
+import sys
+def test_nothing():
+    assert not [name for name in sys.modules if name.startswith(("rota.coordinator", "rota.protocol", "structlog"))]
+"""
+
+
+def run_pytest(folder: Path, suite: str, *options: str) -> str:
+    (folder / "test_suite.py").write_text(suite)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-p", "rota.testing.plugin", "-q", "-p", "no:randomly", "-p", "no:xdist"]
+    done = subprocess.run(
+        [*command, "--strict-markers", *options], cwd=folder, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_fixtures_in_this_process(tmp_path: Path) -> None:
+    assert "3 passed" in run_pytest(tmp_path, SUITE)
+
+
+def test_the_fixtures_with_brokers_in_processes(tmp_path: Path) -> None:
+    assert "3 passed" in run_pytest(
+        tmp_path, SUITE, "-o", "rota_own_process=true", "-o", "rota_properties=num.partitions=2"
+    )
+
+
+def test_a_run_without_the_fixtures_loads_no_broker(tmp_path: Path) -> None:
+    assert "1 passed" in run_pytest(tmp_path, NO_BROKER, "-p", "no:hypothesispytest")
