@@ -150,17 +150,13 @@ class Broker:
         self.storage.close()
 
     async def abandon(self) -> None:
-        """End as a killed process does: sockets close, nothing more is written, the session with the store stays.
-
-        The test kit kills brokers with it; `storage` may be opened again afterwards.
-        """
+        """End as a killed process does: sockets close, nothing more is written, the session with the store stays."""
         self.timers.stop()
         self.listener.abort()
         await self.metadata.crash()
         await self.upkeep.stop()
         await self.durability.drained()
         self.durability.close()
-        self._resign_groups()
         self.storage.abandon()
 
     # ---- wiring

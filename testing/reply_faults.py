@@ -16,6 +16,7 @@ from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.dispatch import ApiHandler
 from rota.coordinator.network.replies import Slot
+from rota.coordinator.observe.counters import now_ns
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.testing.error_replies import check_api, error_reply
@@ -119,7 +120,7 @@ class ReplyFaults:
     def _send(self, connection_id: int, handler: ApiHandler, correlation_id: int, value: Any) -> None:
         connection = self._connection(connection_id)
         if connection is not None and not isinstance(value, Exception):
-            connection.queue_reply(Slot(handler, correlation_id, 0), value)
+            connection.queue_reply(Slot(handler, correlation_id, 0, now_ns()), value)
 
     def _note_member(self, call: Call, request: Any) -> None:
         member_id = getattr(request, "member_id", "")
