@@ -98,6 +98,8 @@ _APIS: Final = (
     Api(60, "DescribeCluster", range(3), 0),
     Api(61, "DescribeProducers", range(1), 0),
     Api(69, "ConsumerGroupDescribe", range(2), 0),
+    Api(71, "GetTelemetrySubscriptions", range(1), 0),
+    Api(72, "PushTelemetry", range(1), 0),
     Api(74, "ListConfigResources", range(2), 0),
     Api(75, "DescribeTopicPartitions", range(1), 0),
 )

@@ -30,6 +30,8 @@ def api_versions(node: Node, call: Call, request: ApiVersionsRequest) -> ApiVers
     """Return the supported APIs with their versions, and the supported features."""
     if call.version >= 3 and not _is_named(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if call.version >= 3:
+        call.software.name, call.software.version = request.client_software_name, request.client_software_version
     return ApiVersionsResponse(api_keys=_served(), supported_features=_features() if call.version >= 4 else ())
 
 

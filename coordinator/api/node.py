@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rota.coordinator.network.call import Call, HangUp
+from rota.coordinator.observe.client_telemetry import ClientTelemetry
 from rota.coordinator.replica.durability import Durability
 
 if TYPE_CHECKING:
@@ -45,4 +46,5 @@ class Node:
     now_ms: Callable[[], int]  # elapsed time, for deadlines; only differences mean anything
     wall_ms: Callable[[], int]  # ms since the epoch, for timestamps
     lost_brokers: LostBrokers | None = None  # that may be dead, or have just left; None for a broker alone
+    telemetry: ClientTelemetry = field(default_factory=ClientTelemetry)  # the metrics that clients push
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well

@@ -51,6 +51,8 @@ SERVES: Final[dict[int, str]] = {
     57: "update_features",
     60: "describe_cluster",
     61: "describe_producers",
+    71: "get_telemetry_subscriptions",
+    72: "push_telemetry",
     74: "list_config_resources",
     75: "describe_topic_partitions",
 }

@@ -101,6 +101,7 @@ class BrokerConfig:
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
+    telemetry_max_bytes: int
     request_timeout_ms: int
     controlled_shutdown_enable: bool
 

@@ -163,6 +163,7 @@ _SERVER = (
     _D("fetch.max.bytes", _T.INT, "57671680", "Largest answer to one Fetch, in bytes.", 1024),
     _D("max.incremental.fetch.session.cache.slots", _T.INT, "1000", "Fetch sessions that are remembered.", 0),
     _D("max.request.partition.size.limit", _T.INT, "2000", "Most partitions in one DescribeTopicPartitions answer.", 1),
+    _D("telemetry.max.bytes", _T.INT, "1048576", "Largest push of a client's metrics, in bytes.", 1),
     _D("request.timeout.ms", _T.INT, "30000", "How long one broker waits for another, in ms.", support=_IDLE),
     _D("controlled.shutdown.enable", _T.BOOLEAN, "true", "Hand leadership over before stopping."),
 )

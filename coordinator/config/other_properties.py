@@ -300,7 +300,6 @@ socket.connection.setup.timeout.max.ms LONG 30000
 socket.connection.setup.timeout.ms LONG 10000
 socket.receive.buffer.bytes INT 102400
 socket.send.buffer.bytes INT 102400
-telemetry.max.bytes INT 1048576
 """
 
 _NOT_IN_KAFKA_4 = """

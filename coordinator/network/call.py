@@ -18,6 +18,14 @@ class HangUp(Exception):
 
 
 @dataclass(slots=True)
+class ClientSoftware:
+    """What a client says in ApiVersions about itself (KIP-511)."""
+
+    name: str = "unknown"
+    version: str = "unknown"
+
+
+@dataclass(slots=True)
 class Call:
     """One request: its client, its version, and the listener address that it used."""
 
@@ -29,6 +37,8 @@ class Call:
     reached_port: int
     connection_id: int = 0
     listener: str = ""  # the name of the listener that it used
+    client_port: int = 0  # the peer's
+    software: ClientSoftware = field(default_factory=ClientSoftware)  # of the connection; ApiVersions sets it
     counters: ApiCounters = field(default_factory=ApiCounters)  # where an API counts the errors inside its responses
 
 

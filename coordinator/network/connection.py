@@ -18,7 +18,7 @@ from collections import deque
 from functools import partial
 from typing import Any, cast
 
-from rota.coordinator.network.call import Call, HangUp
+from rota.coordinator.network.call import Call, ClientSoftware, HangUp
 from rota.coordinator.network.dispatch import HANDLERS_MAX, ApiHandler, UnknownApi, read_head, skip_tags
 from rota.coordinator.network.frames import Framer
 from rota.coordinator.network.owner import Owner, address, unacknowledged_bytes
@@ -47,6 +47,7 @@ class Connection(asyncio.Protocol):
         self._framer = Framer(owner.frame_bytes_max)
         self._handlers: dict[int, BoundHandler] = {}
         self._client: bytes | None = None  # the client id as received, behind its length
+        self._software = ClientSoftware()
         self._output: list[Piece] = []
         self._output_bytes = 0
         self._slots: deque[Slot] = deque()
@@ -213,7 +214,16 @@ class Connection(asyncio.Protocol):
         handler = self._owner.handler_of(api)
         host, port = self._owner.address_for(self)
         call = Call(
-            handler.version, self.client_id, f"/{self.peer[0]}", host, port, self.id, self.listener, handler.counters
+            handler.version,
+            self.client_id,
+            f"/{self.peer[0]}",
+            host,
+            port,
+            self.id,
+            self.listener,
+            self.peer[1],
+            self._software,
+            handler.counters,
         )
         if len(self._handlers) >= HANDLERS_MAX:
             self._handlers.clear()

@@ -32,6 +32,14 @@ def run_java(*arguments: str, given: str = "") -> str:
     return done.stdout
 
 
+def run_java_failing(*arguments: str) -> str:
+    """All that a Java program prints that is expected to fail."""
+    command = java("-XX:TieredStopAtLevel=1", *arguments)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_S_MAX, check=False)
+    assert done.returncode != 0, done.stdout
+    return done.stdout + done.stderr
+
+
 def talk(bootstrap: str, *arguments: str) -> str:
     return run_java(TALK, bootstrap, *arguments)
 

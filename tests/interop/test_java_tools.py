@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.conftest import Join
-from tests.interop.java_kit import needs_java, run_java
+from tests.interop.java_kit import needs_java, run_java, run_java_failing
 from tests.interop.kit import create_topic, produce, unique
 from tests.interop.layouts import until_sizes
 
@@ -111,3 +111,59 @@ def test_the_performance_tools_write_and_read(bootstrap: str, codec: str) -> Non
         "--timeout", "20000",
     )  # fmt: skip
     assert int(float(told.splitlines()[-1].split(", ")[4])) >= 20_000
+
+
+def test_the_configs_of_a_broker_and_of_all_brokers(bootstrap: str) -> None:
+    configs = "kafka.admin.ConfigCommand"
+    one, default = ["--entity-type", "brokers", "--entity-name", "0"], ["--entity-type", "brokers", "--entity-default"]
+    try:
+        told = tool(bootstrap, configs, "--alter", *default, "--add-config", "log.cleaner.delete.retention.ms=5000")
+        assert "Completed updating default config for brokers in the cluster." in told
+        tool(bootstrap, configs, "--alter", *one, "--add-config", "log.cleaner.delete.retention.ms=6000")
+        assert "log.cleaner.delete.retention.ms=5000" in tool(bootstrap, configs, "--describe", *default)
+        told = tool(bootstrap, configs, "--describe", *one)
+        assert (
+            "log.cleaner.delete.retention.ms=6000 sensitive=false synonyms={"
+            "DYNAMIC_BROKER_CONFIG:log.cleaner.delete.retention.ms=6000, "
+            "DYNAMIC_DEFAULT_BROKER_CONFIG:log.cleaner.delete.retention.ms=5000, "
+            "DEFAULT_CONFIG:log.cleaner.delete.retention.ms=86400000}"
+        ) in told
+        refused = run_java_failing(
+            configs, "--bootstrap-server", bootstrap, "--alter", *one, "--add-config", "num.partitions=3"
+        )
+        assert "Cannot update these configs dynamically: [num.partitions]" in refused
+    finally:
+        tool(bootstrap, configs, "--alter", *one, "--delete-config", "log.cleaner.delete.retention.ms")
+        tool(bootstrap, configs, "--alter", *default, "--delete-config", "log.cleaner.delete.retention.ms")
+    assert "6000" not in tool(bootstrap, configs, "--describe", *one)
+
+
+def test_the_levels_of_a_brokers_loggers(bootstrap: str) -> None:
+    configs, loggers = "kafka.admin.ConfigCommand", ["--entity-type", "broker-loggers", "--entity-name", "0"]
+    tool(bootstrap, configs, "--alter", *loggers, "--add-config", "rota.upkeep=DEBUG")
+    told = tool(bootstrap, configs, "--describe", *loggers)
+    assert "rota.upkeep=DEBUG" in told
+    assert "root=INFO" in told
+    tool(bootstrap, configs, "--alter", *loggers, "--delete-config", "rota.upkeep")
+    assert "rota.upkeep=INFO" in tool(bootstrap, configs, "--describe", *loggers)
+
+
+def test_the_configs_of_a_group(bootstrap: str, group: str) -> None:
+    configs, of_group = "kafka.admin.ConfigCommand", ["--entity-type", "groups", "--entity-name", group]
+    tool(bootstrap, configs, "--alter", *of_group, "--add-config", "consumer.session.timeout.ms=50000")
+    assert "DYNAMIC_GROUP_CONFIG:consumer.session.timeout.ms=50000" in tool(bootstrap, configs, "--describe", *of_group)
+    tool(bootstrap, configs, "--alter", *of_group, "--delete-config", "consumer.session.timeout.ms")
+    assert group not in tool(bootstrap, configs, "--describe", "--entity-type", "groups")
+
+
+def test_a_client_metrics_subscription(bootstrap: str) -> None:
+    metrics, name = "org.apache.kafka.tools.ClientMetricsCommand", unique("metrics")
+    changes = ["--metrics", "org.apache.kafka.consumer.", "--interval", "30000", "--match", "client_id=app.*"]
+    told = tool(bootstrap, metrics, "--alter", "--name", name, *changes)
+    assert f"Altered client metrics config for {name}." in told
+    assert name in tool(bootstrap, metrics, "--list")
+    told = tool(bootstrap, metrics, "--describe", "--name", name)
+    for line in ("interval.ms=30000", "match=client_id=app.*", "metrics=org.apache.kafka.consumer."):
+        assert line in told
+    tool(bootstrap, metrics, "--delete", "--name", name)
+    assert name not in tool(bootstrap, metrics, "--list")

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from tests.unit.coordinator.api.data_world import World
+
+from rota.coordinator.api.get_telemetry_subscriptions import get_telemetry_subscriptions
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.changes import ConfigKind
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from rota.protocol.wire import UUID_ZERO
+
+
+def ask(world: World, instance_id: bytes = UUID_ZERO) -> GetTelemetrySubscriptionsResponse:
+    request = GetTelemetrySubscriptionsRequest(client_instance_id=instance_id)
+    response = world.serve(get_telemetry_subscriptions, request, 0)
+    assert isinstance(response, GetTelemetrySubscriptionsResponse)
+    return response
+
+
+def test_a_client_gets_an_id_and_what_to_push() -> None:
+    world = World({"telemetry.max.bytes": "1000"})
+    configs = {"metrics": "org.apache.kafka.,a.", "interval.ms": "100"}
+    eager.run_eagerly(world.node.topics.configs.update(ConfigKind.CLIENT_METRICS, "m", lambda _: configs))
+    response = ask(world)
+    assert response.client_instance_id != UUID_ZERO
+    assert response.requested_metrics == ("a.", "org.apache.kafka.")
+    assert (response.push_interval_ms, response.telemetry_max_bytes, response.delta_temporality) == (100, 1000, True)
+    assert response.accepted_compression_types == (4, 3, 1, 2)
+    assert ask(world, response.client_instance_id).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_without_a_subscription_a_client_pushes_nothing_and_asks_again_in_five_minutes() -> None:
+    response = ask(World())
+    assert (response.error_code, response.requested_metrics, response.push_interval_ms) == (0, (), 300_000)
