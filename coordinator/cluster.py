@@ -3,6 +3,8 @@
 Laws
     CM1 A broker leads nothing while it is not registered: before it joins, after its session has expired, and after the
         controller has deleted its registration. It then reads the whole image and registers again.
+    CM9 A broker whose machine has lost its power is in no ISR that has another member when it registers: whoever dies,
+        it is not elected with what it has lost (the unclean restart of KIP-966).
 """
 
 from __future__ import annotations
@@ -95,9 +97,15 @@ class Cluster:
         self._joining: asyncio.Task[None] | None = None
         self._leaving = False
 
-    async def open(self, *, was_clean: bool) -> None:
-        """Read the image and keep it up to date from now on. Raises StoreFailed."""
+    async def open(self, *, was_clean: bool, lost_power: bool = False) -> None:
+        """Read the image and keep it up to date from now on. Raises StoreFailed.
+
+        CM9. After a loss of power this broker leaves each ISR that has another member: its logs may lack records.
+        """
         await self._updater.follow(self.topics)
+        if lost_power:
+            left = await ClusterRequests(self.topics).leave_isrs()
+            log.warning("Logs may have lost their ends with the power: this broker has left its ISRs", partitions=left)
         self._store.on_session(self._session_changed)
         self.topics.on_change(self._changed)
 

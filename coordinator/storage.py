@@ -64,8 +64,16 @@ class Disk:
         """Whether the broker before stopped in order, so that no log lost its tail."""
         return self._opened.was_clean
 
+    @property
+    def lost_power(self) -> bool:
+        """Whether logs may have lost what was not flushed: the machine was started again, and no broker had stopped."""
+        return self._opened.lost_power
+
     def identify(self, cluster_id: str) -> None:
-        """Write the cluster's id to `meta.properties`. Raises StorageFailed when it names another cluster."""
+        """Write down that the broker belongs to this cluster, which counts on its logs as they are from now on.
+
+        Raises StorageFailed when `meta.properties` names another cluster.
+        """
         self._opened.identify(cluster_id)
 
     def open(self) -> None:
@@ -125,6 +133,7 @@ class Memory:
     cluster_id: str | None = None
     directory_id = ""
     was_clean = True
+    lost_power = False
     high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 
     def identify(self, cluster_id: str) -> None:

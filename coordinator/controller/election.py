@@ -98,6 +98,14 @@ def first_eligible(state: PartitionState, members: tuple[int, ...], live: LiveBr
     return NO_LEADER
 
 
+def without_claim(state: PartitionState, broker: int, live: LiveBrokers) -> PartitionState | None:
+    """Return the state without that broker in the ISR, also as the leader; None if it is the only member, or none."""
+    isr = tuple([member for member in state.isr if member != broker])
+    if not isr or isr == state.isr:
+        return None
+    return elect(state, NO_LEADER, isr, live) if state.leader == broker else replace(state, isr=isr)
+
+
 def elect_preferred(state: PartitionState, live: LiveBrokers) -> PartitionState | None:
     """Return the state with the preferred replica, the first of the assignment, as leader; None if it cannot lead."""
     preferred = state.replicas[0]

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from rota.coordinator.controller import reassignment
 from rota.coordinator.controller.decisions import Decision, hand_over
-from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain
+from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain, without_claim
 from rota.coordinator.controller_service.state_writer import StateWriter
 from rota.coordinator.metadata import placement
 from rota.coordinator.metadata.topic import PartitionState, Refusal, Topic
@@ -96,6 +96,21 @@ class ClusterRequests:
     async def hand_over(self) -> int:
         """Give this broker's leaderships away and leave each ISR; return how many partitions changed (CT5)."""
         return await self._hand_over(list(self._topics))
+
+    async def leave_isrs(self) -> int:
+        """Take this broker out of each ISR that has another member; return how many changed. It is not registered."""
+        live, broker_id = live_brokers(self._topics), self._topics.broker_id
+
+        def again(_: Topic, state: PartitionState) -> PartitionState | None:
+            return without_claim(state, broker_id, live)
+
+        decisions = [
+            Decision(topic, state, after)
+            for topic in self._topics
+            for state in topic.partitions
+            if (after := again(topic, state)) is not None
+        ]
+        return await self._writer.write(decisions, again)
 
     async def hand_over_partition(self, name: str, index: int) -> int:
         """The same for one partition, whose log has failed here."""

@@ -3,6 +3,7 @@
     meta.properties                    whose it is: node.id, cluster.id
     .lock                              held while a broker runs on it
     .kafka_cleanshutdown               there only after a stop in order: the next start scans nothing
+    .rota_boot                         the last start of the machine in which a broker ran on it
     .unrecovered                       the logs that the marker does not vouch for: not opened since a crash
     recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint,
     cleaner-offset-checkpoint          one number for each partition
@@ -27,23 +28,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from rota.coordinator.log.checkpoints import (
-    DELETE_SUFFIX,
-    Checkpoints,
-    TopicPartition,
-    partition_of,
-)
+from rota.coordinator.log.boot import BOOT_FILE, boot_id, was_written_in_this_boot
+from rota.coordinator.log.checkpoints import DELETE_SUFFIX, Checkpoints, TopicPartition, partition_of
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.files import FileSystem
 from rota.coordinator.log.folder import LoadedIndexes
-from rota.coordinator.log.properties import (
-    new_id,
-    read_properties,
-    read_topic_id,
-    write_properties,
-    write_topic_id,
-)
+from rota.coordinator.log.properties import new_id, read_properties, read_topic_id, write_properties, write_topic_id
 from rota.coordinator.log.store import OpenFiles
 from rota.coordinator.log.trash import Trash
 
@@ -65,7 +56,8 @@ class WrongDirectory(StorageFailed):
 class LogDirectory:
     """Opens the logs under `path`. Raises DirectoryInUse, WrongDirectory, StorageFailed.
 
-    Without `cluster_id`, `identify` follows as soon as it is known.
+    `lost_power`: the last broker did not stop in order, and the machine was started again since. Without `cluster_id`,
+    `identify` follows as soon as it is known.
     """
 
     def __init__(
@@ -84,9 +76,10 @@ class LogDirectory:
             path.mkdir(parents=True, exist_ok=True)
             self._lock()
             self.cluster_id, self.directory_id = self._read_meta()
+            self._was_clean = (path / CLEAN_FILE).exists()
+            self.lost_power = not (self._was_clean or was_written_in_this_boot(path) or not self.partitions())
             if cluster_id is not None:
                 self.identify(cluster_id)
-            self._was_clean = (path / CLEAN_FILE).exists()
             self._system.unlink(path / CLEAN_FILE)
             self._system.sync_path(path)  # else a power loss brings the marker back
             self._checkpoints = Checkpoints(path, self._system)
@@ -112,7 +105,10 @@ class LogDirectory:
         return f"<LogDirectory {self.path} {len(self._logs)} logs open>"
 
     def identify(self, cluster_id: str) -> None:
-        """Check `meta.properties`, or write it when the directory is new. Raises WrongDirectory, StorageFailed."""
+        """Check `meta.properties`, or write it when the directory is new; note this start of the machine.
+
+        Raises WrongDirectory, StorageFailed.
+        """
         if self.cluster_id not in ("", cluster_id):
             why = f"{self.path} belongs to cluster {self.cluster_id}, this is {cluster_id}"
             raise WrongDirectory(f"{why}: correct log.dirs, or zookeeper.connect and its chroot")
@@ -121,6 +117,7 @@ class LogDirectory:
             meta["directory.id"] = self.directory_id
             self._write_file(META_FILE, write_properties(meta).encode(), sync=True)
             self.cluster_id = cluster_id
+        self._write_file(BOOT_FILE, boot_id().encode(), sync=True)
 
     def partitions(self) -> list[TopicPartition]:
         """What has a folder here, open or not. Raises OSError."""

@@ -37,6 +37,7 @@ from tests.simulation.store_session import StoreSession
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.log.boot import BOOT_FILE
 from rota.coordinator.membership import service as swim_service
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.shared_tree import SharedTree
@@ -71,6 +72,8 @@ class Disks:
             size = path.stat().st_size
             synced = min(self._synced.get(str(path), 0), size)
             os.truncate(path, self.random.choice((synced, synced, self.random.randint(synced, size))))
+        if (folder / BOOT_FILE).exists():
+            (folder / BOOT_FILE).write_text("before the machine lost its power")
 
 
 class BrokerProcess:
@@ -221,7 +224,7 @@ class ClusterWorld(World):
 
     async def _trouble(self) -> None:
         """Processes, network and store have their troubles at the same time."""
-        processes = [self._kill, self._kill, self._cut_power, self._restart]
+        processes = [self._kill, self._kill, self._cut_power, self._cut_power_and_kill, self._restart]
         network = [self._part, self._part, self._lose_datagrams, self._slow]
         await asyncio.gather(
             self._troubles(processes, asyncio.Lock()),
@@ -270,6 +273,26 @@ class ClusterWorld(World):
         self.say(f"broker {victim.broker_id} starts")
         await victim.start()
         await asyncio.sleep(5.0)
+
+    async def _cut_power_and_kill(self) -> None:
+        """CM9. One machine loses its power and comes back, another broker is killed; the third one has all."""
+        async with self._network, self._sessions:
+            up = self._up()
+            if len(up) < len(BROKERS):
+                return
+            victim, other, third = self.random.sample(up, len(up))
+            if any(third.broker_id not in state.isr for state in self._all_states()):
+                return
+            self.say(f"broker {victim.broker_id} loses power, broker {other.broker_id} is killed")
+            await victim.crash(is_silent=self.random.random() < 0.5, loses_power=True)
+            await asyncio.sleep(self.random.choice((0.0, 0.3, 1.0)))
+            starting = asyncio.ensure_future(victim.start())
+            await asyncio.sleep(self.random.choice((0.0, 0.01, 0.1, 0.5)))
+            await other.crash(is_silent=self.random.random() < 0.5)
+            await starting
+            await asyncio.sleep(self.random.choice((0.5, 3.0)))
+            await other.start()
+            await asyncio.sleep(5.0)
 
     async def _restart(self) -> None:
         victim = self.random.choice(self._up())

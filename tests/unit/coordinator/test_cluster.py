@@ -13,6 +13,7 @@ from rota.coordinator.metadata.changes import Change, PartitionsChanged
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.registration import Registration, register
+from rota.coordinator.metadata.topic import Topic
 from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.timers import Timers
 
@@ -127,3 +128,25 @@ async def test_the_failure_detector_uses_the_listener_between_brokers() -> None:
     assert member._swim.address == ("127.0.0.2", int(port))
     await member.close()
     timers.stop()
+
+
+async def test_a_broker_that_lost_power_gives_up_its_claims_before_it_registers(cluster: Cluster) -> None:
+    """CM9."""
+    topics = cluster.topics
+    await cluster.join(HERE, 0)
+    await register(topics.store, 2, Registration(HERE), wall_ms=0)
+    await until(lambda: set(topics.brokers) == {1, 2})
+    created = await topics.create("t", 1, 2)
+    assert isinstance(created, Topic)
+    again = Cluster(
+        BrokerConfig({"node.id": "2"}),
+        topics.store,
+        cluster_id=topics.cluster_id,
+        timers=Timers(lambda: 0),
+        now_ms=lambda: 0,
+        wall_ms=lambda: 0,
+    )
+    await again.open(was_clean=False, lost_power=True)
+    state = again.topics.partition("t", 0)
+    assert state is not None
+    assert state.isr == (1,)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.unit.coordinator.controller.kit import brief, live, partition
 
-from rota.coordinator.controller.election import elect_preferred, maintain
+from rota.coordinator.controller.election import elect_preferred, maintain, without_claim
 
 
 def test_a_partition_whose_brokers_are_well_stays_as_it_is() -> None:
@@ -82,3 +82,11 @@ def test_the_preferred_leader_is_elected_when_it_can_lead() -> None:
     assert elect_preferred(state, live(2, 3)) is None
     assert elect_preferred(state, live(1, 2, 3, stopping=(1,))) is None
     assert elect_preferred(partition(isr=(2, 3), leader=2), live(1, 2, 3)) is None
+
+
+def test_a_claim_is_given_up_unless_nobody_else_has_one() -> None:
+    """CM9. Other members may be dead: they still have every record, as far as anybody knows."""
+    assert brief(without_claim(partition(isr=(1, 2)), 2, live())) == (1, (1,), 5)
+    assert brief(without_claim(partition(isr=(1, 2)), 1, live())) == (-1, (2,), 6)
+    assert without_claim(partition(isr=(1,)), 1, live()) is None
+    assert without_claim(partition(isr=(2, 3)), 1, live()) is None

@@ -119,3 +119,12 @@ async def test_a_broker_gives_away_one_partition_whose_log_failed(cluster: Membe
     assert await cluster[2].requests.hand_over_partition("t", 1) == 1
     assert [brief(cluster.state("t", index)) for index in range(2)] == [(2, (2, 3)), (3, (3,))]
     assert await cluster[2].requests.hand_over_partition("t", 7) == 0
+
+
+async def test_a_broker_that_lost_power_leaves_each_isr_that_has_another_member(cluster: Members) -> None:
+    """CM9. Who leads in its place is up to the controller."""
+    await cluster.create("t", (2, 3), (3, 2), (2,), (1, 3))
+    assert await cluster[2].requests.leave_isrs() == 2
+    await cluster.settled()
+    assert [brief(cluster.state("t", index)) for index in range(4)] == [(3, (3,)), (3, (3,)), (2, (2,)), (1, (1, 3))]
+    assert await cluster[2].requests.leave_isrs() == 0

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.unit.coordinator.faulty_files import FaultyFiles
 
-from rota.coordinator.log import disk
+from rota.coordinator.log import boot, disk
 from rota.coordinator.log.checkpoints import UNRECOVERED_FILE
 from rota.coordinator.log.contract import Appended, LogConfig, StorageFailed
 from rota.coordinator.log.directory import (
@@ -622,3 +622,28 @@ def test_a_directory_without_an_id_has_none(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path, node_id=1)
     assert (directory.cluster_id, directory.directory_id) == ("c", "")
     directory.close()
+
+
+def test_a_crash_of_the_machine_is_told_from_that_of_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CM9."""
+    monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("one")
+    directory = opened(tmp_path / "data")
+    assert not directory.lost_power, "a new folder has nothing to lose"
+    fill(directory.open_log("t", 0, CONFIG), 5)
+    directory.abandon()
+    killed = opened(tmp_path / "data")
+    assert not killed.lost_power, "what a killed process has written is still there"
+    killed.abandon()
+    (tmp_path / "boot_id").write_text("two")
+    for _ in range(2):  # also when it crashes before the cluster knows
+        restarted = LogDirectory(tmp_path / "data", node_id=1)
+        assert restarted.lost_power
+        restarted.abandon()
+    restarted = LogDirectory(tmp_path / "data", node_id=1)
+    restarted.identify("c")
+    restarted.close()
+    (tmp_path / "boot_id").write_text("three")
+    stopped = opened(tmp_path / "data")
+    assert not stopped.lost_power, "a stop in order has flushed everything"
+    stopped.abandon()
