@@ -3,7 +3,7 @@
 Laws
     CM1 A broker leads nothing while it is not registered: before it joins, after its session has expired, and after the
         controller has deleted its registration. It then reads the whole image and registers again.
-    CM9 A broker whose machine has lost its power is in no ISR that has another member when it registers: whoever dies,
+    CM5 A broker whose machine has lost its power is in no ISR that has another member when it registers: whoever dies,
         it is not elected with what it has lost (the unclean restart of KIP-966).
 """
 
@@ -100,7 +100,7 @@ class Cluster:
     async def open(self, *, was_clean: bool, lost_power: bool = False) -> None:
         """Read the image and keep it up to date from now on. Raises StoreFailed.
 
-        CM9. After a loss of power this broker leaves each ISR that has another member: its logs may lack records.
+        CM5. After a loss of power this broker leaves each ISR that has another member: its logs may lack records.
         """
         await self._updater.follow(self.topics)
         if lost_power:

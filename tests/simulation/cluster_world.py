@@ -275,7 +275,7 @@ class ClusterWorld(World):
         await asyncio.sleep(5.0)
 
     async def _cut_power_and_kill(self) -> None:
-        """CM9. One machine loses its power and comes back, another broker is killed; the third one has all."""
+        """CM5. One machine loses its power and comes back, another broker is killed; the third one has all."""
         async with self._network, self._sessions:
             up = self._up()
             if len(up) < len(BROKERS):

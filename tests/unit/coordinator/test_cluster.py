@@ -131,7 +131,7 @@ async def test_the_failure_detector_uses_the_listener_between_brokers() -> None:
 
 
 async def test_a_broker_that_lost_power_gives_up_its_claims_before_it_registers(cluster: Cluster) -> None:
-    """CM9."""
+    """CM5."""
     topics = cluster.topics
     await cluster.join(HERE, 0)
     await register(topics.store, 2, Registration(HERE), wall_ms=0)

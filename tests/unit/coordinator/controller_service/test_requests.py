@@ -122,7 +122,7 @@ async def test_a_broker_gives_away_one_partition_whose_log_failed(cluster: Membe
 
 
 async def test_a_broker_that_lost_power_leaves_each_isr_that_has_another_member(cluster: Members) -> None:
-    """CM9. Who leads in its place is up to the controller."""
+    """CM5. Who leads in its place is up to the controller."""
     await cluster.create("t", (2, 3), (3, 2), (2,), (1, 3))
     assert await cluster[2].requests.leave_isrs() == 2
     await cluster.settled()

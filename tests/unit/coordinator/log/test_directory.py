@@ -625,7 +625,7 @@ def test_a_directory_without_an_id_has_none(tmp_path: Path) -> None:
 
 
 def test_a_crash_of_the_machine_is_told_from_that_of_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CM9."""
+    """CM5."""
     monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
     (tmp_path / "boot_id").write_text("one")
     directory = opened(tmp_path / "data")
