@@ -21,7 +21,6 @@ import structlog
 from rota.coordinator.api.node import Node
 from rota.coordinator.api.routes import routes
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group_coordinator import GroupCoordinator, group_config
 from rota.coordinator.log.contract import LogConfig, StorageFailed
@@ -29,9 +28,10 @@ from rota.coordinator.metadata.changes import Change, PartitionsChanged, TopicCr
 from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
 from rota.coordinator.metadata.producer_ids import ProducerIds
 from rota.coordinator.metadata.store import Store, StoreFailed
-from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Refusal, Topic
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, GROUP_TIMELINE, Refusal, Topic
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.listener import Listener
+from rota.coordinator.observe.timeline_topic import TimelineTopic
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.fetch_sessions import FetchSessions
 from rota.coordinator.replica.partition import Partition, Watch
@@ -41,6 +41,7 @@ from rota.coordinator.scheduling.tick_queue import TickQueue
 from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.standalone import Standalone
 from rota.coordinator.storage import Disk, Memory
+from rota.coordinator.store_opener import store_opener
 from rota.coordinator.upkeep import Upkeep
 from rota.coordinator.web.http import open_http
 from rota.protocol.errors import ErrorCode
@@ -136,6 +137,7 @@ class Broker:
         await self.http.stop()
         await self.upkeep.stop()
         self.groups.flush()
+        await self.timeline_topic.stop()
         await self.durability.drained()
         self._resign_groups()
         self.durability.close()
@@ -220,6 +222,16 @@ class Broker:
             self._load_groups()
 
     def _coordinator(self) -> GroupCoordinator:
+        self.timeline_topic = TimelineTopic(
+            self.topics,
+            self.partitions,
+            is_enabled=self.config.rota_group_timeline_topic_enable,
+            is_cluster=self._open_store is not None,
+            timers=self.timers,
+            now_ms=self.now_ms,
+            wall_ms=self.wall_ms,
+            tick_queue=self.tick_queue,
+        )
         return GroupCoordinator(
             shards=self._shards(),
             config=group_config(self.config),
@@ -231,6 +243,8 @@ class Broker:
             ensure_offsets_topic=self._ensure_offsets_topic,
             leader=self._leader_of_shard,
             commit_timeout_ms=self.config.offsets_commit_timeout_ms,
+            timelines=self.timeline_topic.timelines,
+            broker=self.config.node_id,
         )
 
     def _connections(self) -> Connections:
@@ -273,6 +287,8 @@ class Broker:
     def _storage_changed(self, partition: Partition) -> None:
         """A1. A log failed, or was recovered and may have lost its tail: the shard above forgets what it holds."""
         self.metadata.storage_changed(partition)
+        if partition.topic == GROUP_TIMELINE:
+            self.timeline_topic.storage_changed(partition)
         if partition.topic != CONSUMER_OFFSETS or partition.index >= len(self.groups.shards):
             return
         if partition.offline is not None:
@@ -332,6 +348,7 @@ class Broker:
 
     def _resign_groups(self) -> None:
         """Lead and follow no shard any more: their logs are being closed."""
+        self.timeline_topic.close()
         for index in range(len(self.groups.shards)):
             self._stop_watching(index)
             self.groups.resign(index)
@@ -355,6 +372,7 @@ class Broker:
             pass
 
     def _changed(self, change: Change) -> None:
+        self.timeline_topic.changed(change)
         match change:
             case TopicCreated(topic) if topic.name == CONSUMER_OFFSETS:
                 self._host_groups(topic)
@@ -375,26 +393,3 @@ class Broker:
 
     def _expire_offsets(self) -> None:
         self.groups.expire_offsets(self.config.offsets_retention_minutes * MINUTE_MS)
-
-
-def store_opener(config: BrokerConfig) -> Callable[[], Awaitable[Store]] | None:
-    """Return how to connect to the metadata store of a cluster; None for a broker alone."""
-    if not config.zookeeper_connect:
-        return None
-
-    async def open_store() -> Store:
-        from rota.coordinator.metadata.zookeeper import ZooKeeperStore  # a broker alone does not pay for it
-
-        try:
-            store = ZooKeeperStore(
-                config.zookeeper_connect,
-                session_timeout_ms=config.zookeeper_session_timeout_ms,
-                digest=config.rota_zookeeper_digest or None,
-                set_acl=config.zookeeper_set_acl,
-            )
-        except ValueError as error:
-            raise ConfigRefused("zookeeper.connect", str(error)) from None
-        await store.open()
-        return store
-
-    return open_store

@@ -13,16 +13,19 @@ from rota.coordinator.group.effects import GroupRecord, OffsetRecord
 from rota.coordinator.group.events import ExpireOffsets, TopicsDeleted
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import GroupConfig
+from rota.coordinator.group.timeline_event import brief, event_of
 from rota.coordinator.observe.counters import RebalanceCounters
-from rota.coordinator.observe.timeline import Timelines, brief
+from rota.coordinator.observe.timeline import Timelines, TimelineStore
 from rota.coordinator.runtime.contract import Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
+from rota.protocol.group_timeline import EventType
 
 log = structlog.get_logger("rota.coordinator")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+NO_BROKER: Final = -1
 REPEATS_MAX: Final = 10  # of a removal of offsets in a shard that fails: a mistake in it must not go on for ever
 GATHER_MS_MIN: Final = 5  # of the initial rebalance delay: clients that start together make one generation
 MINUTE_MS: Final = 60_000
@@ -53,12 +56,16 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         ensure_offsets_topic: Callable[[], Awaitable[bool]],
         leader: Callable[[int], int | None],
         commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
+        timelines: TimelineStore | None = None,
+        broker: int = NO_BROKER,
     ) -> None:
         """`ensure_offsets_topic` creates the topic unless it exists and returns False when that fails.
 
         `leader` returns the broker that leads a partition of it; None while no broker does.
+        `timelines` keeps the events of groups, by default in memory alone; `broker` is this one, as the events say it.
         """
-        self.config, self.timelines, self.rebalances = config, Timelines(), RebalanceCounters()
+        self.config, self._broker, self.rebalances = config, broker, RebalanceCounters()
+        self.timelines: TimelineStore = timelines or Timelines()
         self._ensure_offsets_topic, self._leader = ensure_offsets_topic, leader
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
         self._is_removing = False
@@ -118,13 +125,17 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
             self.broadcast(TopicsDeleted(deleted, self.wall_ms()), _cost, self._remove_offsets, repeats_max=REPEATS_MAX)
 
     def _emit_event(self, group_id: str, note: Note) -> None:
-        note = brief(note)
-        self.timelines.add(group_id, self.wall_ms(), note)
+        event = event_of(note, self.wall_ms(), self._broker)
+        if event is not None:
+            if event.type == EventType.DELETED:
+                self.timelines.forget(group_id)
+            else:
+                self.timelines.add(group_id, event)
         if note.event == notes.PREPARING:
             self.rebalances.began(group_id, str(note.fields["reason"]))
         elif note.event in _REBALANCE_ENDS:
             self.rebalances.ended_now(group_id)
-        log.info(note.event, **note.fields)
+        log.info(note.event, **brief(note).fields)
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:

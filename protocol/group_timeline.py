@@ -25,30 +25,30 @@ VALUE_VERSION: Final = 0
 NONE: Final = -1  # of a number that an event does not have
 
 _PREFIX: Final = struct.Struct(">h")
+_SEQUENCE: Final = struct.Struct(">q")  # the first field of every version of a value
 
 
 class EventType(IntEnum):
     """What happened. Beside it: the fields that such an event has."""
 
-    MEMBER_ID_GIVEN = 1  # members: asked to join again with this id (KIP-394)
-    MEMBER_JOINED = 2  # members, client_reason
-    STATIC_MEMBER_REPLACED = 3  # members: the new one, then the one that it replaced
-    STATIC_MEMBER_KEPT = 4  # members: the replacement needed no rebalance
-    MEMBER_REFUSED = 5  # members, operation, error_code, count, reason
-    REBALANCE_STARTED = 6  # trigger, members (that triggered it), previous_state, reason, client_reason
-    LEADER_ELECTED = 7  # leader, members: the new leader, then the old one
-    NOBODY_REJOINED = 8
-    MEMBERS_NOT_REJOINED = 9  # members: removed, their JoinGroup did not come in time
-    GENERATION_STARTED = 10  # duration_ms of the wait for joins; members: the last to join, with wait_ms; leader
-    ASSIGNED = 11  # duration_ms of the wait for the leader's assignment; members: the leader; moves
-    MEMBERS_NOT_SYNCED = 12  # members: removed, their SyncGroup did not come in time
-    EMPTIED = 13  # duration_ms of the wait for joins
-    MEMBER_LEFT = 14  # members, client_reason
-    MEMBER_EXPIRED = 15  # members, reason
-    REQUESTS_REFUSED = 16  # members, operation, error_code, count (since the generation began)
-    LOADED = 17  # a coordinator read the group from its log: after a start, or in the place of another broker
-    OFFSETS_EXPIRED = 18  # count
-    DELETED = 19  # count of offsets
+    MEMBER_JOINED = 1  # members, client_reason
+    STATIC_MEMBER_REPLACED = 2  # members: the new one, then the one that it replaced
+    STATIC_MEMBER_KEPT = 3  # members: the replacement needed no rebalance
+    MEMBER_REFUSED = 4  # members, operation, error_code, count, reason
+    REBALANCE_STARTED = 5  # trigger, members (that triggered it), previous_state, reason, client_reason
+    LEADER_ELECTED = 6  # leader, members: the new leader, then the old one
+    NOBODY_REJOINED = 7
+    MEMBERS_NOT_REJOINED = 8  # members: removed, their JoinGroup did not come in time
+    GENERATION_STARTED = 9  # duration_ms of the wait for joins; members: the last to join, with wait_ms; leader
+    ASSIGNED = 10  # duration_ms of the wait for the leader's assignment; members: the leader; moves
+    MEMBERS_NOT_SYNCED = 11  # members: removed, their SyncGroup did not come in time
+    EMPTIED = 12  # duration_ms of the wait for joins
+    MEMBER_LEFT = 13  # members, client_reason
+    MEMBER_EXPIRED = 14  # members, reason
+    REQUESTS_REFUSED = 15  # members, operation, error_code, count (since the generation began)
+    LOADED = 16  # a coordinator read the group from its log: after a start, or in the place of another broker
+    OFFSETS_EXPIRED = 17  # count
+    DELETED = 18  # count of offsets
 
 
 class Trigger:
@@ -165,6 +165,13 @@ def decode_value(raw: bytes) -> GroupEvent:
     if version < 0:
         raise DecodeError(f"GroupEvent of version {version}")
     return codec(GroupEvent, min(version, VALUE_VERSION)).decode(raw, _PREFIX.size)[0]
+
+
+def sequence_of(raw: bytes) -> int:
+    """Return the sequence of an encoded event, without decoding the rest. Raises DecodeError."""
+    if len(raw) < _PREFIX.size + _SEQUENCE.size:
+        raise DecodeError("an event without its sequence")
+    return int(_SEQUENCE.unpack_from(raw, _PREFIX.size)[0])
 
 
 def _version(raw: bytes) -> int:

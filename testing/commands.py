@@ -15,6 +15,7 @@ from rota.coordinator.group.machine import Group
 from rota.coordinator.group.members import Member
 from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState, Refusal
+from rota.coordinator.observe.explain import as_json, event_sentence
 from rota.coordinator.runtime.contract import TimerFired
 from rota.protocol.errors import ErrorCode
 from rota.testing.advance import advance
@@ -160,16 +161,16 @@ class Commands:
         return snapshot(group, self._host.coordinator(group))
 
     async def timeline(self, group: str) -> list[dict[str, Any]]:
-        """The lines of a group's timeline, oldest first."""
+        """The events of a group's timeline, oldest first; `sentence` says each one in English."""
         hosted = self._host.coordinator(group)
-        lines = () if hosted is None else hosted.broker.groups.timelines.of(group)
-        return [{"at_ms": line.at_ms, "event": line.note.event, **_plain(line.note.fields)} for line in lines]
+        events = () if hosted is None else hosted.broker.groups.timelines.of(group)
+        return [{**as_json(event), "sentence": event_sentence(event)} for event in events]
 
     async def rebalance(self, group: str) -> None:
         """Begin a rebalance of a group: its members join again."""
         hosted, shard, machine = self._machine(group)
         step = Step(hosted.broker.now_ms(), hosted.broker.wall_ms())
-        rebalance.prepare_or_complete(machine, step, REASON)
+        rebalance.prepare_or_complete(machine, step, REASON, trigger="test", members=())
         shard.perform(machine, step.effects)
 
     async def expire_member(self, group: str, member: str) -> None:
@@ -205,11 +206,6 @@ def _members_named(group: Group, name: str) -> Iterator[Member]:
     for member in group.members:
         if name in (member.member_id, member.client_id, member.instance_id):
             yield member
-
-
-def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a note as JSON values."""
-    return {name: value if isinstance(value, str | int | list | None) else str(value) for name, value in fields.items()}
 
 
 _COMMANDS: Final[dict[str, Callable[..., Awaitable[Any]]]] = {

@@ -59,7 +59,7 @@ class GroupUnderTest:
         return _offsets(self._wait(lambda group: _offsets(group) == dict(expected), f"the offsets {dict(expected)}"))
 
     def timeline(self) -> list[dict[str, Any]]:
-        """Return what happened to the group, oldest first: `at_ms`, `event` and its fields."""
+        """Return the events of the group as in docs/TIMELINE.md, oldest first, each with `name` and `sentence`."""
         lines: list[dict[str, Any]] = self._call("timeline", group=self.group_id)
         return lines
 
@@ -76,7 +76,7 @@ class GroupUnderTest:
         while not condition(group := self.describe()):
             _refuse_on_a_loop()
             if time.monotonic() > deadline_s:
-                events = [line["event"] for line in self.timeline()[-5:]]
+                events = [event["name"] for event in self.timeline()[-5:]]
                 shown = json.dumps(group, indent=2)
                 raise NotInTime(f"{self.group_id}: no {what} within {self._within_s} s, but {shown}\nlast: {events}")
             time.sleep(POLL_S)

@@ -37,4 +37,9 @@ def heartbeat(node: Node, call: Call, request: HeartbeatRequest) -> HeartbeatRes
         request.generation_id,
         node.now_ms(),
     )
-    return _ALIVE if code is _NONE else HeartbeatResponse(error_code=code)
+    if code is _NONE:
+        return _ALIVE
+    if code is ErrorCode.FENCED_INSTANCE_ID:
+        member_id, holder = MemberId(request.member_id), InstanceId(instance_id or "")
+        shard.perform(group, group.fenced_heartbeat(member_id, holder, node.now_ms(), node.wall_ms()))
+    return HeartbeatResponse(error_code=code)

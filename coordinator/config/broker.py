@@ -131,6 +131,7 @@ class BrokerConfig:
     rota_swim_indirect_pings: int
     rota_swim_secret: str
     rota_drain_timeout_ms: int
+    rota_group_timeline_topic_enable: bool
     rota_inflight_bytes_max: int
     rota_connection_inflight_bytes_max: int
     rota_connection_write_buffer_bytes_max: int

@@ -236,6 +236,12 @@ _ROTA = (
     ),
     _D("rota.drain.timeout.ms", _T.LONG, "5000", "Time that a stop gives to requests under way, in ms.", 0),
     _D(
+        "rota.group.timeline.topic.enable",
+        _T.BOOLEAN,
+        "true",
+        "Keep the events of groups in the topic __rota_group_timeline; false: in memory alone.",
+    ),
+    _D(
         "rota.inflight.bytes.max",
         _T.LONG,
         "268435456",

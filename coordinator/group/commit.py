@@ -8,11 +8,13 @@ Laws
 
 from __future__ import annotations
 
+from rota.coordinator.group import notes
 from rota.coordinator.group.effects import AppendAndReply, Effect, OffsetsDropped, Step
 from rota.coordinator.group.events import Commit, DropOffsets
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import EventMember
 
 # bound once: this path is nearly as hot as a heartbeat's
 _NONE = ErrorCode.NONE
@@ -24,7 +26,7 @@ def commit(group: ClassicGroup, event: Commit, now_ms: int, wall_ms: int) -> lis
     error = _check(group, event)
     if error is not _NONE:
         step = Step(now_ms, wall_ms)
-        group.note_fencing(error, event.member_id, event.instance_id, "offset-commit", step)
+        _note_refusal(group, event, error, step)
         step.refuse(event.token, error)
         return step.effects
     member = group.members.by_id.get(event.member_id)
@@ -32,6 +34,19 @@ def commit(group: ClassicGroup, event: Commit, now_ms: int, wall_ms: int) -> lis
         member.alive(now_ms)
     group.replay_offsets(event.records)
     return [AppendAndReply(event.records, event.token, _NONE)]
+
+
+def _note_refusal(group: ClassicGroup, event: Commit, error: ErrorCode, step: Step) -> None:
+    """Count the refusal in a group that exists: commits to any other leave nothing behind."""
+    if group.is_vacant:
+        return
+    member = group.members.by_id.get(event.member_id)
+    if member is None or error is ErrorCode.FENCED_INSTANCE_ID:
+        named = EventMember(member_id=event.member_id, instance_id=event.instance_id)
+    else:
+        named = member.as_event_member()
+    note = notes.FENCED if error is ErrorCode.FENCED_INSTANCE_ID else notes.COMMIT_REFUSED
+    group.note_refusal(note, named, "offset-commit", error, step)
 
 
 def _check(group: ClassicGroup, event: Commit) -> ErrorCode:

@@ -10,6 +10,7 @@ Law
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId, OffsetRecord, OffsetValue, Token
 from rota.coordinator.runtime.contract import Append, AppendAndReply, Arm, Disarm, Effect, Note, Reply
@@ -154,5 +155,6 @@ class Step:
     def disarm(self, key: str) -> None:
         self.effects.append(Disarm(key))
 
-    def note(self, event: str, fields: dict[str, object]) -> None:
-        self.effects.append(Note(event, fields))
+    def note(self, event: str, fields: dict[str, object], **timeline: Any) -> None:
+        """Add to the timeline; `timeline` are fields of a GroupEvent that the log does not need."""
+        self.effects.append(Note(event, fields, timeline))

@@ -18,6 +18,7 @@ from rota.coordinator.group.members import UNARMED, Member
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import EventMember, Trigger
 
 # bound once: looking a member of an enum up costs as much as the rest of a heartbeat
 _NONE = ErrorCode.NONE
@@ -68,10 +69,12 @@ def _session_timer_fired(group: ClassicGroup, member_id: MemberId, step: Step) -
 
 def _expire_member(group: ClassicGroup, member: Member, step: Step) -> None:
     reason = f"removing member {member.member_id} on heartbeat expiration."
-    step.note(notes.FAILED, group.fields(member=member.member_id, generation=group.generation, reason=reason))
+    fields = group.fields(member=member.member_id, generation=group.generation, reason=reason)
+    expired = (member.as_event_member(),)
+    step.note(notes.FAILED, fields, members=expired)
     group.expel_member(member, step)
     if group.state in (GroupState.STABLE, GroupState.COMPLETING):
-        rebalance.prepare(group, step, reason)
+        rebalance.prepare(group, step, reason, trigger=Trigger.MEMBER_EXPIRED, members=expired)
     else:
         rebalance.complete_if_all_joined(group, step, even_initial=True)
 
@@ -79,6 +82,8 @@ def _expire_member(group: ClassicGroup, member: Member, step: Step) -> None:
 def _pending_timer_fired(group: ClassicGroup, member_id: MemberId, step: Step) -> None:
     if member_id not in group.members.pending:
         return
-    step.note(notes.PENDING_EXPIRED, group.fields(member=member_id))
+    reason = "it was given its member id and did not join with it"
+    expired = (EventMember(member_id=member_id),)
+    step.note(notes.PENDING_EXPIRED, group.fields(member=member_id), members=expired, reason=reason)
     group.remove_member(member_id, step)
     rebalance.complete_if_all_joined(group, step, even_initial=True)

@@ -18,13 +18,15 @@ from typing import Final
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import GroupValue, Joined, Step
 from rota.coordinator.group.events import NO_MEMBER, Join, MemberId
-from rota.coordinator.group.members import Member, member_of, pending_timer
+from rota.coordinator.group.members import Member, event_member, member_of, pending_timer
 from rota.coordinator.group.rebalance import complete_if_all_joined, joined, prepare_or_complete
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.static_member import replace_static_member
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import Trigger
 
+PROTOCOLS_NAMED_MAX: Final = 5  # in a reason
 PENDING_MEMBERS_MAX: Final = 10_000  # ids that were given and not used yet; beyond it the oldest is forgotten
 
 JOIN_AGAIN_MS: Final = 30_000  # after a group was loaded: an unknown id in a JoinGroup is answered with a new one
@@ -58,14 +60,16 @@ def _admit(group: ClassicGroup, event: Join, step: Step) -> None:
     if group.state is GroupState.DEAD:
         _refuse(event, event.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
     elif not _has_room(group, event.member_id):
-        step.note(notes.GROUP_FULL, group.fields(member=event.member_id, members=len(group.members)))
+        _note_refusal(group, event, notes.GROUP_FULL, ErrorCode.GROUP_MAX_SIZE_REACHED, step)
         group.remove_member(event.member_id, step)
         _refuse(event, NO_MEMBER, ErrorCode.GROUP_MAX_SIZE_REACHED, step)
         complete_if_all_joined(group, step)  # the others may have waited for this one only
     elif not _fits_protocols(group, event):
-        _refuse(event, event.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, step)
+        error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        _note_refusal(group, event, notes.PROTOCOLS_REFUSED, error, step, _protocols_differ(group, event))
+        _refuse(event, event.member_id, error, step)
     elif not _fits_record(group, event):
-        step.note(notes.RECORD_TOO_LARGE, group.fields(member=event.member_id, members=len(group.members)))
+        _note_refusal(group, event, notes.RECORD_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR, step)
         _refuse(event, event.member_id, ErrorCode.UNKNOWN_SERVER_ERROR, step)
     elif event.member_id == NO_MEMBER:
         _join_new_member(group, event, step)
@@ -73,6 +77,19 @@ def _admit(group: ClassicGroup, event: Join, step: Step) -> None:
         _join_pending_member(group, event, step)
     else:
         _join_known_member(group, event, step)
+
+
+def _note_refusal(group: ClassicGroup, event: Join, note: str, error: ErrorCode, step: Step, reason: str = "") -> None:
+    group.note_refusal(note, event_member(event, event.member_id), "join-group", error, step, reason or note)
+
+
+def _protocols_differ(group: ClassicGroup, event: Join) -> str:
+    """Return, for the timeline, which assignors the member and the group support."""
+    supported = ", ".join(proto.name for proto in event.protocols[:PROTOCOLS_NAMED_MAX]) or "none"
+    if event.protocol_type != group.protocol_type and group.members:
+        return f"its protocol type is {event.protocol_type or 'empty'}, that of the group is {group.protocol_type}"
+    shared = [name for name, count in group.members.supporters.items() if count == len(group.members)]
+    return f"it supports {supported}; the group's members share {', '.join(shared[:PROTOCOLS_NAMED_MAX]) or 'none'}"
 
 
 def _has_room(group: ClassicGroup, member_id: MemberId) -> bool:
@@ -141,7 +158,9 @@ def _join_pending_member(group: ClassicGroup, event: Join, step: Step) -> None:
 
 
 def _add(group: ClassicGroup, event: Join, member_id: MemberId, note: str, step: Step) -> None:
-    step.note(note, group.fields(member=member_id, instance=event.instance_id, client_id=event.client_id))
+    joining = event_member(event, member_id)
+    fields = group.fields(member=member_id, instance=event.instance_id, client_id=event.client_id)
+    step.note(note, fields, members=(joining,), client_reason=event.reason)
     if not group.members:
         group.protocol_type = event.protocol_type
     if group.initial is not None:
@@ -149,10 +168,11 @@ def _add(group: ClassicGroup, event: Join, member_id: MemberId, note: str, step:
     member = member_of(event, member_id)
     group.members.add(member)
     group.members.park_join(member, event.token)
+    member.joined_ms = step.now_ms
     # it does not know its id yet and cannot send heartbeats; and its death cannot be seen while it waits
     group.set_deadline(member, step.now_ms + group.config.new_member_join_ms, step)
     reason = f"Adding new member {member_id} with group instance id {event.instance_id}"
-    prepare_or_complete(group, step, reason, event.reason)
+    prepare_or_complete(group, step, reason, event.reason, trigger=Trigger.MEMBER_JOINED, members=(joining,))
 
 
 # ---- members with an id
@@ -199,9 +219,15 @@ def _rebalance_reason(group: ClassicGroup, event: Join, member: Member) -> str |
 def _rejoin(group: ClassicGroup, event: Join, member: Member, reason: str, step: Step) -> None:
     group.members.update(member, event)
     superseded = group.members.park_join(member, event.token)
+    if superseded is None:
+        member.joined_ms = step.now_ms
     if superseded is not None:
         step.refuse(superseded, Joined(member_id=event.member_id, error=ErrorCode.REBALANCE_IN_PROGRESS))
-    prepare_or_complete(group, step, reason, event.reason)
+    is_leader = group.state is GroupState.STABLE and group.members.leader == event.member_id
+    trigger = Trigger.LEADER_REJOINED if is_leader else Trigger.METADATA_CHANGED
+    prepare_or_complete(
+        group, step, reason, event.reason, trigger=trigger, members=(event_member(event, event.member_id),)
+    )
 
 
 def _refuse(event: Join, member_id: MemberId, error: ErrorCode, step: Step) -> None:

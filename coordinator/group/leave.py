@@ -15,6 +15,7 @@ from rota.coordinator.group.rebalance import complete_if_all_joined, prepare
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import EventMember, Trigger
 
 
 def leave(group: ClassicGroup, event: Leave, step: Step) -> None:
@@ -22,38 +23,46 @@ def leave(group: ClassicGroup, event: Leave, step: Step) -> None:
     if group.state is GroupState.DEAD:
         step.refuse(event.token, Left(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return
-    answers = tuple((leaver.member_id, leaver.instance_id, _leave(group, leaver, step)) for leaver in event.leavers)
+    members: list[EventMember] = []
+    answers = tuple(
+        (leaver.member_id, leaver.instance_id, _leave(group, leaver, members, step)) for leaver in event.leavers
+    )
     left = [member_id for member_id, _, error in answers if error is ErrorCode.NONE]
     if left:
-        _rebalance(group, event, left, step)
+        _rebalance(group, event, left, members, step)
     step.reply(event.token, Left(ErrorCode.NONE, answers))
 
 
-def _leave(group: ClassicGroup, leaver: Leaver, step: Step) -> ErrorCode:
+def _leave(group: ClassicGroup, leaver: Leaver, left: list[EventMember], step: Step) -> ErrorCode:
+    """Remove one leaver; one that was a member is added to `left`."""
     if not leaver.member_id:
         holder = group.members.by_instance.get(leaver.instance_id) if leaver.instance_id is not None else None
-        return ErrorCode.UNKNOWN_MEMBER_ID if holder is None else _remove(group, holder, leaver, step)
+        return ErrorCode.UNKNOWN_MEMBER_ID if holder is None else _remove(group, holder, leaver, left, step)
     if leaver.member_id in group.members.pending:
-        step.note(notes.PENDING_LEFT, group.fields(member=leaver.member_id, client_reason=leaver.reason))
+        fields = group.fields(member=leaver.member_id, client_reason=leaver.reason)
+        step.note(notes.PENDING_LEFT, fields, members=(EventMember(member_id=leaver.member_id),))
         step.disarm(pending_timer(leaver.member_id))
         group.remove_member(leaver.member_id, step)
         return ErrorCode.NONE
     error = group.members.check(leaver.member_id, leaver.instance_id)
     group.note_fencing(error, leaver.member_id, leaver.instance_id, "leave-group", step)
-    return error if error is not ErrorCode.NONE else _remove(group, leaver.member_id, leaver, step)
+    return error if error is not ErrorCode.NONE else _remove(group, leaver.member_id, leaver, left, step)
 
 
-def _remove(group: ClassicGroup, member_id: MemberId, leaver: Leaver, step: Step) -> ErrorCode:
+def _remove(group: ClassicGroup, member_id: MemberId, leaver: Leaver, left: list[EventMember], step: Step) -> ErrorCode:
+    member = group.members.by_id[member_id]
+    left.append(member.as_event_member())
     fields = group.fields(member=member_id, instance=leaver.instance_id, client_reason=leaver.reason)
-    step.note(notes.LEFT, fields)
-    group.expel_member(group.members.by_id[member_id], step)
+    step.note(notes.LEFT, fields, members=left[-1:])
+    group.expel_member(member, step)
     return ErrorCode.NONE
 
 
-def _rebalance(group: ClassicGroup, event: Leave, left: list[MemberId], step: Step) -> None:
+def _rebalance(group: ClassicGroup, event: Leave, left: list[MemberId], members: list[EventMember], step: Step) -> None:
     if group.state in (GroupState.STABLE, GroupState.COMPLETING):
         reasons = dict.fromkeys(leaver.reason for leaver in event.leavers if leaver.reason)
         reason = f"explicit `LeaveGroup` request for ({', '.join(left)}) members."
-        prepare(group, step, reason, "; ".join(reasons) or None)
+        said = "; ".join(reasons) or None
+        prepare(group, step, reason, said, trigger=Trigger.MEMBER_LEFT, members=members)
     else:
         complete_if_all_joined(group, step)

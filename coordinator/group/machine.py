@@ -35,6 +35,7 @@ from rota.coordinator.group.members import member_from
 from rota.coordinator.group.state import ClassicGroup, GroupConfig
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import Trigger
 
 __all__ = ["Group", "GroupConfig"]
 
@@ -63,6 +64,14 @@ class Group(ClassicGroup):
     def heartbeat(self, member_id: MemberId, instance_id: InstanceId | None, generation: int, now_ms: int) -> ErrorCode:
         """Decide on a Heartbeat without event and effects: its reply promises nothing durable and may leave at once."""
         return heartbeat.heartbeat(self, member_id, instance_id, generation, now_ms)
+
+    def fenced_heartbeat(
+        self, member_id: MemberId, instance_id: InstanceId | None, now_ms: int, wall_ms: int
+    ) -> list[Effect]:
+        """Return the effects of a Heartbeat that was refused because its instance has another member now: a note."""
+        step = Step(now_ms, wall_ms)
+        self.note_fencing(ErrorCode.FENCED_INSTANCE_ID, member_id, instance_id, "heartbeat", step)
+        return step.effects
 
     def _decide(self, event: Event, step: Step) -> None:
         match event:
@@ -111,10 +120,12 @@ class Group(ClassicGroup):
             self._load_members(value, step)
         step.note(notes.LOADED, self.fields(generation=self.generation, members=len(self.members)))
         if self.state is GroupState.COMPLETING:
-            rebalance.prepare(self, step, f"Freshly-loaded group has begun generation {self.generation} unassigned")
+            reason = f"Freshly-loaded group has begun generation {self.generation} unassigned"
+            rebalance.prepare(self, step, reason, trigger=Trigger.LOADED_UNASSIGNED)
         elif len(self.members) > self.config.group_size_max:
             size = f"size {len(self.members)}) is over capacity {self.config.group_size_max}"
-            rebalance.prepare(self, step, f"Freshly-loaded group {self.group_id} ({size}")
+            reason = f"Freshly-loaded group {self.group_id} ({size}"
+            rebalance.prepare(self, step, reason, trigger=Trigger.LOADED_OVER_CAPACITY)
 
     def _load_members(self, value: GroupValue, step: Step) -> None:
         is_assigned = any(member.assignment for member in value.members)
@@ -123,5 +134,7 @@ class Group(ClassicGroup):
             member = member_from(stored, value.protocol)
             self.members.add(member)
             self.keep_alive(member, step)
+        if is_assigned:
+            self.assigned = {member.member_id: member.assignment for member in self.members}
         if value.leader in self.members.by_id:
             self.members.leader = value.leader

@@ -17,6 +17,7 @@ from typing import Final
 from rota.coordinator.group.effects import JoinedMember, MemberValue
 from rota.coordinator.group.events import InstanceId, Join, MemberId, Proto, Token
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import EventMember
 
 UNARMED: Final = -1
 MEMBER_OVERHEAD_BYTES: Final = 24  # of a member in a record: two timeouts, and the lengths of its other fields
@@ -36,6 +37,7 @@ class Member:
     sync: Token | None = None  # its SyncGroup that waits
     is_new: bool = False  # it has not been told its first generation yet
     deadline_ms: int = 0  # when its session ends; a heartbeat moves only this
+    joined_ms: int = 0  # when its last JoinGroup came, in elapsed time
     armed_ms: int = UNARMED  # when its session timer fires: never later than the deadline
 
     @property
@@ -53,6 +55,16 @@ class Member:
             if proto.name == protocol:
                 return proto.metadata
         return b""
+
+    def as_event_member(self, wait_ms: int = -1) -> EventMember:
+        """Return the member as the timeline names it."""
+        return EventMember(
+            member_id=self.member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            wait_ms=wait_ms,
+        )
 
     @property
     def text_bytes(self) -> int:
@@ -106,6 +118,13 @@ def member_of(join: Join, member_id: MemberId) -> Member:
         session_ms=join.session_ms,
         protocols=join.protocols,
         is_new=True,
+    )
+
+
+def event_member(join: Join, member_id: MemberId) -> EventMember:
+    """Return the sender of this JoinGroup as the timeline names it."""
+    return EventMember(
+        member_id=member_id, instance_id=join.instance_id, client_id=join.client_id, client_host=join.client_host
     )
 
 

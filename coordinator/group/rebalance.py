@@ -10,34 +10,57 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Joined, Step, Synced
 from rota.coordinator.group.members import Member
 from rota.coordinator.group.state import ClassicGroup, InitialDelay
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import EventMember, Trigger
 
 JOIN, SYNC = "join", "sync"  # timer keys
+LAST_TO_JOIN_MAX: Final = 5  # members that the timeline names as those that the others waited for
 
 
-def prepare_or_complete(group: ClassicGroup, step: Step, reason: str, client_reason: str | None = None) -> None:
+def prepare_or_complete(
+    group: ClassicGroup,
+    step: Step,
+    reason: str,
+    client_reason: str | None = None,
+    *,
+    trigger: str,
+    members: Sequence[EventMember],
+) -> None:
     """Begin a rebalance or, when one is under way, end its join phase if every member has joined."""
     if group.state is GroupState.PREPARING:
         complete_if_all_joined(group, step)
     else:
-        prepare(group, step, reason, client_reason)
+        prepare(group, step, reason, client_reason, trigger=trigger, members=members)
 
 
-def prepare(group: ClassicGroup, step: Step, reason: str, client_reason: str | None = None) -> None:
-    """Begin a rebalance: members have to join again."""
-    was_empty = group.state is GroupState.EMPTY
+def prepare(
+    group: ClassicGroup,
+    step: Step,
+    reason: str,
+    client_reason: str | None = None,
+    *,
+    trigger: str,
+    members: Sequence[EventMember] = (),
+) -> None:
+    """Begin a rebalance: members have to join again. `members` are those that triggered it, for the timeline."""
+    previous = group.state
+    was_empty = previous is GroupState.EMPTY
     _refuse_syncs(group, step)
     if group.members.unsynced:
         group.members.unsynced.clear()
         step.disarm(SYNC)
     group.transition_to(GroupState.PREPARING, step.wall_ms)
     fields = group.fields(generation=group.generation, reason=reason, client_reason=client_reason)
-    step.note(notes.PREPARING, fields)
+    step.note(notes.PREPARING, fields, trigger=trigger, members=members, previous_state=previous.value)
+    group.phase_ms = step.now_ms
     if was_empty:
         _wait_for_first_members(group, step)
     elif group.members.all_joined:
@@ -78,7 +101,9 @@ def complete(group: ClassicGroup, step: Step, *, disarm: bool = True) -> None:
         step.arm(JOIN, step.now_ms + group.members.rebalance_ms)
         return
     if group.members.leader != leader:
-        step.note(notes.LEADER_ELECTED, group.fields(leader=group.members.leader, old_leader=leader))
+        fields = group.fields(leader=group.members.leader, old_leader=leader)
+        elected = group.members.by_id.get(group.leader_or_none)
+        step.note(notes.LEADER_ELECTED, fields, members=[] if elected is None else [elected.as_event_member()])
     group.initial = None
     if group.members:
         _begin_generation(group, step)
@@ -91,11 +116,13 @@ def sync_timer_fired(group: ClassicGroup, step: Step) -> None:
     late = list(group.members.unsynced)
     if not late or group.state not in (GroupState.COMPLETING, GroupState.STABLE):
         return
+    removed = [group.members.by_id[member_id].as_event_member() for member_id in late]
     for member_id in late:
         group.remove_member(member_id, step)
-    step.note(notes.NOT_SYNCED, group.fields(generation=group.generation, members=late))
-    names = ", ".join(late)
-    prepare(group, step, f"Removing [{names}] on pending sync request expiration")
+    fields = group.fields(generation=group.generation, members=late)
+    step.note(notes.NOT_SYNCED, fields, members=removed)
+    reason = f"Removing [{', '.join(late)}] on pending sync request expiration"
+    prepare(group, step, reason, trigger=Trigger.SYNC_TIMEOUT, members=removed)
 
 
 def joined(group: ClassicGroup, member: Member) -> Joined:
@@ -135,20 +162,25 @@ def refuse_waiting_syncs(group: ClassicGroup, error: ErrorCode, step: Step) -> N
 
 
 def _remove_absent(group: ClassicGroup, step: Step) -> None:
-    absent = [member.member_id for member in group.members if member.join is None and member.instance_id is None]
-    for member_id in absent:
-        group.remove_member(member_id, step)
+    absent = [member for member in group.members if member.join is None and member.instance_id is None]
+    for member in absent:
+        group.remove_member(member.member_id, step)
     if absent:
-        step.note(notes.NOT_REJOINED, group.fields(generation=group.generation, members=absent))
+        fields = group.fields(generation=group.generation, members=[member.member_id for member in absent])
+        step.note(notes.NOT_REJOINED, fields, members=[member.as_event_member() for member in absent])
 
 
 def _begin_generation(group: ClassicGroup, step: Step) -> None:
     """Record the next generation with nothing assigned, then answer its members' JoinGroups (docs/adr/0003)."""
     members = group.members
+    for refusal in group.refusals.finish():
+        group.write_refusal(refusal, step)
     group.protocol = members.select_protocol()
     group.transition_to(GroupState.COMPLETING, step.wall_ms)
     group.record_group(group.value(generation=group.generation + 1, assigned=False), step)
-    step.note(notes.STABILIZED, _generation_fields(group))
+    waited_ms = step.now_ms - group.phase_ms
+    step.note(notes.STABILIZED, _generation_fields(group), duration_ms=waited_ms, members=_last_to_join(group))
+    group.phase_ms = step.now_ms
     for member in members:
         token = members.take_join(member)
         if token is not None:
@@ -166,8 +198,17 @@ def _generation_fields(group: ClassicGroup) -> dict[str, object]:
     )
 
 
+def _last_to_join(group: ClassicGroup) -> list[EventMember]:
+    """Return the members that the others waited for, the last one first."""
+    late = [member for member in group.members if member.joined_ms > group.phase_ms]
+    late.sort(key=lambda member: member.joined_ms, reverse=True)
+    return [member.as_event_member(member.joined_ms - group.phase_ms) for member in late[:LAST_TO_JOIN_MAX]]
+
+
 def _become_empty(group: ClassicGroup, step: Step) -> None:
     group.protocol = None
     group.transition_to(GroupState.EMPTY, step.wall_ms)
     group.record_group(group.value(generation=group.generation + 1, assigned=False), step)
-    step.note(notes.NOW_EMPTY, group.fields(generation=group.generation))
+    group.assigned = {}
+    waited_ms = step.now_ms - group.phase_ms
+    step.note(notes.NOW_EMPTY, group.fields(generation=group.generation), duration_ms=waited_ms)

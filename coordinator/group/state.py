@@ -8,16 +8,18 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import GroupRecord, GroupValue, Joined, OffsetRecord, OffsetValue, Step, Synced
 from rota.coordinator.group.events import NO_MEMBER, InstanceId, MemberId
 from rota.coordinator.group.members import UNARMED, Member, Members, utf8_bytes
+from rota.coordinator.group.refusals import Refusal, Refusals
 from rota.coordinator.group.subscription import CONSUMER, topics_of
 from rota.coordinator.group.transitions import TRANSITIONS, GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import EventMember
 
 INT32_MAX = 2**31 - 1
 _EMPTY, _DEAD = GroupState.EMPTY, GroupState.DEAD  # bound once: `is_vacant` is asked after every step
@@ -87,6 +89,10 @@ class ClassicGroup:
     members: Members = field(default_factory=Members)
     initial: InitialDelay | None = None
     loaded_ms: int | None = None  # when it was loaded; None for a group that began here
+    # for the timeline
+    phase_ms: int = 0  # when the join phase or the wait for the assignment began, in elapsed time
+    assigned: Mapping[MemberId, bytes] | None = None  # the last assignment, as its leader sent it; None: not known
+    refusals: Refusals = field(default_factory=Refusals)
     _topics: tuple[GroupValue | None, frozenset[str] | None] = (None, None)
 
     # ---- durable state
@@ -189,11 +195,30 @@ class ClassicGroup:
     def note_fencing(
         self, error: ErrorCode, member_id: MemberId, instance_id: InstanceId | None, operation: str, step: Step
     ) -> None:
-        """Write to the timeline that a request of a fenced instance was refused; nothing for other errors."""
+        """Note that a request of a fenced instance was refused; nothing for other errors."""
         if error is ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
-            holder = self.members.by_instance.get(instance_id)
-            fields = self.fields(member=member_id, instance=instance_id, holder=holder, operation=operation)
-            step.note(notes.FENCED, fields)
+            member = EventMember(member_id=member_id, instance_id=instance_id)
+            self.note_refusal(notes.FENCED, member, operation, error, step)
+
+    def note_refusal(
+        self, event: str, member: EventMember, operation: str, error: ErrorCode, step: Step, reason: str = ""
+    ) -> None:
+        """Note that a request was refused, when its count is to be noted."""
+        refusal = self.refusals.add(event, member, operation, error)
+        if refusal is not None:
+            self.write_refusal(refusal, step, reason)
+
+    def write_refusal(self, refusal: Refusal, step: Step, reason: str = "") -> None:
+        """Note a refusal with its count."""
+        member, instance_id = refusal.member, refusal.member.instance_id
+        fields = self.fields(member=member.member_id, operation=refusal.operation, count=refusal.count)
+        if instance_id is not None:
+            fields |= {"instance": instance_id, "holder": self.members.by_instance.get(InstanceId(instance_id))}
+        if reason:
+            fields["reason"] = reason
+        fields["members"] = len(self.members)
+        timeline = {"members": (member,), "error_code": int(refusal.error), "generation": self.generation}
+        step.note(refusal.event, fields, **timeline)
 
     def fields(self, **more: object) -> dict[str, object]:
         """Return the fields of a note."""

@@ -11,32 +11,40 @@ from __future__ import annotations
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Joined, Step, Synced
 from rota.coordinator.group.events import Join, MemberId
-from rota.coordinator.group.members import UNARMED, Member
+from rota.coordinator.group.members import UNARMED, Member, event_member
 from rota.coordinator.group.rebalance import joined, prepare, prepare_or_complete
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import Trigger
 
 
 def replace_static_member(group: ClassicGroup, event: Join, old: Member, step: Step) -> None:
     """Give the instance of `old` the id `event.fresh_id`; rebalance unless its generation can go on."""
     fields = group.fields(member=event.fresh_id, replaced=old.member_id, instance=event.instance_id)
-    step.note(notes.STATIC_REPLACED, fields)
+    replacing = event_member(event, event.fresh_id)
+    step.note(notes.STATIC_REPLACED, fields, members=(replacing, old.as_event_member()), client_reason=event.reason)
     old_leader = group.leader_or_none
     _fence(group, old, step)
     member = group.members.replace(old, event.fresh_id)
     group.members.update(member, event)
     group.members.park_join(member, event.token)
+    member.joined_ms = step.now_ms
+    if group.assigned is not None:
+        ids = {old.member_id: member.member_id}
+        group.assigned = {ids.get(member_id, member_id): part for member_id, part in group.assigned.items()}
     group.keep_alive(member, step)
     subject = f"static member {member.member_id} with instance id {event.instance_id}"
     if group.state is GroupState.COMPLETING:
         # the leader may have been sent the old id: what it assigns would not reach the new one
-        prepare(group, step, f"Updating metadata for {subject}", event.reason)
+        reason, trigger = f"Updating metadata for {subject}", Trigger.STATIC_MEMBER_REPLACED
+        prepare(group, step, reason, event.reason, trigger=trigger, members=(replacing,))
     elif _can_keep_generation(group):
         _keep_generation(group, event, member, old_leader, step)
     else:
         reason = f"Group's selectedProtocol will change because {subject} joined with change of protocol"
-        prepare_or_complete(group, step, reason, event.reason)
+        trigger = Trigger.STATIC_MEMBER_REPLACED
+        prepare_or_complete(group, step, reason, event.reason, trigger=trigger, members=(replacing,))
 
 
 def _fence(group: ClassicGroup, old: Member, step: Step) -> None:
@@ -58,7 +66,8 @@ def _can_keep_generation(group: ClassicGroup) -> bool:
 
 
 def _keep_generation(group: ClassicGroup, event: Join, member: Member, old_leader: MemberId, step: Step) -> None:
-    step.note(notes.STATIC_KEPT, group.fields(member=member.member_id, generation=group.generation))
+    fields = group.fields(member=member.member_id, generation=group.generation)
+    step.note(notes.STATIC_KEPT, fields, members=(event_member(event, member.member_id),))
     group.record_group(group.value(generation=group.generation, assigned=True), step)
     group.members.take_join(member)
     step.reply(event.token, _joined_again(group, event, member, old_leader))

@@ -10,14 +10,18 @@ Laws
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rota.coordinator.group import notes
 from rota.coordinator.group.effects import Step, Synced
-from rota.coordinator.group.events import Sync
+from rota.coordinator.group.events import MemberId, Sync
 from rota.coordinator.group.members import Member
+from rota.coordinator.group.moves import UNKNOWN, moves
 from rota.coordinator.group.rebalance import SYNC, prepare, refuse_waiting_syncs
 from rota.coordinator.group.state import ClassicGroup
 from rota.coordinator.group.transitions import GroupState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import Trigger
 
 
 def sync(group: ClassicGroup, event: Sync, step: Step) -> None:
@@ -76,13 +80,7 @@ def _take_assignment(group: ClassicGroup, event: Sync, step: Step) -> None:
     if not group.fits_in_record(members.bytes_with(group.protocol) + sum(map(len, parts))):
         _refuse_assignment(group, event, step)
         return
-    fields = group.fields(
-        leader=event.member_id,
-        generation=group.generation,
-        members=len(members),
-        static_members=len(members.by_instance),
-    )
-    step.note(notes.ASSIGNED, fields)
+    _note_assignment(group, assignments, step)
     for member, part in zip(members, parts, strict=True):
         member.assignment = part
     group.transition_to(GroupState.STABLE, step.wall_ms)
@@ -94,7 +92,32 @@ def _take_assignment(group: ClassicGroup, event: Sync, step: Step) -> None:
             group.keep_alive(member, step)
 
 
+def _note_assignment(group: ClassicGroup, assignments: Mapping[MemberId, bytes], step: Step) -> None:
+    """Note the assignment, how long it was waited for, and what it moves."""
+    members, leader = group.members, group.members.by_id[group.leader_or_none]
+    fields = group.fields(
+        leader=leader.member_id,
+        generation=group.generation,
+        members=len(members),
+        static_members=len(members.by_instance),
+    )
+    before = group.assigned if group.assigned is not None or group.generation > 1 else {}
+    group.assigned = {member.member_id: assignments.get(member.member_id, b"") for member in members}
+    moved = moves(before, group.assigned) if group.is_consumer else UNKNOWN
+    step.note(
+        notes.ASSIGNED,
+        fields,
+        members=(leader.as_event_member(),),
+        duration_ms=step.now_ms - group.phase_ms,
+        protocol=group.protocol or "",
+        moves=moved.by_member,
+        partition_count=moved.partition_count,
+    )
+
+
 def _refuse_assignment(group: ClassicGroup, event: Sync, step: Step) -> None:
     refuse_waiting_syncs(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
     error = "Error UNKNOWN_SERVER_ERROR when storing group assignment during SyncGroup"
-    prepare(group, step, f"{error} (member: {event.member_id}).")
+    leader = (group.members.by_id[event.member_id].as_event_member(),)
+    reason = f"{error} (member: {event.member_id})."
+    prepare(group, step, reason, trigger=Trigger.ASSIGNMENT_TOO_LARGE, members=leader)

@@ -9,7 +9,8 @@ from rota.protocol.errors import ErrorCode, message
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
-INTERNAL = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+GROUP_TIMELINE = "__rota_group_timeline"
+INTERNAL = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, GROUP_TIMELINE})
 RESERVED = INTERNAL | {"__cluster_metadata", "__share_group_state"}  # no client may create them
 
 

@@ -217,7 +217,7 @@ def _moved(rebalance: Rebalance) -> str:
     if not gained and not lost:
         return "No partition moved."
     kept = sum(move.kept_count for move in rebalance.moves)
-    changed = [move for move in rebalance.moves if move.gained_count or move.lost_count]
+    changed = [move for move in rebalance.moves if move.member_id and (move.gained_count or move.lost_count)]
     names = {member.member_id: member for event in rebalance.events for member in event.members}
     parts = [_move(move, names) for move in changed[:NAMED_MAX]]
     more = len(changed) - len(parts)
@@ -254,7 +254,6 @@ def event_sentence(event: GroupEvent) -> str:
     who, count = members_named(event.members), event.count
     said = f' ("{event.client_reason}")' if event.client_reason else ""
     texts = {
-        EventType.MEMBER_ID_GIVEN: f"{who} was given its member id",
         EventType.MEMBER_JOINED: f"{who} joined{said}",
         EventType.STATIC_MEMBER_REPLACED: f"{members_named(event.members[:1])} took the place of its instance",
         EventType.STATIC_MEMBER_KEPT: f"{who} kept its assignment: no rebalance",
@@ -263,7 +262,7 @@ def event_sentence(event: GroupEvent) -> str:
         EventType.LEADER_ELECTED: f"{members_named(event.members[:1])} became leader: the old one did not join in time",
         EventType.NOBODY_REJOINED: "the rebalance goes on: no member has joined",
         EventType.MEMBERS_NOT_REJOINED: f"{who} did not join again in time and lost membership",
-        EventType.GENERATION_STARTED: f"generation {event.generation} began with {event.member_count} members",
+        EventType.GENERATION_STARTED: f"generation {event.generation} began with {_count_of_members(event)}",
         EventType.ASSIGNED: f"the leader's assignment of generation {event.generation} arrived",
         EventType.MEMBERS_NOT_SYNCED: f"{who} did not fetch the assignment in time and lost membership",
         EventType.EMPTIED: "the group became empty",
@@ -276,6 +275,10 @@ def event_sentence(event: GroupEvent) -> str:
     }
     text = next((text for event_type, text in texts.items() if event_type == event.type), f"event {event.type}")
     return sentence(text) + "."
+
+
+def _count_of_members(event: GroupEvent) -> str:
+    return plural(event.member_count, "member")
 
 
 # ---- words

@@ -35,6 +35,7 @@ NAMES: Final = (
     "rota.serve",
     "rota.server",
     "rota.supervisor",
+    "rota.timeline",
     "rota.upkeep",
 )
 """The loggers of the broker; `root` stands for all others, those of libraries among them."""

@@ -1,67 +1,208 @@
-"""The timeline of each group: why did it rebalance?
+"""The timeline of each group in memory: the last events, encoded as in their topic.
 
-Law
-    Lines per group, groups, lines in all and the length of a text are bounded. The group without new lines for the
-    longest time is forgotten first.
+Laws
+    Events per group, groups, and the bytes of all groups are bounded. The group without new events for the longest time
+    is forgotten first.
+    A GroupTimeline is a machine of the runtime: a record is one slot, so that replaying the log gives what was in it.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from rota.coordinator.runtime.contract import Note
+from rota.coordinator.runtime.contract import Append, Effect, Encoded, Hosting, Note, RecordType
+from rota.protocol.group_timeline import (
+    EVENTS_PER_GROUP_MAX,
+    GroupEvent,
+    TimelineKey,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+    sequence_of,
+    slot_of,
+)
 
-LINES_PER_GROUP_MAX: Final = 256
 GROUPS_MAX: Final = 10_000
-LINES_MAX: Final = 200_000
-TEXT_CHARS_MAX: Final = 512  # of one field: ids and reasons are the clients' own, and may be a hundred times as long
+BYTES_MAX: Final = 64 * 1024 * 1024  # of the events of all groups
+SLOT_OVERHEAD_BYTES: Final = 100  # of an event in memory, beside its bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One note; `at_ms` is milliseconds since the epoch."""
+@dataclass(slots=True)
+class TimelineRecord:
+    """One slot of a group's timeline: an encoded event. None: the slot is empty."""
 
-    at_ms: int
-    note: Note
+    group_id: str
+    slot: int
+    value: bytes | None
+
+
+class Forget:
+    """The event that empties a timeline."""
+
+
+class GroupTimeline:
+    """The last events of one group."""
+
+    __slots__ = ("_slots", "group_id", "next_sequence", "size_bytes")
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self._slots: dict[int, bytes] = {}
+        self.next_sequence = 0
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    @property
+    def machine_id(self) -> str:
+        return self.group_id
+
+    @property
+    def is_vacant(self) -> bool:
+        return not self._slots
+
+    def step(self, event: GroupEvent | Forget, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Add an event, which gets its sequence here, or forget all."""
+        if isinstance(event, Forget):
+            records = [TimelineRecord(self.group_id, slot, None) for slot in self._slots]
+        else:
+            event.sequence = self.next_sequence
+            records = [TimelineRecord(self.group_id, slot_of(event.sequence), encode_value(event))]
+        for record in records:
+            self.replay(record)
+        return [Append(record) for record in records]
+
+    def replay(self, record: TimelineRecord) -> None:
+        """Take one slot in."""
+        self.size_bytes -= _size_bytes(self._slots.pop(record.slot, None))
+        if record.value is not None:
+            self._slots[record.slot] = record.value
+            self.size_bytes += _size_bytes(record.value)
+            self.next_sequence = max(self.next_sequence, sequence_of(record.value) + 1)
+
+    def loaded(self, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Return the note that tells the runtime's owner of a timeline that was read."""
+        return [Note("Loaded timeline", {"bytes": self.size_bytes})]
+
+    def describe(self) -> tuple[GroupEvent, ...]:
+        """Return the events, oldest first."""
+        return tuple(sorted(map(decode_value, self._slots.values()), key=lambda event: event.sequence))
+
+
+def _size_bytes(value: bytes | None) -> int:
+    return 0 if value is None else SLOT_OVERHEAD_BYTES + len(value)
+
+
+class TimelineCodec:
+    """The bytes of `__rota_group_timeline`."""
+
+    def encode(self, records: Iterable[TimelineRecord]) -> list[Encoded]:
+        """Return key and value of each record."""
+        return [(encode_key(TimelineKey(group=record.group_id, slot=record.slot)), record.value) for record in records]
+
+    def decode(self, key: bytes, value: bytes | None) -> TimelineRecord | None:
+        """Return the record, or None for a key of a newer version. Raises DecodeError."""
+        decoded = decode_key(key)
+        if decoded is None:
+            return None
+        if value is not None:
+            sequence_of(value)
+        return TimelineRecord(decoded.group, decoded.slot, value)
+
+
+def hosting() -> Hosting[GroupTimeline]:
+    """Return what the runtime needs to host timelines."""
+    return Hosting("timeline", TimelineCodec(), {TimelineRecord: RecordType(_group_id, GroupTimeline)})
+
+
+def _group_id(record: TimelineRecord) -> str:
+    return record.group_id
+
+
+class Sizes:
+    """The bytes of each group's timeline, in the order of their last events."""
+
+    def __init__(self) -> None:
+        self._bytes: OrderedDict[str, int] = OrderedDict()
+        self.total_bytes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bytes)
+
+    def set(self, group_id: str, size_bytes: int) -> None:
+        """Set the size of a timeline that has just changed; 0 removes it."""
+        self.total_bytes += size_bytes - self._bytes.pop(group_id, 0)
+        if size_bytes:
+            self._bytes[group_id] = size_bytes
+
+    def excess(self) -> str | None:
+        """Return the group to forget, while there are too many groups or bytes."""
+        if len(self._bytes) > GROUPS_MAX or self.total_bytes > BYTES_MAX:
+            return next(iter(self._bytes))
+        return None
+
+
+class TimelineStore(Protocol):
+    """Where the group coordinator puts events, and others read them."""
+
+    def add(self, group_id: str, event: GroupEvent) -> None:
+        """Add an event; it gets its sequence here."""
+
+    def forget(self, group_id: str) -> None:
+        """Forget a group that was deleted."""
+
+    def of(self, group_id: str) -> tuple[GroupEvent, ...]:
+        """Return the group's events, oldest first; none for an unknown group."""
+
+    def groups(self) -> list[str]:
+        """Return the groups that have events."""
 
 
 class Timelines:
-    """The last lines of each group."""
+    """Timelines in memory alone: rota.group.timeline.topic.enable=false."""
 
     def __init__(self) -> None:
-        self._lines: OrderedDict[str, deque[Line]] = OrderedDict()
-        self._count = 0
+        self._timelines: dict[str, GroupTimeline] = {}
+        self._sizes = Sizes()
 
-    def add(self, group_id: str, at_ms: int, note: Note) -> None:
-        """Add a line."""
-        lines = self._lines.get(group_id)
-        if lines is None:
-            lines = self._lines[group_id] = deque(maxlen=LINES_PER_GROUP_MAX)
-        else:
-            self._lines.move_to_end(group_id)
-        self._count -= len(lines)
-        lines.append(Line(at_ms, note))
-        self._count += len(lines)
-        if len(self._lines) > GROUPS_MAX or self._count > LINES_MAX:
-            self._count -= len(self._lines.popitem(last=False)[1])
+    def add(self, group_id: str, event: GroupEvent) -> None:
+        """Add an event."""
+        timeline = self._timelines.setdefault(group_id, GroupTimeline(group_id))
+        timeline.step(event, 0, 0)
+        self._sizes.set(group_id, timeline.size_bytes)
+        while (excess := self._sizes.excess()) is not None:
+            self.forget(excess)
 
-    def __len__(self) -> int:
-        """Return the number of lines of all groups."""
-        return self._count
+    def forget(self, group_id: str) -> None:
+        """Forget a group."""
+        self._timelines.pop(group_id, None)
+        self._sizes.set(group_id, 0)
 
-    def of(self, group_id: str) -> tuple[Line, ...]:
-        """Return the group's lines, oldest first; none for an unknown group."""
-        return tuple(self._lines.get(group_id, ()))
+    def of(self, group_id: str) -> tuple[GroupEvent, ...]:
+        """Return the group's events, oldest first; none for an unknown group."""
+        timeline = self._timelines.get(group_id)
+        return () if timeline is None else timeline.describe()
 
-
-def brief(note: Note) -> Note:
-    """Return the note with texts cut to TEXT_CHARS_MAX."""
-    if not any(isinstance(value, str) and len(value) > TEXT_CHARS_MAX for value in note.fields.values()):
-        return note
-    return Note(note.event, {name: _brief(value) for name, value in note.fields.items()})
+    def groups(self) -> list[str]:
+        """Return the groups that have events."""
+        return list(self._timelines)
 
 
-def _brief(value: object) -> object:
-    return value[: TEXT_CHARS_MAX - 1] + "…" if isinstance(value, str) and len(value) > TEXT_CHARS_MAX else value
+__all__ = [
+    "BYTES_MAX",
+    "EVENTS_PER_GROUP_MAX",
+    "GROUPS_MAX",
+    "Forget",
+    "GroupTimeline",
+    "Sizes",
+    "TimelineCodec",
+    "TimelineRecord",
+    "TimelineStore",
+    "Timelines",
+    "hosting",
+]

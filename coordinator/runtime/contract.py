@@ -86,10 +86,14 @@ class Disarm:
 
 @dataclass(slots=True)
 class Note:
-    """One line of the machine's timeline and of the log: Kafka's wording in `event`, the details in `fields` (R27)."""
+    """One event of the machine's timeline and line of the log: Kafka's words in `event`, details in `fields` (R27).
+
+    `timeline` is what the timeline has beside them: lists that would not fit a line of the log.
+    """
 
     event: str
     fields: dict[str, object] = field(default_factory=dict)
+    timeline: dict[str, Any] = field(default_factory=dict)
 
 
 Effect = Append | AppendAndReply | Reply | Arm | Disarm | Note

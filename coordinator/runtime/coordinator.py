@@ -85,10 +85,13 @@ class CoordinatorRuntime(Generic[M]):
         wall_ms: Callable[[], int],
         tick_queue: Callable[[Callable[[], None]], object],
         emit_event: Callable[[str, Note], None],
+        on_ready: Callable[[int], None] = lambda index: None,
         commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
     ) -> None:
+        """`on_ready` is called when a shard has replayed its partition and answers."""
         self.hosting, self.now_ms, self.wall_ms, self.emit_event = hosting, now_ms, wall_ms, emit_event
         self.shards = [Shard(index, self, hosting) for index in range(shards)]
+        self._on_ready = on_ready
         self._partition, self._commit_timeout_ms = partition, commit_timeout_ms
         self._timers, self._tick_queue = timers, tick_queue
         self._unflushed: list[Shard[M]] = []
@@ -257,6 +260,7 @@ class CoordinatorRuntime(Generic[M]):
         self.loads_total_ms += self.now_ms() - began_ms
         self._logged_failures.pop(shard.index, None)
         shard.become_ready()
+        self._on_ready(shard.index)
         for repeat in self._missed.pop(shard.index, ()):
             repeat()
         if replay.records_read:

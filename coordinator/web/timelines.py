@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -22,8 +21,7 @@ FETCHES_MAX: Final = 64  # of one partition: its compacted size is bounded far b
 async def events_of(asks: Asks, group_id: str) -> tuple[GroupEvent, ...]:
     """Return the events of a group, oldest first; none for an unknown one. Raises ApiError."""
     if asks.coordinator(group_id) == asks.own_id:
-        own: Sequence[object] = asks.node.groups.timelines.of(group_id)
-        return tuple(event for event in own if isinstance(event, GroupEvent))
+        return asks.node.groups.timelines.of(group_id)
     topic = asks.node.topics.get(TOPIC)
     if topic is None:
         return ()

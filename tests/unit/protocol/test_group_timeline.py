@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import asdict
+
 import pytest
+from tests.unit.protocol.timeline_page import PAGE, decode
 
 from rota.protocol.group_timeline import (
     EVENTS_PER_GROUP_MAX,
@@ -68,3 +72,21 @@ def test_garbage_raises_decode_error(raw: bytes) -> None:
     if len(raw) < 3:
         with pytest.raises(DecodeError):
             decode_key(raw)
+
+
+def test_the_page_describes_every_byte() -> None:
+    fields = decode(encode_key(TimelineKey(group="g", slot=7)), encode_value(EVENT))
+    assert (fields.pop("version"), fields.pop("group"), fields.pop("slot")) == (0, "g", 7)
+    event = asdict(EVENT)
+    assert list(fields) == list(event)
+    assert fields["members"] == list(event["members"])
+    assert fields["moves"][0]["gained"] == [{"topic": "t", "partitions": [0, 1]}]
+    plain = {name: value for name, value in fields.items() if name not in ("members", "moves")}
+    assert plain == {name: value for name, value in event.items() if name not in ("members", "moves")}
+
+
+def test_the_page_names_every_type_and_trigger() -> None:
+    text = PAGE.read_text()
+    rows = {int(number): name for number, name in re.findall(r"^\| (\d+) \| ([a-z-]+) \|", text, re.MULTILINE)}
+    assert rows == {int(kind): kind.name.lower().replace("_", "-") for kind in EventType}
+    assert all(f"`{trigger}`" in text for name, trigger in vars(Trigger).items() if name.isupper())

@@ -5,6 +5,7 @@ from tests.unit.coordinator.api.group_world import GroupWorld
 
 from rota.coordinator.api.leave_group import leave_group
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import EventType
 from rota.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
 
@@ -42,8 +43,9 @@ def test_the_reason_is_in_the_timeline() -> None:
     world = GroupWorld().open()
     leaving = (MemberIdentity(member_id=world.member().member_id, reason="the rack is moved"),)
     world.ask(leave_group, LeaveGroupRequest(group_id="g", members=leaving), 5)
-    details = [str(line.note.fields) for line in world.node.groups.timelines.of("g")]
-    assert any("the rack is moved" in line for line in details)
+    events = world.node.groups.timelines.of("g")
+    left = [event for event in events if event.type == EventType.MEMBER_LEFT]
+    assert [event.client_reason for event in left] == ["the rack is moved"]
 
 
 def test_an_empty_group_id_is_refused() -> None:

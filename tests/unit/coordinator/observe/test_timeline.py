@@ -1,60 +1,98 @@
-"""The timeline keeps the last lines of each group, in order and within bounds."""
+"""A timeline keeps the last events of each group, in order and within bounds; its records give it back."""
 
 from __future__ import annotations
 
-from rota.coordinator.group.effects import Note
-from rota.coordinator.observe.timeline import (
-    GROUPS_MAX,
-    LINES_MAX,
-    LINES_PER_GROUP_MAX,
-    TEXT_CHARS_MAX,
-    Timelines,
-    brief,
-)
+import pytest
+
+from rota.coordinator.observe import timeline
+from rota.coordinator.observe.timeline import Forget, GroupTimeline, Sizes, TimelineCodec, TimelineRecord, Timelines
+from rota.coordinator.runtime.contract import Append
+from rota.protocol.group_timeline import EVENTS_PER_GROUP_MAX, EventType, GroupEvent
+from rota.protocol.wire import DecodeError
 
 
-def test_lines_come_back_in_order() -> None:
+def event(time_ms: int = 5) -> GroupEvent:
+    return GroupEvent(time_ms=time_ms, type=EventType.LOADED)
+
+
+def test_events_come_back_in_order_with_their_sequence() -> None:
     timelines = Timelines()
-    for at_ms in range(3):
-        timelines.add("g", at_ms, Note("Stabilized group", {"generation": at_ms}))
-    assert [(line.at_ms, line.note.fields["generation"]) for line in timelines.of("g")] == [(0, 0), (1, 1), (2, 2)]
+    for time_ms in range(3):
+        timelines.add("g", event(time_ms))
+    assert [(found.sequence, found.time_ms) for found in timelines.of("g")] == [(0, 0), (1, 1), (2, 2)]
     assert timelines.of("other") == ()
+    assert timelines.groups() == ["g"]
+    timelines.forget("g")
+    assert timelines.of("g") == ()
+    assert timelines.groups() == []
 
 
-def test_a_group_keeps_its_last_lines() -> None:
+def test_a_group_keeps_its_last_events() -> None:
     timelines = Timelines()
-    for at_ms in range(LINES_PER_GROUP_MAX + 10):
-        timelines.add("g", at_ms, Note("Stabilized group"))
-    lines = timelines.of("g")
-    assert len(lines) == LINES_PER_GROUP_MAX
-    assert (lines[0].at_ms, lines[-1].at_ms) == (10, LINES_PER_GROUP_MAX + 9)
+    for time_ms in range(EVENTS_PER_GROUP_MAX + 10):
+        timelines.add("g", event(time_ms))
+    events = timelines.of("g")
+    assert (len(events), events[0].time_ms, events[-1].time_ms) == (256, 10, 265)
 
 
-def test_the_group_that_was_quiet_longest_is_forgotten_first() -> None:
+def test_replaying_the_records_gives_the_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, again, codec = GroupTimeline("g"), GroupTimeline("g"), TimelineCodec()
+    records: list[TimelineRecord] = []
+    for time_ms in range(EVENTS_PER_GROUP_MAX + 3):
+        (effect,) = group.step(event(time_ms), 0, 0)
+        assert isinstance(effect, Append)
+        records.append(effect.record)
+    for key, value in codec.encode(records):
+        assert key is not None
+        record = codec.decode(key, value)
+        assert record is not None
+        again.replay(record)
+    assert again.describe() == group.describe()
+    assert (again.next_sequence, again.size_bytes) == (group.next_sequence, group.size_bytes)
+
+
+def test_a_timeline_that_is_forgotten_leaves_a_tombstone_for_each_slot() -> None:
+    group = GroupTimeline("g")
+    for _ in range(3):
+        group.step(event(), 0, 0)
+    effects = group.step(Forget(), 0, 0)
+    assert [effect.record.slot for effect in effects if isinstance(effect, Append)] == [0, 1, 2]
+    assert all(effect.record.value is None for effect in effects if isinstance(effect, Append))
+    assert group.is_vacant
+    assert group.size_bytes == 0
+
+
+def test_keys_of_newer_versions_are_skipped_and_garbage_raises() -> None:
+    codec = TimelineCodec()
+    assert codec.decode(b"\0\7anything", b"x") is None
+    with pytest.raises(DecodeError):
+        codec.decode(b"\0\0\0\1g\0\0\0\1", b"x")
+
+
+def test_the_group_that_was_quiet_longest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "GROUPS_MAX", 3)
     timelines = Timelines()
-    for number in range(GROUPS_MAX):
-        timelines.add(str(number), number, Note("Stabilized group"))
-    timelines.add("0", GROUPS_MAX, Note("Stabilized group"))
-    timelines.add("new", GROUPS_MAX, Note("Stabilized group"))
-    assert timelines.of("1") == ()
-    assert len(timelines.of("0")) == 2
-    assert len(timelines.of("new")) == 1
+    for group_id in ("a", "b", "c", "a", "d"):
+        timelines.add(group_id, event())
+    assert timelines.of("b") == ()
+    assert [len(timelines.of(group_id)) for group_id in "acd"] == [2, 1, 1]
 
 
-def test_all_lines_together_are_bounded() -> None:
+def test_the_bytes_of_all_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "BYTES_MAX", 2_000)
     timelines = Timelines()
-    groups = LINES_MAX // LINES_PER_GROUP_MAX + 2
-    for number in range(groups):
-        for at_ms in range(LINES_PER_GROUP_MAX + 1):
-            timelines.add(str(number), at_ms, Note("Stabilized group"))
-    assert len(timelines) <= LINES_MAX
-    assert timelines.of("0") == ()
-    assert len(timelines.of(str(groups - 1))) == LINES_PER_GROUP_MAX
+    for number in range(100):
+        timelines.add(f"g{number % 50}", event())
+    kept = [group_id for group_id in timelines.groups() if timelines.of(group_id)]
+    assert 0 < len(kept) < 20
+    assert "g49" in kept
 
 
-def test_long_texts_are_cut() -> None:
-    note = Note("Stabilized group", {"reason": "x" * 30_000, "members": 3})
-    told = brief(note).fields
-    assert (len(str(told["reason"])), told["members"]) == (TEXT_CHARS_MAX, 3)
-    short = Note("Stabilized group", {"reason": "a new member"})
-    assert brief(short) is short
+def test_sizes_are_summed_up() -> None:
+    sizes = Sizes()
+    sizes.set("a", 5)
+    sizes.set("b", 7)
+    sizes.set("a", 6)
+    assert (sizes.total_bytes, list(sizes)) == (13, ["b", "a"])
+    sizes.set("b", 0)
+    assert (sizes.total_bytes, list(sizes), sizes.excess()) == (6, ["a"], None)

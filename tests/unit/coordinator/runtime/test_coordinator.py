@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from tests.unit.coordinator.runtime.toy import Number, ToyWorld
 
-from rota.coordinator.group.effects import Note
 from rota.coordinator.group.machine import Group
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.coordinator import (
@@ -19,6 +18,7 @@ from rota.coordinator.runtime.coordinator import (
 from rota.coordinator.runtime.replay import APPLY_BYTES_MAX, APPLY_RECORDS_MAX
 from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import EventType
 from rota.protocol.offsets_records import OffsetCommitKey, encode_key
 
 
@@ -165,11 +165,10 @@ def test_a_member_that_falls_silent_is_removed_after_its_session(world: Any) -> 
 
 def test_every_rebalance_is_told_with_its_reason(world: Any) -> None:
     world.member("g")
-    notes = [line.note for line in world.coordinator.timelines.of("g")]
-    assert all(isinstance(note, Note) for note in notes)
-    (began,) = [note for note in notes if note.event == "Preparing to rebalance group"]
-    assert began.fields["group"] == "g"
-    assert began.fields["reason"]
+    events = world.coordinator.timelines.of("g")
+    (started,) = [event for event in events if event.type == EventType.REBALANCE_STARTED]
+    assert started.reason
+    assert [member.member_id for member in started.members] == ["m-1"]
 
 
 def test_portions_keep_order_and_size() -> None:

@@ -1,0 +1,93 @@
+"""Turns the notes of a group into the events of its timeline. Pure.
+
+Laws
+    A text of a client is cut to TEXT_CHARS_MAX, and MEMBERS_MAX members are named: an event has a bounded size.
+    Notes without a type here are for the log alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from rota.coordinator.group import notes
+from rota.coordinator.runtime.contract import Note
+from rota.protocol.group_timeline import EventMember, EventType, GroupEvent
+
+TEXT_CHARS_MAX: Final = 256  # ids and reasons are the clients' own, and may be a hundred times as long
+MEMBERS_MAX: Final = 32
+
+TYPES: Final[Mapping[str, EventType]] = {
+    notes.MEMBER_ADDED: EventType.MEMBER_JOINED,
+    notes.PENDING_JOINED: EventType.MEMBER_JOINED,
+    notes.STATIC_ADDED: EventType.MEMBER_JOINED,
+    notes.STATIC_REPLACED: EventType.STATIC_MEMBER_REPLACED,
+    notes.STATIC_KEPT: EventType.STATIC_MEMBER_KEPT,
+    notes.GROUP_FULL: EventType.MEMBER_REFUSED,
+    notes.PROTOCOLS_REFUSED: EventType.MEMBER_REFUSED,
+    notes.RECORD_TOO_LARGE: EventType.MEMBER_REFUSED,
+    notes.PREPARING: EventType.REBALANCE_STARTED,
+    notes.LEADER_ELECTED: EventType.LEADER_ELECTED,
+    notes.NOBODY_REJOINED: EventType.NOBODY_REJOINED,
+    notes.NOT_REJOINED: EventType.MEMBERS_NOT_REJOINED,
+    notes.STABILIZED: EventType.GENERATION_STARTED,
+    notes.ASSIGNED: EventType.ASSIGNED,
+    notes.NOT_SYNCED: EventType.MEMBERS_NOT_SYNCED,
+    notes.NOW_EMPTY: EventType.EMPTIED,
+    notes.LEFT: EventType.MEMBER_LEFT,
+    notes.PENDING_LEFT: EventType.MEMBER_LEFT,
+    notes.FAILED: EventType.MEMBER_EXPIRED,
+    notes.PENDING_EXPIRED: EventType.MEMBER_EXPIRED,
+    notes.FENCED: EventType.REQUESTS_REFUSED,
+    notes.COMMIT_REFUSED: EventType.REQUESTS_REFUSED,
+    notes.LOADED: EventType.LOADED,
+    notes.OFFSETS_EXPIRED: EventType.OFFSETS_EXPIRED,
+    notes.DELETED: EventType.DELETED,
+}
+TEXTS: Final = ("state", "reason", "operation", "protocol", "leader")
+NUMBERS: Final = ("generation", "count")
+
+
+def event_of(note: Note, time_ms: int, broker: int) -> GroupEvent | None:
+    """Return the event of a note, without its sequence; None for a note that is for the log alone."""
+    event_type = TYPES.get(note.event)
+    if event_type is None:
+        return None
+    values: dict[str, Any] = {name: note.fields.get(name) or "" for name in TEXTS}
+    values |= {name: note.fields[name] for name in NUMBERS if name in note.fields}
+    values["client_reason"] = note.fields.get("client_reason")
+    if isinstance(note.fields.get("members"), int):
+        values["member_count"] = note.fields["members"]
+    if "offsets" in note.fields:
+        values["count"] = note.fields["offsets"]
+    values |= note.timeline
+    values = {name: _cut(value) for name, value in values.items()}
+    values["members"] = _members(values.get("members", ()))
+    return GroupEvent(time_ms=time_ms, type=event_type, broker=broker, **values)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > TEXT_CHARS_MAX:
+        return value[: TEXT_CHARS_MAX - 1] + "…"
+    return value
+
+
+def _members(members: Sequence[EventMember]) -> tuple[EventMember, ...]:
+    return tuple(
+        replace(
+            member,
+            member_id=_cut(member.member_id),
+            instance_id=_cut(member.instance_id),
+            client_id=_cut(member.client_id),
+            client_host=_cut(member.client_host),
+        )
+        for member in members[:MEMBERS_MAX]
+    )
+
+
+def brief(note: Note) -> Note:
+    """Return the note, for the log, with texts cut to TEXT_CHARS_MAX."""
+    if not any(isinstance(value, str) and len(value) > TEXT_CHARS_MAX for value in note.fields.values()):
+        return note
+    return Note(note.event, {name: _cut(value) for name, value in note.fields.items()})

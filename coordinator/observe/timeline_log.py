@@ -1,0 +1,149 @@
+"""Keeps the timelines in the compacted topic `__rota_group_timeline`, so that they outlive broker and coordinator.
+
+The runtime hosts a GroupTimeline as it hosts groups: loaded from the partition in slices, written in one batch per loop
+tick and partition, in the leader epoch of that partition.
+
+Laws
+    TL1 No reply waits for the timeline, and no failure of it reaches a group.
+    TL2 While the partition is not led here, or is still being read, events wait in memory: PENDING_MAX of all groups.
+        Beyond that the oldest are dropped and counted. They are written as soon as this broker leads the partition and
+        has read it; the placement is that of the groups' own topic, so that one broker usually leads both.
+    TL3 A group that is deleted, or forgotten because of the bounds of timeline.py, leaves tombstones: the topic is
+        bounded as the memory is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from rota.coordinator.observe.timeline import Forget, GroupTimeline, Sizes, hosting
+from rota.coordinator.runtime.contract import Note
+from rota.coordinator.runtime.coordinator import CoordinatorRuntime, HostPartition, TimerService
+from rota.coordinator.runtime.routing import shard_of
+from rota.coordinator.runtime.shard import Shard, ShardState
+from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import GroupEvent
+
+log = structlog.get_logger("rota.timeline")
+
+PENDING_MAX: Final = 4_096  # events that wait until their partition can be written
+
+
+class TimelineLog(CoordinatorRuntime[GroupTimeline]):
+    """The timelines of the partitions that this broker leads."""
+
+    def __init__(
+        self,
+        *,
+        shards: int,
+        partition: Callable[[int], HostPartition],
+        timers: TimerService,
+        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+        tick_queue: Callable[[Callable[[], None]], object],
+        request_topic: Callable[[], None],
+    ) -> None:
+        """`request_topic` lets the topic be created, unless it exists or is being created. It returns at once."""
+        self._request_topic = request_topic
+        self._sizes = Sizes()
+        self._pending: deque[tuple[str, GroupEvent | Forget]] = deque()
+        self.dropped = 0  # events that were never written, since the start
+        super().__init__(
+            hosting(),
+            shards=shards,
+            partition=partition,
+            timers=timers,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+            tick_queue=tick_queue,
+            emit_event=self._timeline_loaded,
+            on_ready=self._write_pending,
+        )
+
+    # ---- events
+
+    def add(self, group_id: str, event: GroupEvent) -> None:
+        """Add an event; it is written at the end of this loop tick, or when its partition can be written."""
+        self._submit(group_id, event)
+
+    def forget(self, group_id: str) -> None:
+        """Forget a group and its records."""
+        self._submit(group_id, Forget())
+
+    def of(self, group_id: str) -> tuple[GroupEvent, ...]:
+        """Return the group's events, oldest first; none for an unknown group."""
+        timeline = self._shard(group_id).machines.get(group_id)
+        events = [] if timeline is None else list(timeline.describe())
+        for waiting_id, event in self._pending:
+            if waiting_id == group_id and isinstance(event, Forget):
+                events = []
+            elif waiting_id == group_id and not isinstance(event, Forget):
+                events.append(replace(event, sequence=events[-1].sequence + 1 if events else 0))
+        return tuple(events)
+
+    def groups(self) -> list[str]:
+        """Return the groups that have events."""
+        hosted = {group_id for shard in self.shards for group_id in shard.machines}
+        return [*hosted.union(group_id for group_id, _ in self._pending)]
+
+    def _submit(self, group_id: str, event: GroupEvent | Forget) -> None:
+        shard = self.ready(group_id)
+        if isinstance(shard, ErrorCode):
+            self._wait(group_id, event)
+        else:
+            self._step(shard, group_id, event)
+
+    def _step(self, shard: Shard[GroupTimeline], group_id: str, event: GroupEvent | Forget) -> None:
+        timeline = shard.machines.get(group_id) or GroupTimeline(group_id)
+        shard.step(timeline, event)
+        self._set_size(group_id, timeline.size_bytes)
+
+    def _set_size(self, group_id: str, size_bytes: int) -> None:
+        self._sizes.set(group_id, size_bytes)
+        while (excess := self._sizes.excess()) is not None:
+            self._sizes.set(excess, 0)
+            timeline = self._shard(excess).machines.get(excess)
+            if timeline is not None:
+                self._shard(excess).step(timeline, Forget())
+
+    def _shard(self, group_id: str) -> Shard[GroupTimeline]:
+        return self.shards[shard_of(group_id, len(self.shards))]
+
+    # ---- events that wait
+
+    def _wait(self, group_id: str, event: GroupEvent | Forget) -> None:
+        if len(self._pending) >= PENDING_MAX:
+            self._pending.popleft()
+            self.dropped += 1
+            if self.dropped == 1:
+                log.warning(
+                    "Timeline events are dropped: this broker does not lead their partitions", waiting=PENDING_MAX
+                )
+        self._pending.append((group_id, event))
+        if self._shard(group_id).state is ShardState.DOWN:
+            self._request_topic()
+
+    def _write_pending(self, index: int) -> None:
+        pending, self._pending = self._pending, deque()
+        for group_id, event in pending:
+            if shard_of(group_id, len(self.shards)) == index:
+                self._step(self.shards[index], group_id, event)
+            else:
+                self._pending.append((group_id, event))
+
+    # ---- the runtime's events
+
+    def _timeline_loaded(self, group_id: str, note: Note) -> None:
+        size_bytes = note.fields["bytes"]
+        assert isinstance(size_bytes, int)
+        self._set_size(group_id, size_bytes)
+
+    def _drop(self, shard: Shard[GroupTimeline]) -> None:
+        for group_id in shard.machines:
+            self._sizes.set(group_id, 0)
+        super()._drop(shard)

@@ -1,0 +1,180 @@
+"""The timelines in their topic: written in batches, read back, waiting while another broker leads, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rota.coordinator.log.contract import LogConfig, StorageFailed
+from rota.coordinator.log.memory import MemoryLog
+from rota.coordinator.observe import timeline, timeline_log
+from rota.coordinator.observe.timeline_log import TimelineLog
+from rota.coordinator.replica.partition import Partition
+from rota.coordinator.runtime.coordinator import RELOAD_AFTER_MS
+from rota.coordinator.runtime.routing import shard_of
+from rota.coordinator.scheduling.timers import TimerHeap
+from rota.protocol.group_timeline import EventType, GroupEvent
+
+CONFIG = LogConfig(compact=True, delete=False, segment_bytes=1 << 20)
+
+
+class World:
+    """Timelines over partitions that another one may be made over: what a restart finds."""
+
+    def __init__(self, partitions: list[Partition] | None = None, count: int = 1) -> None:
+        self.timers = TimerHeap()
+        self.partitions = partitions or [
+            Partition("timeline", bytes(16), index, 0, MemoryLog(CONFIG), timers=self.timers) for index in range(count)
+        ]
+        self.calls: list[Callable[[], None]] = []
+        self.requests = 0
+        self.fails = False
+        self.log = TimelineLog(
+            shards=len(self.partitions),
+            partition=self._partition,
+            timers=self.timers,
+            now_ms=lambda: 1_000,
+            wall_ms=lambda: 1_000,
+            tick_queue=self.calls.append,
+            request_topic=self._request,
+        )
+
+    def _partition(self, index: int) -> Partition:
+        if self.fails:
+            raise StorageFailed("no space")
+        return self.partitions[index]
+
+    def _request(self) -> None:
+        self.requests += 1
+
+    def tick(self) -> None:
+        while self.calls:
+            calls, self.calls[:] = list(self.calls), []
+            for call in calls:
+                call()
+
+    def lead(self, epoch: int = 0) -> World:
+        for index, partition in enumerate(self.partitions):
+            partition.lead(epoch)
+            self.log.lead(index, epoch)
+        self.tick()
+        return self
+
+    def add(self, group_id: str, time_ms: int) -> None:
+        self.log.add(group_id, GroupEvent(time_ms=time_ms, type=EventType.LOADED))
+
+    def times(self, group_id: str) -> list[int]:
+        return [event.time_ms for event in self.log.of(group_id)]
+
+
+def test_events_outlive_a_restart() -> None:
+    world = World().lead()
+    world.add("g", 1)
+    world.add("g", 2)
+    world.tick()
+    again = World(world.partitions).lead()
+    assert again.times("g") == [1, 2]
+    again.add("g", 3)
+    assert [event.sequence for event in again.log.of("g")] == [0, 1, 2]
+    assert again.log.groups() == ["g"]
+
+
+def test_the_events_of_one_tick_are_one_batch() -> None:
+    world = World().lead()
+    for time_ms in range(5):
+        world.add("g", time_ms)
+    assert world.partitions[0].log.log_end_offset == 0
+    world.tick()
+    (data,) = [world.partitions[0].log.read(0, 1 << 20)]
+    assert len(data) == int.from_bytes(data[8:12]) + 12
+
+
+def test_tl2_events_wait_until_their_partition_was_read() -> None:
+    before = World().lead()
+    before.add("g", 1)
+    before.tick()
+    world = World(before.partitions)
+    world.add("g", 2)
+    assert world.requests == 1
+    assert world.times("g") == [2]
+    world.lead()
+    assert [(event.sequence, event.time_ms) for event in world.log.of("g")] == [(0, 1), (1, 2)]
+    world.tick()
+    assert World(world.partitions).lead().times("g") == [1, 2]
+
+
+def test_tl2_events_that_wait_too_long_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline_log, "PENDING_MAX", 3)
+    world = World()
+    for time_ms in range(5):
+        world.add("g", time_ms)
+    assert (world.times("g"), world.log.dropped) == ([2, 3, 4], 2)
+    world.lead()
+    assert world.times("g") == [2, 3, 4]
+
+
+def test_events_of_several_partitions_wait_for_their_own() -> None:
+    world = World(count=4)
+    groups = [f"g{number}" for number in range(8)]
+    for group_id in groups:
+        world.add(group_id, 1)
+    index = shard_of(groups[0], 4)
+    world.log.lead(index, 0)
+    world.tick()
+    assert len(world.log.shards[index].machines) >= 1
+    assert all(world.times(group_id) == [1] for group_id in groups)
+    world.lead()
+    assert sum(len(shard.machines) for shard in world.log.shards) == 8
+
+
+def test_tl3_a_deleted_group_leaves_tombstones() -> None:
+    world = World().lead()
+    world.add("g", 1)
+    world.tick()
+    world.log.forget("g")
+    world.tick()
+    assert world.log.of("g") == ()
+    assert World(world.partitions).lead().log.groups() == []
+    waiting = World(world.partitions)
+    waiting.add("g", 1)
+    waiting.log.forget("g")
+    assert waiting.log.of("g") == ()
+
+
+def test_tl3_what_is_forgotten_for_want_of_room_goes_from_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "GROUPS_MAX", 2)
+    world = World().lead()
+    for group_id in ("a", "b", "a", "c"):
+        world.add(group_id, 1)
+        world.tick()
+    assert sorted(world.log.groups()) == ["a", "c"]
+    assert sorted(World(world.partitions).lead().log.groups()) == ["a", "c"]
+    monkeypatch.setattr(timeline, "GROUPS_MAX", 1)
+    assert len(World(world.partitions).lead().log.groups()) == 1
+
+
+def test_tl1_a_failed_log_harms_nobody_and_is_read_again() -> None:
+    world = World().lead()
+    world.add("g", 1)
+    world.tick()
+    world.fails = True
+    world.add("g", 2)
+    world.tick()
+    assert world.log.of("g") == ()
+    world.add("g", 3)
+    world.fails = False
+    for call in world.timers.due(1_000 + RELOAD_AFTER_MS):
+        call()
+    world.tick()
+    assert world.times("g") == [1, 3]
+
+
+def test_another_leader_takes_the_timeline_away() -> None:
+    world = World().lead()
+    world.add("g", 1)
+    world.tick()
+    world.log.resign(0)
+    assert world.log.of("g") == ()
+    world.add("g", 2)
+    assert world.times("g") == [2]

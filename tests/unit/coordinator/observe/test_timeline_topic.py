@@ -1,0 +1,81 @@
+"""The timeline's topic in a broker: created with the first event, internal, read back after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.unit.coordinator.controller_service.members import until
+
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, GROUP_TIMELINE
+from rota.coordinator.observe.timeline import Timelines
+from rota.protocol.group_timeline import EventType, GroupEvent
+
+Config = Callable[..., BrokerConfig]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    def build(**more: str) -> BrokerConfig:
+        own = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path), "offsets.topic.num.partitions": "4"}
+        return BrokerConfig({**own, **{name.replace("_", "."): value for name, value in more.items()}})
+
+    return build
+
+
+def add(broker: Broker, group_id: str, time_ms: int) -> None:
+    broker.groups.timelines.add(group_id, GroupEvent(time_ms=time_ms, type=EventType.EMPTIED))
+
+
+def times(broker: Broker, group_id: str) -> list[int]:
+    return [event.time_ms for event in broker.groups.timelines.of(group_id)]
+
+
+async def test_the_topic_is_created_with_the_first_event_and_read_back_after_a_restart(config: Config) -> None:
+    async with Broker(config()) as broker:
+        await broker.groups.ensure_offsets_topic()
+        assert GROUP_TIMELINE not in broker.topics
+        add(broker, "g", 1)
+        await until(lambda: GROUP_TIMELINE in broker.topics)
+        topic = broker.topics.get(GROUP_TIMELINE)
+        assert topic is not None
+        assert topic.is_internal
+        assert (len(topic.partitions), topic.configs["cleanup.policy"]) == (1, "compact")
+        add(broker, "g", 2)
+    async with Broker(config()) as broker:
+        await until(lambda: times(broker, "g") == [1, 2])
+
+
+async def test_tl1_without_the_offsets_topic_nothing_is_created_and_events_wait(config: Config) -> None:
+    async with Broker(config(), memory=True) as broker:
+        add(broker, "g", 1)
+        await broker.timeline_topic.stop()
+        assert GROUP_TIMELINE not in broker.topics
+        assert times(broker, "g") == [1]
+        await broker.groups.ensure_offsets_topic()
+        broker.timeline_topic.request()  # too early: RETRY_AFTER_MS is not over
+        assert GROUP_TIMELINE not in broker.topics
+        assert CONSUMER_OFFSETS in broker.topics
+
+
+async def test_the_topic_can_be_switched_off(config: Config) -> None:
+    async with Broker(config(rota_group_timeline_topic_enable="false"), memory=True) as broker:
+        await broker.groups.ensure_offsets_topic()
+        add(broker, "g", 1)
+        assert isinstance(broker.groups.timelines, Timelines)
+        assert times(broker, "g") == [1]
+        assert GROUP_TIMELINE not in broker.topics
+
+
+async def test_a_topic_that_is_deleted_is_created_again_with_the_next_event(config: Config) -> None:
+    async with Broker(config(), memory=True) as broker:
+        await broker.groups.ensure_offsets_topic()
+        add(broker, "g", 1)
+        await until(lambda: GROUP_TIMELINE in broker.topics)
+        await broker.topics.delete(GROUP_TIMELINE)
+        add(broker, "g", 2)
+        await until(lambda: GROUP_TIMELINE in broker.topics)
+        assert times(broker, "g")[-1:] == [2]
