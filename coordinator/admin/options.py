@@ -9,8 +9,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.broker import BrokerConfig, definition_of
+from rota.coordinator.config.definition import ConfigRefused, UnknownConfig
 from rota.coordinator.config.presets import PRESETS
 from rota.coordinator.config.properties_file import load_properties
 from rota.coordinator.observe.logs import FORMATS, LEVELS
@@ -91,14 +91,17 @@ class ServeOptions:
         properties = dict(PRESETS[self.preset]) if self.preset is not None else {}
         if self.config is not None:
             properties |= load_properties(self.config)
+        ignored: list[str] = []
         if self.environment:
-            properties |= environment_properties(os.environ)
+            properties |= environment_properties(os.environ, ignored)
         if self.data is not None:
             properties["log.dirs"] = self.data
         if self.listen is not None:
             properties["listeners"] = _listener(self.listen)
         properties |= dict(map(_pair, self.settings))
-        return BrokerConfig(properties)
+        config = BrokerConfig(properties)
+        config.warnings = (*ignored, *config.warnings)
+        return config
 
 
 def parse_plain(arguments: list[str]) -> ServeOptions | None:
@@ -123,13 +126,24 @@ def parse_plain(arguments: list[str]) -> ServeOptions | None:
     return options
 
 
-def environment_properties(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of the variables KAFKA_…: KAFKA_NODE_ID is node.id; `__` is `_`, `___` is `-`."""
-    return {
-        _property(name): value
-        for name, value in variables.items()
-        if name.startswith(PREFIX) and name not in NO_PROPERTIES
-    }
+def environment_properties(variables: Mapping[str, str], ignored: list[str]) -> dict[str, str]:
+    """Return the properties of the variables KAFKA_…: KAFKA_NODE_ID is node.id; `__` is `_`, `___` is `-`.
+
+    A variable that is no property is left out, and a line about it added to `ignored`: Kubernetes sets KAFKA_PORT and
+    others in each container beside a service named kafka.
+    """
+    properties: dict[str, str] = {}
+    for variable, value in variables.items():
+        if not variable.startswith(PREFIX) or variable in NO_PROPERTIES:
+            continue
+        name = _property(variable)
+        try:
+            definition_of(name)
+        except UnknownConfig as unknown:
+            ignored.append(f"{variable} is ignored: {unknown}")
+        else:
+            properties[name] = value
+    return properties
 
 
 def _property(variable: str) -> str:

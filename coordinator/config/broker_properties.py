@@ -57,7 +57,8 @@ _GROUPS = (
 
 _TOPICS = (
     _D("num.partitions", _T.INT, "1", "Partitions of a topic that nobody gave a number.", 1),
-    _D("default.replication.factor", _T.INT, "1", "Replicas of a topic that nobody gave a number."),
+    # Kafka starts with 0, and then refuses each topic that gives no factor.
+    _D("default.replication.factor", _T.INT, "1", "Number of replicas of a topic whose creation gives none.", 1),
     _D("auto.create.topics.enable", _T.BOOLEAN, "true", "Create a topic when a client asks for its metadata."),
     _D("delete.topic.enable", _T.BOOLEAN, "true", "Let clients delete topics."),
     _D(

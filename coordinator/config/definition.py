@@ -71,6 +71,10 @@ class ConfigRefused(ValueError):
         self.name = name
 
 
+class UnknownConfig(ConfigRefused):
+    """There is no property of this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """One property. `default` is text as in a file; None where Kafka has none."""
@@ -181,13 +185,13 @@ _TYPE_NAMES = {
 }
 
 
-def unknown_config(name: str, known: Iterable[str], kind: str) -> ConfigRefused:
+def unknown_config(name: str, known: Iterable[str], kind: str) -> UnknownConfig:
     """Return the exception for an unknown name. Its message has the nearest known name."""
     from difflib import get_close_matches  # imported only after an error: it takes 5 ms
 
     near = get_close_matches(name, list(known), n=1, cutoff=0.6) if len(name) <= NAME_CHARS_MAX else []
     hint = f"; the nearest known name is {near[0]}" if near else ""
-    return ConfigRefused(name, f"Unknown {kind} configuration {name}{hint}")
+    return UnknownConfig(name, f"Unknown {kind} configuration {name}{hint}")
 
 
 def by_name(definitions: Iterable[Definition]) -> Mapping[str, Definition]:

@@ -66,7 +66,9 @@ def test_the_strongest_setting_wins(tmp_path: Path) -> None:
 
 def test_variables_are_named_as_in_the_images_of_kafka() -> None:
     variables = {"KAFKA_NODE_ID": "1", "KAFKA_A__B_C___D": "x", "HOME": "/", "XKAFKA_NODE_ID": "2"}
-    assert environment_properties(variables) == {"node.id": "1", "a_b.c-d": "x"}
+    ignored: list[str] = []
+    assert environment_properties(variables, ignored) == {"node.id": "1"}
+    assert [line.partition(" configuration ")[2] for line in ignored] == ["a_b.c-d"]
 
 
 def test_the_environment_is_read_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -77,9 +79,18 @@ def test_the_environment_is_read_when_it_is_asked_for(monkeypatch: pytest.Monkey
     assert ServeOptions(config=str(file)).broker_config().num_partitions == 2
     config = ServeOptions(config=str(file), environment=True, data="d").broker_config()
     assert (config.num_partitions, config.log_dirs) == (5, ("d",))
+    assert config.warnings == ()
+
+
+def test_a_variable_that_is_no_property_is_ignored_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kubernetes sets KAFKA_PORT and others in each container beside a service named kafka."""
+    monkeypatch.setenv("KAFKA_PORT", "tcp://10.0.0.1:9092")
     monkeypatch.setenv("KAFKA_NUM_PARTITION", "5")
-    with pytest.raises(ConfigRefused, match=r"num\.partitions"):
-        ServeOptions(environment=True).broker_config()
+    config = ServeOptions(environment=True).broker_config()
+    assert config.num_partitions == 1
+    assert len(config.warnings) == 2
+    assert any(warning.startswith("KAFKA_PORT is ignored: ") for warning in config.warnings)
+    assert any("KAFKA_NUM_PARTITION " in warning and "num.partitions" in warning for warning in config.warnings)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +120,7 @@ def test_an_address_that_is_none_is_refused() -> None:
 
 
 def test_variables_for_java_are_no_properties() -> None:
-    assert environment_properties({"KAFKA_HEAP_OPTS": "-Xmx1g", "KAFKA_VERSION": "4.3.1", "KAFKA_NODE_ID": "1"}) == {
-        "node.id": "1"
-    }
+    ignored: list[str] = []
+    variables = {"KAFKA_HEAP_OPTS": "-Xmx1g", "KAFKA_VERSION": "4.3.1", "KAFKA_NODE_ID": "1"}
+    assert environment_properties(variables, ignored) == {"node.id": "1"}
+    assert not ignored

@@ -193,3 +193,10 @@ def test_brokers_speak_over_a_listener_that_they_have() -> None:
     assert BrokerConfig({**listeners, "inter.broker.listener.name": "B"}).inter_broker_listener_name == "B"
     with pytest.raises(ConfigRefused, match="INSIDE is not one of the advertised listeners: A, B"):
         BrokerConfig({**listeners, "inter.broker.listener.name": "INSIDE"})
+
+
+@pytest.mark.parametrize("factor", ["0", "-1"])
+def test_a_default_replication_factor_that_no_topic_can_have_is_refused(factor: str) -> None:
+    """Apache Kafka starts with it, and then refuses each topic that gives no factor."""
+    with pytest.raises(ConfigRefused, match=r"default\.replication\.factor: the valid value is a whole number from 1 "):
+        BrokerConfig({"default.replication.factor": factor})
