@@ -31,6 +31,10 @@ class StorageFailed(Exception):
     """The disk returned an error. The partition is offline until the log is reopened."""
 
 
+class NotLeader(StorageFailed):
+    """The partition is led by another broker, or by this one in another leader epoch: its log takes no write."""
+
+
 class DamagedLog(StorageFailed):
     """A read met bytes that are no batch among records that were flushed. The rest of the log can be used."""
 

@@ -31,6 +31,7 @@ from rota.coordinator.log.contract import (
     StorageFailed,
     TimedOffset,
 )
+from rota.coordinator.log.errors import NotLeader
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.state import (
     MOVED,
@@ -235,7 +236,7 @@ class Partition:
         if self.offline is None and (
             self.state.role is not _LEADER or leader_epoch not in (None, self.state.leader_epoch)
         ):
-            raise StorageFailed(f"{self.topic}-{self.index} is not led here in epoch {leader_epoch}")
+            raise NotLeader(f"{self.topic}-{self.index} is not led here in epoch {leader_epoch}")
         try:
             appended = self.log.append_pairs(pairs, leader_epoch=self.state.leader_epoch, now_ms=now_ms)
         except StorageFailed as error:

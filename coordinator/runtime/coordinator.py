@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, Protocol
 import structlog
 
 from rota.coordinator.log.contract import Appended, Pair, StorageFailed
+from rota.coordinator.log.errors import NotLeader
 from rota.coordinator.runtime.broadcast import Broadcast
 from rota.coordinator.runtime.contract import Encoded, Hosting, M, Note
 from rota.coordinator.runtime.replay import Readable, Replay
@@ -339,8 +340,13 @@ class CoordinatorRuntime(Generic[M]):
         self._reload(shard)
 
     def storage_failed(self, shard: Shard[Any], cause: Exception) -> None:
-        """A1. The failure is logged once for each cause, however often loading is tried again."""
-        if self._logged_failures.get(shard.index) != str(cause):
+        """A1. The failure is logged once for each cause, however often loading is tried again.
+
+        A change of the leader is no failure: the partition's next state says what this broker is.
+        """
+        if isinstance(cause, NotLeader):
+            log.info("Shard lost its leadership", shard=shard.index, cause=str(cause))
+        elif self._logged_failures.get(shard.index) != str(cause):
             self._logged_failures[shard.index] = str(cause)
             mistake = None if isinstance(cause, EXPECTED_FAILURES) else cause
             event = "Shard lost its log; its groups are loaded again"

@@ -18,6 +18,7 @@ from itertools import count
 from typing import Any, Final, Generic, Protocol, TypeVar, assert_never
 
 from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.log.errors import NotLeader
 from rota.coordinator.runtime.contract import (
     Append,
     AppendAndReply,
@@ -44,6 +45,7 @@ PendingReply = tuple[DelayedReply[Any], Any, Refusal]  # the body is known; the 
 NO_EPOCH: Final = -1
 _NONE, _TIMED_OUT = ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT
 _TOO_FEW_REPLICAS = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+_NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 class ShardState(Enum):
@@ -251,7 +253,8 @@ class Shard(Generic[M]):
         if term != self.term:
             return
         if error not in (_NONE, _TOO_FEW_REPLICAS, _TIMED_OUT):
-            cause = StorageFailed(f"records of shard {self.index} were not committed: {error.name}")
+            failure = NotLeader if error is _NOT_LEADER else StorageFailed
+            cause = failure(f"records of shard {self.index} were not committed: {error.name}")
             self._shell.storage_failed(self, cause)
             return
         replies = write[:]

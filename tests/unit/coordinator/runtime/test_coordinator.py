@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.unit.coordinator.runtime.toy import Number, ToyWorld
 
 from rota.coordinator.group.machine import Group
+from rota.coordinator.log.errors import StorageFailed
+from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.coordinator import (
     BATCH_RECORD_BYTES_MAX,
@@ -408,3 +412,36 @@ def test_shards_that_are_ready_answer_while_another_one_loads() -> None:
         ready = [name for name in names.values() if isinstance(again.runtime.ready(name), Shard)]
         answered += len(ready) == 1
     assert answered > 2
+
+
+def follows_another_broker(toy: ToyWorld) -> None:
+    """The reply waits for its record's commit when the partition gets another leader."""
+    toy.ask_for_flushes()
+    toy.put("a", 1, 7)
+    toy.settle()
+    state = PartitionState(index=0, leader=2, replicas=(0, 2), isr=(0, 2), leader_epoch=6)
+    toy.partitions[0].apply(state, toy.now_ms)
+
+
+def leads_in_a_later_epoch(toy: ToyWorld) -> None:
+    """The record is not yet written when the partition is led in a later epoch."""
+    toy.put("a", 1, 7)
+    toy.partitions[0].lead(7)
+
+
+@pytest.mark.parametrize("change", [follows_another_broker, leads_in_a_later_epoch])
+def test_a_change_of_the_leader_is_no_error_in_the_log(change: Callable[[ToyWorld], None]) -> None:
+    toy = ToyWorld().lead(5)
+    with capture_logs() as lines:
+        change(toy)
+        toy.settle()
+    (line,) = [line for line in lines if line["event"].startswith("Shard")]
+    assert (line["event"], line["log_level"], line["shard"]) == ("Shard lost its leadership", "info", 0)
+
+
+def test_a_failed_log_is_an_error_in_the_log_once() -> None:
+    toy = ToyWorld().lead(5)
+    with capture_logs() as lines:
+        for _ in range(2):
+            toy.runtime.storage_failed(toy.runtime.shards[0], StorageFailed("disk full"))
+    assert [(line["log_level"], line["cause"]) for line in lines] == [("error", "disk full")]
