@@ -73,9 +73,11 @@ def _draw_with_rich(table: Table, stream: TextIO) -> bool:
     """Draw the table; returns False when rich is not installed."""
     try:
         from rich.console import Console
+
+        drawn = rich_table(table)
     except ModuleNotFoundError:
         return False
-    Console(file=stream, highlight=False).print(rich_table(table))
+    Console(file=stream, highlight=False).print(drawn)
     return True
 
 

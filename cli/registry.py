@@ -40,6 +40,12 @@ SECTIONS: Final[dict[str, tuple[Command, ...]]] = {
         Command("offsets", "print start, end and offsets at a time of partitions", "rota.cli.offsets"),
         Command("configs", "describe and alter settings of topics, brokers and groups", "rota.cli.configs"),
         Command("cluster", "print brokers, controller, features, under-replicated partitions", "rota.cli.cluster"),
+        Command("bench", "measure produce, consume and heartbeats", "rota.cli.bench"),
+        Command("sniff", "print what clients and brokers say to each other", "rota.cli.sniff"),
+    ),
+    "This machine": (
+        Command("logs", "show segments, batches, records and indexes of a folder, offline", "rota.cli.logs"),
+        Command("completion", "print the completion of bash, zsh or fish", "rota.cli.completion"),
     ),
 }
 COMMANDS: Final = {command.name: command for section in SECTIONS.values() for command in section}

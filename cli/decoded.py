@@ -1,0 +1,83 @@
+"""Decoded messages and records as JSON. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+from rota.protocol import group_timeline, offsets_records
+from rota.protocol.consumer_protocol import decode_assignment, decode_subscription
+from rota.protocol.offsets_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from rota.protocol.wire import DecodeError
+
+BYTES_SHOWN_MAX: Final = 64
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+_EMBEDDED: Final = {
+    "metadata": decode_subscription,
+    "member_metadata": decode_subscription,
+    "subscription": decode_subscription,
+    "assignment": decode_assignment,
+    "member_assignment": decode_assignment,
+}
+
+
+def plain(value: Any, name: str = "") -> Any:
+    """Return a part of a message as JSON: bytes as hexadecimal text, subscriptions and assignments decoded."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _bytes(bytes(value), name)
+    if isinstance(value, tuple | list):
+        return [plain(item, name) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        shown = (each.name for each in fields(value) if not each.name.startswith("_"))
+        return {each: plain(getattr(value, each), each) for each in shown}
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _bytes(data: bytes, name: str) -> Any:
+    if name in _EMBEDDED and data:
+        try:
+            return plain(_EMBEDDED[name](data))
+        except DecodeError:
+            pass
+    if len(data) > BYTES_SHOWN_MAX:
+        return f"{data[:BYTES_SHOWN_MAX].hex()}… ({len(data)} bytes)"
+    return data.hex()
+
+
+def internal_record(topic: str, key: bytes | None, value: bytes | None) -> dict[str, Any] | None:
+    """Return a record of an internal topic with its kind; None for other topics, and for what cannot be decoded.
+
+    The value is None for a tombstone.
+    """
+    if key is None:
+        return None
+    try:
+        if topic == CONSUMER_OFFSETS:
+            return _of_offsets(key, value)
+        if topic == group_timeline.TOPIC:
+            return _of_timeline(key, value)
+    except DecodeError:
+        return None
+    return None
+
+
+def _of_offsets(key: bytes, value: bytes | None) -> dict[str, Any] | None:
+    decoded = offsets_records.decode_key(key)
+    message: Any
+    match decoded:
+        case OffsetCommitKey():
+            kind, message = "offset_commit", OffsetCommitValue
+        case GroupMetadataKey():
+            kind, message = "group_metadata", GroupMetadataValue
+        case _:
+            return None
+    body = None if value is None else offsets_records.decode_value(message, value)
+    return {"kind": kind, "key": plain(decoded), "value": plain(body)}
+
+
+def _of_timeline(key: bytes, value: bytes | None) -> dict[str, Any] | None:
+    decoded = group_timeline.decode_key(key)
+    if decoded is None:
+        return None
+    body = None if value is None else group_timeline.decode_value(value)
+    return {"kind": "group_event", "key": plain(decoded), "value": plain(body)}

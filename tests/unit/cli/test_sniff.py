@@ -1,0 +1,26 @@
+"""The options of `rota sniff`; tests/cli/test_sniff.py runs it between clients and brokers."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+
+import pytest
+
+from rota.cli.sniff import _address, _api
+
+
+def test_addresses_and_apis() -> None:
+    assert _address("127.0.0.1:0") == ("127.0.0.1", 0)
+    assert _address("[::1]:9092") == ("::1", 9092)
+    assert _api("joingroup") == _api("JoinGroup") == "joingroup"
+
+
+@pytest.mark.parametrize("text", ["", "9092", ":1", "a:b", "a:70000"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="HOST:PORT"):
+        _address(text)
+
+
+def test_an_api_that_is_not_known_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ArgumentTypeError, match="did you mean JoinGroup"):
+        _api("JoinGruop")
