@@ -21,6 +21,7 @@ def store_opener(config: BrokerConfig) -> Callable[[], Awaitable[Store]] | None:
             store = ZooKeeperStore(
                 config.zookeeper_connect,
                 session_timeout_ms=config.zookeeper_session_timeout_ms,
+                connection_timeout_ms=config.zookeeper_connection_timeout_ms,
                 digest=config.rota_zookeeper_digest or None,
                 set_acl=config.zookeeper_set_acl,
             )

@@ -28,7 +28,7 @@ from rota.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponsePartition,
 )
-from tools.zookeeper import Missing, ZooKeeperServer
+from tools.zookeeper import Missing, ZooKeeperEnsemble, ZooKeeperServer
 
 T = TypeVar("T")
 
@@ -50,9 +50,10 @@ class Cluster:
         first_id: int = 1,
         ports: tuple[int, ...] = (),
         properties: Mapping[str, str] | None = None,
+        zookeeper: ZooKeeperServer | ZooKeeperEnsemble | None = None,
     ) -> None:
         self.folder = folder
-        self.zookeeper = ZooKeeperServer(folder / "zookeeper")
+        self.zookeeper = zookeeper or ZooKeeperServer(folder / "zookeeper")
         self.brokers = list(range(first_id, first_id + size))
         self.ports = dict(zip(self.brokers, ports or (_free_port() for _ in self.brokers), strict=True))
         self._properties = dict(properties or {})
@@ -153,6 +154,9 @@ class Cluster:
     def leader(self, topic: str, partition: int = 0) -> int:
         """The broker that leads; -1 for none."""
         return self._partition(topic, partition).leader_id
+
+    def leader_epoch(self, topic: str, partition: int = 0) -> int:
+        return self._partition(topic, partition).leader_epoch
 
     def isr(self, topic: str, partition: int = 0) -> set[int]:
         """The replicas in sync."""

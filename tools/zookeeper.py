@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,6 +25,8 @@ POLL_S = 0.02
 TICK_MS = 100  # the shortest session lasts two ticks; a server reports an expired one up to a tick late
 HEAP = "96m"
 MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
+ENSEMBLE_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+TICKS_TO_JOIN, TICKS_BEHIND_MAX = 100, 20  # of a server of an ensemble
 JARS = ("zookeeper-3*", "zookeeper-jute-*", "slf4j-api-*", "metrics-core-*", "snappy-java-*", "netty-*")
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dzookeeper.preAllocSize=1024")
 
@@ -36,11 +38,22 @@ class Missing(Exception):
 class ZooKeeperServer:
     """`with ZooKeeperServer(folder) as server: server.address`. Started again, it has its data and its port."""
 
-    def __init__(self, folder: Path, port: int = 0, *, sync: bool = False, tick_ms: int = TICK_MS) -> None:
-        """`port` 0 means any free one. With `sync` each change waits for the disk, as in production."""
+    def __init__(
+        self,
+        folder: Path,
+        port: int = 0,
+        *,
+        sync: bool = False,
+        tick_ms: int = TICK_MS,
+        ensemble: Mapping[str, str] | None = None,
+    ) -> None:
+        """`port` 0 means any free one. With `sync` each change waits for the disk, as in production.
+
+        `ensemble` are the settings of a server of several.
+        """
         self.folder = folder
         self.port = port
-        self._sync, self._tick_ms = sync, tick_ms
+        self._sync, self._tick_ms, self._ensemble = sync, tick_ms, dict(ensemble or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -108,10 +121,12 @@ class ZooKeeperServer:
             "maxClientCnxns": 0,
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "ruok,srvr,cons,dump",
+            **self._ensemble,
         }
         config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         sync = f"-Dzookeeper.forceSync={'yes' if self._sync else 'no'}"
-        return [java(), f"-Xmx{HEAP}", *JVM, sync, "-cp", ":".join(map(str, jars())), MAIN, str(config)]
+        main = ENSEMBLE_MAIN if self._ensemble else MAIN
+        return [java(), f"-Xmx{HEAP}", *JVM, sync, "-cp", ":".join(map(str, jars())), main, str(config)]
 
     def _wait_until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_S_MAX
@@ -134,6 +149,60 @@ class ZooKeeperServer:
         with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
             connection.sendall(command.encode())
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+class ZooKeeperEnsemble:
+    """Several servers of which one leads; used as a `ZooKeeperServer`. The folder must exist."""
+
+    def __init__(self, folder: Path, size: int = 3) -> None:
+        peers = {f"server.{n}": f"127.0.0.1:{_free_port()}:{_free_port()}" for n in range(1, size + 1)}
+        limits = {"initLimit": str(TICKS_TO_JOIN), "syncLimit": str(TICKS_BEHIND_MAX)}
+        self.servers = [ZooKeeperServer(folder / str(n), ensemble={**peers, **limits}) for n in range(1, size + 1)]
+
+    @property
+    def address(self) -> str:
+        return ",".join(server.address for server in self.servers)
+
+    def start(self) -> None:
+        """Return when each server leads or follows. Raises Missing, TimeoutError."""
+        for number, server in enumerate(self.servers, 1):
+            (server.folder / "data").mkdir(parents=True, exist_ok=True)
+            (server.folder / "data" / "myid").write_text(str(number))
+            server.start()
+        self._wait_until(lambda: sorted(map(mode, self.servers)) == ["follower"] * (len(self.servers) - 1) + ["leader"])
+
+    def leader(self) -> ZooKeeperServer:
+        """The server that leads, as soon as there is one. Raises TimeoutError."""
+        self._wait_until(lambda: any(mode(server) == "leader" for server in self.servers))
+        return next(server for server in self.servers if mode(server) == "leader")
+
+    def kill(self) -> None:
+        for server in self.servers:
+            server.kill()
+
+    def pause(self) -> None:
+        for server in self.servers:
+            server.pause()
+
+    def resume(self) -> None:
+        for server in self.servers:
+            server.resume()
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_S_MAX
+        while not condition():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no ensemble: {[mode(server) for server in self.servers]}")
+            time.sleep(POLL_S)
+
+
+def mode(server: ZooKeeperServer) -> str:
+    """`leader`, `follower` or `standalone`; empty while the server does not serve."""
+    try:
+        answer = server.four_letters("srvr")
+    except OSError:
+        return ""
+    return next((line.split()[1] for line in answer.splitlines() if line.startswith("Mode: ")), "")
 
 
 def java() -> str:

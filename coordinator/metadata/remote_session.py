@@ -13,14 +13,18 @@ class ConnectionLost(Exception):
 
 
 class RemoteSession:
-    """Law S10. `server` is for messages. Use it in one event loop."""
+    """Law S10. `server` is for messages. Use it in one event loop.
 
-    def __init__(self, server: str, session_timeout_ms: int) -> None:
+    The first connection may take `connection_timeout_ms`, by default the session timeout.
+    """
+
+    def __init__(self, server: str, session_timeout_ms: int, connection_timeout_ms: int | None = None) -> None:
         self.watches = Watches()
         self.session_id = 0  # before the first connection
         self.sessions_ended = 0
         self.is_closed = False
         self._server, self._timeout_ms = server, session_timeout_ms
+        self._first_timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
         self._listeners: list[SessionListener] = []
         self._is_connected = False
         self._suspended_at = 0.0
@@ -66,12 +70,15 @@ class RemoteSession:
         self._notify()
 
     async def until_connected(self) -> None:
-        """Raises StoreFailed when the session has ended, or when this lasts longer than a session may."""
+        """Raises StoreFailed when the session has ended, or when this lasts longer than a session, or the first
+        connection, may.
+        """
         loop, sessions_ended = asyncio.get_running_loop(), self.sessions_ended
         while not self._is_connected and not self.is_closed and sessions_ended == self.sessions_ended:
-            left_s = self._suspended_at + self._timeout_ms / 1000 - loop.time()
+            timeout_ms = self._timeout_ms if self.session_id else self._first_timeout_ms
+            left_s = self._suspended_at + timeout_ms / 1000 - loop.time()
             if left_s <= 0:
-                raise StoreFailed(f"no connection to {self._server} for {self._timeout_ms} ms")
+                raise StoreFailed(f"no connection to {self._server} for {timeout_ms} ms")
             if self._changed is None:
                 self._changed = loop.create_future()
             await asyncio.wait({self._changed}, timeout=left_s)

@@ -87,10 +87,12 @@ class ZooKeeperStore:
         connect: str,
         *,
         session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        connection_timeout_ms: int | None = None,
         digest: str | None = None,
         set_acl: bool = False,
     ) -> None:
-        """`connect` is HOST:PORT,HOST:PORT/chroot, `digest` USER:PASSWORD.
+        """`connect` is HOST:PORT,HOST:PORT/chroot, `digest` USER:PASSWORD. `open` waits for `connection_timeout_ms`, by
+        default for the session timeout.
 
         With `set_acl` only that user may change the nodes that are created from now on, and everybody may read them.
         Raises ValueError.
@@ -99,11 +101,11 @@ class ZooKeeperStore:
         self._session_timeout_ms = session_timeout_ms
         self._digest = digest
         self._acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if set_acl else OPEN_ACL_UNSAFE
-        self._session = RemoteSession(f"ZooKeeper at {self._hosts}", session_timeout_ms)
+        self._session = RemoteSession(f"ZooKeeper at {self._hosts}", session_timeout_ms, connection_timeout_ms)
         self._connection: Connection | None = None
 
     async def open(self) -> None:
-        """Connect within the session timeout, and create the chroot. Raises StoreFailed. Calls no listener."""
+        """Connect within the connection timeout, and create the chroot. Raises StoreFailed. Calls no listener."""
         self._session.begin()
         self._connection = Connection(
             self._hosts,

@@ -267,10 +267,11 @@ async def test_a_malformed_zookeeper_connect_is_a_refused_setting(connect: str) 
         await broker.start()
 
 
-async def test_a_zookeeper_that_does_not_answer_is_told_with_what_to_check() -> None:
+@pytest.mark.parametrize("timeout", ["zookeeper.session.timeout.ms", "zookeeper.connection.timeout.ms"])
+async def test_a_zookeeper_that_does_not_answer_is_an_error_that_says_what_to_check(timeout: str) -> None:
     pytest.importorskip("kazoo")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         connect = f"127.0.0.1:{silent.getsockname()[1]}"
-        properties = {"zookeeper.connect": connect, "zookeeper.session.timeout.ms": "500"}
-        with pytest.raises(StoreFailed, match=rf"{connect} .* is zookeeper\.connect right\?"):
+        properties = {"zookeeper.connect": connect, timeout: "500"}
+        with pytest.raises(StoreFailed, match=rf"{connect} for 500 ms: .* is zookeeper\.connect right\?"):
             await Broker(BrokerConfig(properties), memory=True).start()

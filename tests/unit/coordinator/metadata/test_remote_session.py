@@ -82,3 +82,17 @@ async def test_the_watches_of_an_expired_session_are_gone() -> None:
     s.state_changed(EXPIRED, 0)
     s.event(EventType.CHANGED, "/a")
     assert events == []
+
+
+async def test_the_first_connection_has_its_own_time_and_later_ones_that_of_the_session() -> None:
+    s = RemoteSession("the server", 60_000, connection_timeout_ms=1)
+    s.begin()
+    with pytest.raises(StoreFailed, match="for 1 ms"):
+        await s.until_connected()
+    s.state_changed(CONNECTED, 7)
+    s.state_changed(SUSPENDED, 0)
+    call = asyncio.ensure_future(s.until_connected())
+    await asyncio.wait({call}, timeout=0.05)
+    assert not call.done()
+    s.state_changed(CONNECTED, 7)
+    await call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 
@@ -74,3 +75,10 @@ async def test_a_zookeeper_that_is_not_there_fails_the_opening() -> None:
 def test_a_broker_without_zookeeper_does_not_import_kazoo() -> None:
     code = "import sys, rota.coordinator.broker; sys.exit('kazoo' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_the_opening_connection_has_its_own_time() -> None:
+    store = ZooKeeperStore("127.0.0.1:9", session_timeout_ms=60_000, connection_timeout_ms=200)
+    async with asyncio.timeout(20):
+        with pytest.raises(StoreFailed, match=r"no connection to .*127\.0\.0\.1:9 for 200 ms: is it running"):
+            await store.open()
