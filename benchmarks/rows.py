@@ -98,8 +98,8 @@ def commits(conns: int, inflight: int, partitions: int) -> Callable[[str], float
                 group = unique("commit")
                 if number == 0:
                     find_coordinator(address, group)
-                frames.append(frame(_commit(group, topic, partitions), COMMIT_VERSION, number))
-                replies.append(_committed(topic, partitions, number))
+                frames.append(frame(commit_request(group, topic, partitions), COMMIT_VERSION, number))
+                replies.append(committed_reply(topic, partitions, number))
             lanes.append(Lane(frames, replies))
             assert conn < conns
         return pump(address, lanes, inflight, settings.seconds).per_s
@@ -107,7 +107,7 @@ def commits(conns: int, inflight: int, partitions: int) -> Callable[[str], float
     return measure
 
 
-def _commit(group: str, topic: str, partitions: int) -> OffsetCommitRequest:
+def commit_request(group: str, topic: str, partitions: int) -> OffsetCommitRequest:
     offsets = tuple(
         OffsetCommitRequestPartition(partition_index=index, committed_offset=7, committed_metadata="")
         for index in range(partitions)
@@ -120,7 +120,7 @@ def _commit(group: str, topic: str, partitions: int) -> OffsetCommitRequest:
     )
 
 
-def _committed(topic: str, partitions: int, correlation: int) -> bytes:
+def committed_reply(topic: str, partitions: int, correlation: int) -> bytes:
     answer = OffsetCommitResponse(
         topics=(
             OffsetCommitResponseTopic(
