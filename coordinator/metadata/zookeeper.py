@@ -104,8 +104,8 @@ class ZooKeeperStore:
         self._session = RemoteSession(f"ZooKeeper at {self._hosts}", session_timeout_ms, connection_timeout_ms)
         self._connection: Connection | None = None
 
-    async def open(self) -> None:
-        """Connect within the connection timeout, and create the chroot. Raises StoreFailed. Calls no listener."""
+    async def open(self) -> Self:
+        """Connect within the connection timeout, create the chroot and return the store. Raises StoreFailed. Calls no listener."""
         self._session.begin()
         self._connection = Connection(
             self._hosts,
@@ -121,6 +121,7 @@ class ZooKeeperStore:
         except BaseException:
             await self.close()
             raise
+        return self
 
     @property
     def session_id(self) -> int:
