@@ -105,7 +105,10 @@ class ZooKeeperStore:
         self._connection: Connection | None = None
 
     async def open(self) -> Self:
-        """Connect within the connection timeout, create the chroot and return the store. Raises StoreFailed. Calls no listener."""
+        """Connect within the connection timeout, create the chroot and return the store.
+
+        Raises StoreFailed. Calls no listener.
+        """
         self._session.begin()
         self._connection = Connection(
             self._hosts,
