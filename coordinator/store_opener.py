@@ -27,7 +27,6 @@ def store_opener(config: BrokerConfig) -> Callable[[], Awaitable[Store]] | None:
             )
         except ValueError as error:
             raise ConfigRefused("zookeeper.connect", str(error)) from None
-        await store.open()
-        return store
+        return await store.open()
 
     return open_store
