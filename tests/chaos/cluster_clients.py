@@ -1,0 +1,223 @@
+"""Clients that write histories on a cluster while it is in trouble, and what has to be true of them afterwards.
+
+Each writer sends 0, 1, 2, … to one partition with an idempotent producer: librdkafka's, kafka-python's or Rota's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import IO, Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+import rota.client as rota
+
+TOPIC, PARTITIONS = "t", 3
+HEALED_SECONDS = 30
+GIVE_UP_MS = 120_000
+UNACKNOWLEDGED_MAX = 2_000
+
+
+class Writer:
+    """`acknowledged` are offsets by value, `errors` what was given up. `stop` sends what is left."""
+
+    def __init__(self, bootstrap: str, partition: int) -> None:
+        self.bootstrap, self.partition, self.sent = bootstrap, partition, 0
+        self.acknowledged: dict[int, int] = {}
+        self.errors: list[str] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def _next(self) -> bytes:
+        self.sent += 1
+        return str(self.sent - 1).encode()
+
+    @property
+    def is_ahead(self) -> bool:
+        return self.sent - len(self.acknowledged) - len(self.errors) >= UNACKNOWLEDGED_MAX
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+class ConfluentWriter(Writer):
+    def _run(self) -> None:
+        settings = {"linger.ms": 2, "message.timeout.ms": GIVE_UP_MS, "enable.idempotence": True, "log_level": 0}
+        producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
+        while not self._stopping.wait(0.002):
+            if not self.is_ahead:
+                producer.produce(TOPIC, self._next(), partition=self.partition, on_delivery=self._delivered)
+            producer.poll(0)
+        producer.flush(HEALED_SECONDS)
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self.errors.append(str(error))
+        else:
+            self.acknowledged[int(message.value())] = message.offset()
+
+
+class PythonWriter(Writer):
+    """kafka-python's, in a process of its own."""
+
+    def _run(self) -> None:
+        arguments = (self.bootstrap, TOPIC, str(self.partition), str(GIVE_UP_MS))
+        command = [sys.executable, "-m", "tests.chaos.python_writer", *arguments]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            threading.Thread(target=self._end, args=(process.stdin,)).start()
+            for line in process.stdout:
+                first, _, rest = line.strip().partition(" ")
+                if first.isdecimal():
+                    self.acknowledged[int(first)] = int(rest)
+                else:
+                    self.errors.append(rest)
+        if process.returncode:
+            self.errors.append(f"the process ended with {process.returncode}")
+
+    def _end(self, stdin: IO[str]) -> None:
+        self._stopping.wait()
+        with suppress(OSError):
+            stdin.close()
+
+
+class RotaWriter(Writer):
+    def _run(self) -> None:
+        asyncio.run(self._write())
+
+    async def _write(self) -> None:
+        config = rota.ProducerConfig(
+            bootstrap_servers=self.bootstrap, enable_idempotence=True, linger_ms=2, delivery_timeout_ms=GIVE_UP_MS
+        )
+        async with rota.Producer(config) as producer, asyncio.TaskGroup() as deliveries:
+            while not self._stopping.is_set():
+                await asyncio.sleep(0.002)
+                if not self.is_ahead:
+                    value = self._next()
+                    delivery = await producer.send(TOPIC, value, partition=self.partition)
+                    deliveries.create_task(self._await(int(value), delivery))
+            await producer.flush(timeout_ms=HEALED_SECONDS * 1000)
+
+    async def _await(self, value: int, delivery: Any) -> None:
+        try:
+            self.acknowledged[value] = (await delivery).offset
+        except rota.KafkaError as error:
+            self.errors.append(str(error))
+
+
+WRITERS: tuple[type[Writer], ...] = (ConfluentWriter, PythonWriter, RotaWriter)  # for one partition each
+
+
+class Committer:
+    """Commits 1, 2, 3, … for a group, and reads from time to time what is committed, which must not go back.
+
+    `acknowledged` is the last commit that was answered, `seen` the last offset that was read.
+    """
+
+    def __init__(self, bootstrap: str, group: str) -> None:
+        self.group, self.sent, self.acknowledged, self.seen = group, 0, 0, 0
+        self.violations: list[str] = []
+        self._consumer = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, "log_level": 0}
+        )
+        self._consumer.assign([TopicPartition(TOPIC, 0)])
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(0.005):
+            self.sent += 1
+            try:
+                self._consumer.commit(offsets=[TopicPartition(TOPIC, 0, self.sent)], asynchronous=False)
+            except KafkaException:
+                continue  # it may be written, or not
+            self.acknowledged = self.sent
+            if self.sent % 20 == 0:
+                self._look()
+
+    def _look(self) -> None:
+        try:
+            (committed,) = self._consumer.committed([TopicPartition(TOPIC, 0)], timeout=2)
+        except KafkaException:
+            return
+        if not max(self.seen, self.acknowledged) <= committed.offset <= self.sent:
+            self.violations.append(f"{committed.offset} is committed; {self.seen} was seen, {self.acknowledged} acked")
+        self.seen = committed.offset
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+class Member(Writer):
+    """A member of a group, with Rota's client. `claims` is shared by all: who had a partition in a generation (G1)."""
+
+    def __init__(self, bootstrap: str, name: str, claims: dict[tuple[int, int], str]) -> None:
+        self.name, self.claims, self.polls = name, claims, 0
+        super().__init__(bootstrap, -1)
+
+    def _run(self) -> None:
+        asyncio.run(self._read())
+
+    async def _read(self) -> None:
+        config = rota.ConsumerConfig(bootstrap_servers=self.bootstrap, group_id="members", session_timeout_ms=6_000)
+        async with rota.Consumer(config) as consumer:
+            consumer.subscribe([TOPIC])
+            while not self._stopping.is_set():
+                await consumer.getmany(timeout_ms=50)
+                self.polls += bool(consumer.assignment)
+                generation = consumer.group.generation_id
+                for partition in consumer.assignment:
+                    key = generation, partition.partition
+                    owner = self.claims.setdefault(key, self.name)
+                    if owner != self.name:
+                        self.errors.append(f"{key} belongs to {owner} and to {self.name}")
+
+
+def until(condition: Callable[[], bool], why: str) -> None:
+    """Wait until it is true. Fails when everything has been well for `HEALED_SECONDS`."""
+    deadline = time.monotonic() + HEALED_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, why
+        time.sleep(0.02)
+
+
+def records(bootstrap: str, partition: int) -> Iterator[tuple[int, int]]:
+    """(offset, value) of all records of a partition."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "log_level": 0})
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=HEALED_SECONDS)
+        consumer.assign([TopicPartition(TOPIC, partition, 0)])
+        offset = 0
+        while offset < end:
+            message = consumer.poll(HEALED_SECONDS)
+            assert message is not None, f"no record at {offset} of {end}"
+            assert message.error() is None, message.error()
+            offset = message.offset() + 1
+            yield message.offset(), int(message.value())
+    finally:
+        consumer.close()
+
+
+def check(writer: Writer, found: list[tuple[int, int]], troubles: list[str]) -> None:
+    """L1, R1, I3: nothing acknowledged is lost, nothing is there twice or out of order."""
+    values = [value for _, value in found]
+    by_offset = dict(found)
+    assert writer.errors == [], troubles
+    lost = {value: offset for value, offset in writer.acknowledged.items() if by_offset.get(offset) != value}
+    assert lost == {}, troubles
+    assert values == sorted(set(values)), f"{type(writer).__name__}: twice, or out of order, after {troubles}"

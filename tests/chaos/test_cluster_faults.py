@@ -1,0 +1,203 @@
+"""Three brokers as processes on a network that loses one direction, on a disk that fills, on a ZooKeeper that dies.
+
+Meanwhile librdkafka, kafka-python and Rota's client write, commit and share a group. Afterwards everything progresses
+within 30 seconds (L1, R1, I3, O1, G1): see `cluster_clients`.
+"""
+
+from __future__ import annotations
+
+import resource
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.chaos import fault_network
+from tests.chaos.cluster_clients import (
+    HEALED_SECONDS,
+    PARTITIONS,
+    TOPIC,
+    WRITERS,
+    Committer,
+    Member,
+    Writer,
+    check,
+    records,
+    until,
+)
+from tests.chaos.fault_network import FaultNetwork, Ports, host_of
+from tests.soak import SOAK
+from tools.cluster import Cluster
+from tools.zookeeper import missing
+
+pytestmark = pytest.mark.java
+
+TROUBLES = 8 if SOAK else 2
+FULL_BYTES = 4_096  # of a file, while the disk is full: checkpoints can be written, logs cannot
+PROPERTIES = {
+    "replica.lag.time.max.ms": "3000",
+    "rota.drain.timeout.ms": "1000",
+    "zookeeper.session.timeout.ms": "6000",
+}
+
+
+class NetworkedCluster(Cluster):
+    """Its brokers reach each other through `network` only."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, properties=PROPERTIES)
+        self.network = FaultNetwork({broker: Ports(_free_port(), _free_port()) for broker in self.brokers})
+
+    def _config(self, broker: int) -> dict[str, str]:
+        ports, own = self.network.ports[broker], f"PLAINTEXT://127.0.0.1:{self.ports[broker]}"
+        return {
+            **super()._config(broker),
+            "listeners": f"{own},INTERNAL://127.0.0.1:{ports.tcp}",
+            "advertised.listeners": f"{own},INTERNAL://{host_of(broker)}:{ports.tcp}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+            "inter.broker.listener.name": "INTERNAL",
+            "rota.swim.port": str(ports.udp),
+        }
+
+    @contextmanager
+    def full_disk(self, broker: int) -> Iterator[None]:
+        """No file of that broker grows beyond `FULL_BYTES`."""
+        process = self._processes[broker]
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (FULL_BYTES, hard))
+        try:
+            yield
+        finally:
+            if process.poll() is None:
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+
+def _free_port() -> int:
+    """A port that is free for TCP, and so far for UDP."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[NetworkedCluster]:
+    reason = missing() or fault_network.missing()
+    if reason is not None:
+        pytest.skip(f"no cluster whose network can be cut: {reason}")
+    prepared = NetworkedCluster(tmp_path)
+    with prepared.network, prepared as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        topic = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
+        admin.create_topics([topic])[TOPIC].result(HEALED_SECONDS)
+        yield cluster
+
+
+def _progress(writers: list[Writer], members: list[Member], committer: Committer) -> list[int]:
+    return [
+        *(len(writer.acknowledged) for writer in writers),
+        *(member.polls for member in members),
+        committer.acknowledged,
+    ]
+
+
+def in_spite_of(cluster: NetworkedCluster, troubles: list[Callable[[], str]], random: Random) -> None:
+    """Cause these troubles one after the other while clients work; check what they have written."""
+    done, claims = list[str](), dict[tuple[int, int], str]()
+    writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(WRITERS)]
+    members = [Member(cluster.bootstrap, name, claims) for name in "ab"]
+    committer = Committer(cluster.bootstrap, "g")
+    clients = (*writers, *members, committer)
+    try:
+        until(lambda: all(len(writer.acknowledged) > 20 for writer in writers), "the writers do not begin")
+        for trouble in troubles:
+            done.append(trouble())
+            time.sleep(random.uniform(0, 1))
+        before = _progress(writers, members, committer)
+        until(
+            lambda: all(now > then for now, then in zip(_progress(writers, members, committer), before, strict=True)),
+            f"not everybody goes on after {done}",
+        )
+        until(lambda: all(len(cluster.isr(TOPIC, i)) == 3 for i in range(PARTITIONS)), f"ISR small after {done}")
+    finally:
+        for client in clients:
+            client.stop()
+    for writer in writers:
+        check(writer, list(records(cluster.bootstrap, writer.partition)), done)
+    assert [member.errors for member in members] == [[], []], f"G1: {done}"
+    assert committer.violations == [], f"O1: {done}"
+
+
+def test_brokers_that_hear_but_are_not_heard(cluster: NetworkedCluster, seed: int) -> None:
+    """A broker, or a leader, is cut off in one direction, or in both, from one or from all others."""
+    random = Random(seed)
+
+    def part() -> str:
+        broker = random.choice((cluster.leader(TOPIC, random.randrange(PARTITIONS)), random.choice(cluster.brokers)))
+        others = [other for other in cluster.brokers if other != broker][: random.choice((1, 2))]
+        ways = random.choice(("is not heard", "does not hear", "neither hears nor is heard"))
+        for other in others:
+            if ways != "does not hear":
+                cluster.network.cut(broker, other)
+            if ways != "is not heard":
+                cluster.network.cut(other, broker)
+        time.sleep(random.uniform(0.5, 4))
+        cluster.network.heal()
+        return f"{broker} {ways} by {others}"
+
+    in_spite_of(cluster, [part] * TROUBLES, random)
+
+
+def test_a_disk_that_fills_and_is_emptied(cluster: NetworkedCluster, seed: int) -> None:
+    """A5. Nothing that was acknowledged was only on the full disk; when there is room again the replica comes back."""
+    random = Random(seed)
+
+    def fill() -> str:
+        broker = cluster.leader(TOPIC, random.randrange(PARTITIONS))
+        with cluster.full_disk(broker):
+            time.sleep(random.uniform(1, 4))
+        return f"the disk of {broker} was full"
+
+    in_spite_of(cluster, [fill] * TROUBLES, random)
+
+
+def test_a_zookeeper_that_dies_and_comes_back(cluster: NetworkedCluster, seed: int) -> None:
+    """While it is away nothing is elected, and a leader that is killed then is replaced when it is back."""
+    random = Random(seed)
+
+    def kill_zookeeper() -> str:
+        cluster.zookeeper.kill()
+        time.sleep(random.uniform(0, 2))
+        victim = random.choice(cluster.brokers) if random.random() < 0.5 else None
+        if victim is not None:
+            cluster.kill(victim)
+        cluster.zookeeper.start()
+        if victim is not None:
+            cluster.start(victim)
+        return f"ZooKeeper was killed, and broker {victim}"
+
+    def pause_zookeeper() -> str:
+        cluster.zookeeper.pause()
+        seconds = random.uniform(1, 8)
+        time.sleep(seconds)
+        cluster.zookeeper.resume()
+        return f"ZooKeeper stood still for {seconds:.1f} s"
+
+    in_spite_of(cluster, [kill_zookeeper, pause_zookeeper][: max(TROUBLES, 2)] * max(TROUBLES // 2, 1), random)
+
+
+def test_a_frozen_broker_that_wakes_acknowledges_nothing_that_is_lost(cluster: NetworkedCluster, seed: int) -> None:
+    """CM2. It has slept through the election of another leader, with requests in its sockets."""
+    random = Random(seed)
+
+    def freeze() -> str:
+        broker = cluster.leader(TOPIC, random.randrange(PARTITIONS))
+        cluster.freeze(broker)
+        time.sleep(random.uniform(0.3, 3))
+        cluster.thaw(broker)
+        return f"{broker} was frozen"
+
+    in_spite_of(cluster, [freeze] * TROUBLES, random)
