@@ -24,6 +24,11 @@ Rota listens on 127.0.0.1 by default, because it has no authentication yet; Kafk
 
 ## Properties of the broker that have an effect
 
+The column *changes* says when a property changes: `at the start`, or while the broker runs (`cluster-wide`), by
+`kafka-configs --alter --entity-type brokers` or any admin client: for one broker (`--entity-name ID`) or for all
+(`--entity-default`). The metadata store keeps these values. A value is that of the broker, else that for all brokers,
+else that of its start, else the default.
+
 | name | default | valid values | changes | description |
 |---|---|---|---|---|"""
 _TOPICS = """

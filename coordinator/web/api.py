@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from rota.coordinator.observe.explain import as_json
 from rota.coordinator.web import actions, api_cluster, api_groups, api_topics
+from rota.coordinator.web.api_client_metrics import client_metrics, client_values
 from rota.coordinator.web.asks import ApiError, Asks
 from rota.coordinator.web.events import Events
 from rota.coordinator.web.guard import BODY_SECONDS_MAX
@@ -56,6 +57,10 @@ class Api:
             "group/lag": self._lag,
             "group/timeline": lambda request: api_groups.timeline(asks, parameter(request, "group")),
             "group/why": lambda request: api_groups.why(asks, parameter(request, "group")),
+            "client-metrics": lambda request: client_metrics(self._site),
+            "client-metrics/values": lambda request: client_values(
+                self._site.node.telemetry, parameter(request, "instance")
+            ),
             "group/health": lambda request: api_groups.findings(asks, parameter(request, "group")),
         }
         changes: dict[str, Action] = {

@@ -21,6 +21,7 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.group_coordinator import group_config
 from rota.coordinator.log.contract import StorageFailed
+from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
 from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
 from rota.coordinator.network.listener import CannotListen
@@ -275,3 +276,14 @@ async def test_a_zookeeper_that_does_not_answer_is_an_error_that_says_what_to_ch
         properties = {"zookeeper.connect": connect, timeout: "500"}
         with pytest.raises(StoreFailed, match=rf"{connect} for 500 ms: .* is zookeeper\.connect right\?"):
             await Broker(BrokerConfig(properties), memory=True).start()
+
+
+async def test_dynamic_configs_outlive_a_restart(config: Config) -> None:
+    async with Broker(config()) as broker:
+        await broker.topics.configs.update(ConfigKind.BROKERS, DEFAULT_NAME, lambda _: {"message.max.bytes": "5000"})
+        assert broker.config.message_max_bytes == 5000
+    async with Broker(given := config(message_max_bytes="4000")) as broker:
+        assert broker.config.message_max_bytes == broker.groups.config.record_bytes_max == 5000
+        await broker.topics.configs.update(ConfigKind.BROKERS, DEFAULT_NAME, lambda _: {})
+        assert broker.config.message_max_bytes == broker.groups.config.record_bytes_max == 4000
+    assert given.message_max_bytes == 4000
