@@ -47,9 +47,9 @@ _TIME_UNITS = (
 )
 _BROKER_SYNONYMS = {name: names for names in _TIME_UNITS for name in names} | {
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-    "broker.id": ("broker.id", "node.id"),
-    "node.id": ("node.id", "broker.id"),
 }
+
+_IDS = ("node.id", "broker.id")
 
 
 def describe_topic(overrides: Mapping[str, str | None], broker: BrokerConfig) -> list[ConfigEntry]:
@@ -130,25 +130,25 @@ def _broker_entry(broker: BrokerConfig, definition: Definition) -> ConfigEntry:
     source = synonyms[0].source if synonyms else Source.DEFAULT
     given = broker.text(name)
     value = None if definition.sensitive else given if given is not None else definition.default
-    if name in ("node.id", "broker.id"):
+    if name in _IDS:
         value = str(broker.node_id)
     read_only = definition.update is Update.READ_ONLY
     return ConfigEntry(name, value, source, read_only, definition.sensitive, synonyms, definition.type, definition.doc)
 
 
 def _broker_synonyms(name: str | None, broker: BrokerConfig) -> Iterator[Synonym]:
-    """Yield the configs under each name of the property, by source; not the defaults of other names alone."""
+    """Yield the configs under each name of the property, by source; as in Kafka none before the first of `name`."""
     if name is None:
         return
     synonyms = _all_synonyms(_BROKER_SYNONYMS.get(name, (name,)), broker)
-    yield from dropwhile(lambda synonym: synonym.source is Source.DEFAULT and synonym.name != name, synonyms)
+    yield from dropwhile(lambda synonym: synonym.name != name, synonyms)
 
 
 def _all_synonyms(names: Sequence[str], broker: BrokerConfig) -> Iterator[Synonym]:
     sources = (
         (broker.dynamic, Source.DYNAMIC_BROKER),
         (broker.dynamic_defaults, Source.DYNAMIC_DEFAULT_BROKER),
-        (broker.properties, Source.STATIC_BROKER),
+        (_static(broker), Source.STATIC_BROKER),
     )
     for configs, source in sources:
         for name in names:
@@ -158,3 +158,10 @@ def _all_synonyms(names: Sequence[str], broker: BrokerConfig) -> Iterator[Synony
         default = definition_of(name).default
         if default is not None:
             yield Synonym(name, default, Source.DEFAULT)
+
+
+def _static(broker: BrokerConfig) -> Mapping[str, str]:
+    """Return the properties of the start; either name of the broker's id sets the other one, too."""
+    if not broker.properties.keys() & _IDS:
+        return broker.properties
+    return {**broker.properties, **dict.fromkeys(_IDS, str(broker.node_id))}

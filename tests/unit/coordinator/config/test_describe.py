@@ -68,19 +68,30 @@ def test_every_config_is_explained_in_one_line() -> None:
 
 
 def test_the_strongest_source_comes_first() -> None:
-    broker = BrokerConfig({"log.retention.hours": "1", "log.retention.minutes": "7"})
-    (entry,) = (entry for entry in describe_topic({}, broker) if entry.name == "retention.ms")
-    assert (entry.value, entry.source) == ("420000", Source.STATIC_BROKER)
+    broker = BrokerConfig({"log.retention.hours": "1", "log.retention.minutes": "7", "log.retention.ms": "4"})
+    (entry,) = (each for each in describe_topic({}, broker) if each.name == "retention.ms")
+    assert (entry.value, entry.source) == ("4", Source.STATIC_BROKER)
     assert entry.synonyms == (
+        Synonym("log.retention.ms", "4", Source.STATIC_BROKER),
         Synonym("log.retention.minutes", "7", Source.STATIC_BROKER),
         Synonym("log.retention.hours", "1", Source.STATIC_BROKER),
         Synonym("log.retention.hours", "168", Source.DEFAULT),
     )
-    (entry,) = (entry for entry in describe_topic({"retention.ms": "5"}, broker) if entry.name == "retention.ms")
-    assert (entry.value, entry.source, entry.synonyms[0]) == (
-        "5",
-        Source.TOPIC,
-        Synonym("retention.ms", "5", Source.TOPIC),
+    (own,) = (each for each in describe_topic({"retention.ms": "5"}, broker) if each.name == "retention.ms")
+    assert (own.value, own.source, own.synonyms[0]) == ("5", Source.TOPIC, Synonym("retention.ms", "5", Source.TOPIC))
+
+
+def test_a_value_of_another_unit_alone_is_no_source_as_in_kafka() -> None:
+    """Apache Kafka 4.3.1 answers so with log.retention.minutes=7 and log.retention.hours=1 in its file."""
+    broker = BrokerConfig({"log.retention.hours": "1", "log.retention.minutes": "7"})
+    (topic,) = (each for each in describe_topic({}, broker) if each.name == "retention.ms")
+    assert (topic.value, topic.source, topic.synonyms) == ("420000", Source.DEFAULT, ())
+    described = {each.name: each for each in describe_broker(broker)}
+    assert (described["log.retention.ms"].value, described["log.retention.ms"].synonyms) == (None, ())
+    assert described["log.retention.minutes"].synonyms == (
+        Synonym("log.retention.minutes", "7", Source.STATIC_BROKER),
+        Synonym("log.retention.hours", "1", Source.STATIC_BROKER),
+        Synonym("log.retention.hours", "168", Source.DEFAULT),
     )
 
 
