@@ -78,7 +78,7 @@ class Faults:
     ) -> Fault:
         """Refuse requests with an error of Kafka's (NOT_COORDINATOR, …).
 
-        With `performed` they take effect all the same.
+        With `performed` they take effect all the same; `delay_ms` sends the reply later.
 
         Raises CommandRefused for an API whose requests cannot be refused; the message names those that can.
         """

@@ -80,7 +80,7 @@ class ReplyFaults:
             case Action.CLOSE:
                 raise HangUp("a fault of the test kit")
             case Action.ERROR if not rule.performed:
-                return error_reply(handler.name, handler.version, request, ErrorCode[rule.error])
+                return _after(rule.delay_ms, error_reply(handler.name, handler.version, request, ErrorCode[rule.error]))
         correlation_id = self._correlation_id
         reply = handler.serve(node, call, request)
         if reply is None:  # Produce with acks=0
@@ -138,6 +138,15 @@ def check_rule(rule: ReplyRule) -> None:
         check_api(rule.api)
         if rule.error not in ErrorCode.__members__:
             raise ValueError(f"Kafka has no error {rule.error!r}")
+
+
+def _after(delay_ms: int, reply: Any) -> Any:
+    """Return the reply, or one that is given later; requests behind it are performed meanwhile."""
+    if not delay_ms:
+        return reply
+    delayed: DelayedReply[Any] = DelayedReply()
+    asyncio.get_running_loop().call_later(delay_ms / 1000, delayed.answer, reply)
+    return delayed
 
 
 def _answered(reply: Any) -> DelayedReply[Any]:
