@@ -33,7 +33,7 @@ def test_the_second_fences_the_first(rota_broker: RunningBroker, rota_topic: str
     record = first.poll(WAIT_S)
     assert record is not None
     assert record.error().code() == KafkaError._FATAL
-    assert "static consumer fenced" in record.error().str()
+    assert "Static consumer fenced" in record.error().str()
     second.close()
     first.close()
 
