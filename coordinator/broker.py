@@ -155,6 +155,7 @@ class Broker:
         """End as a killed process does: sockets close, nothing more is written, the session with the store stays."""
         self.timers.stop()
         self.listener.abort()
+        await self.http.stop()
         await self.metadata.crash()
         await self.upkeep.stop()
         await self.durability.drained()

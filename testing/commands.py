@@ -15,9 +15,10 @@ from rota.coordinator.group.machine import Group
 from rota.coordinator.group.members import Member
 from rota.coordinator.group_coordinator import GroupShard
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState, Refusal
-from rota.coordinator.observe.explain import as_json, event_sentence
+from rota.coordinator.observe.explain import as_json, event_sentence, rebalances, sentences
 from rota.coordinator.runtime.contract import TimerFired
 from rota.protocol.errors import ErrorCode
+from rota.protocol.group_timeline import GroupEvent
 from rota.testing.advance import advance
 from rota.testing.errors import CommandRefused
 from rota.testing.group_snapshot import snapshot
@@ -162,9 +163,12 @@ class Commands:
 
     async def timeline(self, group: str) -> list[dict[str, Any]]:
         """The events of a group's timeline, oldest first; `sentence` says each one in English."""
-        hosted = self._host.coordinator(group)
-        events = () if hosted is None else hosted.broker.groups.timelines.of(group)
-        return [{**as_json(event), "sentence": event_sentence(event)} for event in events]
+        return [{**as_json(event), "sentence": event_sentence(event)} for event in self._events(group)]
+
+    async def why(self, group: str) -> list[str]:
+        """What the last rebalance of a group was about, in sentences."""
+        found = rebalances(self._events(group))
+        return list(sentences(found[-1])) if found else []
 
     async def rebalance(self, group: str) -> None:
         """Begin a rebalance of a group: its members join again."""
@@ -183,6 +187,10 @@ class Commands:
         expired = matching[0]
         expired.is_new, expired.deadline_ms = False, 0
         shard.perform(machine, machine.step(TimerFired(expired.timer), *_times(self._host.coordinator(group))))
+
+    def _events(self, group: str) -> tuple[GroupEvent, ...]:
+        hosted = self._host.coordinator(group)
+        return () if hosted is None else hosted.broker.groups.timelines.of(group)
 
     def _machine(self, group: str) -> tuple[HostedBroker, GroupShard, Group]:
         hosted = self._host.coordinator(group)

@@ -63,6 +63,11 @@ class GroupUnderTest:
         lines: list[dict[str, Any]] = self._call("timeline", group=self.group_id)
         return lines
 
+    def why(self) -> list[str]:
+        """Return what the last rebalance was about, in sentences; none when there was none."""
+        lines: list[str] = self._call("why", group=self.group_id)
+        return lines
+
     def rebalance(self) -> None:
         """Begin a rebalance now. Raises CommandRefused for a group without members."""
         self._call("rebalance", group=self.group_id)

@@ -34,6 +34,7 @@ def test_a_member_expires_now_and_joins_again(broker: RunningBroker, topic: str)
         group.expire("c")
         group.empty()
         assert "member-expired" in [event["name"] for event in group.timeline()]
+        assert "the session of member c (127.0.0.1) ended" in " ".join(group.why()), group.why()
         while group.generation <= generation + 1:
             member.poll(0.1)
         assert group.settled(1)
