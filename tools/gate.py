@@ -19,6 +19,7 @@ PROGRAMS = {
     "java": "Kafka's own tools and clients against Rota; comparisons with a running Apache Kafka",
     "mvn": "the same: Maven downloads Apache Kafka's jars",
     "kcat": "interop with kcat",
+    "chromium": "the console in a browser",
     "gcc": "the compiled record codec (the interpreted one is tested)",
 }
 

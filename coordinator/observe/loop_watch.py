@@ -24,6 +24,7 @@ log = structlog.get_logger("rota.loop")
 TICK_SECONDS: Final = 0.02
 STALL_SECONDS: Final = 0.05
 LOG_SECONDS: Final = 1.0
+WAITS: Final = ("select", "poll")  # the loop itself waits: the process had no processor, or the timer is late
 FRAMES_MAX: Final = 6  # of the stack that is logged
 
 
@@ -72,7 +73,7 @@ class LoopWatch:
         if now - self._logged < LOG_SECONDS:
             self._unlogged += 1
             return
-        ran = self._seen or "unknown: not Python code, or the process did not run"
+        ran = self._seen or "unknown: no Python function; the process may not have had a processor"
         log.warning("Event loop stood still", stalled_ms=round(seconds * 1000), ran=ran, not_logged=self._unlogged)
         self._logged, self._unlogged = now, 0
 
@@ -81,7 +82,7 @@ class LoopWatch:
         while not self._stopping.wait(STALL_SECONDS / 2):
             if time.monotonic() - self._noted > STALL_SECONDS and not self._seen:
                 frame = sys._current_frames().get(self._loop_thread)
-                if frame is not None:
+                if frame is not None and frame.f_code.co_name not in WAITS:
                     self._seen = stack_text(frame)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from rota.coordinator.web import console
 from rota.coordinator.web.api import Api
 from rota.coordinator.web.asks import Asks
 from rota.coordinator.web.events import Events
@@ -44,4 +45,5 @@ def _routes(site: Site, asks: Asks, events: Events) -> list[Route]:
         Route("/healthz", health.healthz, methods=["GET"]),
         Route("/readyz", health.readyz, methods=["GET"]),
         *Api(site, asks, events).routes(),
+        *console.routes(),
     ]
