@@ -165,6 +165,8 @@ def _arguments(options: ServeOptions, config: BrokerConfig, broker_id: int, step
         own["advertised.listeners"] = ",".join(str(_shifted(each, step)) for each in config.advertises)
     if config.rota_swim_port:
         own["rota.swim.port"] = str(config.rota_swim_port + step)
+    if config.http is not None:
+        own["rota.http.listener"] = str(_shifted(config.http, step)).removeprefix("HTTP://")
     arguments = ["--store", store, "--log-format", options.log_format, "--log-level", options.log_level]
     arguments += ["--memory"] if options.memory else []
     arguments += ["--environment"] if options.environment else []

@@ -59,12 +59,15 @@ def test_a_file_that_is_not_in_the_specification_would_be_noticed() -> None:
 def test_a_broker_is_reached_by_its_name_inside_and_by_its_port_from_the_host(name: str) -> None:
     advertised = {endpoint.listener: (endpoint.host, endpoint.port) for endpoint in config(name).advertises}
     inside, outside = config(name).listens
-    (port,) = SERVICES[name]["ports"]
+    port, console = SERVICES[name]["ports"]
     assert advertised["INSIDE"] == (name, inside.port)
     assert advertised["HOST"][0] == "localhost"
     assert str(port).endswith(f"127.0.0.1:{advertised['HOST'][1]}:{outside.port}")
     assert f"127.0.0.1:{inside.port}" in SERVICES[name]["healthcheck"]["test"]
     assert config(name).inter_broker_listener_name == inside.listener == "INSIDE"
+    http = config(name).http
+    assert http is not None
+    assert str(console).endswith(f"127.0.0.1:{8079 + int(name[-1])}:{http.port}")
 
 
 def test_the_brokers_are_one_cluster_with_racks_and_folders_of_their_own() -> None:
@@ -81,6 +84,20 @@ def test_zookeeper_keeps_its_data_and_is_not_root() -> None:
     assert len(SERVICES["zookeeper"]["volumes"]) == 2
 
 
+def test_prometheus_scrapes_every_broker_by_a_name_that_its_console_allows() -> None:
+    """With the profile `prometheus` alone; the files that its services read exist."""
+    services = [SERVICES["prometheus"], SERVICES["grafana"]]
+    assert all(service["profiles"] == ["prometheus"] for service in services)
+    for volume in (str(volume) for service in services for volume in service["volumes"]):
+        assert not volume.startswith("./") or (ROOT / volume.split(":")[0]).exists()
+    scraped = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())
+    (job,) = scraped["scrape_configs"]
+    targets = {target for each in job["static_configs"] for target in each["targets"]}
+    assert targets == {f"{name}:{http.port}" for name in BROKERS if (http := config(name).http) is not None}
+    assert {name for name in BROKERS if name in config(name).rota_http_allowed_hosts} == set(BROKERS)
+    assert all((ROOT / "deploy" / "prometheus" / name).exists() for name in scraped["rule_files"])
+
+
 class Topology:
     """The brokers of the file as processes: its environment and command, with free ports for its names and ports."""
 
@@ -95,6 +112,7 @@ class Topology:
         ours = {"zookeeper:2181": self._zookeeper, DATA: str(self.folder / name)}
         ours |= {f"//{broker}:29092": f"//127.0.0.1:{port}" for broker, port in self.inside.items()}
         ours |= {"0.0.0.0:29092": f"127.0.0.1:{self.inside[name]}", "0.0.0.0:9092": f"127.0.0.1:{self.outside[name]}"}
+        ours["0.0.0.0:8080"] = "127.0.0.1:0"
         ours[f"localhost:{9091 + int(name[-1])}"] = f"127.0.0.1:{self.outside[name]}"
         variables = environment(name)
         for theirs, replacement in ours.items():

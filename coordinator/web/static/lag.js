@@ -16,6 +16,7 @@ export class LagPlot {
       const name = `${each.topic}-${each.partition}`;
       if (this.#series.has(name) || this.#series.size + values.size <= SERIES_MAX) values.set(name, each.records);
     }
+    if (!this.#times.length) this.#times.push(lag.time_ms / 1000 - SPAN_SECONDS_MIN); // a plot of one point has no scale
     this.#times.push(lag.time_ms / 1000);
     for (const name of values.keys()) {
       if (!this.#series.has(name)) this.#series.set(name, Array(this.#times.length - 1).fill(null));
@@ -37,7 +38,7 @@ export class LagPlot {
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
     const axis = { stroke: colour("--text"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
     this.#plot = new window.uPlot({
-      width: Math.max(this.#element.clientWidth, 280), height: 220, axes: [axis, { ...axis, size: 70 }], scales: { x: { range: (_, low, high) => [Math.min(low, high - SPAN_SECONDS_MIN), high] }, y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1)] } },
+      width: Math.max(this.#element.clientWidth, 280), height: 220, axes: [axis, { ...axis, size: 70 }], scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1)] } },
       series: [{}, ...[...this.#series.keys()].map((label, at) => ({ label, stroke: colour(COLOURS[at % COLOURS.length]), width: at ? 1.5 : 2.5, points: { show: this.#times.length < 3 } }))],
     }, data, this.#element);
   }

@@ -69,7 +69,7 @@ function finding(each) {
 function rebalance(each) {
   const [first, ...others] = each.sentences;
   return h("details", { class: "rebalance", "data-key": `why:${each.started_ms}:${each.from_generation}` },
-    h("summary", {}, h("span", { class: "quiet" }, `${time(each.started_ms)} `), first ?? each.reason),
+    h("summary", {}, first ?? `${time(each.started_ms)}: ${each.reason}`),
     others.map((text) => h("p", {}, text)));
 }
 

@@ -28,7 +28,14 @@ def test_ids_ports_and_folders_follow_each_other() -> None:
     listeners = "listeners=INSIDE://127.0.0.1:9092,OUTSIDE://:19092"
     protocols = "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
     advertised = "advertised.listeners=INSIDE://a:9092,OUTSIDE://b:19092"
-    configs = list(map(config_of, processes(listeners, protocols, advertised, "node.id=5", "rota.swim.port=7000")))
+    configs = list(
+        map(
+            config_of,
+            processes(
+                listeners, protocols, advertised, "node.id=5", "rota.swim.port=7000", "rota.http.listener=[::1]:8080"
+            ),
+        )
+    )
     assert [config.node_id for config in configs] == [5, 6, 7]
     assert [config.log_dirs[0] for config in configs] == ["d/broker-5", "d/broker-6", "d/broker-7"]
     assert [[each.port for each in config.listens] for config in configs] == [
@@ -42,6 +49,7 @@ def test_ids_ports_and_folders_follow_each_other() -> None:
         "INSIDE://a:9094",
     ]
     assert [config.rota_swim_port for config in configs] == [7000, 7001, 7002]
+    assert [config.http.port for config in configs if config.http is not None] == [8080, 8081, 8082]
 
 
 def test_other_settings_are_those_of_the_supervisor() -> None:
