@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.group import notes, records
+from rota.coordinator.group import records
 from rota.coordinator.group.effects import GroupRecord, OffsetRecord
 from rota.coordinator.group.events import ExpireOffsets, TopicsDeleted
 from rota.coordinator.group.machine import Group
@@ -20,7 +20,7 @@ from rota.coordinator.runtime.contract import Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
-from rota.protocol.group_timeline import EventType
+from rota.protocol.group_timeline import EventType, GroupEvent
 
 log = structlog.get_logger("rota.coordinator")
 
@@ -30,7 +30,8 @@ REPEATS_MAX: Final = 10  # of a removal of offsets in a shard that fails: a mist
 GATHER_MS_MIN: Final = 5  # of the initial rebalance delay: clients that start together make one generation
 MINUTE_MS: Final = 60_000
 GroupShard = Shard[Group]
-_REBALANCE_ENDS: Final = frozenset({notes.ASSIGNED, notes.NOW_EMPTY, notes.DELETED})
+OTHER_TRIGGER: Final = "other"
+_REBALANCE_ENDS: Final = frozenset({EventType.ASSIGNED, EventType.EMPTIED, EventType.DELETED})
 
 
 class RecordCodec:
@@ -127,15 +128,18 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
     def _emit_event(self, group_id: str, note: Note) -> None:
         event = event_of(note, self.wall_ms(), self._broker)
         if event is not None:
+            self._count(group_id, event)
             if event.type == EventType.DELETED:
                 self.timelines.forget(group_id)
             else:
                 self.timelines.add(group_id, event)
-        if note.event == notes.PREPARING:
-            self.rebalances.began(group_id, str(note.fields["reason"]))
-        elif note.event in _REBALANCE_ENDS:
-            self.rebalances.ended_now(group_id)
         log.info(note.event, **brief(note).fields)
+
+    def _count(self, group_id: str, event: GroupEvent) -> None:
+        if event.type == EventType.REBALANCE_STARTED:
+            self.rebalances.began(group_id, event.trigger or OTHER_TRIGGER)
+        elif event.type in _REBALANCE_ENDS:
+            self.rebalances.ended_now(group_id)
 
 
 def group_config(config: BrokerConfig) -> GroupConfig:

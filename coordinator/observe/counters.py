@@ -48,18 +48,6 @@ def bucket_ends_seconds() -> list[float]:
     return [(1 << (LATENCY_SHIFT + bucket)) / 1e9 for bucket in range(LATENCY_BUCKETS - 1)]
 
 
-CAUSES: Final = (  # (a part of the reason that a group gives, the cause as a label)
-    ("Adding new member", "member_joined"),
-    ("Updating metadata for static", "static_member_changed"),
-    ("with change of protocol", "static_member_changed"),
-    ("Updating metadata", "subscription_changed"),
-    ("re-joining group", "leader_rejoined"),
-    ("heartbeat expiration", "session_expired"),
-    ("LeaveGroup", "member_left"),
-    ("pending sync request expiration", "sync_timed_out"),
-    ("Freshly-loaded", "coordinator_loaded"),
-)
-OTHER_CAUSE: Final = "other"
 REBALANCES_MAX: Final = 10_000  # under way at one time; those beyond are counted without a duration
 
 
@@ -71,9 +59,8 @@ class RebalanceCounters:
         self.ended: dict[str, ApiCounters] = {}
         self._under_way: dict[str, tuple[str, int]] = {}
 
-    def began(self, group_id: str, reason: str) -> None:
-        """A rebalance begins; one that is under way ends with it."""
-        cause = cause_of(reason)
+    def began(self, group_id: str, cause: str) -> None:
+        """A rebalance begins; one that is under way ends with it. `cause` is one of a few words."""
         self.ended_now(group_id)
         self.began_count[cause] = self.began_count.get(cause, 0) + 1
         if len(self._under_way) < REBALANCES_MAX:
@@ -84,8 +71,3 @@ class RebalanceCounters:
         cause, began_ns = self._under_way.pop(group_id, (None, 0))
         if cause is not None:
             self.ended.setdefault(cause, ApiCounters()).add(1, now_ns() - began_ns)
-
-
-def cause_of(reason: str) -> str:
-    """Return the label for the reason of a rebalance: one of a few, whatever ids the reason names."""
-    return next((cause for part, cause in CAUSES if part in reason), OTHER_CAUSE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
 from tests.chaos.requests import batch, commit, create_topic, produce, records_of
-from tests.unit.coordinator.web.conftest import World
+from tests.unit.coordinator.web.conftest import World, members
 
 from rota.coordinator.observe.counters import ApiCounters
 from rota.coordinator.web.families import FAMILIES, sample_names
@@ -53,6 +53,15 @@ async def test_what_clients_do_is_counted(world: World) -> None:
     assert await value(world, "rota_coordinator_shards", state="active") == 4
     assert await value(world, "rota_connections") == 1
     assert await value(world, "rota_leaders") == 6
+
+
+async def test_rebalances_are_counted_by_cause_and_timed(world: World) -> None:
+    await create_topic(world.kafka, "t", 2)
+    async with members(world, "g", 2):
+        assert await value(world, "rota_group_members", group="g") == 2
+    assert await value(world, "rota_rebalances_total", cause="member-joined") >= 1
+    assert await value(world, "rota_rebalance_duration_seconds_count", cause="member-joined") >= 1
+    assert await value(world, "rota_rebalances_total", cause="member-left") >= 1
 
 
 async def test_every_sample_is_of_the_table(world: World) -> None:
