@@ -180,7 +180,10 @@ def test_the_console_is_used_with_the_keyboard_alone(page: Page, served: Served)
     expect(link).to_be_visible()
     expect(page.locator("main")).to_be_focused()
     page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
+    for _ in range(page.locator("main table a").count()):  # other tests have groups, too
+        page.keyboard.press("Tab")
+        if link.evaluate("link => link === document.activeElement"):
+            break
     expect(link).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=f"Group {GROUP}")).to_be_visible()

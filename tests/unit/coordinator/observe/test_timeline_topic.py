@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.coordinator.controller_service.members import until
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
@@ -24,6 +24,13 @@ def config(tmp_path: Path) -> Config:
         return BrokerConfig({**own, **{name.replace("_", "."): value for name, value in more.items()}})
 
     return build
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Return when it holds: the broker writes to a disk, in threads."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.001)
 
 
 def add(broker: Broker, group_id: str, time_ms: int) -> None:
