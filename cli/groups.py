@@ -9,6 +9,7 @@ from rota.cli.group_details import describe_groups, show_lag
 from rota.cli.group_plan import add_plan
 from rota.cli.group_reset import add_reset
 from rota.cli.group_watch import add_watch
+from rota.cli.group_why import add_why
 from rota.cli.session import Session
 from rota.cli.settings import UsageError
 from rota.cli.text import Table
@@ -28,6 +29,7 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     add.add_argument("groups", metavar="GROUP", nargs="*", help="unset: all groups")
     add.add_argument("--total", action="store_true", help="one line for each group")
     add_watch(commands)
+    add_why(commands)
     add_plan(commands)
     add_reset(commands)
     add = add_subcommand(commands, "delete", delete_groups, "delete groups without members, with their offsets")

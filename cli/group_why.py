@@ -1,0 +1,119 @@
+"""`rota groups why`: the last rebalances of a group in sentences, from the topic `__rota_group_timeline`.
+
+Laws
+    It needs no support of the broker but Fetch: any client can read the same records (docs/TIMELINE.md).
+    A record that cannot be decoded is skipped: a newer broker may have written it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from rota.cli.arguments import add_subcommand, whole
+from rota.cli.session import Session
+from rota.cli.settings import config_of
+from rota.client.errors import KafkaError
+from rota.client.types import ConsumerRecord, TopicPartition
+from rota.protocol.group_timeline import TOPIC, GroupEvent, decode_key, decode_value
+from rota.protocol.wire import DecodeError
+
+if TYPE_CHECKING:
+    from rota.cli.arguments import Subcommands
+    from rota.client import Consumer
+
+REBALANCES_SHOWN: Final = 3
+POLL_MS: Final = 500
+
+
+def add_why(commands: Subcommands) -> None:
+    """Declare the subcommand."""
+    add = add_subcommand(commands, "why", explain_group, "say why a group rebalanced, who was slow and what moved")
+    add.add_argument("group", metavar="GROUP")
+    add.add_argument(
+        "--last", type=whole(1), default=REBALANCES_SHOWN, metavar="N", help="so many rebalances; default %(default)s"
+    )
+    add.add_argument("--events", action="store_true", help="all events that are kept, one a line")
+
+
+async def explain_group(session: Session) -> None:
+    from rota.client import Consumer, ConsumerConfig
+    from rota.coordinator.observe.explain import as_json, event_name, event_sentence, rebalances, sentences
+    from rota.coordinator.observe.health import findings
+
+    options = session.options
+    settings = session.settings() | {"allow.auto.create.topics": "false", "enable.auto.commit": "false"}
+    settings.pop("group.id", None)
+    config = config_of(ConsumerConfig, settings)
+    await session.require_listener(config)
+    async with Consumer(config) as consumer:
+        events = await read_events(consumer, options.group)
+    if not events:
+        raise KafkaError(
+            f"nothing is known of group {options.group}: no event of it is kept. Check the name with `rota groups list`"
+        )
+    found = rebalances(events)
+    shown = found[-options.last :]
+    document = {
+        "group": options.group,
+        "rebalances": [{**as_json(each), "sentences": list(sentences(each))} for each in shown],
+        "findings": [as_json(finding) for finding in findings(events, None, int(time.time() * 1000))],
+        "events": [as_json(event) for event in events] if options.events else None,
+    }
+    session.out.show(document)
+    for number, rebalance in enumerate(shown):
+        session.out.note("" if number else f"{len(found)} rebalances are kept; the last {len(shown)}:")
+        for line in sentences(rebalance):
+            session.out.note(line)
+    for finding in document["findings"]:
+        session.out.note("")
+        session.out.note(f"{finding['severity']} ({finding['code']}): {finding['sentence']} {finding['remedy']}")
+    for event in events if options.events else ():
+        session.out.note(f"{event.sequence}  {event_name(event)}: {event_sentence(event)}")
+    if not shown:
+        session.out.note("no rebalance is kept; --events shows what is known")
+
+
+async def read_events(consumer: Consumer, group: str) -> list[GroupEvent]:
+    """Return the events of a group, oldest first. Raises KafkaError where the cluster keeps no timeline."""
+    from rota.coordinator.runtime.routing import shard_of
+
+    partitions = (await consumer.topics()).get(TOPIC, ())
+    if not partitions:
+        raise KafkaError(
+            f"this cluster keeps no timeline of its groups: it has no topic {TOPIC}. Rota writes it, when "
+            "rota.group.timeline.topic.enable is true, with the first event of a group; Apache Kafka has none"
+        )
+    partition = TopicPartition(TOPIC, shard_of(group, len(partitions)))
+    consumer.assign([partition])
+    consumer.seek_to_beginning(partition)
+    end = (await consumer.end_offsets([partition]))[partition]
+    events: dict[int, GroupEvent] = {}
+    while await consumer.position(partition) < end:
+        for records in (await consumer.getmany(timeout_ms=POLL_MS)).values():
+            apply(events, group, records)
+    return sorted(events.values(), key=lambda event: event.sequence)
+
+
+def apply(events: dict[int, GroupEvent], group: str, records: Iterable[ConsumerRecord]) -> None:
+    """Put the events of the group into their slots; a tombstone empties its slot."""
+    for record in records:
+        slot, event = _decoded(record, group)
+        if slot is None:
+            continue
+        if event is None:
+            events.pop(slot, None)
+        else:
+            events[slot] = event
+
+
+def _decoded(record: ConsumerRecord, group: str) -> tuple[int | None, GroupEvent | None]:
+    """Return slot and event; no slot for a record of another group or one that cannot be decoded."""
+    try:
+        key = decode_key(bytes(record.key or b""))
+        if key is None or key.group != group:
+            return None, None
+        return key.slot, None if record.value is None else decode_value(bytes(record.value))
+    except DecodeError:
+        return None, None
