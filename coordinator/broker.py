@@ -186,21 +186,7 @@ class Broker:
         await self.metadata.open(was_clean=self.storage.was_clean, lost_power=self.storage.lost_power)
         self.storage.identify(self.topics.cluster_id)
         await self.metadata.take_over(self.storage.store_path)
-        self.partitions = Partitions(
-            self.topics,
-            self.storage.open_log,
-            self._log_config,
-            timers=self.timers,
-            flush_worker=self.durability,
-            begin_open=self.storage.begin_open,
-            remove_log=self.storage.remove_log,
-            on_storage=self._storage_changed,
-            isr_writer=self.metadata.isr_writer,
-            lag_ms_max=self.config.replica_lag_time_max_ms,
-            now_ms=self.now_ms,
-            on_truncated=self._truncated,
-            hand_over=self.metadata.hand_over,
-        )
+        self.partitions = self._partitions()
         self.metadata.host(self.partitions)
         self.storage.high_watermarks = self.partitions.high_watermarks
         self.partitions.open()
@@ -221,6 +207,24 @@ class Broker:
         if topic is not None:
             self._host_groups(topic)
             self._load_groups()
+
+    def _partitions(self) -> Partitions:
+        return Partitions(
+            self.topics,
+            self.storage.open_log,
+            self._log_config,
+            timers=self.timers,
+            flush_worker=self.durability,
+            begin_open=self.storage.begin_open,
+            remove_log=self.storage.remove_log,
+            on_storage=self._storage_changed,
+            isr_writer=self.metadata.isr_writer,
+            lag_ms_max=self.config.replica_lag_time_max_ms,
+            now_ms=self.now_ms,
+            on_truncated=self._truncated,
+            hand_over=self.metadata.hand_over,
+            set_strays_aside=self.storage.set_strays_aside if self.metadata.has_strays else None,
+        )
 
     def _coordinator(self) -> GroupCoordinator:
         self.timeline_topic = TimelineTopic(

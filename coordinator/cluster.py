@@ -56,6 +56,8 @@ WILDCARDS: Final = ("", "0.0.0.0", "::")
 class Cluster:
     """`open` reads the image, `join` registers; `leave` and `close` end the membership."""
 
+    has_strays = True  # topics change while this broker is down, and `open` raises unless it has read all of them
+
     def __init__(
         self,
         config: BrokerConfig,

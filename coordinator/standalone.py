@@ -26,6 +26,8 @@ ID_BYTES: Final = 16
 class Standalone:
     """The metadata of one broker in a journal file, or in memory."""
 
+    has_strays = False  # a journal that was lost would make all logs strays
+
     def __init__(self, config: BrokerConfig, journal: Path | None, cluster_id: str | None) -> None:
         """`cluster_id` is that of the log folder; None or "" for a new one. Raises StoreFailed."""
         self._config = config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -95,6 +95,10 @@ class Disk:
         """Delete a log, also one that has failed. Raises StorageFailed."""
         self._opened.remove_log(topic.name, index)
 
+    def set_strays_aside(self, placed: Container[TopicPartition]) -> dict[TopicPartition, str]:
+        """Rename the folders of partitions that are not in `placed`; return their new names. Raises StorageFailed."""
+        return self._opened.set_strays_aside(placed)
+
     def begin_checkpoint(self) -> Callable[[], None]:
         """Note how far each log is; the returned call writes that down and removes deleted files, in any thread.
 
@@ -152,6 +156,10 @@ class Memory:
 
     def remove_log(self, topic: Topic, index: int) -> None:
         """Does nothing."""
+
+    def set_strays_aside(self, placed: Container[TopicPartition]) -> dict[TopicPartition, str]:
+        """Does nothing."""
+        return {}
 
     def begin_checkpoint(self) -> Callable[[], None]:
         """The returned call does nothing."""

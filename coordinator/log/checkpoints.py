@@ -20,6 +20,7 @@ HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
 CLEANER_FILE: Final = "cleaner-offset-checkpoint"
 UNRECOVERED_FILE: Final = ".unrecovered"  # Rota's own, in the form of a checkpoint
 DELETE_SUFFIX: Final = "-delete"
+STRAY_SUFFIX: Final = "-stray"
 
 TopicPartition = tuple[str, int]
 

@@ -9,6 +9,7 @@
     cleaner-offset-checkpoint          one number for each partition
     topic-0, topic-1, …                the logs
     topic-0.<hex>-delete               a log that is being deleted
+    topic-0.<hex>-stray                the log of a partition that the cluster no longer places here; never deleted
 
 Laws
     Two brokers never run on one directory.
@@ -17,6 +18,8 @@ Laws
     The marker of a clean stop is not written while any log has failed, or could not be opened (A5). It vouches only
     for logs that were closed in order, in its run or in an earlier one (A6).
     One thread owns the directory and alone notes offsets; other threads run `Opening.run` and write checkpoints.
+
+The file is longer than 400 lines because one class owns the folder and what is known of its logs.
 """
 
 from __future__ import annotations
@@ -24,12 +27,12 @@ from __future__ import annotations
 import fcntl
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Final
 
 from rota.coordinator.log.boot import BOOT_FILE, boot_id, was_written_in_this_boot
-from rota.coordinator.log.checkpoints import DELETE_SUFFIX, Checkpoints, TopicPartition, partition_of
+from rota.coordinator.log.checkpoints import DELETE_SUFFIX, STRAY_SUFFIX, Checkpoints, TopicPartition, partition_of
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.files import FileSystem
@@ -188,6 +191,22 @@ class LogDirectory:
         except OSError as error:
             raise StorageFailed(f"cannot remove {path}: {error}") from error
 
+    def set_strays_aside(self, placed: Container[TopicPartition]) -> dict[TopicPartition, str]:
+        """Rename the folders of partitions that are not in `placed`. Returns their new names. Raises StorageFailed.
+
+        Their records stay on disk until somebody deletes the folder; no log of that name is opened with them.
+        """
+        strays: dict[TopicPartition, str] = {}
+        try:
+            for key in self.partitions():
+                if key not in placed and key not in self._logs:
+                    path = self.path / f"{key[0]}-{key[1]}"
+                    strays[key] = self._set_aside(path, STRAY_SUFFIX).name
+                    self._forget(key)
+        except OSError as error:
+            raise StorageFailed(f"cannot set aside logs under {self.path}: {error}") from error
+        return strays
+
     def remove_deleted(self) -> int:
         """Remove the files of deleted segments and the folders of deleted logs; returns how many folders.
 
@@ -320,10 +339,12 @@ class LogDirectory:
         self._unrecovered.discard(key)
         self._checkpoints.forget(key)
 
-    def _set_aside(self, path: Path) -> None:
-        """Rename a folder for deletion. Raises OSError."""
-        suffix = f".{uuid.uuid4().hex}{DELETE_SUFFIX}"
-        self._system.replace(path, path.with_name(path.name[: NAME_BYTES_MAX - len(suffix)] + suffix))
+    def _set_aside(self, path: Path, suffix: str = DELETE_SUFFIX) -> Path:
+        """Rename a folder, by default for deletion; return its new path. Raises OSError."""
+        suffix = f".{uuid.uuid4().hex}{suffix}"
+        renamed = path.with_name(path.name[: NAME_BYTES_MAX - len(suffix)] + suffix)
+        self._system.replace(path, renamed)
+        return renamed
 
     def _lock(self) -> None:
         self._lock_fd = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -9,12 +9,14 @@ Laws
     RE4  A broker leads only what it was elected for in its current registration: one that has lost its registration
         stops to lead everything at once.
     A3  A deleted topic's records never appear under a later topic of the same name.
+    A10 At the start of a member of a cluster, logs of partitions that the image does not place here are set aside,
+        never deleted: their topics were deleted, or their replicas moved, while the broker was down.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -67,6 +69,7 @@ class Opening(Protocol):
 BeginOpen = Callable[[Topic, int, LogConfig], Opening]
 RemoveLog = Callable[[Topic, int], None]  # raises StorageFailed
 HandOver = Callable[[str, int], Awaitable[object]]  # raises StoreFailed
+SetStraysAside = Callable[[Container[PartitionKey]], Mapping[PartitionKey, str]]  # raises StorageFailed
 
 
 class Partitions:
@@ -92,14 +95,17 @@ class Partitions:
         now_ms: Callable[[], int] = lambda: 0,
         on_truncated: Callable[[Partition], None] = lambda _: None,
         hand_over: HandOver | None = None,
+        set_strays_aside: SetStraysAside | None = None,
     ) -> None:
         """`on_truncated` is called when a follower's log has lost records: who has read them must begin afresh.
 
         `hand_over` lets another member of a partition's ISR lead, and takes this broker out of it; None: it is alone.
+        `set_strays_aside` renames the logs of partitions that are not placed here; None: the image may lack some.
         """
         self.topics = topics
         self._open_log, self._config_of, self._on_storage = open_log, config_of, on_storage
         self._begin_open, self._remove_log, self._hand_over = begin_open, remove_log, hand_over
+        self._set_strays_aside = set_strays_aside
         self._timers, self._flush_worker, self._isr_writer = timers, flush_worker, isr_writer
         self._lag_ms_max, self._now_ms, self._on_truncated = lag_ms_max, now_ms, on_truncated
         self._by_name: dict[PartitionKey, Partition] = {}
@@ -134,6 +140,16 @@ class Partitions:
         for topic in self.topics:
             for _ in self._open(topic, topic.partitions):
                 pass
+        if self._set_strays_aside is not None:
+            self._log_strays(self._set_strays_aside)
+
+    def _log_strays(self, set_strays_aside: SetStraysAside) -> None:
+        """A10."""
+        try:
+            for (name, index), folder in set_strays_aside(self._by_name).items():
+                logger.warning("Stray log set aside", topic=name, partition=index, folder=folder)
+        except StorageFailed as error:
+            logger.warning("Stray logs could not be set aside", reason=str(error))
 
     def flush(self) -> None:
         """Everything appended so far is on the medium when this returns, except for partitions that failed."""

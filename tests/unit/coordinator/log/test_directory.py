@@ -647,3 +647,22 @@ def test_a_crash_of_the_machine_is_told_from_that_of_a_process(tmp_path: Path, m
     stopped = opened(tmp_path / "data")
     assert not stopped.lost_power, "a stop in order has flushed everything"
     stopped.abandon()
+
+
+def test_strays_are_renamed_with_their_records_and_not_opened_by_a_later_log_of_that_name(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    for partition in range(2):
+        fill(directory.open_log("t", partition, CONFIG), 5)
+    directory.close()
+    again = opened(tmp_path)
+    log = again.open_log("t", 0, CONFIG)
+    strays = again.set_strays_aside({("t", 0)})
+    assert list(strays) == [("t", 1)]
+    assert again.partitions() == [("t", 0)]
+    assert again.remove_deleted() == 0
+    assert (tmp_path / strays["t", 1] / f"{0:020}.log").stat().st_size > 0
+    assert strays["t", 1].endswith("-stray")
+    assert again.open_log("t", 1, CONFIG).log_end_offset == 0
+    assert log.log_end_offset == 5
+    assert again.set_strays_aside(set()) == {}, "what is open is no stray"
+    again.close()

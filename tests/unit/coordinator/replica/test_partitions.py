@@ -146,3 +146,13 @@ def test_a_restart_opens_the_logs_again(tmp_path: Path) -> None:
         partitions.close()
         directory.close()
         run_eagerly(store.close())
+
+
+def test_a_folder_that_cannot_be_renamed_stops_no_start(world: World) -> None:
+    def refuse(_: object) -> dict[tuple[str, int], str]:
+        raise StorageFailed("read-only")
+
+    partitions = Partitions(world.topics, world.open_log, config_of, set_strays_aside=refuse)
+    with capture_logs() as lines:
+        partitions.open()
+    assert [(line["event"], line["reason"]) for line in lines] == [("Stray logs could not be set aside", "read-only")]
