@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 POM = Path(__file__).with_name("pom.xml")
-MAIN_JAR = "kafka-clients-*.jar"
+MAIN_JAR = "kafka-streams-*.jar"  # the one that was added last: an older folder is downloaded again
 
 
 class Missing(Exception):
@@ -59,6 +59,7 @@ def _download() -> Path:
     part.mkdir(parents=True)
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={part}"]
     subprocess.run([program("mvn"), "-q", "-B", "-f", str(POM), *goal], check=True, cwd=home())
+    shutil.rmtree(home() / "lib", ignore_errors=True)
     part.rename(home() / "lib")
     found = lib()
     if found is None:
