@@ -44,7 +44,7 @@ class Host:
     pids: list[int]
 
     def cpu_s(self) -> float:
-        return sum(map(_cpu_s, self.pids))
+        return sum(map(cpu_s_of, self.pids))
 
 
 @contextlib.contextmanager
@@ -133,7 +133,7 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in text.split()]
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s_of(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 

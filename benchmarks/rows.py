@@ -165,17 +165,21 @@ def produce(record_bytes: int, batch_bytes: int, inflight: int = 5) -> Callable[
     def measure(address: str) -> float:
         topic = unique("produced")
         create(address, topic, 1)
-        return _produce(address, topic, record_bytes, batch_bytes, inflight, settings.seconds)
+        return produce_for(address, topic, record_bytes, batch_bytes, inflight, settings.seconds)
 
     return measure
 
 
-def _produce(address: str, topic: str, record_bytes: int, batch_bytes: int, inflight: int, seconds: float) -> float:
+def produce_for(
+    address: str, topic: str, record_bytes: int, batch_bytes: int, inflight: int, seconds: float, partition: int = 0
+) -> float:
     records, count = batch(record_bytes, batch_bytes)
     request = ProduceRequest(
         acks=-1,
         timeout_ms=10_000,
-        topic_data=(TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=records),)),),
+        topic_data=(
+            TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=records),)),
+        ),
     )
     raw, wire = frame(request, PRODUCE_VERSION), Wire(address)
     began = time.perf_counter()

@@ -63,6 +63,11 @@ class Cluster:
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
 
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the brokers that run."""
+        return [process.pid for process in self._processes.values()]
+
     def __enter__(self) -> Self:
         (self.folder / "zookeeper").mkdir(parents=True, exist_ok=True)
         self.zookeeper.start()

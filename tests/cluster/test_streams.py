@@ -1,4 +1,4 @@
-"""A Kafka Streams count with a standby on three broker processes: a broker is killed, then an instance of the program."""
+"""A Kafka Streams count with a standby on three broker processes; a broker is killed, then an instance of the count."""
 
 from __future__ import annotations
 

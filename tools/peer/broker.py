@@ -54,7 +54,7 @@ def start(port: int | None = None) -> str:
         command = java("kafka.Kafka", str(config), heap=os.environ.get("ROTA_PEER_HEAP", HEAP), quiet="warn")
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
     _pid_file().write_text(str(process.pid))
-    _wait_until_it_listens(port, process)
+    wait_until_it_listens(port, process)
     return f"127.0.0.1:{port}"
 
 
@@ -102,7 +102,7 @@ def _write_config(port: int) -> Path:
     return config
 
 
-def _wait_until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
+def wait_until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if process.poll() is not None:

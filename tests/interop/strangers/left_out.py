@@ -9,10 +9,9 @@ from __future__ import annotations
 ACLS = "needs ACLs"
 TRANSACTIONS = "needs transactions"
 QUOTAS = "needs quotas"
-DYNAMIC_CONFIGS = "changes a setting of a running broker"
 SEGMENTS = "needs segments smaller than Kafka 4 allows"
 BENCHMARK = "measures throughput or latency"
-GROUP_CONFIGS = "needs configs of groups"
+BY_HAND = "is meant to be run by hand"
 TLS_AND_SASL = "needs TLS and SASL"
 DOCKER = "runs Java in the containers of sarama's test cluster"
 
@@ -25,7 +24,6 @@ KAFKA_PYTHON: dict[str, str] = {
 SARAMA: dict[str, str] = {
     "TestFuncTxnProduceWithBrokerFailure": TRANSACTIONS,
     "TestFuncAdminQuotas": QUOTAS,
-    "TestFuncAdminIncrementalAlterConfigs": DYNAMIC_CONFIGS,
     "TestFuncJavaInteropCooperativeRebalance": DOCKER,
     "TestFuncDescribeTransactions": TRANSACTIONS,
     "TestFuncListTransactions": TRANSACTIONS,
@@ -41,6 +39,7 @@ SARAMA: dict[str, str] = {
 
 # these run on the cluster only: they need several brokers, or stop one of them
 SARAMA_CLUSTER_ONLY = (
+    "TestFuncAdminIncrementalAlterConfigs",
     "TestFuncAdminListConsumerGroupOffsets",
     "TestFuncAdminNetworkErrorClosesControllerConnection",
     "TestFuncClientMetadata",
@@ -73,6 +72,8 @@ LIBRDKAFKA: dict[str, str] = {
     "0115_producer_auth": ACLS,
     "0119_consumer_auth": ACLS,
     "0129_fetch_aborted_msgs": TRANSACTIONS,
+    "8000_idle": BY_HAND,
+    "8001_fetch_from_follower_mock_manual": BY_HAND,
 }
 
 # calls in 0081_admin
@@ -83,9 +84,8 @@ LIBRDKAFKA_ADMIN: dict[str, str] = {
     "DescribeTopics with authorized operations": ACLS,
     "DescribeCluster with authorized operations": ACLS,
     "UserScramCredentials": TLS_AND_SASL,
-    "AlterConfigs": DYNAMIC_CONFIGS,
-    "IncrementalAlterConfigs": DYNAMIC_CONFIGS,
-    "DescribeConfigs_groups": GROUP_CONFIGS,
+    "AlterConfigs": TLS_AND_SASL,
+    "IncrementalAlterConfigs": TLS_AND_SASL,
 }
 
 

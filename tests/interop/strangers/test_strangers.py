@@ -20,6 +20,8 @@ ALL = os.environ.get("ROTA_STRANGERS") == "all"
 needs_all = pytest.mark.skipif(not ALL, reason="ROTA_STRANGERS=all is not set")
 needs_zookeeper = pytest.mark.skipif(missing() is not None, reason=f"no ZooKeeper: {missing()}")
 CLUSTER_PROPERTIES = {
+    # a test of librdkafka expects two consumers in the first generation of their group
+    "group.initial.rebalance.delay.ms": "1000",
     "group.min.session.timeout.ms": "1000",
     "num.partitions": "4",
     "default.replication.factor": "3",
