@@ -72,6 +72,7 @@ docs: $(TESTED)
 	$(PY) -m rota.client.config_page > docs/CLIENT_SETTINGS.md
 	$(PY) -m rota.client.network.error_actions_page > docs/CLIENT_ERRORS.md
 	$(PY) -m rota.client.group.states > docs/CLIENT_STATES.md
+	ROTA_PICTURE_SECONDS=2 $(PY) -m pytest tests/browser/test_pictures.py -q  # docs/images; needs chromium
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -36,6 +36,7 @@ READ_AHEAD_BYTES = 64 * 1024  # what we read while we may not serve, so that a p
 AWAITS_REPLY, PEER_NOT_READING, IN_FLIGHT_FULL, CLOSING, AWAITS_MEMORY, SUSPENDED = 1, 2, 4, 8, 16, 32
 READS_ON = AWAITS_REPLY | AWAITS_MEMORY  # with these it still reads a little ahead
 
+UNUSED = ApiCounters()  # of connections that have answered nothing yet
 BoundHandler = tuple[ApiHandler, Call]  # a version of an API as one client uses it
 
 
@@ -60,8 +61,9 @@ class Connection(asyncio.Protocol):
         self._written_bytes = self._taken_bytes = 0  # while it does not read: what was written to it, what it has taken
         self._paused = self._resuming = self._awaits_frame_memory = False
         self._begun_ns = 0  # when the requests that are being served were read
-        self._counters: ApiCounters | None = None  # of the API of the requests that were answered last
+        self._counters = UNUSED  # of the API of the requests that were answered last
         self._uncounted = 0  # those of them that are not counted yet
+        self._measures = owner.measures_latency
         self._flush_pending = False  # ready replies are sent at the end of this turn at the latest
         self._transport: asyncio.Transport | None = None
         self.peer = self.local = ("", 0)
@@ -123,7 +125,8 @@ class Connection(asyncio.Protocol):
     def _serve_frames(self, frames: list[bytes]) -> None:
         """Serve the frames until a limit or a mute reason; queue the rest. Their replies leave in one write."""
         done, self._flush_pending = 0, True
-        self._begun_ns = now_ns()
+        if self._measures:
+            self._begun_ns = now_ns()
         try:
             for frame in frames:
                 if done == TURN_REQUESTS_MAX or not self._serve(frame):
@@ -141,8 +144,9 @@ class Connection(asyncio.Protocol):
             self._send_ready_replies()
         elif self._output:
             self._flush()
-        if self._uncounted and self._counters is not None:
-            self._count(self._counters)
+        if self._measures and self._uncounted:
+            self._counters.add(self._uncounted, now_ns() - self._begun_ns)
+            self._uncounted = 0
         if done < len(frames):
             self._queue_frames(frames[done:], first=True)
             self._resume_soon()
@@ -190,7 +194,7 @@ class Connection(asyncio.Protocol):
 
     def _count(self, following: ApiCounters) -> None:
         """OB1. Count the requests of one API that were answered at once; `following` is where the next ones count."""
-        if self._counters is not None and self._uncounted:
+        if self._measures and self._uncounted:
             self._counters.add(self._uncounted, now_ns() - self._begun_ns)
         self._uncounted, self._counters = 0, following
 
@@ -284,8 +288,8 @@ class Connection(asyncio.Protocol):
         for slot in ready:
             self._send(slot.pieces or [])
         self._flush()
-        ended_ns = now_ns()
-        for slot in ready:
+        ended_ns = now_ns() if self._measures else 0
+        for slot in ready if self._measures else ():
             slot.handler.counters.add(1, ended_ns - slot.begun_ns)
         if ready and self._mute_reasons & CLOSING and not slots:
             self._close()

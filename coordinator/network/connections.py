@@ -47,6 +47,7 @@ class Connections:
         dispatcher = Dispatcher(routes)
         self.handler_of: Callable[[int], ApiHandler] = dispatcher.handler_of
         self.api_counters = dispatcher.counters
+        self.measures_latency = config.http is not None
         self.refused_count = 0  # connections above a limit
         self.request_memory = RequestMemoryPool(_bytes_max(config))
         self.frame_bytes_max = config.socket_request_max_bytes

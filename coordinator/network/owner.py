@@ -23,6 +23,7 @@ class Owner(Protocol):
     write_buffer_bytes_max: int
     connection_bytes_max: int
     requests_max: int
+    measures_latency: bool  # where somebody can read it (rota.http.listener)
 
     def connection_opened(self, connection: Any) -> None:
         """A peer connected; it may be closed at once."""

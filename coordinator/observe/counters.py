@@ -14,23 +14,24 @@ from typing import Final
 LATENCY_SHIFT: Final = 16  # the first bucket ends at 2**16 ns, 65.5 µs
 LATENCY_BUCKETS: Final = 21  # each ends at twice the one before; the last but one at 34 s, the last has no end
 
+LATENCY_BITS: Final = 64 - LATENCY_SHIFT  # a latency has at most 63 bits
+
 now_ns = perf_counter_ns
 
 
 class ApiCounters:
     """One API: how many requests ended in each bucket of latency, and how many errors of each code were answered."""
 
-    __slots__ = ("buckets", "errors", "total_ns")
+    __slots__ = ("_by_bits", "errors", "total_ns")
 
     def __init__(self) -> None:
-        self.buckets = [0] * LATENCY_BUCKETS
+        self._by_bits = [0] * LATENCY_BITS
         self.total_ns = 0
         self.errors: dict[int, int] = {}
 
     def add(self, count: int, latency_ns: int) -> None:
         """Count requests that ended with this latency."""
-        bucket = (latency_ns >> LATENCY_SHIFT).bit_length()
-        self.buckets[bucket if bucket < LATENCY_BUCKETS else LATENCY_BUCKETS - 1] += count
+        self._by_bits[(latency_ns >> LATENCY_SHIFT).bit_length()] += count
         self.total_ns += count * latency_ns
 
     def add_error(self, code: int) -> None:
@@ -38,9 +39,15 @@ class ApiCounters:
         self.errors[code] = self.errors.get(code, 0) + 1
 
     @property
+    def buckets(self) -> list[int]:
+        """The number of requests in each bucket."""
+        last = LATENCY_BUCKETS - 1
+        return [*self._by_bits[:last], sum(self._by_bits[last:])]
+
+    @property
     def requests(self) -> int:
         """The number of requests that have ended."""
-        return sum(self.buckets)
+        return sum(self._by_bits)
 
 
 def bucket_ends_seconds() -> list[float]:

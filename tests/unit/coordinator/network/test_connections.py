@@ -6,8 +6,13 @@ import pytest
 from structlog.testing import capture_logs
 from tests.unit.coordinator.network.conftest import BIG_BYTES, LIST_GROUPS, Serve, request
 
-from rota.coordinator.network.connection import PEER_NOT_READING
-from rota.coordinator.network.connections import SWEEP_MS_MAX, SWEEP_MS_MIN, sweep_interval_ms
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.network.call import Route
+from rota.coordinator.network.connection import PEER_NOT_READING, Connection
+from rota.coordinator.network.connections import SWEEP_MS_MAX, SWEEP_MS_MIN, Connections, sweep_interval_ms
+from rota.protocol.compiler import codec
+from rota.protocol.header import request_header
+from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 async def test_a_connection_above_the_limit_is_closed_and_the_others_go_on(serve: Serve) -> None:
@@ -101,3 +106,19 @@ async def test_the_listener_looks_for_idle_connections_by_itself(serve: Serve) -
 @pytest.mark.parametrize(("idle_ms", "look_ms"), [(600_000, 60_000), (1000, SWEEP_MS_MIN), (10**9, SWEEP_MS_MAX)])
 def test_looks_are_a_fraction_of_the_idle_time(idle_ms: int, look_ms: int) -> None:
     assert sweep_interval_ms(idle_ms) == look_ms
+
+
+@pytest.mark.parametrize(("listener", "requests"), [("", 0), ("127.0.0.1:0", 1)])
+def test_latency_is_measured_only_where_it_can_be_read(listener: str, requests: int) -> None:
+    """OB1. A broker without rota.http.listener reads no clock for its requests."""
+
+    class Node:
+        config = BrokerConfig({"rota.http.listener": listener})
+
+    route = Route(12, "Heartbeat", range(5), 4, HeartbeatRequest, HeartbeatResponse, lambda *_: HeartbeatResponse())
+    connections = Connections(Node(), {12: route}, lambda call: call())
+    connection = Connection(connections)
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    frame = request_header(12, 4, 1, "c") + codec(HeartbeatRequest, 4).encode(heartbeat)
+    connection.data_received(len(frame).to_bytes(4, "big") + frame)
+    assert connections.api_counters["Heartbeat"].requests == requests
