@@ -287,3 +287,13 @@ async def test_dynamic_configs_outlive_a_restart(config: Config) -> None:
         await broker.topics.configs.update(ConfigKind.BROKERS, DEFAULT_NAME, lambda _: {})
         assert broker.config.message_max_bytes == broker.groups.config.record_bytes_max == 4000
     assert given.message_max_bytes == 4000
+
+
+async def test_a_group_that_is_there_obeys_the_settings_in_force(config: Config, connect: Connect) -> None:
+    async with Broker(config(), memory=True) as broker:
+        line = await connect(broker)
+        await create_topic(line, "t", 1)
+        await line.ask(commit("g", 0, 1), 8)
+        (group,) = (each for shard in broker.groups.shards for each in shard.machines.values())
+        await broker.topics.configs.update(ConfigKind.BROKERS, DEFAULT_NAME, lambda _: {"message.max.bytes": "5000"})
+        assert group.config.record_bytes_max == 5000

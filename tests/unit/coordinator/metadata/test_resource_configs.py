@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from itertools import count
 
 import pytest
 
-from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata import eager, znodes
 from rota.coordinator.metadata.changes import DEFAULT_NAME, Change, ConfigKind, ResourceConfigChanged
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image_updater import ImageUpdater
@@ -73,19 +72,23 @@ async def test_a_refusal_writes_nothing(pair: Pair) -> None:
     assert await pair.store.children("/config/groups") == []
 
 
-async def test_the_second_of_two_changes_at_one_time_is_made_on_top_of_the_first(pair: Pair) -> None:
-    def adding(name: str) -> Mapping[str, str]:
-        return {name: "1"}
+@pytest.mark.parametrize("before", [{}, {"a": "0"}])
+async def test_the_second_of_two_changes_at_one_time_is_made_on_top_of_the_first(
+    pair: Pair, before: Mapping[str, str]
+) -> None:
+    await pair.set(GROUPS, "g", before)
+    seen: list[Mapping[str, str]] = []
 
-    await asyncio.gather(
-        *(
-            topics.configs.update(GROUPS, "g", lambda before, name=name: {**before, name: "1"})  # type: ignore[misc]
-            for topics in (pair.writer, pair.image)
-            for name in (f"a{topics.broker_id}", f"b{topics.broker_id}")
-        )
-    )
+    def adding(found: Mapping[str, str]) -> Mapping[str, str]:
+        seen.append(found)
+        if len(seen) == 1:  # the other broker writes between the read and the write of this one
+            eager.run_eagerly(pair.image.configs.update(GROUPS, "g", lambda other: {**other, "b": "2"}))
+        return {**found, "c": "3"}
+
+    assert await pair.writer.configs.update(GROUPS, "g", adding) is None
     await pair.updater.settled()
-    assert set(pair.image.resource_configs(GROUPS, "g")) == {"a1", "b1", "a2", "b2"}
+    assert pair.image.resource_configs(GROUPS, "g") == {**before, "b": "2", "c": "3"}
+    assert seen == [before, {**before, "b": "2"}]
 
 
 @pytest.mark.parametrize("name", ["a/b", ".", "..", "a b", "%2F", "ä", "<default>", "..."])

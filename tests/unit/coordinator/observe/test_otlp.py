@@ -53,7 +53,10 @@ def test_values_of_a_push_in_every_codec(codec: Codec, compress: object) -> None
 
 
 def test_a_bomb_is_not_unpacked() -> None:
-    bomb = bytes(cramjam.zstd.compress(bytes(otlp.DECODED_BYTES_MAX + 1)))
+    data = MetricsData()
+    metric = data.resource_metrics.add().scope_metrics.add().metrics.add(name="a" * otlp.DECODED_BYTES_MAX)
+    metric.gauge.data_points.add(as_int=1)
+    bomb = bytes(cramjam.zstd.compress(data.SerializeToString()))
     assert len(bomb) < 10_000
     points, why = decode(pushed(bomb, Codec.ZSTD))
     assert (points, why[:23]) == ([], "the push cannot be read")
