@@ -12,6 +12,7 @@ from rota.cli.group_details import broker_document, partition_document
 from rota.cli.session import Session, client_command
 from rota.cli.settings import config_of
 from rota.cli.text import Table
+from rota.cli.topic_details import describe_existing
 from rota.client.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ async def show_cluster(session: Session) -> None:
 
     async with session.admin() as admin:
         cluster = await admin.describe_cluster()
-        topics = await admin.describe_topics([*await admin.list_topics(internal=True)])
+        topics = await describe_existing(admin, await admin.list_topics(internal=True))
     versions = await _api_versions(config_of(AdminConfig, session.settings()), cluster.nodes[0].id)
-    document = cluster_document(cluster, topics.values()) | {"features": _features(versions)}
+    document = cluster_document(cluster, topics) | {"features": _features(versions)}
     if session.options.apis:
         document["apis"] = _apis(versions)
     session.out.show(document, *_tables(document))

@@ -8,15 +8,13 @@ Laws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 BROKER_COMMANDS: Final = "rota.coordinator.admin.commands"
 TEST_COMMANDS: Final = "rota.testing.server"
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One command. The module is imported by its name: the broker's code does not import the client."""
 
     name: str

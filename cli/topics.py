@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from typing import TYPE_CHECKING, Any
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 from rota.cli.arguments import add_subcommand, name_and_value, subcommands, whole
 from rota.cli.session import Session, as_plain
 from rota.cli.settings import UsageError
 from rota.cli.text import Table
+from rota.cli.topic_details import UNKNOWN, describe_existing, topic_document
 from rota.client.errors import AdminFailed, BrokerError
 from rota.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from rota.client import Admin, TopicDescription
-
 INT32_MAX, INT16_MAX = (1 << 31) - 1, (1 << 15) - 1
-UNKNOWN = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 EXISTS = {ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
@@ -58,7 +56,7 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
 
 async def list_topics(session: Session) -> None:
     async with session.admin() as admin:
-        found = await _describe(admin, [*await admin.list_topics(internal=session.options.internal)])
+        found = await describe_existing(admin, [*await admin.list_topics(internal=session.options.internal)])
     rows = [
         {
             "name": topic.name,
@@ -74,17 +72,6 @@ async def list_topics(session: Session) -> None:
     session.out.show({"topics": rows}, table)
 
 
-async def _describe(admin: Admin, names: list[str]) -> list[TopicDescription]:
-    """Describe topics; those that are deleted meanwhile are left out."""
-    try:
-        found = await admin.describe_topics(names) if names else {}
-    except AdminFailed as failure:
-        if failure.codes != UNKNOWN:
-            raise
-        found = failure.done
-    return [found[name] for name in sorted(found)]
-
-
 async def describe_topics(session: Session) -> None:
     options = session.options
     async with session.admin() as admin:
@@ -92,33 +79,13 @@ async def describe_topics(session: Session) -> None:
             found = await admin.describe_topics(dict.fromkeys(options.topics))
             topics = list(found.values())
         else:
-            topics = await _describe(admin, [*await admin.list_topics()])
+            topics = await describe_existing(admin, [*await admin.list_topics()])
     documents = [topic_document(topic) for topic in topics]
     for document in documents:
         document["partitions"] = [each for each in document["partitions"] if _is_selected(each, session)]
     columns = ("TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "OFFLINE")
     rows = [(topic["name"], *each.values()) for topic in documents for each in topic["partitions"]]
     session.out.show({"topics": documents}, Table(columns, rows, empty="no such partitions"))
-
-
-def topic_document(topic: TopicDescription) -> dict[str, Any]:
-    """Return a topic as JSON; a partition without a leader has the leader None."""
-    return {
-        "name": topic.name,
-        "id": as_plain(topic.id),
-        "internal": topic.is_internal,
-        "partitions": [
-            {
-                "partition": each.partition,
-                "leader": None if each.leader < 0 else each.leader,
-                "leader_epoch": each.leader_epoch,
-                "replicas": list(each.replicas),
-                "isr": list(each.isr),
-                "offline": list(each.offline),
-            }
-            for each in topic.partitions
-        ],
-    }
 
 
 def _is_selected(partition: dict[str, Any], session: Session) -> bool:
@@ -163,7 +130,7 @@ def _known(number: int) -> int | None:
     return None if number < 0 else number
 
 
-async def _tolerating(call: Any, codes: set[ErrorCode]) -> tuple[dict[str, Any], list[str]]:
+async def _tolerating(call: Any, codes: AbstractSet[ErrorCode]) -> tuple[dict[str, Any], list[str]]:
     """Await a call; return what it has done, and the names that failed with one of the codes. Raises AdminFailed."""
     try:
         return (await call) or {}, []

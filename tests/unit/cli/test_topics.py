@@ -5,17 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rota.cli.main import run
-from rota.cli.topics import UNKNOWN, _tolerating, topic_document
-from rota.client import AdminFailed, PartitionInfo, TopicDescription, Unreachable
+from rota.cli.topic_details import UNKNOWN
+from rota.cli.topics import _tolerating
+from rota.client import AdminFailed, Unreachable
 from rota.client.errors import UnknownTopic
 from rota.protocol.errors import ErrorCode
-
-
-def test_a_partition_without_a_leader_has_none() -> None:
-    topic = TopicDescription("t", bytes(16), False, (PartitionInfo("t", 0, -1, 3, (1, 2), (1,), (2,)),))
-    assert topic_document(topic)["partitions"] == [
-        {"partition": 0, "leader": None, "leader_epoch": 3, "replicas": [1, 2], "isr": [1], "offline": [2]}
-    ]
 
 
 async def test_only_the_named_codes_are_tolerated() -> None:
