@@ -3,11 +3,12 @@
     python -m benchmarks.failover             every scenario once
     python -m benchmarks.failover leader 5    one scenario, five times
 
-Clients are confluent-kafka at its defaults. Times in seconds.
+Clients are confluent-kafka at its defaults; where a leader is killed also kafka-python and Rota's. Times in seconds.
 """
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import sys
 import tempfile
@@ -20,10 +21,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import kafka
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tools.cluster import Cluster, ask
 
+import rota.client as rota
 from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from rota.protocol.records.record import Record, write_batch
 
@@ -38,8 +41,7 @@ class Writer:
     """Sends a record to one partition every few ms, acks=all, and notes when each was acknowledged."""
 
     def __init__(self, cluster: Cluster, partition: int = 0, topic: str = TOPIC) -> None:
-        self._producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 0})
-        self._topic, self._partition = topic, partition
+        self._bootstrap, self._topic, self._partition = cluster.bootstrap, topic, partition
         self.acknowledged: list[tuple[float, float]] = []  # sent, acknowledged
         self.errors: list[str] = []
         self._stopping = threading.Event()
@@ -47,16 +49,22 @@ class Writer:
         self._thread.start()
 
     def _run(self) -> None:
+        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 0})
         while not self._stopping.wait(0.005):
             done = partial(self._done, time.perf_counter())
-            self._producer.produce(self._topic, RECORD, partition=self._partition, on_delivery=done)
-            self._producer.poll(0)
+            producer.produce(self._topic, RECORD, partition=self._partition, on_delivery=done)
+            producer.poll(0)
+        producer.flush(WAIT_S)
 
     def _done(self, sent: float, error: object, _: object) -> None:
         if error is not None:
             self.errors.append(str(error))
         else:
             self.acknowledged.append((sent, time.perf_counter()))
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
 
     def first_after(self, at: float) -> float:
         """Seconds from `at` until a record that was sent later is acknowledged."""
@@ -71,10 +79,47 @@ class Writer:
         times = sorted(done for _, done in self.acknowledged)
         return longest_gap(times)
 
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join()
-        self._producer.flush(WAIT_S)
+
+class KafkaPythonWriter(Writer):
+    """The same with kafka-python."""
+
+    def _run(self) -> None:
+        producer = kafka.KafkaProducer(bootstrap_servers=self._bootstrap.split(","))
+        while not self._stopping.wait(0.005):
+            sent = time.perf_counter()
+            record = producer.send(self._topic, RECORD, partition=self._partition)
+            record.add_callback(partial(self._done, sent, None)).add_errback(partial(self._failed, sent))
+        producer.close(WAIT_S)
+
+    def _failed(self, sent: float, error: object) -> None:
+        self._done(sent, error, None)
+
+
+class RotaWriter(Writer):
+    """The same with Rota's client."""
+
+    def _run(self) -> None:
+        asyncio.run(self._write())
+
+    async def _write(self) -> None:
+        config = rota.ProducerConfig(bootstrap_servers=self._bootstrap)
+        async with rota.Producer(config) as producer, asyncio.TaskGroup() as deliveries:
+            while not self._stopping.is_set():
+                await asyncio.sleep(0.005)
+                sent = time.perf_counter()
+                delivery = await producer.send(self._topic, RECORD, partition=self._partition)
+                deliveries.create_task(self._await(sent, delivery))
+
+    async def _await(self, sent: float, delivery: rota.Delivery) -> None:
+        try:
+            await delivery
+        except rota.KafkaError as error:
+            self._done(sent, error, None)
+        else:
+            self._done(sent, None, None)
+
+
+WRITERS: Final = {"librdkafka": Writer, "kafka-python": KafkaPythonWriter, "rota.client": RotaWriter}
 
 
 class Committer:
@@ -162,15 +207,16 @@ def acknowledged_after(running: Cluster, without: int, at: float) -> float:
 def killed_leader() -> dict[str, float]:
     """kill -9 of a partition's leader, until acks=all goes on."""
     with cluster() as running:
-        writer = Writer(running)
-        until(lambda: len(writer.acknowledged) > 200)
+        writers = {name: writer(running) for name, writer in WRITERS.items()}
+        until(lambda: all(len(writer.acknowledged) > 100 for writer in writers.values()))
         leader = running.leader(TOPIC)
         at = time.perf_counter()
         running.kill(leader)
-        seconds = writer.first_after(at)
-        writer.stop()
-        assert not writer.errors, writer.errors[:3]
-        return {"acks=all goes on": seconds}
+        seconds = {name: writer.first_after(at) for name, writer in writers.items()}
+        for name, writer in writers.items():
+            writer.stop()
+            assert not writer.errors, (name, writer.errors[:3])
+        return seconds
 
 
 def frozen_leader() -> dict[str, float]:

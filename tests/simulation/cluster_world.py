@@ -3,7 +3,8 @@
 Brokers with everything in them (controller, failure detector, replication, groups, logs on a disk), producers and
 consumers are the real ones, on links and datagrams in memory and in virtual time; the store is the shared tree. While
 the story lasts brokers are killed and frozen out, started again and stopped in order; hosts cannot reach each other, in
-one direction or in both; datagrams are lost and doubled; sessions of the store are cut off, expire, and lose answers.
+one direction or in both; datagrams are lost and doubled; sessions of the store are cut off, expire, and lose answers;
+disks lie about what they have synced, clocks are an hour off, and an administrator creates, moves and deletes topics.
 Then everything heals, and whoever is left reads all that was acknowledged.
 
 Laws, looked at whenever the metadata changes and again and again meanwhile
@@ -30,6 +31,7 @@ from tests.chaos.line import Line
 from tests.simulation.client_cast import Writer
 from tests.simulation.client_world import Say, World, silent
 from tests.simulation.clients import Loner
+from tests.simulation.cluster_admin import Administrator
 from tests.simulation.group_client import GroupClient
 from tests.simulation.loop import SimLoop, simulate
 from tests.simulation.member import Member, Trace
@@ -58,12 +60,15 @@ WRITERS, READERS = 2, 2
 
 
 class Disks:
-    """The disks of all machines: which part of each file has been synced."""
+    """The disks of all machines: which part of each file has been synced. Some lie: they sync nothing, now and then."""
 
     def __init__(self, random: Random) -> None:
         self.random, self._synced = random, dict[str, int]()
+        self._lie_often = random.choice((0.0, 0.0, 0.3))
 
     def fsync(self, descriptor: int) -> None:
+        if self.random.random() < self._lie_often:
+            return
         self._synced[os.readlink(f"/proc/self/fd/{descriptor}")] = os.fstat(descriptor).st_size
 
     def lose_unsynced(self, folder: Path) -> None:
@@ -82,6 +87,7 @@ class BrokerProcess:
     def __init__(self, world: ClusterWorld, broker_id: int, folder: Path) -> None:
         self.world, self.broker_id, self.folder = world, broker_id, folder
         self.host, self.port, self.lives = f"127.0.0.{broker_id}", PORT, 0
+        self.skew_s = world.random.choice((0.0, 0.0, -3600.0, 3600.0))  # of its time of day
         self.broker: Broker | None = None
         self.session: StoreSession | None = None
 
@@ -114,7 +120,8 @@ class BrokerProcess:
         async def open_store() -> StoreSession:
             return session
 
-        broker = Broker(config, clock=Clock(world.loop.wall, world.loop.time), open_store=open_store)
+        clock = Clock(lambda: world.loop.wall() + self.skew_s, world.loop.time)
+        broker = Broker(config, clock=clock, open_store=open_store)
         await broker.start()
         self.broker = broker
 
@@ -159,6 +166,7 @@ class ClusterWorld(World):
         self.disks = Disks(Random(f"disks {seed}"))
         self.violations: list[AssertionError] = []
         self._watching = TreeSession(self.shared)
+        self.admin = Administrator(self, Random(f"administrator {seed}"))
         self._ending: set[asyncio.Task[None]] = set()
 
     @property
@@ -226,7 +234,9 @@ class ClusterWorld(World):
         """Processes, network and store have their troubles at the same time."""
         processes = [self._kill, self._kill, self._cut_power, self._cut_power_and_kill, self._restart]
         network = [self._part, self._part, self._lose_datagrams, self._slow]
+        administrator = [self.admin.create, self.admin.create, self.admin.delete, self.admin.reassign]
         await asyncio.gather(
+            self._troubles(administrator, asyncio.Lock()),
             self._troubles(processes, asyncio.Lock()),
             self._troubles(network, self._network),
             self._troubles([self._session], self._sessions),
@@ -417,16 +427,20 @@ class ClusterWorld(World):
         while behind := [str(state) for state in self._states() if len(state.isr) < len(BROKERS)]:
             assert self.loop.time() < ends, f"not in the ISR {HEALING_S} s after everything healed: {behind}"
             await asyncio.sleep(1.0)
+        while unsettled := list(self.admin.unsettled()):
+            assert self.loop.time() < ends, f"RA1: not settled {HEALING_S} s after everything healed: {unsettled}"
+            await asyncio.sleep(1.0)
         await asyncio.sleep(1.0)  # the last high watermark has come
+        self.admin.check_images()
 
     def _states(self) -> list[PartitionState]:
         """Of the clients' topic, as the store has them."""
-        return [state for name, state in self._named_states() if name == self.topic]
+        return [state for name, state in self.named_states() if name == self.topic]
 
     def _all_states(self) -> list[PartitionState]:
-        return [state for _, state in self._named_states()]
+        return [state for _, state in self.named_states()]
 
-    def _named_states(self) -> Iterator[tuple[str, PartitionState]]:
+    def named_states(self) -> Iterator[tuple[str, PartitionState]]:
         nodes = self.shared.tree.nodes
         for topic in sorted(nodes[znodes.TOPICS].children):
             for state in znodes.read_topic(nodes[znodes.topic_path(topic)].data)[1]:
