@@ -13,6 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 # pattern of file names: what the tests share
 GROUPS: Final = {
     "tests/spark/*": "a Spark session",
+    "tests/browser/*": "a browser",
     "tests/docs/test_spark_page.py": "a Spark session",
     "tests/packaging/test_wheel.py": "a wheel and its environments",
 }

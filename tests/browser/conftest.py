@@ -21,13 +21,6 @@ READY_SECONDS = 30
 AXE = Path(__file__).with_name("axe-core") / "axe.min.js"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker has the browser."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("browser"))
-
-
 @dataclass
 class Served:
     """A broker process: the address for Kafka's clients, the URL of its console, and its members."""
@@ -37,7 +30,7 @@ class Served:
     members: Members
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
     with broker_process() as found:
         yield found
@@ -79,8 +72,9 @@ class broker_process:  # noqa: N801  # it reads as a function: `with broker_proc
         self._process.stdout.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """Closed with its file: Playwright's event loop runs in this thread, where tests of other files need their own."""
     if CHROMIUM is None:
         if os.environ.get("ROTA_CI"):
             pytest.fail("chromium is not installed: the console is not tested")
