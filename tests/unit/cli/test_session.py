@@ -99,12 +99,21 @@ def test_an_unreachable_broker_is_exit_code_3() -> None:
     assert "127.0.0.1:1: Connection refused" in json.loads(done.stderr)["error"]["message"]
 
 
+def test_a_listener_that_does_not_answer_is_exit_code_3_after_the_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = rota("topics", "list", "--timeout", "0.5", "--bootstrap-server", address)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"{address} has not answered" in done.stderr
+
+
 def test_a_reader_that_has_gone_ends_the_command_silently() -> None:
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reads, writes = os.pipe()
     os.close(reads)
     with running_broker() as address:
         command = [sys.executable, "-m", "rota.cli", "topics", "list", "--internal", "--bootstrap-server", address]
-        done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, check=False, timeout=60)
+        done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, check=False, timeout=60, env=buffered)
     os.close(writes)
     assert (done.returncode, done.stderr) == (141, b"")
 
