@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from rota.coordinator.controller.election import LiveBrokers, elect_preferred
-from rota.coordinator.controller_service.requests import ClusterRequests
 from rota.coordinator.group import rebalance
 from rota.coordinator.group.effects import Step
 from rota.coordinator.group.machine import Group
@@ -102,6 +100,9 @@ class Commands:
 
     async def move_leader(self, topic: str, partition: int, broker: int) -> None:
         """Let another replica of the ISR lead a partition."""
+        from rota.coordinator.controller.election import LiveBrokers, elect_preferred
+        from rota.coordinator.controller_service.requests import ClusterRequests
+
         known = self._host.running().broker.topics
         found = known.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):

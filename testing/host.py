@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from rota.coordinator.cluster import Cluster
 from rota.coordinator.config.presets import PRESETS
 from rota.coordinator.metadata.shared_tree import SharedTree
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS
@@ -107,6 +106,8 @@ class Host:
         return self.leader(CONSUMER_OFFSETS, self.offsets_partition(group_id))
 
     def _know_each_other(self) -> bool:
+        from rota.coordinator.cluster import Cluster  # a broker alone does not pay for it
+
         return all(
             set(hosted.broker.topics.brokers) == set(self._brokers)
             and isinstance(cluster := hosted.broker.metadata, Cluster)

@@ -8,8 +8,11 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rota.coordinator.observe import logs  # first: it loads structlog without rich, in half the time
 from rota.testing.commands import Commands
 from rota.testing.host import Host
+
+__all__ = ["LoopThread", "logs"]
 
 T = TypeVar("T")
 

@@ -19,7 +19,6 @@ from rota.coordinator.network.replies import Slot
 from rota.coordinator.observe.counters import now_ns
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
-from rota.testing.error_replies import check_api, error_reply
 from rota.testing.reply_rules import Action, ReplyRule, ReplyRules
 
 MEMBERS_MAX = 10_000  # whose connections are known; beyond it those of closed connections are forgotten
@@ -80,7 +79,7 @@ class ReplyFaults:
             case Action.CLOSE:
                 raise HangUp("a fault of the test kit")
             case Action.ERROR if not rule.performed:
-                return _after(rule.delay_ms, error_reply(handler.name, handler.version, request, ErrorCode[rule.error]))
+                return _after(rule.delay_ms, _refusal(rule, handler, request))
         correlation_id = self._correlation_id
         reply = handler.serve(node, call, request)
         if reply is None:  # Produce with acks=0
@@ -109,7 +108,7 @@ class ReplyFaults:
                 outer.answer(value)
                 asyncio.get_running_loop().call_soon(self._send, call.connection_id, handler, correlation_id, value)
             case Action.ERROR:
-                outer.answer(error_reply(handler.name, handler.version, request, ErrorCode[rule.error]))
+                outer.answer(_refusal(rule, handler, request))
             case Action.DROP:
                 connection = self._connection(call.connection_id)
                 if connection is not None:
@@ -135,9 +134,17 @@ class ReplyFaults:
 def check_rule(rule: ReplyRule) -> None:
     """Raise ValueError for a rule that could not be applied."""
     if rule.action is Action.ERROR:
+        from rota.testing.error_replies import check_api
+
         check_api(rule.api)
         if rule.error not in ErrorCode.__members__:
             raise ValueError(f"Kafka has no error {rule.error!r}")
+
+
+def _refusal(rule: ReplyRule, handler: ApiHandler, request: Any) -> Any:
+    from rota.testing.error_replies import error_reply  # a broker without such a fault does not load these messages
+
+    return error_reply(handler.name, handler.version, request, ErrorCode[rule.error])
 
 
 def _after(delay_ms: int, reply: Any) -> Any:
