@@ -1,4 +1,4 @@
-"""One broker: creates the parts and connects them. Only the command line and `testing` import it.
+"""One broker: creates the parts and connects them. Only the command line and the test kit import it.
 
 Laws
     It accepts no connection before its logs are open and its groups are loaded, or are being loaded.

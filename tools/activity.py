@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 from rota.client import Admin, AdminConfig, Consumer, ConsumerConfig, NewTopic, Producer, ProducerConfig
-from rota.coordinator.testing import running_broker
 from rota.spark_connector.pipelines import group_activity, page
+from rota.testing import running_broker
 
 TOPIC = "orders"
 WINDOW = "2 seconds"
@@ -70,7 +70,8 @@ async def run_groups(bootstrap: str) -> None:
 def main() -> None:
     """Write the plot to the file of the first argument."""
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "group_activity.svg")
-    with running_broker() as bootstrap, tempfile.TemporaryDirectory() as folder:
+    with running_broker() as running, tempfile.TemporaryDirectory() as folder:
+        bootstrap = running.bootstrap_servers
         asyncio.run(run_groups(bootstrap))
         output = f"{folder}/activity"
         group_activity.main(["--bootstrap-servers", bootstrap, "--output", output, "--window", WINDOW])

@@ -26,7 +26,7 @@ from rota.client import (
     TopicPartition,
     errors,
 )
-from rota.coordinator.testing import running_broker
+from rota.testing import running_broker
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "CLIENT.md").read_text()
@@ -51,7 +51,8 @@ pytestmark = pytest.mark.timeout(60)
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
-    with running_broker() as address:
+    with running_broker() as running:
+        address = running.bootstrap_servers
         yield address
 
 
@@ -107,7 +108,8 @@ def test_a_recipe_runs_after_retention_has_deleted_all_records(
 ) -> None:
     """Law C11."""
     monkeypatch.chdir(tmp_path)
-    with running_broker() as broker:
+    with running_broker() as running:
+        broker = running.bootstrap_servers
         run(recipe.code, broker)
         asyncio.run(delete_all_records(broker))
         again = re.sub(r"await admin.create_topics\(.*\)$", "pass  # they exist", recipe.code, flags=re.MULTILINE)

@@ -9,14 +9,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.docs.test_client_page import delete_all_records
 
-from rota.coordinator.testing import running_broker
+from rota.testing import running_broker
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -112,7 +111,8 @@ def test_rota_check_finds_a_broker(broker: str) -> None:
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    with running_broker() as address:
+    with running_broker() as running:
+        address = running.bootstrap_servers
         yield address
 
 
@@ -123,17 +123,17 @@ def test_the_examples_run(broker: str, capsys: pytest.CaptureFixture[str]) -> No
     asyncio.run(delete_all_records(broker))
     exec(compile(clients.replace(ADDRESS, broker), "README", "exec"), {"__name__": "readme"})  # noqa: S102
     assert "topic1 0 1 b'hello'" in capsys.readouterr().out
-    assert "running_broker" in fixture
+    assert "rota_broker" in fixture
 
 
 def test_what_it_shows_of_spark_is_run_with_its_page() -> None:
     assert EXAMPLES[1].strip() in (ROOT / "docs" / "SPARK.md").read_text(), "tests/docs/test_spark_page.py runs it"
 
 
-def test_the_fixture_of_the_readme_works(tmp_path: Path) -> None:
-    uses_it = "\n\ndef test_it(bootstrap):\n    assert bootstrap.startswith('127.0.0.1:')\n"
-    (tmp_path / "test_mine.py").write_text(textwrap.dedent(EXAMPLES[2]) + uses_it)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]
+def test_the_test_of_the_readme_passes(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(EXAMPLES[2])
+    options = ["-q", "-p", "rota.testing.plugin", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    command = [sys.executable, "-m", "pytest", *options, str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from tests.interop.kit import create_topic
 from tests.spark.conftest import official, official_jars, spark, written  # noqa: F401 - the session of those tests
 
-from rota.coordinator.testing import running_broker
 from rota.spark_connector import options
+from rota.testing import running_broker
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "SPARK.md").read_text()
@@ -36,7 +36,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
-    with running_broker() as address:
+    with running_broker() as running:
+        address = running.bootstrap_servers
         yield address
 
 

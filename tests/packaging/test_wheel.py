@@ -34,7 +34,7 @@ print(json.dumps({
 ROUND_TRIP = """
 import asyncio, subprocess, sys
 from rota.client import Consumer, ConsumerConfig, Producer, ProducerConfig
-from rota.coordinator.testing import running_broker
+from rota.testing import running_broker
 
 async def main(brokers):
     async with Producer(ProducerConfig(bootstrap_servers=brokers, compression_type="zstd")) as producer:
@@ -44,7 +44,8 @@ async def main(brokers):
         consumer.subscribe(["t"])
         print((await consumer.getone()).value)
 
-with running_broker() as address:
+with running_broker() as running:
+    address = running.bootstrap_servers
     asyncio.run(main(address))
     command = [sys.executable, "-m", "rota.cli", "topics", "list", "--bootstrap-server", address]
     print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

@@ -13,7 +13,7 @@ from rota.cli.completion import SCRIPTS, completions
 from rota.cli.main import run
 from rota.cli.registry import COMMANDS
 from rota.client import Admin, AdminConfig, NewTopic
-from rota.coordinator.testing import running_broker
+from rota.testing import running_broker
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,8 @@ def test_words(line: str, words: list[str]) -> None:
 async def test_topics_of_the_cluster_are_offered_and_hostile_ones_are_not() -> None:
     import asyncio
 
-    with running_broker() as address:
+    with running_broker() as running:
+        address = running.bootstrap_servers
         async with Admin(AdminConfig(bootstrap_servers=address)) as admin:
             await admin.create_topics([NewTopic("orders"), NewTopic("other")])
         line = f"rota topics describe --bootstrap-server {address} or"

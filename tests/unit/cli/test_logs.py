@@ -12,7 +12,7 @@ import pytest
 from rota.cli.logs import Batch, batches, index_documents
 from rota.cli.main import run
 from rota.client import Admin, AdminConfig, NewTopic, OffsetAndMetadata, Producer, ProducerConfig, TopicPartition
-from rota.coordinator.testing import running_broker
+from rota.testing import running_broker
 
 RECORDS = 300
 
@@ -21,7 +21,8 @@ RECORDS = 300
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a broker that has stopped: a topic of several segments, and a committed offset."""
     folder = tmp_path_factory.mktemp("data")
-    with running_broker(data=folder) as address:
+    with running_broker(data=folder) as running:
+        address = running.bootstrap_servers
         asyncio.run(fill(address))
     return folder
 

@@ -16,8 +16,8 @@ import pytest
 from rota.cli.session import EXIT_CODES, Session, as_plain, exit_code_of, require_listener, run_command
 from rota.cli.settings import UsageError
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, KafkaError, TimedOut, UnknownTopic, Unreachable
-from rota.coordinator.testing import running_broker
 from rota.protocol.errors import ErrorCode
+from rota.testing import running_broker
 
 UNKNOWN = UnknownTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "describing topics", topic="t")
 OPTIONS = Namespace(json=False, verbose=False)
@@ -111,7 +111,8 @@ def test_a_reader_that_has_gone_ends_the_command_silently() -> None:
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reads, writes = os.pipe()
     os.close(reads)
-    with running_broker() as address:
+    with running_broker() as running:
+        address = running.bootstrap_servers
         command = [sys.executable, "-m", "rota.cli", "topics", "list", "--internal", "--bootstrap-server", address]
         done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, check=False, timeout=60, env=buffered)
     os.close(writes)

@@ -9,7 +9,7 @@ import pytest
 from tests.interop.kit import unique
 
 from rota.client import Admin, AdminConfig, NewTopic, Producer, ProducerConfig
-from rota.coordinator.testing import running_broker
+from rota.testing import running_broker
 
 Pairs = Iterable[tuple[bytes | None, bytes | None]]
 Write = Callable[..., None]
@@ -18,7 +18,8 @@ Write = Callable[..., None]
 @pytest.fixture(scope="session")
 def bootstrap() -> Iterator[str]:
     """HOST:PORT of a Rota in this process."""
-    with running_broker({"auto.create.topics.enable": "false"}) as address:
+    with running_broker({"auto.create.topics.enable": "false"}) as running:
+        address = running.bootstrap_servers
         yield address
 
 

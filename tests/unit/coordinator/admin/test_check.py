@@ -10,11 +10,12 @@ import pytest
 
 from rota.coordinator.admin.check import NotHealthy, check
 from rota.coordinator.api.routes import SERVES
-from rota.coordinator.testing import running_broker
+from rota.testing import running_broker
 
 
 def test_a_broker_is_healthy() -> None:
-    with running_broker() as address:
+    with running_broker() as running:
+        address = running.bootstrap_servers
         assert check(address) == len(SERVES)
 
 

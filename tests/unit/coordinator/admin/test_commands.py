@@ -11,7 +11,7 @@ from rota.cli.main import run
 from rota.coordinator.admin.commands import run_check
 from rota.coordinator.admin.options import FLAGS
 from rota.coordinator.admin.version import version_line
-from rota.coordinator.testing import running_broker
+from rota.testing import running_broker
 
 ROTA = (sys.executable, "-m", "rota.coordinator")
 
@@ -63,7 +63,8 @@ def test_a_wrong_command_line_is_explained(arguments: tuple[str, ...], says: str
 
 
 def test_check_asks_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    with running_broker() as address:
+    with running_broker() as running:
+        address = running.bootstrap_servers
         assert run_check(address) == 0
     assert f"a broker answers at {address}" in capsys.readouterr().out
     assert run_check(address) == 1
