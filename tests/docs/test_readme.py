@@ -40,6 +40,11 @@ HELD_BY = {
     "rota check": "test_rota_check_finds_a_broker",
     "rota demo": "tests/packaging/test_wheel.py",
     "rota version": "tests/packaging/test_wheel.py",
+    "rota topics": "tests/cli/test_topics.py",
+    "rota groups": "tests/cli/test_groups.py",
+    "rota produce": "tests/cli/test_produce.py",
+    "rota consume": "tests/cli/test_produce.py",
+    "rota sniff": "tests/cli/test_sniff.py",
     "docker compose": "test_the_compose_file_is_right",
 }
 
