@@ -14,7 +14,7 @@ from tests.gallery.kit import produce
 from rota.client import Consumer, ConsumerConfig, KafkaError
 from rota.testing import RunningBroker
 
-POLL_INTERVAL_MS = 100
+POLL_INTERVAL_MS = 500
 
 
 def config(broker: RunningBroker, topic: str) -> ConsumerConfig:
@@ -55,7 +55,7 @@ async def test_repaired_it_stays_a_member(rota_broker: RunningBroker, rota_topic
         consumer.pause()
         work = asyncio.create_task(slow_work(rota_broker, rota_topic))
         while not work.done():
-            assert not await consumer.getmany(timeout_ms=POLL_INTERVAL_MS // 10)
+            assert not await consumer.getmany(timeout_ms=POLL_INTERVAL_MS // 20)
         consumer.resume()
         await consumer.commit()
         assert (await consumer.getone()).value == b"next"

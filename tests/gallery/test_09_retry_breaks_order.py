@@ -23,7 +23,7 @@ def write(broker: RunningBroker, topic: str, *, idempotent: bool) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **own})
     producer.produce(topic, "1")
     assert producer.flush(WAIT_S) == 0
-    broker.faults.error("NOT_ENOUGH_REPLICAS", "Produce", topic, delay_ms=200)
+    broker.faults.error("NOT_ENOUGH_REPLICAS", "Produce", topic, delay_ms=400)
     for value in "234":
         producer.produce(topic, value)
     assert producer.flush(WAIT_S) == 0

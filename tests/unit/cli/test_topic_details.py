@@ -6,7 +6,7 @@ import pytest
 
 from rota.cli.topic_details import describe_existing, topic_document
 from rota.client import Admin, AdminConfig, AdminFailed, NewTopic, PartitionInfo, TopicDescription
-from rota.coordinator.testing import running_broker
+from rota.testing import running_broker
 
 
 def test_a_partition_without_a_leader_has_none() -> None:
@@ -17,7 +17,8 @@ def test_a_partition_without_a_leader_has_none() -> None:
 
 
 async def test_a_topic_that_was_deleted_since_it_was_listed_is_left_out() -> None:
-    with running_broker() as address:
+    with running_broker() as running:
+        address = running.bootstrap_servers
         async with Admin(AdminConfig(bootstrap_servers=address)) as admin:
             await admin.create_topics([NewTopic("b"), NewTopic("a")])
             assert [topic.name for topic in await describe_existing(admin, ["b", "deleted", "a"])] == ["a", "b"]
