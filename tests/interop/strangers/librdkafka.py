@@ -62,7 +62,9 @@ def _adapt(tests: Path) -> None:
 
 
 def run(bootstrap: str, tests: Path, only: Sequence[str] = ()) -> dict[str, str]:
-    """Run all but LIBRDKAFKA's, or those of `only`; return "passed", "skipped: why" or "failed: why" of each."""
+    """Run all but LIBRDKAFKA's, or those of `only` one after the other; return "passed", "skipped: why" or
+    "failed: why" of each.
+    """
     report = tests / "report.json"
     report.unlink(missing_ok=True)
     (tests / "test.conf").write_text(f"metadata.broker.list={bootstrap}\ntest.topic.random=true\n")
@@ -81,7 +83,7 @@ def run(bootstrap: str, tests: Path, only: Sequence[str] = ()) -> dict[str, str]
     }
     with (tests / "output.txt").open("wb") as output:
         subprocess.run(
-            ["./test-runner", "-L", "-Q", f"-p{PARALLEL}"],
+            ["./test-runner", "-L", "-Q", f"-p{1 if only else PARALLEL}"],
             cwd=tests,
             env={**os.environ, **{name: value for name, value in given.items() if value}},
             stdout=output,
