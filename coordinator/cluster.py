@@ -36,6 +36,7 @@ from rota.coordinator.metadata.image_updater import ImageUpdater
 from rota.coordinator.metadata.lost_brokers import LostBrokers
 from rota.coordinator.metadata.migration import migrate
 from rota.coordinator.metadata.registration import Registration, register
+from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import Check, NodeExists, NoNode, SessionState, Store, StoreError, StoreFailed
 from rota.coordinator.metadata.topics import Topics
 from rota.coordinator.network.connections import Connections
@@ -277,11 +278,12 @@ class Cluster:
         The check is a change of the store, which no server answers from an old state. The watches that were fired
         before it have been delivered when it is answered.
         """
-        while not await self._is_registered():
+        failures = RepeatedWarning(log, "Registration cannot be confirmed; trying again")
+        while not await self._is_registered(failures):
             await asyncio.sleep(REGISTER_AGAIN_SECONDS)
         await self._updater.settled()
 
-    async def _is_registered(self) -> bool:
+    async def _is_registered(self, failures: RepeatedWarning) -> bool:
         """Return whether that is known now: fenced, if the registration is gone."""
         path, epoch = znodes.broker_path(self._config.node_id), self.topics.broker_epoch
         try:
@@ -293,8 +295,9 @@ class Cluster:
             if self.topics.broker_epoch == epoch != NOT_REGISTERED:
                 self._fenced("its registration was deleted while it stood still")
         except StoreFailed as failure:
-            log.warning("Registration cannot be confirmed; trying again", reason=str(failure))
+            failures.failed(str(failure))
             return False
+        failures.succeeded()
         return True
 
     async def _stop_work(self, *, resign: bool = True) -> None:
@@ -348,14 +351,16 @@ class Cluster:
             self._joining = asyncio.get_running_loop().create_task(self._join_again())
 
     async def _join_again(self) -> None:
+        failure = RepeatedWarning(log, "Registration failed; trying again")
         try:
             while True:
                 try:
                     await self.topics.refresh_all()
                     await self._register()
+                    failure.succeeded()
                     return
                 except (StoreError, StoreFailed) as error:
-                    log.warning("Registration failed; trying again", reason=str(error))
+                    failure.failed(str(error))
                     await asyncio.sleep(REGISTER_AGAIN_SECONDS)
         finally:
             self._joining = None

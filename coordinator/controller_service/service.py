@@ -35,6 +35,7 @@ from rota.coordinator.metadata.changes import (
     ResourceConfigChanged,
     TopicCreated,
 )
+from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import Delete, SessionState, StoreError, StoreFailed, WatchEvent
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
@@ -78,7 +79,7 @@ class ControllerService:
         self._fenced: dict[int, int] = {}  # registrations that were deleted; the image may not know that yet
         self._stale: set[str] | None = None  # topics to look at; None: all
         self._stopping = self._balance_is_due = False
-        self._wake = asyncio.Event()
+        self._wake, self._interruption = asyncio.Event(), RepeatedWarning(log, "Controller interrupted")
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -173,8 +174,9 @@ class ControllerService:
             try:
                 await self._find_controller()
                 await self._control()
+                self._interruption.succeeded()
             except (StoreFailed, StoreError, Fenced) as failure:
-                log.warning("Controller interrupted", reason=str(failure) or type(failure).__name__)
+                self._interruption.failed(str(failure) or type(failure).__name__)
                 self._is_outdated, self._stale = True, None
                 self._wake_at("retry", self._now_ms() + RETRY_MS)
             at_ms = self._fencing.next_ms(self._now_ms())

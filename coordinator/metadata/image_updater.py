@@ -22,6 +22,7 @@ import structlog
 
 from rota.coordinator.metadata import eager, znodes
 from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import EventType, NoNode, StoreFailed, WatchEvent
 from rota.coordinator.metadata.topics import Topics
 
@@ -149,13 +150,15 @@ class ImageUpdater:
             self._reads[key] = asyncio.get_running_loop().create_task(self._run(key, read))
 
     async def _run(self, key: str, read: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        failures = RepeatedWarning(log.bind(part=key), "Metadata could not be read; trying again")
         try:
             while True:
                 self._again.discard(key)
                 try:
                     await read()
+                    failures.succeeded()
                 except StoreFailed as failure:
-                    log.warning("Metadata could not be read; trying again", part=key, reason=str(failure))
+                    failures.failed(str(failure))
                     self._again.add(key)
                     await asyncio.sleep(RETRY_SECONDS)
                 if key not in self._again:

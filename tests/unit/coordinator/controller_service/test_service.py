@@ -207,3 +207,17 @@ class TestElections:
         await cluster.settled()
         await cluster.pass_ms(1_000)
         assert brief(cluster.state()) == (3, (3,))
+
+    async def test_a_store_that_fails_again_and_again_is_logged_once_and_counted(self, cluster: Members) -> None:
+        await cluster.create("t", (2, 3))
+        with capture_logs() as lines:
+            cluster[1].store.lose_next_commit(applied=False)
+            await cluster[2].kill()
+            await cluster.settled()
+            for _ in range(4):
+                cluster[1].store.lose_next_commit(applied=False)
+                await cluster.pass_ms(RETRY_MS)
+            await cluster.pass_ms(RETRY_MS)
+        assert brief(cluster.state()) == (3, (3,))
+        interrupted = [line for line in lines if line["event"].startswith("Controller interrupted")]
+        assert [(line["log_level"], line.get("count")) for line in interrupted] == [("warning", None), ("info", 5)]
