@@ -65,7 +65,7 @@ def test_a_second_broker_on_the_same_data_is_refused_in_one_line(tmp_path: Path)
         assert str(tmp_path) in second.stderr
 
 
-def test_a_port_in_use_is_told_with_what_to_do() -> None:
+def test_a_port_in_use_is_reported_with_a_remedy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = subprocess.run(

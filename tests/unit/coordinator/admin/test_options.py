@@ -28,7 +28,7 @@ def test_both_ways_have_the_same_options() -> None:
     assert ServeOptions(**defaults | {"settings": tuple(defaults["settings"])}) == ServeOptions()
 
 
-def test_the_short_way_reads_what_is_plain() -> None:
+def test_the_plain_parser_reads_options_with_values() -> None:
     line = "--memory --listen 127.0.0.1:0 --set a=b --set=c=d --ready-fd 3 --log-level debug --preset=dev"
     assert parse_plain(line.split()) == ServeOptions(
         memory=True,
@@ -71,7 +71,7 @@ def test_variables_are_named_as_in_the_images_of_kafka() -> None:
     assert [line.partition(" configuration ")[2] for line in ignored] == ["a_b.c-d"]
 
 
-def test_the_environment_is_read_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_is_read_with_the_option_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "5")
     monkeypatch.setenv("KAFKA_LOG_DIRS", "e")
     file = tmp_path / "server.properties"
@@ -104,7 +104,7 @@ def test_a_variable_that_is_no_property_is_ignored_with_a_warning(monkeypatch: p
         (ServeOptions(settings=("=3",)), "name=value"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_would_be_right(options: ServeOptions, says: str) -> None:
+def test_invalid_options_are_refused_with_valid_ones(options: ServeOptions, says: str) -> None:
     with pytest.raises(OptionsRefused, match=says):
         _use(options)
 

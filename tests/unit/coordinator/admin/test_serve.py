@@ -53,7 +53,7 @@ async def test_it_tells_when_it_is_ready_and_stops_on_a_signal(number: signal.Si
     assert broker.stopped
 
 
-async def test_a_stop_that_cannot_write_is_told_and_is_no_success() -> None:
+async def test_a_stop_that_cannot_write_is_reported_and_fails() -> None:
     class Full(Broker):
         async def stop(self) -> None:
             raise StorageFailed("no space left on device")
@@ -223,7 +223,7 @@ async def test_a_start_that_fails_says_why_in_one_line(
         (ServeOptions(log_format="xml"), "--log-format xml"),
     ],
 )
-def test_wrong_settings_are_told_in_one_line(
+def test_wrong_settings_are_reported_in_one_line(
     options: ServeOptions, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(options) == EXIT_CANNOT_START
@@ -232,7 +232,7 @@ def test_wrong_settings_are_told_in_one_line(
     assert captured.count("\n") == 1
 
 
-def test_an_ipv6_host_is_told_in_brackets_and_a_closed_descriptor_stops_nobody(tmp_path: Path) -> None:
+def test_an_ipv6_host_is_written_in_brackets_and_a_closed_descriptor_stops_no_start(tmp_path: Path) -> None:
     with (tmp_path / "ready").open("wb") as file:
         report_ready(os.dup(file.fileno()), "::1", 5)
     assert (tmp_path / "ready").read_text() == "[::1]:5\n"

@@ -70,7 +70,7 @@ def test_the_offsets_topic_has_as_many_replicas_as_there_are_brokers(brokers: in
     assert {config_of(process).offsets_topic_replication_factor for process in processes(brokers=brokers)} == {replicas}
 
 
-def test_what_cannot_be_supervised_is_refused(tmp_path: Path) -> None:
+def test_settings_that_several_brokers_cannot_share_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionsRefused, match=r"zookeeper\.connect"):
         processes("zookeeper.connect=localhost:2181")
     with pytest.raises(OptionsRefused, match="share ports"):

@@ -39,7 +39,7 @@ def world() -> World:
     return world
 
 
-def test_what_is_not_named_goes_back_to_its_default(world: World) -> None:
+def test_a_config_that_is_not_named_returns_to_its_default(world: World) -> None:
     assert ask(world, (TOPIC, "t", (("retention.ms", "5"),))) == [("t", 0, None)]
     assert configs(world) == {"retention.ms": "5"}
     assert world.partition().log.config.retention_ms == 5
@@ -71,7 +71,7 @@ def test_validation_alone_changes_nothing(world: World) -> None:
         ((8, "3", ()), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_is_refused(world: World, resource: Resource, code: ErrorCode) -> None:
+def test_invalid_requests_are_refused(world: World, resource: Resource, code: ErrorCode) -> None:
     ((name, refused, why),) = ask(world, resource)
     assert (name, refused) == (resource[1], code)
     assert why

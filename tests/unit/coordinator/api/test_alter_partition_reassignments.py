@@ -52,7 +52,7 @@ def test_a_partition_may_stay_where_it_is(world: World) -> None:
         ("nope", 0, (0,), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_what_is_refused(
+def test_invalid_requests_are_refused(
     world: World, name: str, index: int, replicas: tuple[int, ...] | None, code: ErrorCode
 ) -> None:
     refused, why = ask(world, name, index, replicas)

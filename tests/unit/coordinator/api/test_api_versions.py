@@ -18,7 +18,7 @@ def ask(version: int, name: str = "tests", software_version: str = "1.0") -> Api
     return reply
 
 
-def test_what_is_served_is_advertised_and_nothing_else() -> None:
+def test_only_apis_that_are_served_are_advertised() -> None:
     advertised = {api.api_key: (api.min_version, api.max_version) for api in ask(4).api_keys}
     assert set(advertised) == set(SERVES)
     for key, (first, last) in advertised.items():

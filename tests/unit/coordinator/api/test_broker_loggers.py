@@ -46,7 +46,7 @@ def test_levels_are_set_and_deleted() -> None:
         (("rota.server", SET, "WARN"), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_is_refused_changes_nothing(change: tuple[str, int, str | None], code: ErrorCode) -> None:
+def test_a_refused_request_changes_nothing(change: tuple[str, int, str | None], code: ErrorCode) -> None:
     before = LOGGER_LEVELS.all()
     assert alter(("rota.server", SET, "DEBUG"), change) == code
     assert LOGGER_LEVELS.all() == before

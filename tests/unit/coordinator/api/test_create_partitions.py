@@ -68,7 +68,7 @@ def test_validation_alone_adds_nothing(world: World) -> None:
         ),
     ],
 )
-def test_what_is_refused(world: World, topic: CreatePartitionsTopic, code: ErrorCode, why: str) -> None:
+def test_invalid_requests_are_refused(world: World, topic: CreatePartitionsTopic, code: ErrorCode, why: str) -> None:
     assert ask(world, topic) == [(topic.name, code, why)]
 
 

@@ -129,7 +129,7 @@ def test_an_assignment_by_hand(world: World) -> None:
         (creatable_topic("__cluster_metadata"), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_is_refused(world: World, topic: CreatableTopic, code: ErrorCode) -> None:
+def test_invalid_requests_are_refused(world: World, topic: CreatableTopic, code: ErrorCode) -> None:
     (refused,) = ask(world, topic)
     assert refused.error_code == code
     assert refused.error_message

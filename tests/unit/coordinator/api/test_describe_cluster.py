@@ -24,7 +24,7 @@ def test_the_cluster_is_this_broker() -> None:
     assert reply.cluster_authorized_operations == -2147483648
 
 
-def test_operations_when_asked_for() -> None:
+def test_authorized_operations_are_returned_on_request() -> None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
     assert World().serve(describe_cluster, request, 0).cluster_authorized_operations == 8096
 

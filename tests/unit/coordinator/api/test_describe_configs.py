@@ -50,7 +50,7 @@ def test_keys_choose_and_unknown_ones_are_left_out(world: World) -> None:
     assert by_name(ask(world, TOPIC, "t", ())) == by_name(ask(world, TOPIC, "t"))
 
 
-def test_synonyms_are_told_strongest_first(world: World) -> None:
+def test_synonyms_are_listed_strongest_first(world: World) -> None:
     config = by_name(ask(world, TOPIC, "t", ("cleanup.policy",), include_synonyms=True))["cleanup.policy"]
     assert [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms] == [
         ("cleanup.policy", "compact", 1),
@@ -89,7 +89,7 @@ def test_a_brokers_configs(world: World) -> None:
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_is_refused(world: World, kind: int, name: str, code: ErrorCode) -> None:
+def test_invalid_requests_are_refused(world: World, kind: int, name: str, code: ErrorCode) -> None:
     result = ask(world, kind, name)
     assert (result.error_code, result.configs) == (code, ())
     assert result.error_message

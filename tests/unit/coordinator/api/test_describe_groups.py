@@ -45,7 +45,7 @@ def test_each_group_is_answered_for_itself() -> None:
     ]
 
 
-def test_authorized_operations_only_when_asked_for() -> None:
+def test_authorized_operations_are_returned_on_request_only() -> None:
     world = GroupWorld().open()
     world.member()
     request = DescribeGroupsRequest(groups=("g",), include_authorized_operations=True)

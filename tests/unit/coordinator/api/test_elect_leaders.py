@@ -43,7 +43,7 @@ def test_a_partition_with_its_leader_needs_no_election(world: World, election: i
     assert ask(world, everywhere=True) == []
 
 
-def test_what_is_not_there(world: World) -> None:
+def test_missing_topics_and_partitions(world: World) -> None:
     assert ask(world, ("t", (7, -1)), ("nope", (0,))) == [
         ("t", 7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such partition as t-7"),
         ("t", -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such partition as t--1"),
@@ -69,7 +69,7 @@ def test_nobody_can_lead_a_partition_whose_disk_failed(world: World, election: i
     ]
 
 
-def test_leaders_of_a_cluster_are_elected_by_the_broker_that_is_asked() -> None:
+def test_leaders_of_a_cluster_are_elected_by_the_broker_that_gets_the_request() -> None:
     world = World({"node.id": "0"})
     world.register(0, 1)
     world.topic(assignment=[(0, (1, 0))])

@@ -231,7 +231,7 @@ class TestWaiting:
         assert sizes(get(world, ("t", 0, 0), max_wait_ms=500, min_bytes=1_000_000, max_bytes=100)) != [0]
 
     @pytest.mark.parametrize("how", [{"min_bytes": 0}, {"max_wait_ms": 0}])
-    def test_not_when_nothing_is_asked_for(self, world: World, how: dict[str, int]) -> None:
+    def test_an_empty_request_does_not_wait(self, world: World, how: dict[str, int]) -> None:
         assert sizes(get(world, ("t", 2, 0), **{"max_wait_ms": 500, **how})) == [0]
 
     async def test_until_the_topic_is_deleted(self, world: World) -> None:
@@ -325,7 +325,7 @@ class TestColdReads:
                 await asyncio.sleep(0.001)
         return parts(reply.value)
 
-    async def test_what_is_on_the_disk_is_loaded_in_a_thread_first(self, world: World) -> None:
+    async def test_records_on_the_disk_are_loaded_in_a_thread_first(self, world: World) -> None:
         answers = await self.response(world)
         assert ColdLog.loads == 3
         assert sizes(answers) == [len(whole(world))] * 3
@@ -406,7 +406,7 @@ class TestSessions:
             (1, 13, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
         ],
     )
-    def test_what_is_wrong_with_a_session(self, world: World, epoch: int, version: int, code: ErrorCode) -> None:
+    def test_session_errors(self, world: World, epoch: int, version: int, code: ErrorCode) -> None:
         session = self.ask(world, 0, 0, ("t", 0, 0)).session_id
         request = fetch_request(session_id=session, session_epoch=epoch, max_wait_ms=500)
         response = world.serve(fetch, request, version)
@@ -465,7 +465,7 @@ class TestDamage:
             (answer,) = get(world, ("t", 0, offset))
             assert (answer.error_code, bool(answer.records)) == (ErrorCode.NONE, True)
 
-    def test_what_was_not_flushed_is_recovered(self, world: World) -> None:
+    def test_unflushed_records_are_recovered(self, world: World) -> None:
         log = world.partition().log
         assert isinstance(log, DiskLog)
         log._recovery_point = 5

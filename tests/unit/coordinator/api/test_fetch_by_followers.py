@@ -72,7 +72,7 @@ def has_high_watermark(world: Cluster) -> int:
 
 
 class TestTheLeader:
-    def test_a_follower_reads_what_is_not_committed_and_its_next_fetch_commits_it(self) -> None:
+    def test_a_follower_reads_uncommitted_records_and_its_next_fetch_commits_them(self) -> None:
         world = Cluster()
         world.produce(b"a", b"b")
         answer = world.follow(0)
@@ -82,7 +82,7 @@ class TestTheLeader:
         answer = world.follow(2, follower=2)
         assert (answer.high_watermark, answer.records) == (2, b"")
 
-    def test_a_consumer_reads_what_is_committed(self) -> None:
+    def test_a_consumer_reads_committed_records_only(self) -> None:
         world = Cluster()
         world.produce(b"a")
         answer = only(world.serve(fetch, fetch_request((world.topic_id, 0, 0)), 18))

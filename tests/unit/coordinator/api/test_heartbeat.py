@@ -30,7 +30,7 @@ def test_a_heartbeat_begins_the_session_anew() -> None:
     assert beat(world, member.member_id) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_rebalance_is_told_by_a_heartbeat() -> None:
+def test_a_heartbeat_reports_a_rebalance() -> None:
     world = GroupWorld().open()
     member = world.member()
     world.join()

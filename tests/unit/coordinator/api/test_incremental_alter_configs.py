@@ -48,7 +48,7 @@ def world() -> World:
     return world
 
 
-def test_set_and_delete_touch_only_what_is_named(world: World) -> None:
+def test_set_and_delete_change_only_the_named_configs(world: World) -> None:
     assert ask(world, ("segment.bytes", SET, "2000000")) == (0, None)
     assert configs(world) == {"retention.ms": "7", "segment.bytes": "2000000"}
     assert ask(world, ("retention.ms", DELETE, None), ("retention.bytes", SET, "9")) == (0, None)
@@ -70,7 +70,7 @@ def test_validation_alone_changes_nothing(world: World) -> None:
     assert configs(world) == {"retention.ms": "7"}
 
 
-def test_deleting_what_is_not_set_is_no_mistake(world: World) -> None:
+def test_deleting_a_config_that_is_not_set_succeeds(world: World) -> None:
     assert ask(world, ("segment.bytes", DELETE, None), ("nope", DELETE, None)) == (0, None)
 
 
@@ -91,7 +91,7 @@ def test_deleting_what_is_not_set_is_no_mistake(world: World) -> None:
         (("cleanup.policy", APPEND, "foo"), ErrorCode.INVALID_CONFIG, "cleanup.policy"),
     ],
 )
-def test_what_is_refused(world: World, change: Change, code: ErrorCode, why: str) -> None:
+def test_invalid_requests_are_refused(world: World, change: Change, code: ErrorCode, why: str) -> None:
     refused, message = ask(world, ("segment.bytes", SET, "2000000"), change)
     assert refused == code
     assert message is not None
@@ -99,7 +99,7 @@ def test_what_is_refused(world: World, change: Change, code: ErrorCode, why: str
     assert configs(world) == {"retention.ms": "7"}
 
 
-def test_a_broker_does_not_change_what_only_a_start_reads(world: World) -> None:
+def test_a_running_broker_refuses_to_change_read_only_configs(world: World) -> None:
     assert ask(world, ("num.partitions", SET, "3"), kind=BROKER, name="3") == (
         ErrorCode.INVALID_REQUEST,
         "Cannot update these configs dynamically: [num.partitions]",

@@ -36,7 +36,7 @@ def test_each_producer_gets_an_id_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("had", [(3, 0), (99999, 7), (3, 32767)])
-def test_who_had_one_gets_another(had: tuple[int, int]) -> None:
+def test_a_producer_with_an_id_gets_a_new_one(had: tuple[int, int]) -> None:
     response = ask(World(), had=had)
     assert (response.error_code, response.producer_epoch) == (0, 0)
     assert response.producer_id != had[0]
@@ -63,7 +63,7 @@ def test_refusals(how: dict[str, Any], code: ErrorCode) -> None:
     assert (response.error_code, response.producer_id, response.producer_epoch) == (code, -1, -1)
 
 
-def test_without_the_metadata_store_a_producer_is_told_to_ask_again() -> None:
+def test_without_the_metadata_store_a_producer_gets_a_retriable_error() -> None:
     world = World()
     eager.run_eagerly(world.node.topics.store.close())
     response = ask(world)

@@ -29,7 +29,7 @@ def ask(version: int, *types: int) -> ListConfigResourcesResponse:
         (0, (), []),
     ],
 )
-def test_what_has_configs(version: int, types: tuple[int, ...], resources: list[tuple[int, str]]) -> None:
+def test_resources_that_have_configs(version: int, types: tuple[int, ...], resources: list[tuple[int, str]]) -> None:
     reply = ask(version, *types)
     assert reply.error_code == 0
     assert [(resource.resource_type, resource.resource_name) for resource in reply.config_resources] == resources

@@ -131,7 +131,7 @@ def test_refusals(world: World, how: dict[str, Any], code: ErrorCode) -> None:
     assert ask(world, -1, **how) == [(code, -1, -1, -1)]
 
 
-def test_a_partition_asked_twice_is_a_mistake(world: World) -> None:
+def test_a_partition_named_twice_is_an_invalid_request(world: World) -> None:
     assert ask(world, -1, -2) == [(ErrorCode.INVALID_REQUEST, -1, -1, -1)]
 
 
@@ -240,7 +240,7 @@ class TestColdSearches:
         return reply.value
 
     @pytest.mark.parametrize(("time", "offset"), [(1000, 0), (1020, 20), (1049, 49), (-3, 49)])
-    async def test_a_thread_loads_what_a_search_needs(
+    async def test_a_thread_loads_the_pages_that_a_search_needs(
         self, world: World, system: FaultyFiles, time: int, offset: int
     ) -> None:
         reply = world.serve(list_offsets, list_request(time), 11)
@@ -270,7 +270,7 @@ class TestColdSearches:
         assert [topic.partitions[0].partition_index for topic in response.topics] == [2, 0, 1]
         assert rows(response) == [(0, 1020, 20, 0), (0, -1, 50, 0), (0, 1049, 49, 0)]
 
-    def test_what_needs_no_records_is_answered_at_once(self, world: World, system: FaultyFiles) -> None:
+    def test_offsets_that_need_no_records_are_answered_at_once(self, world: World, system: FaultyFiles) -> None:
         assert ask(world, -1) == [(0, -1, 50, 0)]
         assert ask(world, -2) == [(0, -1, 0, 0)]
         assert self.own_reads(system) == []

@@ -140,7 +140,7 @@ def test_the_offsets_topic_is_created_as_its_own_kind() -> None:
     assert len(reply.topics[0].partitions) == 4
 
 
-def test_operations_when_asked_for() -> None:
+def test_authorized_operations_are_returned_on_request() -> None:
     world = World()
     world.topic("t")
     reply = ask(

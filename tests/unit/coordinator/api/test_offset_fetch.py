@@ -25,7 +25,7 @@ def many(*groups: OffsetFetchRequestGroup) -> OffsetFetchRequest:
 
 
 @pytest.mark.parametrize("version", range(1, 8))
-def test_what_was_committed_comes_back_with_its_metadata(version: int) -> None:
+def test_committed_offsets_are_returned_with_their_metadata(version: int) -> None:
     world = GroupWorld().open()
     world.commit(7, metadata="half way")
     answer = world.ask(offset_fetch, single(0, 1), version)

@@ -195,7 +195,7 @@ class TestTimestamps:
     def test_a_record_without_time_is_of_no_age(self, world: World) -> None:
         assert outcome(send(world, batch(b"a", timestamp=-1)))[0] is ErrorCode.NONE
 
-    def test_the_append_time_is_told(self) -> None:
+    def test_the_append_time_is_returned(self) -> None:
         world = World()
         world.topic(message_timestamp_type="LogAppendTime")
         answer = send(world, batch(b"a", timestamp=NOW_MS + 2 * self.HOUR_MS))
@@ -274,5 +274,5 @@ class TestFlushedMessages:
         await turns()
         assert outcome(only(answered(reply))) == (ErrorCode.NONE, 0, 0)
 
-    async def test_what_failed_at_once_does_not_wait(self, world: World) -> None:
+    async def test_an_append_that_failed_does_not_wait(self, world: World) -> None:
         assert only(world.serve(produce, produce_request(CORRUPT), 9)).error_code == ErrorCode.CORRUPT_MESSAGE

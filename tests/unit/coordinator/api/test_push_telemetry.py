@@ -30,7 +30,7 @@ def test_a_push_is_kept() -> None:
     assert (instance.push, instance.pushes, instance.labels["client_software_name"]) == (b"m", 1, "unknown")
 
 
-def test_what_is_refused() -> None:
+def test_invalid_requests_are_refused() -> None:
     world = World({"telemetry.max.bytes": "10"})
     assert push(world, UUID_ZERO, 0) == ErrorCode.INVALID_REQUEST
     told = world.serve(get_telemetry_subscriptions, GetTelemetrySubscriptionsRequest(client_instance_id=UUID_ZERO), 0)

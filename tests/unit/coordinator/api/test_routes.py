@@ -28,7 +28,7 @@ def test_nothing_else_is_served() -> None:
     assert routes().get(10_000) is None
 
 
-def test_apis_are_loaded_when_they_are_first_asked_for() -> None:
+def test_apis_are_loaded_with_their_first_request() -> None:
     code = "import rota.coordinator.broker, sys; print([m for m in sys.modules if 'rota.protocol.messages.' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "describe_configs" not in done.stdout

@@ -51,7 +51,7 @@ def test_an_empty_group_id_is_refused() -> None:
     assert answer.error_code == ErrorCode.INVALID_GROUP_ID
 
 
-def test_a_missing_protocol_is_told_before_a_missing_group_id() -> None:
+def test_a_missing_protocol_is_reported_before_a_missing_group_id() -> None:
     nameless = SyncGroupRequest(group_id="", generation_id=1, member_id="m")
     assert GroupWorld().open().ask(sync_group, nameless, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 

@@ -92,7 +92,7 @@ def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
         ("log.dir", "", "no folder"),
     ],
 )
-def test_a_wrong_value_is_refused_with_what_would_be_right(name: str, value: str, says: str) -> None:
+def test_a_wrong_value_is_refused_with_the_valid_ones(name: str, value: str, says: str) -> None:
     with pytest.raises(ConfigRefused, match=says) as refused:
         BrokerConfig({name: value})
     assert name in str(refused.value) or says in ("No client can reach", "no folder")
@@ -104,7 +104,7 @@ def test_a_password_is_not_shown_when_it_is_refused() -> None:
     assert "hunter2" not in str(refused.value)
 
 
-def test_what_has_no_effect_is_taken_with_a_warning() -> None:
+def test_a_property_without_effect_is_accepted_with_a_warning() -> None:
     config = BrokerConfig({"num.network.threads": "8", "ssl.protocol": "TLSv1.3"})
     assert [line.split()[0] for line in config.warnings] == ["num.network.threads", "ssl.protocol"]
     assert definition_of("num.network.threads").support is Support.NO_EFFECT

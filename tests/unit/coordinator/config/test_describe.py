@@ -95,7 +95,7 @@ def test_a_value_of_another_unit_alone_is_no_source_as_in_kafka() -> None:
     )
 
 
-def test_what_the_broker_was_told_is_static_with_the_default_behind_it() -> None:
+def test_given_values_are_static_with_the_default_as_a_synonym() -> None:
     described = {entry.name: entry for entry in describe_broker(BrokerConfig({"num.partitions": "4", "node.id": "3"}))}
     assert described["num.partitions"].value == "4"
     assert described["num.partitions"].synonyms == (

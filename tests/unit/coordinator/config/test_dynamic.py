@@ -41,7 +41,7 @@ def test_what_only_a_start_reads_or_nobody_knows_is_refused(name: str) -> None:
         check_dynamic([name], of_all_brokers=False)
 
 
-def test_what_rota_cannot_obey_is_refused_unless_it_is_the_default() -> None:
+def test_an_unsupported_property_is_refused_unless_it_has_its_default() -> None:
     check_value("ssl.protocol", "TLSv1.3")
     with pytest.raises(ConfigRefused):
         check_value("ssl.protocol", "TLSv1.2")
@@ -58,6 +58,6 @@ def test_stored_configs_are_used_one_by_one() -> None:
     assert (used, len(ignored)) == ({"log.retention.ms": "5"}, 2)
 
 
-def test_warnings_name_what_has_no_effect() -> None:
+def test_warnings_name_properties_without_effect() -> None:
     (warning,) = without_effect(["log.retention.ms", "background.threads"])
     assert warning.startswith("background.threads has no effect")

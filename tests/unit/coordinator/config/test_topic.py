@@ -49,7 +49,7 @@ def test_a_setting_reaches_the_log(overrides: dict[str, str | None], field: str,
     assert changed[field] == value
 
 
-def test_the_broker_gives_what_the_topic_does_not_say() -> None:
+def test_configs_that_a_topic_does_not_set_come_from_the_broker() -> None:
     config = log_config({"segment.ms": "7"}, log_roll_hours="1", log_retention_minutes="2", message_max_bytes="99")
     assert (config.segment_ms, config.retention_ms, config.message_bytes_max) == (7, 120_000, 99)
 
@@ -81,7 +81,7 @@ def test_the_rest_is_at_hand_too() -> None:
         ("remote.storage.enable", "true", "not supported"),
     ],
 )
-def test_a_wrong_setting_is_refused_with_what_would_be_right(name: str, value: str | None, says: str) -> None:
+def test_a_wrong_setting_is_refused_with_the_valid_ones(name: str, value: str | None, says: str) -> None:
     with pytest.raises(ConfigRefused, match=says):
         check_topic({name: value})
 
@@ -89,7 +89,7 @@ def test_a_wrong_setting_is_refused_with_what_would_be_right(name: str, value: s
 @pytest.mark.parametrize(
     "overrides", [{"preallocate": "TRUE"}, {"retention.ms": "+5"}, {"cleanup.policy": "compact,compact"}]
 )
-def test_what_kafka_takes_is_taken(overrides: dict[str, str | None]) -> None:
+def test_values_that_kafka_accepts_are_accepted(overrides: dict[str, str | None]) -> None:
     assert check_topic(overrides) == overrides
 
 

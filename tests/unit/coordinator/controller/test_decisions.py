@@ -61,7 +61,7 @@ def test_a_broker_that_stops_hands_over_and_touches_nothing_else() -> None:
     ]
 
 
-def test_a_broker_that_stops_keeps_what_nobody_else_can_lead() -> None:
+def test_a_broker_that_stops_keeps_partitions_that_no_other_can_lead() -> None:
     assert hand_over([topic(partition((1,)), partition((1, 2), isr=(1,), index=1))], live(1, 2), 1) == []
 
 

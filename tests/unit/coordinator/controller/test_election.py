@@ -62,7 +62,7 @@ def test_a_broker_that_stops_gives_its_leaderships_away_and_leaves_the_isr() -> 
     assert brief(maintain(partition(), live(1, 2, 3, stopping=(3,)))) == (1, (1, 2), 5)
 
 
-def test_a_broker_that_stops_keeps_what_nobody_else_can_lead() -> None:
+def test_a_broker_that_stops_keeps_partitions_that_no_other_can_lead() -> None:
     assert maintain(partition(isr=(1,)), live(1, 2, stopping=(1,))) is None
     assert brief(maintain(partition(isr=(1, 2)), live(1, 3, stopping=(1,)))) == (1, (1,), 5)
     assert brief(maintain(partition(isr=(1, 2)), live(2, 3, stopping=(2,)))) == (2, (2,), 6)

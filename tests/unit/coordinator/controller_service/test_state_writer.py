@@ -47,7 +47,7 @@ async def test_partitions_of_any_number_are_written(member: Member) -> None:
     assert {state.version for state in current.partitions} == {1}
 
 
-async def test_what_has_changed_meanwhile_is_decided_again(member: Member) -> None:
+async def test_partitions_that_changed_meanwhile_are_decided_again(member: Member) -> None:
     topic = await member.cluster.create("t", (1, 2, 3), (1, 2, 3), (1, 2, 3))
     decisions = shrink(member, topic)
     for index, isr in enumerate([(1, 2), (1,)]):

@@ -63,7 +63,7 @@ def test_a_stale_heartbeat_keeps_nobody_alive(at: Callable[..., Script], wrong: 
     assert script.group.members.by_id[MemberId("a")].deadline_ms == deadline_ms
 
 
-def test_a_fenced_member_is_told_so_only_when_it_names_its_instance() -> None:
+def test_a_fenced_member_gets_the_error_only_when_it_names_its_instance() -> None:
     script = stable("a", instances=True)
     assert script >> heartbeat(1, "old", 1, instance="i-a") << refuse(1, ErrorCode.FENCED_INSTANCE_ID)
     assert script >> heartbeat(2, "old", 1) << refuse(2, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -182,7 +182,7 @@ def test_a_new_member_has_its_ordinary_session_once_it_was_answered() -> None:
 
 
 @pytest.mark.parametrize("key", ["session:x", "pending:x"])
-def test_a_timer_of_who_is_gone_changes_nothing(key: str) -> None:
+def test_a_timer_of_a_removed_member_changes_nothing(key: str) -> None:
     for script in (Script(), stable("a")):
         assert script >> fires(key)
 

@@ -46,7 +46,7 @@ TWO_AT_MOST = GroupConfig(initial_rebalance_delay_ms=0, group_size_max=2)
 # ---- members without an id
 
 
-def test_a_first_member_is_asked_to_come_back_with_an_id_and_becomes_the_leader() -> None:
+def test_a_first_member_must_join_again_with_its_id_and_becomes_the_leader() -> None:
     script = Script()
     assert (
         script
@@ -207,7 +207,7 @@ def test_an_unknown_instance_with_a_known_member_id_is_refused() -> None:
     assert script >> join(1, "a", instance="j") << join_refused(1, ErrorCode.UNKNOWN_MEMBER_ID, "a")
 
 
-def test_a_fenced_member_is_told_so() -> None:
+def test_a_fenced_member_gets_the_error() -> None:
     script = stable("a", instances=True)
     assert script >> join(1, "old", instance="i-a") << join_refused(1, ErrorCode.FENCED_INSTANCE_ID, "old")
     script.emitted(notes.FENCED, member="old", instance="i-a", holder="a", operation="join-group")
@@ -293,7 +293,7 @@ def test_a_join_that_comes_again_supersedes_the_one_that_waits() -> None:
     )
 
 
-def test_in_completing_a_member_that_missed_the_answer_is_told_again() -> None:
+def test_in_completing_a_member_that_missed_the_answer_gets_it_again() -> None:
     script = completing("a", "b")
     assert (
         script >> join(1, "b") << join_reply(1, "b", 1, "a") >> join(2, "a") << join_reply(2, "a", 1, "a", ("a", "b"))
@@ -307,7 +307,7 @@ def test_in_completing_a_member_that_changed_has_it_rebalance() -> None:
     script.emitted(notes.PREPARING, reason="Updating metadata for member b during CompletingRebalance")
 
 
-def test_in_stable_a_follower_that_did_not_change_is_told_its_generation() -> None:
+def test_in_stable_an_unchanged_follower_gets_its_generation() -> None:
     script = stable("a", "b")
     assert script >> join(1, "b") << join_reply(1, "b", 1, "a")
     script.is_in(GroupState.STABLE, 1)

@@ -57,7 +57,7 @@ def test_in_stable_the_others_rebalance() -> None:
     script.emitted(notes.PREPARING, reason=reason, client_reason="closed", generation=1)
 
 
-def test_the_reason_of_each_leaver_is_told() -> None:
+def test_the_reason_of_each_leaver_is_logged() -> None:
     script = stable("a", "b").does(join(1, new="c"))
     assert script >> leave(2, "b", reason="closed") << disarm("session:b") << left(2, ("b", None, OK))
     script.emitted(notes.LEFT, member="b", client_reason="closed", state="PreparingRebalance")

@@ -157,7 +157,7 @@ def test_its_static_instances_and_offsets_are_kept() -> None:
     assert again.group.offsets.keys() == {("t", 0)}
 
 
-def test_who_does_not_come_back_after_that_is_removed() -> None:
+def test_members_that_do_not_rejoin_after_that_are_removed() -> None:
     script = completing("a", "b").reloaded()
     script.out.clear()
     script.does(join(1, "a")).after(60_000)

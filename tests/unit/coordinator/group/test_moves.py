@@ -51,7 +51,7 @@ def test_an_empty_part_is_no_partition() -> None:
     assert moves({}, parts(a=b"")) == Moves((Move(member_id="a"),), 0)
 
 
-def test_what_cannot_be_read_is_unknown() -> None:
+def test_unreadable_metadata_is_unknown() -> None:
     assert moves({}, parts(a=b"\0")) == UNKNOWN
     assert moves(parts(a=b"A"), parts(a=part(1))) == Moves((), 1)
     assert moves(None, parts(a=part(1))) == Moves((), 1)

@@ -113,7 +113,7 @@ def test_static_members_that_do_not_come_stay_and_another_leads() -> None:
     assert set(script.group.members.by_id) == {"a", "b", "new"}
 
 
-def test_the_change_of_leader_is_told() -> None:
+def test_the_change_of_leader_is_logged() -> None:
     script = stable("a", "b", instances=True).does(join(1, "b", instance="i-b", protocols=BOTH)).after(60_000)
     script.does(fires("join")).emitted(notes.LEADER_ELECTED, leader="b", old_leader="a")
 
@@ -143,7 +143,7 @@ def test_a_member_that_was_removed_is_a_stranger() -> None:
     assert script >> heartbeat(2, "a", 1) << refuse(2, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def test_the_stabilized_group_is_told() -> None:
+def test_the_stabilized_group_is_logged() -> None:
     script = preparing("a").does(join(1, "a"))
     script.emitted(notes.STABILIZED, generation=2, members=2, leader="a", protocol="range", state="CompletingRebalance")
 
@@ -185,7 +185,7 @@ def test_a_sync_timer_that_rings_late_changes_nothing() -> None:
         assert script >> fires("sync")
 
 
-def test_the_members_of_a_rebalance_are_told_to_join_by_their_heartbeats() -> None:
+def test_heartbeats_tell_the_members_of_a_rebalance_to_join() -> None:
     script = preparing("a")
     assert script >> heartbeat(1, "a", 1) << refuse(1, ErrorCode.REBALANCE_IN_PROGRESS)
     assert MemberId("a") in script.group.members.by_id

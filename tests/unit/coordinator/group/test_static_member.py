@@ -65,7 +65,7 @@ def test_in_stable_a_follower_keeps_its_part_and_nobody_rebalances() -> None:
     script.is_in(GroupState.STABLE, 1).emitted(notes.STATIC_KEPT, member="b2")
 
 
-def test_in_stable_a_leader_that_can_skip_the_assignment_is_told_the_members() -> None:
+def test_in_stable_a_leader_that_can_skip_the_assignment_gets_the_members() -> None:
     script = stable("a", "b", instances=True)
     assert (
         script
@@ -77,7 +77,7 @@ def test_in_stable_a_leader_that_can_skip_the_assignment_is_told_the_members() -
     )
 
 
-def test_in_stable_a_leader_that_cannot_is_told_that_its_old_id_leads() -> None:
+def test_in_stable_a_leader_that_cannot_gets_its_old_id_as_leader() -> None:
     script = stable("a", "b", instances=True)
     assert (
         script
@@ -174,7 +174,7 @@ def test_a_takeover_outlives_a_crash() -> None:
     assert script >> heartbeat(3, "b", 1, instance="i-b") << refuse(3, FENCED)
 
 
-def test_who_takes_over_before_the_sync_is_waited_for_in_its_place() -> None:
+def test_a_replacement_before_the_sync_is_waited_for_instead() -> None:
     script = completing("a", "b", instances=True).does(sync(1, "a", 1, {"a": b"A", "b": b"B"}))
     script.does(join(2, new="b2", instance="i-b"))
     assert script >> sync(3, "b2", 1) << disarm("sync") << given(3, b"B")

@@ -60,7 +60,7 @@ def test_a_session_begins_anew_with_the_assignment() -> None:
     assert script.after(1_000) >> fires("session:b") << arm("session:b", 19_000)
 
 
-def test_the_count_of_static_members_is_told() -> None:
+def test_the_count_of_static_members_is_logged() -> None:
     script = completing("a", "b", instances=True)
     assert (
         script

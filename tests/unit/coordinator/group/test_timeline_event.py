@@ -121,7 +121,7 @@ def test_a_member_that_does_not_sync_triggers_a_rebalance() -> None:
     assert [who.member_id for who in started.members] == ["b"]
 
 
-def test_a_static_id_that_is_used_twice_is_told_with_both_members() -> None:
+def test_a_static_id_that_is_used_twice_is_logged_with_both_members() -> None:
     script = stable("a", instances=True).does(join(5, new="a2", instance="i-a"))
     replaced = events(script)[0]
     assert replaced.type == EventType.STATIC_MEMBER_REPLACED

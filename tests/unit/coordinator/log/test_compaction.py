@@ -154,7 +154,7 @@ def test_when_it_is_worth_it(config: LogConfig, now_ms: int, force: bool, worth:
     assert (log.cleaned_until > 0) is worth
 
 
-def test_what_is_clean_is_not_cleaned_again() -> None:
+def test_clean_segments_are_not_cleaned_again() -> None:
     log = log_of([(K, b"1")], [(K, b"2")])
     log.compact(10)
     assert log.cleaned_until == 3

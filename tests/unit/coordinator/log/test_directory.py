@@ -245,7 +245,7 @@ def test_a_failed_log_is_recovered_when_it_is_opened_again(tmp_path: Path) -> No
     directory.close()
 
 
-def test_what_comes_after_a_truncation_was_never_flushed(tmp_path: Path) -> None:
+def test_records_appended_after_a_truncation_are_unflushed(tmp_path: Path) -> None:
     """Law L2. The checkpoint of before the truncation does not vouch for other records at the same offsets."""
     directory = opened(tmp_path)
     log = directory.open_log("t", 0, CONFIG)

@@ -94,7 +94,7 @@ def test_a_clean_start_reads_only_the_end(tmp_path: Path, monkeypatch: pytest.Mo
     assert sum(read) < 5_000  # of 85,000: the index, and the batches after its last entry
 
 
-def test_recovery_looks_at_what_was_not_flushed(tmp_path: Path) -> None:
+def test_recovery_reads_unflushed_records_only(tmp_path: Path) -> None:
     log = DiskLog.open(tmp_path / "t-0", CONFIG)
     fill(log, 12)
     flush_rolled(log)
@@ -105,7 +105,7 @@ def test_recovery_looks_at_what_was_not_flushed(tmp_path: Path) -> None:
     assert (again.log_end_offset, again.cut_bytes > 0) == (11, True)
 
 
-def test_damage_ends_the_log_and_what_comes_after_it_goes(tmp_path: Path) -> None:
+def test_damage_ends_the_log_and_later_records_are_removed(tmp_path: Path) -> None:
     log = DiskLog.open(tmp_path / "t-0", CONFIG)
     fill(log, 30)
     damaged = sorted(log.path.glob("*.log"))[3]
@@ -240,7 +240,7 @@ def test_a_forgotten_log_holds_no_descriptor(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) <= before
 
 
-def test_a_read_that_does_not_wait_says_what_to_load(tmp_path: Path) -> None:
+def test_a_read_that_does_not_wait_names_the_pages_to_load(tmp_path: Path) -> None:
     system = FaultyFiles()
     log = DiskLog.open(tmp_path / "t-0", CONFIG, files=OpenFiles(system=system))
     fill(log, 12)

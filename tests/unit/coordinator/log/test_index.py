@@ -35,7 +35,7 @@ def test_offset_index_survives_its_file_and_its_unused_room(offsets: list[int], 
 
 
 @given(growing, st.integers(0, 40_000))
-def test_truncated_offset_index_knows_nothing_of_what_was_cut(offsets: list[int], offset: int) -> None:
+def test_a_truncated_offset_index_has_no_entry_of_removed_records(offsets: list[int], offset: int) -> None:
     index = offset_index(offsets)
     index.truncate(offset)
     assert len(index) == sum(100 + known < offset for known in offsets)

@@ -12,7 +12,7 @@ from .log_kit import fill, held, offsets, values
 CONFIG = LogConfig(segment_bytes=500)
 
 
-def test_a_crash_loses_what_was_not_flushed() -> None:
+def test_a_crash_loses_unflushed_records() -> None:
     log = MemoryLog(CONFIG)
     fill(log, 3)
     log.flush()
@@ -41,7 +41,7 @@ def test_nothing_is_lost_when_all_was_flushed() -> None:
     assert held(log) == before
 
 
-def test_producers_are_those_of_what_is_left() -> None:
+def test_producers_are_those_of_the_remaining_records() -> None:
     log = MemoryLog(CONFIG)
     for sequence in range(4):
         if sequence == 2:

@@ -11,7 +11,7 @@ from rota.coordinator.log.properties import (
 )
 
 
-def test_what_java_writes_is_read() -> None:
+def test_files_that_java_wrote_are_read() -> None:
     text = "#\n#Sat Nov 21 12:12:27 UTC 2026\nnode.id=0\n! old\n cluster.id = BYaad79FSWynoixyAXfUMQ==\n\nnothing\n"
     assert read_properties(text) == {"node.id": "0", "cluster.id": "BYaad79FSWynoixyAXfUMQ=="}
 

@@ -70,7 +70,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert store.read(0, 9) == b"abcd"
 
 
-def test_what_the_medium_refuses_is_storage_failed(tmp_path: Path) -> None:
+def test_errors_of_the_medium_raise_storage_failed(tmp_path: Path) -> None:
     missing = FileStore(tmp_path / "nowhere" / "0.log", OpenFiles(), size_bytes=5)
     for refused in (
         lambda: missing.append(b"a"),

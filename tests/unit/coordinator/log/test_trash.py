@@ -21,7 +21,7 @@ def test_thrown_files_are_renamed_at_once_and_unlinked_when_it_is_emptied(tmp_pa
     assert (len(trash), list(tmp_path.iterdir())) == (0, [])
 
 
-def test_what_cannot_be_unlinked_stays_for_the_next_time(tmp_path: Path) -> None:
+def test_files_that_cannot_be_unlinked_stay_for_the_next_time(tmp_path: Path) -> None:
     system = FaultyFiles()
     trash = Trash(system)
     for name in ("a", "b", "c"):

@@ -63,7 +63,7 @@ def authentic(body: bytes) -> bytes:
 
 @given(DATAGRAMS)
 @settings(max_examples=examples(50))
-def test_what_is_sealed_is_opened(datagram: Datagram) -> None:
+def test_a_sealed_datagram_is_opened(datagram: Datagram) -> None:
     raw = CODEC.seal(datagram)
     assert CODEC.open(raw) == datagram
     assert raw[3:-16] == layout(Datagram, VERSION).build(datagram)

@@ -50,7 +50,7 @@ CLAIMS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(Status)), max_siz
 
 @given(CLAIMS, st.randoms(use_true_random=False))
 @settings(max_examples=examples(100))
-def test_all_who_heard_the_same_claims_agree(claims: list[tuple[int, Status]], random: st.DataObject) -> None:
+def test_members_that_received_the_same_claims_agree(claims: list[tuple[int, Status]], random: st.DataObject) -> None:
     """Whatever the order, and however often."""
     first, second = a_member(), a_member()
     again = [*claims, *claims]
@@ -79,7 +79,7 @@ def test_a_suspect_has_time_to_object() -> None:
     assert (member.objection_ms(1), member.resend_ms) == (1400, 1060)
 
 
-def test_a_suspect_that_is_heard_has_more_time() -> None:
+def test_a_suspect_that_answers_has_more_time() -> None:
     """FD4."""
     member = a_member(SUSPECT)
     member.suspected_ms, member.suspicion_ms, member.heard_ms = 1000, 300, 900

@@ -107,7 +107,7 @@ class TestPings:
         requests = [each for each in talk.sent if each.kind == Kind.PING_REQUEST]
         assert {(each.receiver, each.subject, each.subject_epoch) for each in requests} == {(3, 2, 12)}
 
-    def test_without_indirect_pings_nobody_is_asked(self) -> None:
+    def test_without_indirect_pings_no_broker_is_asked(self) -> None:
         talk = Conversation(2, 3, indirect_pings=0)
         talk.until(5_000, 3)
         assert Kind.PING_REQUEST not in [kind for kind, _ in talk.take()]
@@ -168,7 +168,7 @@ class TestSuspicion:
         talk.until(1_000, 3)
         assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
 
-    def test_one_that_is_heard_is_not_dead(self) -> None:
+    def test_a_member_that_answers_is_not_dead(self) -> None:
         """FD4: it may not hear this node."""
         talk = Conversation(2, 3)
         for _ in range(100):
@@ -207,7 +207,7 @@ class TestSuspicion:
         assert talk.changes == []
         assert talk.swim.channel.incarnation == 0
 
-    def test_one_that_was_never_heard_is_never_suspected(self) -> None:
+    def test_a_member_that_never_answered_is_never_suspected(self) -> None:
         """FD4."""
         talk = Conversation(2, 3, answers=False)
         talk.until(60_000, 3)

@@ -89,7 +89,7 @@ def test_a_reassignment_does_not_take_back_a_newer_leader() -> None:
     assert (found.leader, found.replicas) == (1, (1, 2, 3))
 
 
-def test_brokers_and_controller_are_told_when_they_change() -> None:
+def test_changes_of_brokers_and_controller_are_emitted() -> None:
     image = Image(1)
     changes = changes_of(image)
     first, again = BrokerRegistration(broker_id=1, epoch=3), BrokerRegistration(broker_id=1, epoch=5)

@@ -43,13 +43,13 @@ def test_a_frame_of_impossible_length_is_malformed(length: int) -> None:
 
 
 @pytest.mark.parametrize("payload", [b"{}", b"[]", b"no json", b"\xff"])
-def test_what_is_no_message_is_malformed(payload: bytes) -> None:
+def test_bytes_that_are_no_message_are_malformed(payload: bytes) -> None:
     with pytest.raises(MalformedFrame):
         message(payload)
 
 
 @pytest.mark.parametrize("row", [[], ["create", "/a"], ["set", "/a", "x", "0"], ["drop", "/a"], "set", None])
-def test_what_is_no_operation_is_malformed(row: object) -> None:
+def test_bytes_that_are_no_operation_are_malformed(row: object) -> None:
     with pytest.raises(MalformedFrame):
         read_op(row)
 

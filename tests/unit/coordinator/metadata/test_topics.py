@@ -103,7 +103,7 @@ def test_names_that_metrics_cannot_tell_apart_collide(topics: Topics) -> None:
     made(run_eagerly(topics.create("a_b.c")))
 
 
-def test_what_creation_refuses(topics: Topics) -> None:
+def test_invalid_creations_are_refused(topics: Topics) -> None:
     run_eagerly(topics.create("t"))
     assert code(run_eagerly(topics.create("t"))) is ErrorCode.TOPIC_ALREADY_EXISTS
     assert code(run_eagerly(topics.create("u", 0))) is ErrorCode.INVALID_PARTITIONS

@@ -32,7 +32,7 @@ def test_a_partition_is_found_by_name_and_by_id(world: World) -> None:
         (((2).to_bytes(16, "big"), 2), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_what_is_not_there(world: World, key: Key, code: ErrorCode) -> None:
+def test_missing_topics_and_partitions(world: World, key: Key, code: ErrorCode) -> None:
     partition_lookup = PartitionLookup(world.node.topics, world.node.partitions)
     assert partition_lookup.find(key) is None
     assert partition_lookup.missing(key) is code
