@@ -11,15 +11,18 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.group import records
 from rota.coordinator.group.effects import GroupRecord, OffsetRecord
 from rota.coordinator.group.events import ExpireOffsets, TopicsDeleted
+from rota.coordinator.group.expiry import expires_ms
 from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group.timeline_event import brief, event_of
 from rota.coordinator.observe.counters import RebalanceCounters
+from rota.coordinator.observe.lag import UNKNOWN, Committed
 from rota.coordinator.observe.timeline import Timelines, TimelineStore
 from rota.coordinator.runtime.contract import Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
+from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import EventType, GroupEvent
 
 log = structlog.get_logger("rota.coordinator")
@@ -97,6 +100,18 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
     def partition_of(self, group_id: str) -> int:
         """Return the partition of the offsets topic that has the records of this group."""
         return shard_of(group_id, len(self.shards))
+
+    def retained(self, group_id: str) -> dict[tuple[str, int], Committed]:
+        """Return what a group that is coordinated here has committed, and until when that is kept."""
+        shard = self.ready(group_id)
+        group = None if isinstance(shard, ErrorCode) else shard.machines.get(group_id)
+        if group is None:
+            return {}
+        ends_ms = expires_ms(group, self.config.offsets_retention_ms)
+        return {
+            key: Committed(value.offset, value.commit_ms, ends_ms.get(key, UNKNOWN))
+            for key, value in group.offsets.items()
+        }
 
     def expire_offsets(self, retention_ms: int) -> None:
         """Remove expired offsets of all groups, in slices (offsets.retention.check.interval.ms)."""

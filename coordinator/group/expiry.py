@@ -63,6 +63,17 @@ def _expired(group: ClassicGroup, event: ExpireOffsets, step: Step) -> list[tupl
     return [(topic, partition) for topic, partition in late if not group.is_subscribed_to(topic)]
 
 
+def expires_ms(group: ClassicGroup, retention_ms: int) -> dict[tuple[str, int], int]:
+    """Return when each offset is removed unless the group becomes active, ms since the epoch; nothing while it is."""
+    base_ms = _base_ms(group)
+    if base_ms is None or group.members:
+        return {}
+    return {
+        key: base_ms(value) + retention_ms if value.expire_ms is None else value.expire_ms
+        for key, value in group.offsets.items()
+    }
+
+
 def _base_ms(group: ClassicGroup) -> Callable[[OffsetValue], int] | None:
     """Return from when the retention of an offset counts; None while nothing may expire."""
     state_ms = group.state_ms

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from rota.coordinator.observe.explain import as_json
+from rota.coordinator.observe.lag import Lag
 from rota.coordinator.web import actions, api_cluster, api_groups, api_topics
 from rota.coordinator.web.api_client_metrics import client_metrics, client_values
 from rota.coordinator.web.asks import ApiError, Asks
@@ -41,8 +42,8 @@ Action = Callable[[Asks, actions.Body], Awaitable[dict[str, Any]]]
 class Api:
     """The API of one broker."""
 
-    def __init__(self, site: Site, asks: Asks, events: Events) -> None:
-        self._site, self._asks, self._events = site, asks, events
+    def __init__(self, site: Site, asks: Asks, events: Events, lag: Lag) -> None:
+        self._site, self._asks, self._events, self._lags = site, asks, events, lag
 
     def routes(self) -> list[Route]:
         """Return the table of paths."""
@@ -61,7 +62,7 @@ class Api:
             "client-metrics/values": lambda request: client_values(
                 self._site.node.telemetry, parameter(request, "instance")
             ),
-            "group/health": lambda request: api_groups.findings(asks, parameter(request, "group")),
+            "group/health": lambda request: api_groups.findings(asks, self._lags, parameter(request, "group")),
         }
         changes: dict[str, Action] = {
             "create-topic": actions.create_topic,
@@ -77,7 +78,7 @@ class Api:
         ]
 
     async def _lag(self, request: Request) -> dict[str, Any]:
-        return as_json(await api_groups.lag(self._asks, parameter(request, "group")))
+        return as_json(await self._lags.of(parameter(request, "group")))
 
     async def _records(self, request: Request) -> dict[str, Any]:
         return await api_topics.records(

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from rota.coordinator.observe import health
 from rota.coordinator.observe.explain import as_json, rebalances
-from rota.coordinator.observe.lag import UNKNOWN, GroupLag, PartitionLag, total
-from rota.coordinator.web.asks import ApiError, Asks, check
-from rota.coordinator.web.offsets import committed, ends
+from rota.coordinator.observe.lag import GroupLag, Lag
+from rota.coordinator.web.asks import ApiError, Asks
+from rota.coordinator.web.lag_source import assigned, describe
 from rota.coordinator.web.timelines import events_of
-from rota.protocol.constructs import DecodeError
-from rota.protocol.consumer_protocol import decode_assignment
-from rota.protocol.messages.describe_groups import DescribeGroupsRequest
 from rota.protocol.messages.list_groups import ListGroupsRequest
 
 LIST_VERSION: Final = 4
-DESCRIBE_VERSION: Final = 5
 REBALANCES_MAX: Final = 50  # of one answer: the last ones
-DEAD: Final = "Dead"
-
-Owners = dict[tuple[str, int], str]  # member id by topic and partition
 
 
 async def groups(asks: Asks) -> dict[str, Any]:
@@ -43,7 +35,7 @@ async def groups(asks: Asks) -> dict[str, Any]:
 
 async def group(asks: Asks, group_id: str) -> dict[str, Any]:
     """Return state and members of a group. Raises ApiError."""
-    described = await _described(asks, group_id)
+    described = await describe(asks, group_id)
     return {
         "group": group_id,
         "state": described.group_state,
@@ -63,56 +55,6 @@ async def group(asks: Asks, group_id: str) -> dict[str, Any]:
             for member in described.members
         ],
     }
-
-
-async def _described(asks: Asks, group_id: str) -> Any:
-    answer = await asks.ask_coordinator(group_id, DescribeGroupsRequest(groups=(group_id,)), DESCRIBE_VERSION)
-    (described,) = answer.groups
-    check(described.error_code, f"group {group_id!r}")
-    if described.group_state == DEAD:
-        raise ApiError(404, f"there is no group {group_id!r}")
-    return described
-
-
-def assigned(assignment: bytes) -> list[tuple[str, int]]:
-    """Return the partitions of an assignment; none when it is not the consumer protocol's."""
-    if not assignment:
-        return []
-    try:
-        decoded = decode_assignment(assignment)
-    except DecodeError:
-        return []
-    return [(each.topic, index) for each in decoded.assigned_partitions for index in each.partitions]
-
-
-async def lag(asks: Asks, group_id: str) -> GroupLag:
-    """Return the lag of a group. Raises ApiError."""
-    described, offsets = await asyncio.gather(_described(asks, group_id), committed(asks, group_id))
-    owners: Owners = {
-        key: member.member_id for member in described.members for key in assigned(member.member_assignment)
-    }
-    found = await ends(asks, {**dict.fromkeys(offsets), **dict.fromkeys(owners)})
-    partitions = tuple(
-        _partition_lag(key, end, offsets[key].offset if key in offsets else UNKNOWN, owners)
-        for key, end in sorted(found.items())
-    )
-    return total(group_id, asks.node.wall_ms(), described.group_state, partitions)
-
-
-def _partition_lag(key: tuple[str, int], end: int, offset: int, owners: Owners) -> PartitionLag:
-    is_known = UNKNOWN not in (end, offset)
-    return PartitionLag(
-        topic=key[0],
-        partition=key[1],
-        committed=offset,
-        end=end,
-        records=max(end - offset, 0) if is_known else UNKNOWN,
-        age_ms=0 if is_known and end <= offset else UNKNOWN,
-        trend=0.0,
-        has_trend=False,
-        member_id=owners.get(key, ""),
-        error="" if end != UNKNOWN else "the leader does not answer",
-    )
 
 
 async def timeline(asks: Asks, group_id: str) -> dict[str, Any]:
@@ -136,17 +78,17 @@ async def why(asks: Asks, group_id: str) -> dict[str, Any]:
     }
 
 
-async def findings(asks: Asks, group_id: str) -> dict[str, Any]:
+async def findings(asks: Asks, lags: Lag, group_id: str) -> dict[str, Any]:
     """Return what is wrong with a group, the worst first. Raises ApiError."""
     events = await events_of(asks, group_id)
-    found = health.findings(events, await _lag_or_none(asks, group_id), asks.node.wall_ms())
+    found = health.findings(events, await _lag_or_none(lags, group_id), asks.node.wall_ms())
     return {"group": group_id, "findings": [as_json(finding) for finding in found]}
 
 
-async def _lag_or_none(asks: Asks, group_id: str) -> GroupLag | None:
+async def _lag_or_none(lags: Lag, group_id: str) -> GroupLag | None:
     """A group that was deleted has a timeline, and no lag."""
     try:
-        return await lag(asks, group_id)
+        return await lags.of(group_id)
     except ApiError as error:
         if error.status == 404:
             return None

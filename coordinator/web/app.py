@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from rota.coordinator.observe.lag import Lag
 from rota.coordinator.web import console
 from rota.coordinator.web.api import Api
 from rota.coordinator.web.asks import Asks
 from rota.coordinator.web.events import Events
 from rota.coordinator.web.guard import Guard
 from rota.coordinator.web.health import Health
+from rota.coordinator.web.lag_source import LagSource
 from rota.coordinator.web.metrics import Metrics
 from rota.coordinator.web.samples import Samples
 from rota.coordinator.web.site import Site
@@ -28,7 +30,8 @@ class App:
     def __init__(self, site: Site) -> None:
         config = site.node.config
         self.asks, self.events = Asks(site.node), Events(site)
-        self.routes = _routes(site, self.asks, self.events)
+        self.lag = Lag(LagSource(self.asks), now_ms=site.node.now_ms, wall_ms=site.node.wall_ms)
+        self.routes = _routes(site, self.asks, self.events, self.lag)
         hosts = {*config.rota_http_allowed_hosts, config.http.host if config.http is not None else ""}
         self.serve: ASGIApp = Guard(Starlette(routes=self.routes), hosts, is_read_only=site.is_read_only)
 
@@ -38,12 +41,12 @@ class App:
         self.asks.stop()
 
 
-def _routes(site: Site, asks: Asks, events: Events) -> list[Route]:
+def _routes(site: Site, asks: Asks, events: Events, lag: Lag) -> list[Route]:
     health = Health(site)
     return [
         Route("/metrics", Metrics(Samples(site, software_version())).serve, methods=["GET"]),
         Route("/healthz", health.healthz, methods=["GET"]),
         Route("/readyz", health.readyz, methods=["GET"]),
-        *Api(site, asks, events).routes(),
+        *Api(site, asks, events, lag).routes(),
         *console.routes(),
     ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from tests.chaos.requests import batch, create_topic, produce
 from tests.unit.coordinator.web.conftest import World, members
 
-from rota.coordinator.web.api_groups import assigned
-
 GROUP = "a group/with?a&name"
 QUERY = "group=a%20group%2Fwith%3Fa%26name"
 
@@ -27,8 +25,3 @@ async def test_a_group_is_shown_with_members_and_lag(world: World) -> None:
         assert all(partition["member_id"] for partition in lag["partitions"])
         for path in ("timeline", "why", "health"):
             assert (await world.read(f"/api/group/{path}?{QUERY}"))["group"] == GROUP
-
-
-def test_an_assignment_that_cannot_be_read_has_no_partitions() -> None:
-    assert assigned(b"") == []
-    assert assigned(b"\xff\xff\xff") == []

@@ -1,0 +1,108 @@
+"""Where lags come from: the group's coordinator, and the leaders of its partitions, this broker or others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rota.coordinator.observe.lag import Committed, GroupOffsets, Key
+from rota.coordinator.web.asks import ApiError, Asks, check
+from rota.coordinator.web.offsets import committed, ends
+from rota.protocol.constructs import DecodeError
+from rota.protocol.consumer_protocol import decode_assignment
+from rota.protocol.messages.describe_groups import DescribeGroupsRequest
+from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from rota.protocol.records.batch import headers
+
+DESCRIBE_VERSION: Final = 5
+FETCH_VERSION: Final = 12
+FETCH_BYTES_MAX: Final = 8 * 1024 * 1024  # of one leader's answer: partitions beyond it have no age this time
+PARTITION_BYTES_MAX: Final = 1024  # a first batch that is larger comes whole, or its head
+DEAD: Final = "Dead"
+
+
+class LagSource:
+    """Kafka requests that find out what a lag is made of."""
+
+    def __init__(self, asks: Asks) -> None:
+        self._asks = asks
+
+    async def offsets(self, group_id: str) -> GroupOffsets:
+        """Return state, offsets and owners of a group. Raises ApiError."""
+        described, offsets = await asyncio.gather(describe(self._asks, group_id), committed(self._asks, group_id))
+        owners = {key: member.member_id for member in described.members for key in assigned(member.member_assignment)}
+        retained = self._asks.node.groups.retained(group_id)  # empty where another broker coordinates the group
+        return GroupOffsets(
+            described.group_state,
+            {key: retained.get(key, Committed(found.offset)) for key, found in offsets.items()},
+            owners,
+        )
+
+    async def ends(self, keys: list[Key]) -> Mapping[Key, int]:
+        """Return the high watermarks; UNKNOWN where the leader does not say."""
+        return await ends(self._asks, keys)
+
+    async def append_times(self, offsets: Mapping[Key, int]) -> Mapping[Key, int]:
+        """Fetch the batches with these offsets and return the largest timestamp of each."""
+        by_leader: dict[int, dict[str, list[FetchPartition]]] = {}
+        topics = self._asks.node.topics
+        for (topic, index), offset in offsets.items():
+            state = topics.partition(topic, index)
+            if state is not None and state.leader in topics.brokers:
+                wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=PARTITION_BYTES_MAX)
+                by_leader.setdefault(state.leader, {}).setdefault(topic, []).append(wanted)
+        answers = await asyncio.gather(
+            *(self._asks.ask(leader, _fetch(each), FETCH_VERSION) for leader, each in by_leader.items()),
+            return_exceptions=True,
+        )
+        found: dict[Key, int] = {}
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                if not isinstance(answer, ApiError):
+                    raise answer
+            else:
+                found |= _times(answer)
+        return found
+
+
+def _fetch(topics: Mapping[str, list[FetchPartition]]) -> FetchRequest:
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=FETCH_BYTES_MAX,
+        topics=tuple(FetchTopic(topic=topic, partitions=tuple(each)) for topic, each in topics.items()),
+    )
+
+
+def _times(answer: Any) -> dict[Key, int]:
+    found: dict[Key, int] = {}
+    for topic in answer.responses:
+        for partition in topic.partitions:
+            data = b"" if partition.error_code else bytes(partition.records or b"")
+            for _, header in headers(data, cut=True):
+                if header.max_timestamp >= 0:
+                    found[topic.topic, partition.partition_index] = header.max_timestamp
+                break
+    return found
+
+
+async def describe(asks: Asks, group_id: str) -> Any:
+    """Return a group as DescribeGroups has it. Raises ApiError, for an unknown group with status 404."""
+    answer = await asks.ask_coordinator(group_id, DescribeGroupsRequest(groups=(group_id,)), DESCRIBE_VERSION)
+    (described,) = answer.groups
+    check(described.error_code, f"group {group_id!r}")
+    if described.group_state == DEAD:
+        raise ApiError(404, f"there is no group {group_id!r}")
+    return described
+
+
+def assigned(assignment: bytes) -> list[Key]:
+    """Return the partitions of an assignment; none when it is not the consumer protocol's."""
+    if not assignment:
+        return []
+    try:
+        decoded = decode_assignment(assignment)
+    except DecodeError:
+        return []
+    return [(each.topic, index) for each in decoded.assigned_partitions for index in each.partitions]
