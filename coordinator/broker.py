@@ -22,7 +22,7 @@ from rota.coordinator.api.node import Node
 from rota.coordinator.api.routes import routes
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.topic import TopicConfig
-from rota.coordinator.group_coordinator import GroupCoordinator, group_config
+from rota.coordinator.group_coordinator import HEALTH_ROUND_MS, MINUTE_MS, GroupCoordinator, group_config
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.metadata.changes import Change, PartitionsChanged, TopicCreated, TopicDeleted
 from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger("rota.broker")
 
 LOAD_BEFORE_LISTENING_MS: Final = 150  # groups that come back this fast are never seen loading
-MINUTE_MS: Final = 60_000
 SEGMENT_BYTES_MIN: Final = 1 << 20  # of segment.bytes; offsets.topic.segment.bytes may say less
 
 
@@ -120,6 +119,7 @@ class Broker:
         self.http.site.is_started = True
         self.upkeep.start()
         self._every(self.config.offsets_retention_check_interval_ms, self._expire_offsets)
+        self._every(HEALTH_ROUND_MS, self.groups.health.round)
         return self.address
 
     @property

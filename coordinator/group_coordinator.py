@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import starmap
 from typing import Any, Final
 
 import structlog
@@ -16,7 +17,8 @@ from rota.coordinator.group.machine import Group
 from rota.coordinator.group.state import GroupConfig
 from rota.coordinator.group.timeline_event import brief, event_of
 from rota.coordinator.observe.counters import RebalanceCounters
-from rota.coordinator.observe.lag import UNKNOWN, Committed
+from rota.coordinator.observe.health_log import ROUND_MS, HealthLog
+from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupLag, committed_lag, total
 from rota.coordinator.observe.timeline import Timelines, TimelineStore
 from rota.coordinator.runtime.contract import Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
@@ -32,6 +34,7 @@ NO_BROKER: Final = -1
 REPEATS_MAX: Final = 10  # of a removal of offsets in a shard that fails: a mistake in it must not go on for ever
 GATHER_MS_MIN: Final = 5  # of the initial rebalance delay: clients that start together make one generation
 MINUTE_MS: Final = 60_000
+HEALTH_ROUND_MS: Final = ROUND_MS
 GroupShard = Shard[Group]
 OTHER_TRIGGER: Final = "other"
 _REBALANCE_ENDS: Final = frozenset({EventType.ASSIGNED, EventType.EMPTIED, EventType.DELETED})
@@ -70,6 +73,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         """
         self.config, self._broker, self.rebalances = config, broker, RebalanceCounters()
         self.timelines: TimelineStore = timelines or Timelines()
+        self.health = HealthLog(events=self.timelines.of, lag=self._offsets_lag, wall_ms=wall_ms)
         self._ensure_offsets_topic, self._leader = ensure_offsets_topic, leader
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
         self._is_removing = False
@@ -113,8 +117,16 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
             for key, value in group.offsets.items()
         }
 
+    def _offsets_lag(self, group_id: str) -> GroupLag:
+        """Return what the health rules need of a lag without asking other brokers: offsets and when they expire."""
+        retained = self.retained(group_id)
+        return total(group_id, self.wall_ms(), "", tuple(starmap(committed_lag, retained.items())))
+
     def expire_offsets(self, retention_ms: int) -> None:
         """Remove expired offsets of all groups, in slices (offsets.retention.check.interval.ms)."""
+        for group in self.machines():
+            if not group.members:  # its offsets may be about to expire
+                self.health.event_added(group.group_id)
         self.broadcast(ExpireOffsets(retention_ms), _cost)
 
     def topics_deleted(self, topics: Iterable[tuple[str, bytes]]) -> None:
@@ -148,6 +160,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
                 self.timelines.forget(group_id)
             else:
                 self.timelines.add(group_id, event)
+                self.health.event_added(group_id)
         log.info(note.event, **brief(note).fields)
 
     def _count(self, group_id: str, event: GroupEvent) -> None:

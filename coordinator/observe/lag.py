@@ -1,29 +1,16 @@
-"""The lag of a group: records and time between what it committed and the ends of its partitions.
+"""The lag of a group: records and time between what it committed and the ends of its partitions. Pure.
 
-`await lag.of(group_id)` asks the group's coordinator and the leaders of its partitions, through a LagSource.
-
-Laws
+Law
     O2  What is not known is -1, never 0.
-    LG1 Records are counted to the high watermark. The age is the time since the batch with the oldest unread record was
-        appended, as far as its timestamps say: the largest of the batch. It is 0 when nothing is unread.
-    LG2 A group is asked about at most once in CACHE_MS, however many ask; its append times only when a commit has
-        moved, and at most APPEND_TIMES_MAX at a time. GROUPS_MAX groups are remembered.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
 
 UNKNOWN: Final = -1
-CACHE_MS: Final = 1_000
-GROUPS_MAX: Final = 1_000
-APPEND_TIMES_MAX: Final = 256  # of one request: those that were not asked for have no age yet
-TREND_MS_MIN: Final = 2_000  # a trend over less says nothing
-TREND_MS_MAX: Final = 60_000
 
 Key = tuple[str, int]  # topic, partition
 
@@ -92,132 +79,17 @@ class GroupOffsets:
     owners: Mapping[Key, str]
 
 
-class LagSource(Protocol):
-    """Asks coordinators and leaders."""
-
-    async def offsets(self, group_id: str) -> GroupOffsets:
-        """Return what the coordinator knows; raises what the source raises for an unknown group."""
-
-    async def ends(self, keys: list[Key]) -> Mapping[Key, int]:
-        """Return the high watermarks; UNKNOWN where the leader does not say."""
-
-    async def append_times(self, offsets: Mapping[Key, int]) -> Mapping[Key, int]:
-        """Return when the batch with this offset was appended, ms since the epoch; nothing where that is unknown."""
-
-
-@dataclass(slots=True)
-class _History:
-    """What is remembered of a group."""
-
-    asked_ms: int = -CACHE_MS  # elapsed time
-    lag: GroupLag | None = None
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    append_times: dict[Key, tuple[int, int]] = field(default_factory=dict)  # (offset, time)
-    base: tuple[int, dict[Key, int]] | None = None  # elapsed time and records: what a trend is measured from
-    next_base: tuple[int, dict[Key, int]] | None = None
-
-
-class Lag:
-    """The lags of groups. `now_ms` is elapsed time, `wall_ms` ms since the epoch."""
-
-    def __init__(self, source: LagSource, *, now_ms: Callable[[], int], wall_ms: Callable[[], int]) -> None:
-        self._source, self._now_ms, self._wall_ms = source, now_ms, wall_ms
-        self._groups: OrderedDict[str, _History] = OrderedDict()
-
-    async def of(self, group_id: str) -> GroupLag:
-        """Return the lag of a group, at most CACHE_MS old. Raises what the source raises."""
-        history = self._groups.setdefault(group_id, _History())
-        self._groups.move_to_end(group_id)
-        if len(self._groups) > GROUPS_MAX:
-            self._groups.popitem(last=False)
-        async with history.lock:
-            if history.lag is None or self._now_ms() - history.asked_ms >= CACHE_MS:
-                history.lag = await self._ask(group_id, history)
-                history.asked_ms = self._now_ms()
-            return history.lag
-
-    def known(self, group_id: str) -> GroupLag | None:
-        """Return the lag that was asked for last, however old; None when it never was."""
-        history = self._groups.get(group_id)
-        return None if history is None else history.lag
-
-    async def _ask(self, group_id: str, history: _History) -> GroupLag:
-        offsets = await self._source.offsets(group_id)
-        keys = sorted({*offsets.committed, *offsets.owners})
-        ends = await self._source.ends(keys)
-        records = {key: _records(offsets.committed.get(key), ends.get(key, UNKNOWN)) for key in keys}
-        await self._ask_append_times(offsets, records, history)
-        now_ms, wall_ms = self._now_ms(), self._wall_ms()
-        base = _base(history, now_ms, records)
-        partitions = tuple(
-            _partition_lag(
-                key,
-                offsets,
-                ends.get(key, UNKNOWN),
-                records[key],
-                _age_ms(key, records, history, wall_ms),
-                trend=_trend(key, records, base, now_ms),
-            )
-            for key in keys
-        )
-        return total(group_id, wall_ms, offsets.state, partitions)
-
-    async def _ask_append_times(self, offsets: GroupOffsets, records: Mapping[Key, int], history: _History) -> None:
-        """Ask for the times of the first unread records, where a commit has moved since."""
-        unread = {key: offsets.committed[key].offset for key, count in records.items() if count > 0}
-        times = {key: known for key, known in history.append_times.items() if known[0] == unread.get(key)}
-        missing = [key for key in unread if key not in times][:APPEND_TIMES_MAX]
-        if missing:
-            found = await self._source.append_times({key: unread[key] for key in missing})
-            times |= {key: (unread[key], time_ms) for key, time_ms in found.items()}
-        history.append_times = times
-
-
-def _records(committed: Committed | None, end: int) -> int:
-    return UNKNOWN if committed is None or end == UNKNOWN else max(end - committed.offset, 0)
-
-
-def _age_ms(key: Key, records: Mapping[Key, int], history: _History, wall_ms: int) -> int:
-    if records[key] <= 0:
-        return records[key]  # nothing unread, or unknown
-    known = history.append_times.get(key)
-    return UNKNOWN if known is None else max(wall_ms - known[1], 0)
-
-
-def _base(history: _History, now_ms: int, records: dict[Key, int]) -> tuple[int, dict[Key, int]] | None:
-    """Return what the trend is measured from, TREND_MS_MIN to TREND_MS_MAX old; None while there is nothing so old."""
-    if history.base is None or now_ms - history.base[0] > TREND_MS_MAX:
-        newer = history.next_base
-        is_usable = newer is not None and now_ms - newer[0] <= TREND_MS_MAX
-        history.base, history.next_base = newer if is_usable else (now_ms, records), (now_ms, records)
-    elif history.next_base is None or now_ms - history.next_base[0] >= TREND_MS_MAX // 2:
-        history.next_base = now_ms, records
-    assert history.base is not None
-    return history.base if now_ms - history.base[0] >= TREND_MS_MIN else None
-
-
-def _trend(key: Key, records: Mapping[Key, int], base: tuple[int, dict[Key, int]] | None, now_ms: int) -> float | None:
-    """Return by how many records a second the lag grew; None when that is not known."""
-    if base is None or UNKNOWN in (records[key], base[1].get(key, UNKNOWN)):
-        return None
-    return (records[key] - base[1][key]) * 1_000 / (now_ms - base[0])
-
-
-def _partition_lag(
-    key: Key, offsets: GroupOffsets, end: int, records: int, age_ms: int, *, trend: float | None
-) -> PartitionLag:
-    committed = offsets.committed.get(key, Committed(UNKNOWN))
+def committed_lag(key: Key, committed: Committed) -> PartitionLag:
+    """Return what a commit alone says about a lag: the end is not known."""
     return PartitionLag(
         topic=key[0],
         partition=key[1],
         committed=committed.offset,
-        end=end,
-        records=records,
-        age_ms=age_ms,
-        trend=trend or 0.0,
-        has_trend=trend is not None,
+        end=UNKNOWN,
+        records=UNKNOWN,
+        age_ms=UNKNOWN,
+        trend=0.0,
+        has_trend=False,
         commit_ms=committed.commit_ms,
         expires_ms=committed.expires_ms,
-        member_id=offsets.owners.get(key, ""),
-        error="" if end != UNKNOWN else "the leader does not answer",
     )

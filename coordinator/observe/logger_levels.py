@@ -25,6 +25,7 @@ NAMES: Final = (
     "rota.config",
     "rota.controller",
     "rota.coordinator",
+    "rota.health",
     "rota.http",
     "rota.isr",
     "rota.loop",

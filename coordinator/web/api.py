@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from rota.coordinator.observe.explain import as_json
-from rota.coordinator.observe.lag import Lag
+from rota.coordinator.observe.lag_service import Lag
 from rota.coordinator.web import actions, api_cluster, api_groups, api_topics
 from rota.coordinator.web.api_client_metrics import client_metrics, client_values
 from rota.coordinator.web.asks import ApiError, Asks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from rota.coordinator.observe.lag import Lag
+from rota.coordinator.observe.lag_service import Lag
 from rota.coordinator.web import console
 from rota.coordinator.web.api import Api
 from rota.coordinator.web.asks import Asks

@@ -6,7 +6,7 @@ import pytest
 from tests.chaos.requests import batch, commit, create_topic, produce
 from tests.unit.coordinator.web.conftest import World, members
 
-from rota.coordinator.observe.lag import Lag
+from rota.coordinator.observe.lag_service import Lag
 from rota.coordinator.web.asks import ApiError, Asks
 from rota.coordinator.web.lag_source import LagSource, assigned
 
