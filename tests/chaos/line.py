@@ -50,6 +50,11 @@ class Line:
             raise ConnectionError("cut")
         return answer
 
+    def abort(self) -> None:
+        """Drop the connection without waiting for its end."""
+        self._writer.transport.abort()
+        self._listening.cancel()
+
     async def close(self) -> None:
         self._writer.close()
         with contextlib.suppress(OSError):

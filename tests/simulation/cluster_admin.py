@@ -69,9 +69,11 @@ class Administrator:
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(TIMEOUT_MS / 1000):  # a broker that died silently never closes a connection
                 line = await Line.open(f"{process.host}:{process.port}")
-                await line.ask(request, version)
-                self.answers += 1
-                await line.close()
+                try:
+                    await line.ask(request, version)
+                    self.answers += 1
+                finally:
+                    line.abort()
 
     # ---- laws
 
