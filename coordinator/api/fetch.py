@@ -40,6 +40,7 @@ READ_COMMITTED: Final = 1
 FOLLOWER_FETCH_SINCE: Final = 11  # from here on consumers may fetch from followers (KIP-392)
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 HIGH_WATERMARK_NOT_WANTED: Final = (1 << 63) - 1
+NO_CONNECTION: Final = 0  # of requests that this broker sends itself
 CONSUMER_MAX: Final = -1  # replica ids from 0 on are brokers
 
 
@@ -59,6 +60,7 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         _reader(node, call, request, now_ms),
         offline_error=ErrorCode.NOT_LEADER_OR_FOLLOWER if old_client else ErrorCode.KAFKA_STORAGE_ERROR,
         is_unchanged=context.is_unchanged,
+        counts_sent=call.connection_id != NO_CONNECTION,
     )
     is_follower = replica_id > CONSUMER_MAX
     if is_follower and not _is_registered(node, request):

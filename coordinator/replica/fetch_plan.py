@@ -75,6 +75,7 @@ class FetchPlan:
 
     __slots__ = (
         "_bytes_max",
+        "_counts_sent",
         "_is_first_pass",
         "_is_unchanged",
         "_of_follower",
@@ -94,11 +95,16 @@ class FetchPlan:
         *,
         offline_error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR,
         is_unchanged: IsUnchanged | None = None,
+        counts_sent: bool = True,
     ) -> None:
-        """`is_unchanged` leaves out responses that would say nothing new; without it there is one per partition."""
+        """`is_unchanged` leaves out responses that would say nothing new; without it there is one per partition.
+
+        `counts_sent`: what is sent counts as read by a consumer.
+        """
         self._partition_lookup, self._bytes_max = partition_lookup, max(bytes_max, 0)
         self._reader, self._offline_error, self._is_unchanged = reader, offline_error, is_unchanged
         self._is_first_pass, self._of_follower = True, reader.is_follower
+        self._counts_sent = counts_sent and not reader.is_follower
         self.partitions: list[tuple[Key, FetchPartition, Partition]] = []
         self.missing: list[PartitionResponse] = []
         for key, request in requested:
@@ -133,8 +139,8 @@ class FetchPlan:
         return result
 
     def count_sent(self, responses: Sequence[PartitionResponse]) -> None:
-        """Count the bytes that a consumer is sent; what followers copy does not count."""
-        if self._of_follower:
+        """Count the bytes that a consumer is sent; what followers copy, and this broker reads, does not count."""
+        if not self._counts_sent:
             return
         for key, response in responses:
             if response.records:

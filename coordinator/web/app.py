@@ -16,9 +16,7 @@ from rota.coordinator.web.guard import Guard
 from rota.coordinator.web.health import Health
 from rota.coordinator.web.lag_source import LagSource
 from rota.coordinator.web.metrics import Metrics
-from rota.coordinator.web.samples import Samples
 from rota.coordinator.web.site import Site
-from rota.transport.handshake import software_version
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -44,7 +42,7 @@ class App:
 def _routes(site: Site, asks: Asks, events: Events, lag: Lag) -> list[Route]:
     health = Health(site)
     return [
-        Route("/metrics", Metrics(Samples(site, software_version())).serve, methods=["GET"]),
+        Route("/metrics", Metrics(site, lag).serve, methods=["GET"]),
         Route("/healthz", health.healthz, methods=["GET"]),
         Route("/readyz", health.readyz, methods=["GET"]),
         *Api(site, asks, events, lag).routes(),

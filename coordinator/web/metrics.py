@@ -6,6 +6,7 @@ The samples are read on the loop, in slices; the text is made in a thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -17,13 +18,20 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from rota.coordinator.observe.counters import ApiCounters, bucket_ends_seconds
+from rota.coordinator.observe.lag_service import Lag
+from rota.coordinator.web.asks import ApiError
 from rota.coordinator.web.families import FAMILIES, Family, Kind
 from rota.coordinator.web.samples import Sample, Samples
+from rota.coordinator.web.site import Site
+from rota.transport.handshake import software_version
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
 SLICE_SECONDS: Final = 0.003
+LAG_GROUPS_MAX: Final = 200  # of one scrape; those beyond have no age, and records of this broker's partitions only
+LAG_SECONDS_MAX: Final = 3.0
+LAGS_AT_ONCE: Final = 8
 
 _ENDS: Final = [str(end) for end in bucket_ends_seconds()]
 
@@ -44,17 +52,31 @@ async def read_in_slices(samples: Iterable[Sample | None]) -> list[Sample]:
 class Metrics:
     """The endpoint. One scrape at a time; others wait for their turn."""
 
-    def __init__(self, samples: Samples) -> None:
-        self._samples, self._turn = samples, asyncio.Lock()
+    def __init__(self, site: Site, lag: Lag) -> None:
+        self._samples, self._turn = Samples(site, software_version(), lag), asyncio.Lock()
+        self._site, self._lag = site, lag
         self._process = ProcessCollector(registry=None)
 
     async def serve(self, request: Request) -> Response:
         """Return the metrics as text."""
         async with self._turn:
+            await self._ask_lags()
             samples = await read_in_slices(self._samples.read())
             encode, content_type = choose_encoder(request.headers.get("accept", ""))
             text = await asyncio.to_thread(lambda: encode(self._registry(samples)))
         return Response(text, headers={"content-type": content_type, "cache-control": "no-store"})
+
+    async def _ask_lags(self) -> None:
+        """Let the lags of the groups that are coordinated here be known, as far as leaders answer in time."""
+        groups = [group.group_id for group in self._site.node.groups.machines() if group.offsets][:LAG_GROUPS_MAX]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAG_SECONDS_MAX):
+                for first in range(0, len(groups), LAGS_AT_ONCE):
+                    await asyncio.gather(*map(self._ask_lag, groups[first : first + LAGS_AT_ONCE]))
+
+    async def _ask_lag(self, group_id: str) -> None:
+        with contextlib.suppress(ApiError):  # it was deleted, or moved: its lag is another broker's to tell
+            await self._lag.of(group_id)
 
     def _registry(self, samples: list[Sample]) -> CollectorRegistry:
         registry = CollectorRegistry(auto_describe=False)

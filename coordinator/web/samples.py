@@ -13,7 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from rota.coordinator.group.machine import Group
 from rota.coordinator.observe.counters import ApiCounters
+from rota.coordinator.observe.lag import UNKNOWN
+from rota.coordinator.observe.lag_service import Lag
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.shard import ShardState
 from rota.coordinator.web.site import Site, not_ready
@@ -58,8 +61,9 @@ class Exposed:
 class Samples:
     """Reads the samples of one broker, scrape after scrape."""
 
-    def __init__(self, site: Site, version: str) -> None:
-        self._site, self._version = site, version
+    def __init__(self, site: Site, version: str, lag: Lag | None = None) -> None:
+        """`lag` knows the lags that were asked for before a scrape."""
+        self._site, self._version, self._lag = site, version, lag
         self._topics, self._partitions = Exposed(TOPICS_MAX), Exposed(PARTITIONS_MAX)
         self._groups, self._lags = Exposed(GROUPS_MAX), Exposed(LAG_PARTITIONS_MAX)
 
@@ -187,23 +191,35 @@ class Samples:
             yield Sample("rota_members", (state,), members[state])
 
     def _group_lags(self) -> Iterator[Sample | None]:
-        """Of partitions with a replica here: the ends of others are their leaders' to know."""
         groups = list(self._site.node.groups.machines())
         self._lags.update((group.group_id, *key) for group in groups for key in list(group.offsets))
         other = 0
         for group in groups:
-            for (topic, index), committed in list(group.offsets.items()):
-                partition = self._site.node.partitions.get(topic, index)
-                if partition is None or partition.offline is not None:
+            for topic, index, records, age_ms in self._lag_of(group):
+                if (group.group_id, topic, index) not in self._lags:
+                    other += records
                     continue
-                lag = max(partition.high_watermark - committed.offset, 0)
-                if (group.group_id, topic, index) in self._lags:
-                    yield Sample("rota_group_lag_records", (group.group_id, topic, str(index)), lag)
-                else:
-                    other += lag
+                labels = group.group_id, topic, str(index)
+                yield Sample("rota_group_lag_records", labels, records)
+                if age_ms != UNKNOWN:
+                    yield Sample("rota_group_lag_seconds", labels, age_ms / 1000)
             yield None
         if other:
             yield Sample("rota_group_lag_records", (OTHER, OTHER, OTHER), other)
+
+    def _lag_of(self, group: Group) -> Iterator[tuple[str, int, int, int]]:
+        """Iterate over (topic, partition, records, age in ms), as asked of the leaders or, for groups that were not
+        asked about, as far as this broker has the partitions."""
+        known = None if self._lag is None else self._lag.known(group.group_id)
+        if known is not None:
+            for each in known.partitions:
+                if each.records != UNKNOWN:
+                    yield each.topic, each.partition, each.records, each.age_ms
+            return
+        for (topic, index), committed in list(group.offsets.items()):
+            partition = self._site.node.partitions.get(topic, index)
+            if partition is not None and partition.offline is None:
+                yield topic, index, max(partition.high_watermark - committed.offset, 0), UNKNOWN
 
 
 def _log(partition: Partition) -> Iterator[Sample]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
-from tests.chaos.requests import batch, commit, create_topic, produce, records_of
+from tests.chaos.requests import NOW_MS, batch, commit, create_topic, produce, records_of
 from tests.unit.coordinator.web.conftest import World, members
 
 from rota.coordinator.observe.counters import ApiCounters
@@ -49,6 +50,10 @@ async def test_what_clients_do_is_counted(world: World) -> None:
     assert await value(world, "rota_request_errors_total", api="Heartbeat", error="UNKNOWN_MEMBER_ID") == 1
     assert await value(world, "rota_log_end_offset", topic="t", partition="0") == 3
     assert await value(world, "rota_group_lag_records", group="g", topic="t", partition="0") == 2
+    age_seconds = (world.broker.wall_ms() - NOW_MS) / 1000  # of the first record that is not read
+    assert await value(world, "rota_group_lag_seconds", group="g", topic="t", partition="0") == pytest.approx(
+        age_seconds, rel=0.01
+    )
     assert await value(world, "rota_groups", state="Empty") == 1
     assert await value(world, "rota_coordinator_shards", state="active") == 4
     assert await value(world, "rota_connections") == 1
