@@ -4,7 +4,7 @@ Laws
     KT1 A live member is not removed by an advance: it has as much of its session and of a rebalance left as before. A
         member is live while its request waits or the connection of its last request is open. `expire_sessions` removes
         it all the same.
-    KT2 After an advance every periodic job whose time has come has run once: retention, compaction, expiry of offsets.
+    KT2 When an advance returns, retention has run on every partition, and offsets past their retention expire.
 """
 
 from __future__ import annotations

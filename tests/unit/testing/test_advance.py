@@ -49,12 +49,13 @@ def test_every_member_expires_on_request(broker: RunningBroker, topic: str) -> N
 
 def test_a_member_whose_connection_is_closed_expires(broker: RunningBroker, topic: str) -> None:
     produce(broker.bootstrap_servers, topic, "a")
-    with consumer(broker.bootstrap_servers, "crashed", topic, client_id="crashed") as member:
+    session = {"client_id": "crashed", "session_timeout_ms": 45_000}  # longer than the test
+    with consumer(broker.bootstrap_servers, "crashed", topic, **session) as member:
         take(member, 1)
         broker.group("crashed").settled(1)
         broker.faults.close(client_id="crashed", times=None)
         broker.faults.close_connections("crashed")
-        broker.advance(seconds=10)
+        broker.advance(minutes=1)
         broker.group("crashed").empty()
         broker.faults.clear()
 
