@@ -20,6 +20,7 @@ PROGRAMS = {
     "mvn": "the same: Maven downloads Apache Kafka's jars",
     "kcat": "interop with kcat",
     "chromium": "the console in a browser",
+    "systemd-analyze": "the unit file of the service",
     "gcc": "the compiled record codec (the interpreted one is tested)",
 }
 

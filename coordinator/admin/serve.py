@@ -12,9 +12,11 @@ import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Protocol
 
 from rota.coordinator.admin.options import OptionsRefused, ServeOptions
+from rota.coordinator.admin.service_manager import ServiceManager
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.properties_file import FileRefused
@@ -94,19 +96,23 @@ async def supervise(options: ServeOptions, config: BrokerConfig) -> int:
     """Serve several brokers, each in a process; return the exit code."""
     from rota.coordinator.admin.supervisor import CannotSupervise, Supervisor
 
-    log, stopping = get_logger("rota.serve"), asyncio.Event()
-    _on_signals(stopping.set)
+    log, stopping, manager = get_logger("rota.serve"), asyncio.Event(), ServiceManager.from_environment(os.environ)
+    _on_signals(partial(_stop, stopping, manager))
 
     def ready(addresses: str) -> None:
         log.info("listening", brokers=addresses)
         _write_ready(options.ready_fd, addresses)
+        manager.ready(f"Listening on {addresses}")
 
+    manager.starting()
     try:
         code = await Supervisor(options, config).run(ready, stopping)
     except (CannotSupervise, OptionsRefused, StoreFailed) as why:
         return cannot_start(str(why))
     except OSError as why:
         return cannot_start(_explain(why, config))
+    finally:
+        manager.close()
     log.info("stopped")
     return code
 
@@ -115,10 +121,21 @@ async def serve(
     broker: ServedBroker, config: BrokerConfig, ready_fd: int | None, *, is_supervised: bool = False
 ) -> int:
     """Start, report the address, stop on a signal or with the supervisor; return the exit code."""
+    manager = ServiceManager.from_environment(os.environ)
+    try:
+        return await _serve_until_stopped(broker, config, ready_fd, manager, is_supervised=is_supervised)
+    finally:
+        manager.close()
+
+
+async def _serve_until_stopped(
+    broker: ServedBroker, config: BrokerConfig, ready_fd: int | None, manager: ServiceManager, *, is_supervised: bool
+) -> int:
     log, stopping = get_logger("rota.serve"), asyncio.Event()
-    _on_signals(stopping.set)
+    _on_signals(partial(_stop, stopping, manager))
     if is_supervised:
         _on_end_of_input(stopping.set)
+    manager.starting()
     try:
         host, port = await broker.start()
     except (ConfigRefused, StorageFailed, StoreFailed) as why:
@@ -130,6 +147,7 @@ async def serve(
     if broker.console_url:
         log.info("console", url=broker.console_url)
     report_ready(ready_fd, host, port)
+    manager.ready(f"Listening on {_address(host, port)}")
     await stopping.wait()
     log.info("stopping", drain_ms=config.rota_drain_timeout_ms)
     try:
@@ -151,8 +169,11 @@ def configure_collector() -> None:
 
 def report_ready(ready_fd: int | None, host: str, port: int) -> None:
     """Write `HOST:PORT` to the supervisor's file descriptor and close it."""
-    shown = f"[{host}]" if ":" in host else host
-    _write_ready(ready_fd, f"{shown}:{port}")
+    _write_ready(ready_fd, _address(host, port))
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _write_ready(ready_fd: int | None, addresses: str) -> None:
@@ -179,6 +200,11 @@ def _explain(why: OSError, config: BrokerConfig) -> str:
     if isinstance(why, PermissionError):
         return f"{text}; choose another folder with --data, or another port with --listen"
     return text
+
+
+def _stop(stopping: asyncio.Event, manager: ServiceManager) -> None:
+    manager.stopping()
+    stopping.set()
 
 
 def _on_signals(stop: Callable[[], None]) -> None:
