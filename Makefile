@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 SEED ?= 1
 SUITES ?=
 
-.PHONY: demo test soak lint types interop bench sim docs clean
+.PHONY: demo test soak lint types interop bench sim docs site clean
 
 # One environment that grows: each step installs only what it adds. The packages of the demo need no compiler; the
 # tests compile the record codecs where there is one.
@@ -74,5 +74,8 @@ docs: $(TESTED)
 	$(PY) -m rota.client.group.states > docs/CLIENT_STATES.md
 	ROTA_PICTURE_SECONDS=2 $(PY) -m pytest tests/browser/test_pictures.py -q  # docs/images; needs chromium
 
+site: $(TESTED)
+	$(VENV)/bin/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist site *.egg-info
