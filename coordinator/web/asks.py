@@ -1,16 +1,22 @@
 """Kafka requests that the HTTP side sends: to this broker's own functions, to other brokers over connections.
 
 So the console shows what a Kafka client would see, of the whole cluster, and its actions have Kafka's checks.
+
+Law
+    WB14 This broker's functions serve what a connection could have brought: each request is encoded and decoded first.
+        A text that the protocol cannot carry (a lone surrogate, 40,000 bytes) is refused; it would fail a whole shard.
 """
 
 from __future__ import annotations
 
 import asyncio
+import struct
 from typing import Any, Final
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.api.routes import routes
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.compiler import codec
 from rota.protocol.errors import ErrorCode
 from rota.protocol.registry import APIS
 from rota.transport.connection import Connection
@@ -47,6 +53,7 @@ class Asks:
 
     async def ask(self, broker_id: int, request: Any, version: int) -> Any:
         """Return the response of a broker. Raises ApiError."""
+        request = as_received(request, version)
         if broker_id == self.own_id:
             return await self._ask_self(request, version)
         name = APIS[request.KEY].name
@@ -124,6 +131,16 @@ class Asks:
                 ended=lambda _: None,
             )
             return connection
+
+
+def as_received(request: Any, version: int) -> Any:
+    """Return the request as a broker decodes it. Raises ApiError for one that cannot be sent."""
+    converted = codec(type(request), version)
+    try:
+        return converted.decode(converted.encode(request))[0]
+    except (ValueError, struct.error) as why:
+        name = APIS[request.KEY].name
+        raise ApiError(400, f"{name} cannot carry this: a text is too long, or not valid Unicode") from why
 
 
 def check(code: int, subject: str) -> None:

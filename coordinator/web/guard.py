@@ -6,7 +6,8 @@ Laws
     WB2 An action needs the header `X-Rota-Action`, a body of type application/json and, where the browser says where
         the request comes from, this very site: no other site can act for a user (CSRF).
     WB3 A read-only console refuses every action.
-    WB4 Bodies, headers, connections and the time that a peer takes are bounded.
+    WB4 Bodies, headers, connections and the time that a peer takes are bounded. An action whose body comes in chunks is
+        refused, whatever length it says: it is the chunks that would count.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _action_refusal(headers: Headers, host: str, is_read_only: bool) -> tuple[in
     if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         return 415, "an action has a body of type application/json"
     length = headers.get("content-length", "")
-    if not length.isdecimal() or int(length) > BODY_BYTES_MAX:
+    if "transfer-encoding" in headers or not length.isdecimal() or int(length) > BODY_BYTES_MAX:
         return 413, f"an action has a body of at most {BODY_BYTES_MAX} bytes, and says its length"
     return None
 

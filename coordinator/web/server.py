@@ -24,17 +24,18 @@ log = structlog.get_logger("rota.http")
 CONNECTIONS_MAX: Final = 128
 HEADER_BYTES_MAX: Final = 16 * 1024
 KEEP_ALIVE_SECONDS: Final = 30
-REQUEST_SECONDS_MAX: Final = 10.0  # a peer that has sent no whole request in two such periods is closed
+LOOK_SECONDS: Final = 10.0  # a peer that neither sent a whole request nor read anything in two such periods is closed
 STOP_SECONDS_MAX: Final = 2.0
 BACKLOG: Final = 64
 TOO_MANY: Final = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class LimitedProtocol(H11Protocol):
-    """One HTTP connection. It is refused above CONNECTIONS_MAX and closed when its request does not arrive."""
+    """One HTTP connection. It is refused above CONNECTIONS_MAX and closed when its peer neither sends nor reads."""
 
     _look: asyncio.TimerHandle | None = None
     _last_cycle: object = None
+    _unread_bytes = 0  # at the last look
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -42,20 +43,28 @@ class LimitedProtocol(H11Protocol):
             transport.write(TOO_MANY)
             transport.close()
             return
-        self._look = self.loop.call_later(REQUEST_SECONDS_MAX, self._close_silent)
+        self._look = self.loop.call_later(LOOK_SECONDS, self._close_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         if self._look is not None:
             self._look.cancel()
 
-    def _close_silent(self) -> None:
-        is_served = self.cycle is not None and not self.cycle.response_complete
-        if not is_served and self.cycle is self._last_cycle and self.timeout_keep_alive_task is None:
-            self.transport.abort()
+    def _close_idle(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        if self.cycle is self._last_cycle and (self._reads_nothing(unread) or self._asks_nothing()):
+            self.transport.abort()  # `close` would wait for the peer to read
             return
-        self._last_cycle = self.cycle
-        self._look = self.loop.call_later(REQUEST_SECONDS_MAX, self._close_silent)
+        self._last_cycle, self._unread_bytes = self.cycle, unread
+        self._look = self.loop.call_later(LOOK_SECONDS, self._close_idle)
+
+    def _reads_nothing(self, unread: int) -> bool:
+        """The same response waits since the last look, and no byte of it has left."""
+        return unread >= self._unread_bytes > 0
+
+    def _asks_nothing(self) -> bool:
+        is_served = self.cycle is not None and not self.cycle.response_complete
+        return not is_served and self.timeout_keep_alive_task is None
 
 
 class HttpServer:

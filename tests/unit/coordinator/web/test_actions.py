@@ -49,6 +49,20 @@ async def test_a_topic_that_kafka_would_refuse_is_refused(world: World, body: di
     assert (await world.read("/api/topics"))["topics"] == []
 
 
+@pytest.mark.parametrize("text", ["lone \ud800 surrogate", "x" * 40_000])
+async def test_what_the_protocol_cannot_carry_is_refused_and_harms_no_group(world: World, text: str) -> None:
+    await with_offsets(world)
+    loads = world.broker.groups.loads_count
+    await world.act(RESET, {"group": text, "topic": "t", "to": "latest", "dry_run": False}, 400)
+    await world.act(DELETE, {"group": text}, 400)
+    await world.act(REMOVE, {"group": text, "member_id": "m"}, 400)
+    await world.act(CREATE, {"topic": "u", "configs": {"leader.replication.throttled.replicas": text}}, 400)
+    assert world.broker.groups.loads_count == loads
+    assert [topic["topic"] for topic in (await world.read("/api/topics"))["topics"] if not topic["is_internal"]] == [
+        "t"
+    ]
+
+
 async def test_a_group_is_deleted_when_it_has_no_members(world: World) -> None:
     await with_offsets(world)
     assert await world.act(DELETE, {"group": "g"}) == {"group": "g"}

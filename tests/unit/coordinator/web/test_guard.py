@@ -57,6 +57,7 @@ def test_an_action_of_this_site_is_served() -> None:
         ({"content-type": "text/plain"}, 415),
         ({"content-type": None}, 415),
         ({"content-length": None}, 413),
+        ({"transfer-encoding": "chunked"}, 413),
         ({"content-length": str(BODY_BYTES_MAX + 1)}, 413),
         ({"content-length": "-1"}, 413),
     ],

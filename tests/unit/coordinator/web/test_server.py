@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 
 import pytest
 from tests.unit.coordinator.web.conftest import PROPERTIES, Http, World, closed
 
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.web import server
+from rota.coordinator.web import guard, server
 from rota.coordinator.web.guard import SECURITY_HEADERS
 from rota.coordinator.web.server import HEADER_BYTES_MAX
 
@@ -58,7 +59,7 @@ async def test_connections_above_the_limit_are_refused(world: World, monkeypatch
 
 
 async def test_a_peer_that_never_finishes_its_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "REQUEST_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
     async with Broker(BrokerConfig(PROPERTIES), memory=True) as broker:
         http = Http(broker.console_url)
         reader, writer = await asyncio.open_connection(http.host, http.port)
@@ -67,6 +68,41 @@ async def test_a_peer_that_never_finishes_its_request_is_closed(monkeypatch: pyt
             with contextlib.suppress(ConnectionResetError):
                 assert await reader.read() == b""
         await closed(writer)
+
+
+async def never_read(http: Http, path: str) -> None:
+    """Ask for more than the sockets hold, and read nothing. Raises ConnectionError when the server closes."""
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.connect((http.host, http.port))
+        peer.setblocking(False)
+        while True:
+            request = f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"
+            await asyncio.get_running_loop().sock_sendall(peer, request.encode())
+
+
+@pytest.mark.parametrize("path", ["/api/openapi.json", "/metrics"])
+async def test_a_peer_that_reads_nothing_of_its_responses_is_closed(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(guard, "SEND_SECONDS_MAX", 0.1)
+    async with Broker(BrokerConfig(PROPERTIES), memory=True) as broker:
+        http = Http(broker.console_url)
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(never_read(http, path), 20)
+        assert (await http.get("/healthz")).status == 200
+
+
+async def test_a_peer_that_reads_slowly_is_served(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.2)
+    reader, writer = await asyncio.open_connection(world.http.host, world.http.port, limit=4096)
+    count = 60
+    writer.write(b"GET /api/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * count)
+    found = b""
+    while found.count(b"HTTP/1.1 200") < count:
+        part = await reader.read(4096)
+        assert part
+        found += part
+    await closed(writer)
 
 
 async def test_a_peer_that_is_silent_between_two_requests_may_go_on(world: World) -> None:
