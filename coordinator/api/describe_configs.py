@@ -11,7 +11,7 @@ with the source STATIC_BROKER.
 from __future__ import annotations
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.config.definition import Source, Type
+from rota.coordinator.config.definition import INT_MAX, Source, Type
 from rota.coordinator.config.describe import (
     ConfigEntry,
     Synonym,
@@ -38,6 +38,7 @@ from rota.protocol.messages.describe_configs import (
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resource types (KIP-133)
 ADVERTISED = "advertised.listeners"
+ID_CHARS_MAX = len(str(-INT_MAX))
 
 
 def describe_configs(node: Node, call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -132,11 +133,16 @@ def refuse_broker(
     node: Node, name: str, text: str = "Unexpected broker id, expected {}, but received {}", *, noun: str = "Broker"
 ) -> Refusal | None:
     """Return an error unless the resource's name is the id of this broker. `text` has places for both ids."""
-    if not (name.isascii() and name.removeprefix("-").isdecimal()):
+    if not _is_id(name):
         return Refusal(ErrorCode.INVALID_REQUEST, f"{noun} id must be an integer, but it is: {name}")
     if int(name) == node.config.node_id:
         return None
     return Refusal(ErrorCode.INVALID_REQUEST, text.format(node.config.node_id, name))
+
+
+def _is_id(name: str) -> bool:
+    is_number = name.isascii() and name.removeprefix("-").isdecimal() and len(name) <= ID_CHARS_MAX
+    return is_number and abs(int(name)) <= INT_MAX
 
 
 def _config(request: DescribeConfigsRequest, described: ConfigEntry) -> DescribeConfigsResourceResult:

@@ -7,9 +7,14 @@ without an instance id gets one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from uuid import uuid4
 
+import structlog
+
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.config.client_metrics import PARSED_MAX, check_client_metrics
+from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.znodes import uuid_text
 from rota.coordinator.observe.client_telemetry import COMPRESSION_TYPES, Subscription, subscription_of
@@ -18,6 +23,8 @@ from rota.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from rota.protocol.wire import UUID_ZERO
+
+log = structlog.get_logger("rota.config")
 
 
 def get_telemetry_subscriptions(
@@ -41,9 +48,21 @@ def get_telemetry_subscriptions(
 
 
 def subscription_for(node: Node, instance_id: bytes, labels: Mapping[str, str]) -> Subscription:
-    """Return what this instance pushes, of the subscriptions in the image."""
+    """Return what this instance pushes, of the subscriptions in the image that this release can use."""
     kind, image = ConfigKind.CLIENT_METRICS, node.topics
-    return subscription_of(instance_id, labels, [image.resource_configs(kind, name) for name in image.configured(kind)])
+    stored = ((name, image.resource_configs(kind, name)) for name in image.configured(kind))
+    usable = [configs for name, configs in stored if _is_usable(name, tuple(configs.items()))]
+    return subscription_of(instance_id, labels, usable)
+
+
+@lru_cache(maxsize=PARSED_MAX)  # one warning, not one for each request
+def _is_usable(name: str, configs: tuple[tuple[str, str], ...]) -> bool:
+    try:
+        check_client_metrics(dict(configs))
+    except ConfigRefused as refused:
+        log.warning("A client metrics subscription is ignored", name=name, reason=str(refused))
+        return False
+    return True
 
 
 def labels_of(call: Call, instance_id: bytes) -> dict[str, str]:

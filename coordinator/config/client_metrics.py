@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from rota.coordinator.config.definition import ConfigRefused, Definition, Type, by_name
+from rota.coordinator.config.linear_pattern import LinearPattern
 
 INTERVAL_MS_MIN, INTERVAL_MS_MAX = 100, 3_600_000
 MATCH_CHARS_MAX: Final = 1000  # of one pattern
+PARSED_MAX: Final = 256  # values of `match` that are kept parsed
 MATCHED: Final = (
     "client_id",
     "client_instance_id",
@@ -45,15 +48,16 @@ def check_client_metrics(configs: Mapping[str, str]) -> None:
     parse_match(configs.get("match", ""))
 
 
-def parse_match(text: str) -> dict[str, re.Pattern[str]]:
-    """Return the pattern of each attribute. Raises ConfigRefused."""
-    patterns: dict[str, re.Pattern[str]] = {}
+@lru_cache(maxsize=PARSED_MAX)
+def parse_match(text: str) -> Mapping[str, LinearPattern]:
+    """Return the pattern of each attribute. Raises ConfigRefused, also for a pattern that may backtrack."""
+    patterns: dict[str, LinearPattern] = {}
     for item in filter(None, (each.strip() for each in text.split(","))):
         parts = [part.strip() for part in item.split("=")]
         try:
             if len(parts) != 2 or parts[0] not in MATCHED or len(parts[1]) > MATCH_CHARS_MAX:
                 raise ValueError(item)
-            patterns[parts[0]] = re.compile(parts[1])
+            patterns[parts[0]] = LinearPattern(parts[1])
         except (ValueError, re.error, RecursionError, OverflowError):
             raise ConfigRefused("match", f"Illegal client matching pattern: {item}") from None
     return patterns

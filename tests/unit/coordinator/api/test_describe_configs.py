@@ -102,3 +102,11 @@ def test_what_is_advertised_is_what_the_client_reached_unless_it_was_configured(
     advertised = World({"node.id": "3", "advertised.listeners": "PLAINTEXT://kafka.example:9094"})
     (configured,) = ask(advertised, BROKER, "3", key).configs
     assert (configured.value, configured.config_source) == ("PLAINTEXT://kafka.example:9094", 4)
+
+
+@pytest.mark.parametrize("name", ["9" * 5000, "2147483648", "-2147483648000", "--3", "\u0663"])
+@pytest.mark.parametrize("kind", [BROKER, LOGGER])
+def test_a_broker_id_that_is_no_integer_of_32_bits(world: World, kind: int, name: str) -> None:
+    result = ask(world, kind, name)
+    assert result.error_code == ErrorCode.INVALID_REQUEST
+    assert result.error_message == f"Broker id must be an integer, but it is: {name}"

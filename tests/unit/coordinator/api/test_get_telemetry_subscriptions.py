@@ -35,3 +35,16 @@ def test_a_client_gets_an_id_and_what_to_push() -> None:
 def test_without_a_subscription_a_client_pushes_nothing_and_asks_again_in_five_minutes() -> None:
     response = ask(World())
     assert (response.error_code, response.requested_metrics, response.push_interval_ms) == (0, (), 300_000)
+
+
+def test_a_stored_subscription_that_cannot_be_used_is_ignored() -> None:
+    world = World()
+    for name, configs in {
+        "bad": {"metrics": "x.", "match": "client_id=("},
+        "long": {"metrics": "y.", "interval.ms": "often"},
+        "good": {"metrics": "a."},
+        "other": {"metrics": "z.", "of": "a later release"},
+    }.items():
+        kind = ConfigKind.CLIENT_METRICS
+        eager.run_eagerly(world.node.topics.configs.update(kind, name, lambda _, configs=configs: configs))  # type: ignore[misc]
+    assert ask(world).requested_metrics == ("a.",)

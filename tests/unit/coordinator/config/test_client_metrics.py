@@ -14,7 +14,15 @@ def test_a_match_is_a_pattern_for_each_attribute() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["client=app", "client_id", "client_id=(", "client_id=a=b", "client_id=" + "a" * (MATCH_CHARS_MAX + 1)]
+    "text",
+    [
+        "client=app",
+        "client_id",
+        "client_id=(",
+        "client_id=a=b",
+        r"client_id=(a)\1",
+        "client_id=" + "a" * (MATCH_CHARS_MAX + 1),
+    ],
 )
 def test_what_is_no_match(text: str) -> None:
     with pytest.raises(ConfigRefused, match="Illegal client matching pattern"):
