@@ -33,8 +33,7 @@ from rota.protocol.group_timeline import NONE, EventMember, EventType, GroupEven
 
 EVIDENCE_MAX: Final = 3  # events that a finding shows: the last ones
 POLL_TIMEOUT: Final = ("poll timeout", "poll interval", "max.poll.interval")  # in a client's reason for leaving
-
-
+Identity = tuple[str, ...]
 DEPARTURES: Final = (
     EventType.MEMBER_LEFT,
     EventType.MEMBER_EXPIRED,
@@ -70,9 +69,10 @@ def findings(
 
 def _flaps(facts: Facts) -> Iterator[Finding]:
     departures = _of_type(facts.recent, EventType.MEMBER_LEFT, EventType.MEMBER_EXPIRED)
+    peaks = _peaks(facts.events)
     for member, events in _by_member(departures):
         polled_late = sum(map(_is_poll_timeout, events))
-        if len(events) - polled_late >= facts.limits.flaps * _peak(facts.events, identity(member)):
+        if len(events) - polled_late >= facts.limits.flaps * peaks[identity(member)]:
             expired = len(_of_type(events, EventType.MEMBER_EXPIRED))
             yield _finding(
                 Code.MEMBER_FLAPS,
@@ -85,19 +85,19 @@ def _flaps(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _peak(events: Sequence[GroupEvent], who: tuple[str, ...]) -> int:
-    """Return how many members of this identity there were at once: processes of one host may share a client id."""
-    present: set[str] = set()
-    peak = 1
+def _peaks(events: Sequence[GroupEvent]) -> dict[Identity, int]:
+    """Return how many members of each identity there were at once: processes of one host may share a client id."""
+    present: dict[Identity, set[str]] = defaultdict(set)
+    peaks: dict[Identity, int] = {}
     for event in events:
         for member in event.members:
-            if identity(member) == who:
-                if event.type == EventType.MEMBER_JOINED:
-                    present.add(member.member_id)
-                elif event.type in DEPARTURES:
-                    present.discard(member.member_id)
-        peak = max(peak, len(present))
-    return peak
+            who = identity(member)
+            if event.type == EventType.MEMBER_JOINED:
+                present[who].add(member.member_id)
+            elif event.type in DEPARTURES:
+                present[who].discard(member.member_id)
+            peaks[who] = max(peaks.get(who, 1), len(present[who]))
+    return peaks
 
 
 def _poll_interval(facts: Facts) -> Iterator[Finding]:
@@ -126,7 +126,7 @@ def _static_twice(facts: Facts) -> Iterator[Finding]:
         replaced = [
             event
             for event in _of_type(facts.recent, EventType.STATIC_MEMBER_REPLACED)
-            if event.members[0].instance_id == member.instance_id
+            if event.members and event.members[0].instance_id == member.instance_id
         ]
         hosts = sorted({other.client_host.removeprefix("/") for event in replaced for other in event.members} - {""})
         yield _finding(
@@ -357,14 +357,14 @@ def _of_type(events: Iterable[GroupEvent], *types: EventType) -> list[GroupEvent
 
 def _by_member(events: Iterable[GroupEvent]) -> list[tuple[EventMember, list[GroupEvent]]]:
     """Return the events of each member, known across restarts."""
-    found: dict[tuple[str, ...], tuple[EventMember, list[GroupEvent]]] = {}
+    found: dict[Identity, tuple[EventMember, list[GroupEvent]]] = {}
     for event in events:
         for member in event.members:
             found.setdefault(identity(member), (member, []))[1].append(event)
     return list(found.values())
 
 
-def identity(member: EventMember) -> tuple[str, ...]:
+def identity(member: EventMember) -> Identity:
     """Return what a member keeps when it restarts: its instance id, else its client id and host, else its member id."""
     if member.instance_id is not None:
         return "instance", member.instance_id

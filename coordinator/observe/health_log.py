@@ -3,14 +3,16 @@
 Laws
     HL1 A finding is logged when it begins, then at most once in AGAIN_MS with the latest count, and when it ends.
         LOGGED_MAX findings are remembered. A storm of events makes no storm of lines.
-    One round looks at GROUPS_PER_ROUND_MAX groups that have had events since they were looked at last, or have a
-    finding; the others wait for the next round, in turn.
+    One round looks for ROUND_SECONDS at groups that have had events since they were looked at last, or have a finding;
+        at most GROUPS_PER_ROUND_MAX of WAITING_MAX, those that wait longest first. Nobody is passed over.
 """
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final
 
 import structlog
@@ -23,7 +25,9 @@ from rota.protocol.group_timeline import GroupEvent
 log = structlog.get_logger("rota.health")
 
 ROUND_MS: Final = 1_000
-GROUPS_PER_ROUND_MAX: Final = 2  # a group of 256 events takes a few ms
+ROUND_SECONDS: Final = 0.003  # the last group of a round may take longer: 256 events take a few ms
+GROUPS_PER_ROUND_MAX: Final = 256
+WAITING_MAX: Final = 10_000  # beyond it the group that waits longest is forgotten
 AGAIN_MS: Final = 600_000
 LOGGED_MAX: Final = 4_096
 
@@ -39,15 +43,21 @@ class HealthLog:
         events: Callable[[str], Sequence[GroupEvent]],
         lag: Callable[[str], GroupLag | None],
         wall_ms: Callable[[], int],
+        seconds: Callable[[], float] = time.perf_counter,
     ) -> None:
+        """`seconds` is what a round is measured with."""
+        self._seconds = seconds
         self._events, self._lag, self._wall_ms = events, lag, wall_ms
         self._logged: OrderedDict[Key, int] = OrderedDict()  # when it was logged last
         self._active: dict[str, dict[Key, Finding]] = {}  # of groups with findings
-        self._changed: dict[str, None] = {}  # groups with new events, an ordered set
+        self._waiting: OrderedDict[str, None] = OrderedDict()  # to be looked at; all with findings are among them
 
     def event_added(self, group_id: str) -> None:
-        """Let the next round look at this group."""
-        self._changed[group_id] = None
+        """Let this group be looked at, in its turn."""
+        self._waiting.setdefault(group_id, None)
+        if len(self._waiting) > WAITING_MAX:
+            oldest, _ = self._waiting.popitem(last=False)
+            self._active.pop(oldest, None)
 
     def active(self) -> dict[str, list[Finding]]:
         """Return the findings of the last look at each group that has any."""
@@ -55,11 +65,14 @@ class HealthLog:
 
     def round(self) -> None:
         """Look at the next groups."""
-        waiting = [*self._changed, *(group_id for group_id in self._active if group_id not in self._changed)]
-        for group_id in waiting[:GROUPS_PER_ROUND_MAX]:
-            self._changed.pop(group_id, None)
-            found = self._active.pop(group_id, {})  # and back at the end: the others come first in the next round
-            self._look(group_id, found)
+        end = self._seconds() + ROUND_SECONDS
+        for group_id in list(islice(self._waiting, GROUPS_PER_ROUND_MAX)):
+            del self._waiting[group_id]
+            self._look(group_id, self._active.pop(group_id, {}))
+            if group_id in self._active:
+                self._waiting[group_id] = None
+            if self._seconds() >= end:
+                break
 
     def _look(self, group_id: str, before: dict[Key, Finding]) -> None:
         now_ms = self._wall_ms()

@@ -4,12 +4,14 @@ Laws
     Events per group, groups, and the bytes of all groups are bounded. The group without new events for the longest time
     is forgotten first.
     A GroupTimeline is a machine of the runtime: a record is one slot, so that replaying the log gives what was in it.
+    TL8 A record that cannot be decoded, or is in a slot of another sequence, is passed over.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -25,9 +27,11 @@ from rota.protocol.group_timeline import (
     sequence_of,
     slot_of,
 )
+from rota.protocol.wire import DecodeError
 
 GROUPS_MAX: Final = 10_000
 BYTES_MAX: Final = 64 * 1024 * 1024  # of the events of all groups
+SEQUENCE_MAX: Final = 1 << 62  # what leaves room for as many again
 SLOT_OVERHEAD_BYTES: Final = 100  # of an event in memory, beside its bytes
 
 
@@ -91,7 +95,11 @@ class GroupTimeline:
 
     def describe(self) -> tuple[GroupEvent, ...]:
         """Return the events, oldest first."""
-        return tuple(sorted(map(decode_value, self._slots.values()), key=lambda event: event.sequence))
+        events: list[GroupEvent] = []
+        for value in self._slots.values():
+            with suppress(DecodeError):
+                events.append(decode_value(value))
+        return tuple(sorted(events, key=lambda event: event.sequence))
 
 
 def _size_bytes(value: bytes | None) -> int:
@@ -106,13 +114,19 @@ class TimelineCodec:
         return [(encode_key(TimelineKey(group=record.group_id, slot=record.slot)), record.value) for record in records]
 
     def decode(self, key: bytes, value: bytes | None) -> TimelineRecord | None:
-        """Return the record, or None for a key of a newer version. Raises DecodeError."""
-        decoded = decode_key(key)
-        if decoded is None:
+        """Return the record; None for a key of a newer version, and for what no broker of this version writes."""
+        try:
+            decoded = decode_key(key)
+            if decoded is None or (value is not None and not _belongs(value, decoded.slot)):
+                return None
+        except DecodeError:
             return None
-        if value is not None:
-            sequence_of(value)
         return TimelineRecord(decoded.group, decoded.slot, value)
+
+
+def _belongs(value: bytes, slot: int) -> bool:
+    sequence = sequence_of(value)
+    return 0 <= sequence < SEQUENCE_MAX and slot_of(sequence) == slot
 
 
 def hosting() -> Hosting[GroupTimeline]:

@@ -5,9 +5,10 @@ tick and partition, in the leader epoch of that partition.
 
 Laws
     TL1 No reply waits for the timeline, and no failure of it reaches a group.
-    TL2 While the partition is not led here, or is still being read, events wait in memory: PENDING_MAX of all groups.
-        Beyond that the oldest are dropped and counted. They are written as soon as this broker leads the partition and
-        has read it; the placement is that of the groups' own topic, so that one broker usually leads both.
+    TL2 While the partition is not led here, or is still being read, events wait in memory: PENDING_MAX events and
+        PENDING_BYTES_MAX bytes of all groups. Beyond that the oldest of the partition with the most events are dropped
+        and counted. They are written, PENDING_SLICE of them in a loop tick, as soon as this broker leads the partition
+        and has read it; the placement is that of the groups' own topic, so that one broker usually leads both.
     TL3 A group that is deleted, or forgotten because of the bounds of timeline.py, leaves tombstones: the topic is
         bounded as the memory is.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -27,11 +28,14 @@ from rota.coordinator.runtime.coordinator import CoordinatorRuntime, HostPartiti
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import GroupEvent
+from rota.protocol.group_timeline import GroupEvent, decode_value, encode_value
 
 log = structlog.get_logger("rota.timeline")
 
 PENDING_MAX: Final = 4_096  # events that wait until their partition can be written
+PENDING_BYTES_MAX: Final = 8 * 1024 * 1024
+PENDING_SLICE: Final = 8  # an event of 100 members takes a few hundred microseconds
+Pending = tuple[str, bytes | None]  # group id and encoded event; None: forget the group
 
 
 class TimelineLog(CoordinatorRuntime[GroupTimeline]):
@@ -51,7 +55,8 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         """`request_topic` lets the topic be created, unless it exists or is being created. It returns at once."""
         self._request_topic = request_topic
         self._sizes = Sizes()
-        self._pending: deque[tuple[str, GroupEvent | Forget]] = deque()
+        self._pending: dict[int, deque[Pending]] = {}  # by shard; never empty
+        self._pending_count = self._pending_bytes = 0
         self.dropped = 0  # events that were never written, since the start
         super().__init__(
             hosting(),
@@ -77,23 +82,26 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
 
     def of(self, group_id: str) -> tuple[GroupEvent, ...]:
         """Return the group's events, oldest first; none for an unknown group."""
-        timeline = self._shard(group_id).machines.get(group_id)
+        shard = self._shard(group_id)
+        timeline = shard.machines.get(group_id)
         events = [] if timeline is None else list(timeline.describe())
-        for waiting_id, event in self._pending:
-            if waiting_id == group_id and isinstance(event, Forget):
+        for waiting_id, value in self._pending.get(shard.index, ()):
+            if waiting_id == group_id and value is None:
                 events = []
-            elif waiting_id == group_id and not isinstance(event, Forget):
-                events.append(replace(event, sequence=events[-1].sequence + 1 if events else 0))
+            elif waiting_id == group_id and value is not None:
+                event = decode_value(value)
+                event.sequence = events[-1].sequence + 1 if events else 0
+                events.append(event)
         return tuple(events)
 
     def groups(self) -> list[str]:
         """Return the groups that have events."""
         hosted = {group_id for shard in self.shards for group_id in shard.machines}
-        return [*hosted.union(group_id for group_id, _ in self._pending)]
+        return [*hosted.union(group_id for waiting in self._pending.values() for group_id, _ in waiting)]
 
     def _submit(self, group_id: str, event: GroupEvent | Forget) -> None:
         shard = self.ready(group_id)
-        if isinstance(shard, ErrorCode):
+        if isinstance(shard, ErrorCode) or shard.index in self._pending:  # those that wait come first
             self._wait(group_id, event)
         else:
             self._step(shard, group_id, event)
@@ -117,24 +125,41 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
     # ---- events that wait
 
     def _wait(self, group_id: str, event: GroupEvent | Forget) -> None:
-        if len(self._pending) >= PENDING_MAX:
-            self._pending.popleft()
+        value = None if isinstance(event, Forget) else encode_value(event)
+        shard = self._shard(group_id)
+        self._pending.setdefault(shard.index, deque()).append((group_id, value))
+        self._count_pending(1, value)
+        while self._pending_count > PENDING_MAX or self._pending_bytes > PENDING_BYTES_MAX:
+            self._take_pending(max(self._pending, key=lambda index: len(self._pending[index])))
             self.dropped += 1
             if self.dropped == 1:
                 log.warning(
                     "Timeline events are dropped: this broker does not lead their partitions", waiting=PENDING_MAX
                 )
-        self._pending.append((group_id, event))
-        if self._shard(group_id).state is ShardState.DOWN:
+        if shard.state is ShardState.DOWN:
             self._request_topic()
 
+    def _take_pending(self, index: int) -> Pending:
+        waiting = self._pending[index]
+        taken = waiting.popleft()
+        self._count_pending(-1, taken[1])
+        if not waiting:
+            del self._pending[index]
+        return taken
+
+    def _count_pending(self, sign: int, value: bytes | None) -> None:
+        self._pending_count += sign
+        self._pending_bytes += sign * len(value or b"")
+
     def _write_pending(self, index: int) -> None:
-        pending, self._pending = self._pending, deque()
-        for group_id, event in pending:
-            if shard_of(group_id, len(self.shards)) == index:
-                self._step(self.shards[index], group_id, event)
-            else:
-                self._pending.append((group_id, event))
+        """Write some of the events that wait for this partition, and the others in the next ticks."""
+        for _ in range(PENDING_SLICE):
+            if index not in self._pending or self.shards[index].state is not ShardState.READY:
+                return  # all are written, or the partition is lost: they wait on
+            group_id, value = self._take_pending(index)
+            self._step(self.shards[index], group_id, Forget() if value is None else decode_value(value))
+        if index in self._pending:
+            self._tick_queue(partial(self._write_pending, index))
 
     # ---- the runtime's events
 

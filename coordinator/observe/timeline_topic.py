@@ -4,7 +4,8 @@ Laws
     It is created with the first event of a group. In a cluster it has the partitions and the replicas of
     `__consumer_offsets`, so that one broker leads both; a broker alone needs one partition: 50 more logs would cost it
     20 ms with the first group and 10 ms at each start.
-    TL1 A failed creation is logged once, and tried again with an event after RETRY_AFTER_MS.
+    TL1 A failed creation is logged once, and tried again with an event after RETRY_AFTER_MS. A stop waits for one at
+        most STOP_WAIT_SECONDS: the events that wait for it are lost then.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from rota.coordinator.runtime.coordinator import TimerService
 log = structlog.get_logger("rota.timeline")
 
 RETRY_AFTER_MS: Final = 10_000
+STOP_WAIT_SECONDS: Final = 1.0
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -129,6 +131,8 @@ class TimelineTopic:
             refusal = await self._create_topic()
         except StoreFailed as failure:
             refusal = str(failure)
+        except Exception as mistake:  # noqa: BLE001  # whatever it is: the next event must not try again at once
+            refusal = repr(mistake)
         finally:
             self._creation = None
         if refusal is not None:
@@ -150,7 +154,9 @@ class TimelineTopic:
         return created.message if isinstance(created, Refusal) and GROUP_TIMELINE not in self._topics else None
 
     async def stop(self) -> None:
-        """Wait for a creation that is under way, and write what was decided in this tick."""
+        """Wait a moment for a creation that is under way, and write what was decided in this tick."""
         if self._creation is not None:
-            await asyncio.wait((self._creation,))
+            creation = self._creation
+            await asyncio.wait((creation,), timeout=STOP_WAIT_SECONDS)
+            creation.cancel()
         self._log.flush()

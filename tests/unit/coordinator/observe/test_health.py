@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.coordinator.observe.events import START_MS, Timeline, member
 
+from rota.coordinator.observe import health
 from rota.coordinator.observe.finding import Code, Finding, Severity
 from rota.coordinator.observe.health import findings
 from rota.coordinator.observe.lag import GroupLag, PartitionLag, total
@@ -173,3 +175,15 @@ def test_the_worst_finding_comes_first() -> None:
     code = int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     timeline.add(EventType.MEMBER_REFUSED, member("b-1"), error_code=code, reason="x", count=1)
     assert list(found(timeline)) == [Code.ASSIGNOR_MISMATCH, Code.IDLE_MEMBERS]
+
+
+def test_the_rules_look_at_each_member_of_an_event_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full timeline of distinct members took seconds of the event loop."""
+    timeline, looks = Timeline(), []
+    for number in range(64):
+        gone = [member(f"m{number}x{other}-1") for other in range(8)]
+        timeline.add(EventType.MEMBER_LEFT, *gone, after_ms=1)
+    identity = health.identity
+    monkeypatch.setattr(health, "identity", lambda member: (looks.append(1), identity(member))[1])
+    assert found(timeline, after_ms=1) == {}
+    assert len(looks) <= 4 * 64 * 8

@@ -11,7 +11,7 @@ from tests.unit.coordinator.observe.events import Timeline, member
 
 from rota.coordinator.observe import health_log
 from rota.coordinator.observe.finding import Code
-from rota.coordinator.observe.health_log import AGAIN_MS, GROUPS_PER_ROUND_MAX, HealthLog
+from rota.coordinator.observe.health_log import AGAIN_MS, ROUND_SECONDS, HealthLog
 from rota.protocol.group_timeline import EventType, GroupEvent
 
 
@@ -27,10 +27,17 @@ class World:
         self.timelines: dict[str, Timeline] = {}
         self.now_ms = 0
         self.looks: list[str] = []
-        self.log = HealthLog(events=self._events, lag=lambda group_id: None, wall_ms=lambda: self.now_ms)
+        self.seconds = self.look_seconds = 0.0
+        self.log = HealthLog(
+            events=self._events,
+            lag=lambda group_id: None,
+            wall_ms=lambda: self.now_ms,
+            seconds=lambda: self.seconds,
+        )
 
     def _events(self, group_id: str) -> list[GroupEvent]:
         self.looks.append(group_id)
+        self.seconds += self.look_seconds
         return self.timelines[group_id].events if group_id in self.timelines else []
 
     def flap(self, group_id: str, times: int = 3) -> None:
@@ -88,13 +95,54 @@ def test_hl1_what_is_remembered_is_bounded(lines: list[Any], monkeypatch: pytest
     assert len(world.log._logged) == 2
 
 
-def test_a_round_looks_at_few_groups_and_all_have_their_turn(lines: list[Any]) -> None:
+def test_a_round_looks_at_few_groups_and_all_have_their_turn(lines: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health_log, "GROUPS_PER_ROUND_MAX", 3)
     world = World()
-    names = [f"g{number}" for number in range(2 * GROUPS_PER_ROUND_MAX)]
+    names = [f"g{number}" for number in range(6)]
     for name in names:
         world.log.event_added(name)
     world.log.round()
-    assert len(world.looks) == GROUPS_PER_ROUND_MAX
+    assert len(world.looks) == 3
     world.log.round()
     world.log.round()
     assert sorted(world.looks) == sorted(names)
+
+
+def test_hl1_a_round_ends_in_time_and_always_looks_at_one_group(lines: list[Any]) -> None:
+    world = World()
+    world.look_seconds = ROUND_SECONDS / 2
+    for name in "abcde":
+        world.log.event_added(name)
+    for looks in ("ab", "abcd", "abcde"):
+        world.log.round()
+        assert "".join(world.looks) == looks
+    world.look_seconds = 10 * ROUND_SECONDS
+    world.log.event_added("f")
+    world.log.round()
+    assert world.looks[-1] == "f"
+
+
+def test_hl1_groups_that_never_rest_do_not_hold_up_the_end_of_a_finding(lines: list[Any]) -> None:
+    world = World()
+    world.look_seconds = ROUND_SECONDS
+    world.flap("ended")
+    world.log.round()
+    assert "ended" in world.log.active()
+    world.now_ms += 2 * AGAIN_MS
+    for _ in range(3):
+        world.log.event_added("busy-1")
+        world.log.event_added("busy-2")
+        world.log.round()
+    assert world.log.active() == {}
+
+
+def test_hl1_the_groups_that_wait_are_bounded(lines: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health_log, "WAITING_MAX", 3)
+    world = World()
+    world.flap("a")
+    world.log.round()
+    for name in "bcdef":
+        world.log.event_added(name)
+    assert world.log.active() == {}
+    world.log.round()
+    assert world.looks[1:] == ["d", "e", "f"]

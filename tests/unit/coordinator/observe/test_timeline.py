@@ -8,7 +8,6 @@ from rota.coordinator.observe import timeline
 from rota.coordinator.observe.timeline import Forget, GroupTimeline, Sizes, TimelineCodec, TimelineRecord, Timelines
 from rota.coordinator.runtime.contract import Append
 from rota.protocol.group_timeline import EVENTS_PER_GROUP_MAX, EventType, GroupEvent
-from rota.protocol.wire import DecodeError
 
 
 def event(time_ms: int = 5) -> GroupEvent:
@@ -62,11 +61,11 @@ def test_a_timeline_that_is_forgotten_leaves_a_tombstone_for_each_slot() -> None
     assert group.size_bytes == 0
 
 
-def test_keys_of_newer_versions_are_skipped_and_garbage_raises() -> None:
+def test_tl8_keys_of_newer_versions_and_garbage_are_skipped() -> None:
     codec = TimelineCodec()
     assert codec.decode(b"\0\7anything", b"x") is None
-    with pytest.raises(DecodeError):
-        codec.decode(b"\0\0\0\1g\0\0\0\1", b"x")
+    assert codec.decode(b"\0\0\0\1g\0\0\0\1", b"x") is None
+    assert codec.decode(b"\0\0\0\1g\0\0\0\1", None) == TimelineRecord("g", 1, None)
 
 
 def test_the_group_that_was_quiet_longest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from rota.coordinator.replica.partition import Partition
 from rota.coordinator.runtime.coordinator import RELOAD_AFTER_MS
 from rota.coordinator.runtime.routing import shard_of
 from rota.coordinator.scheduling.timers import TimerHeap
-from rota.protocol.group_timeline import EventType, GroupEvent
+from rota.protocol.group_timeline import EventType, GroupEvent, TimelineKey, encode_key
 
 CONFIG = LogConfig(compact=True, delete=False, segment_bytes=1 << 20)
 
@@ -50,9 +50,12 @@ class World:
 
     def tick(self) -> None:
         while self.calls:
-            calls, self.calls[:] = list(self.calls), []
-            for call in calls:
-                call()
+            self.turn()
+
+    def turn(self) -> None:
+        calls, self.calls[:] = list(self.calls), []
+        for call in calls:
+            call()
 
     def lead(self, epoch: int = 0) -> World:
         for index, partition in enumerate(self.partitions):
@@ -112,6 +115,50 @@ def test_tl2_events_that_wait_too_long_are_dropped_and_counted(monkeypatch: pyte
     assert (world.times("g"), world.log.dropped) == ([2, 3, 4], 2)
     world.lead()
     assert world.times("g") == [2, 3, 4]
+
+
+def test_tl2_the_bytes_that_wait_are_bounded_and_the_longest_queue_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(count=2)
+    few, many = (next(name for name in map(str, range(99)) if shard_of(name, 2) == index) for index in range(2))
+    world.add(few, 0)
+    monkeypatch.setattr(timeline_log, "PENDING_BYTES_MAX", 4 * world.log._pending_bytes)
+    for time_ms in range(6):
+        world.add(many, time_ms)
+    assert (world.times(few), world.times(many), world.log.dropped) == ([0], [3, 4, 5], 3)
+
+
+def test_tl2_what_waits_is_written_in_slices_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline_log, "PENDING_SLICE", 2)
+    world = World()
+    for time_ms in range(6):
+        world.add("g", time_ms)
+    world.partitions[0].lead(0)
+    world.log.lead(0, 0)
+    while not world.log.shards[0].machines:
+        world.turn()
+    assert len(world.log.shards[0].machines["g"]) == 2
+    world.add("g", 6)  # behind those that wait
+    assert world.times("g") == [*range(7)]
+    world.log.resign(0)  # while they are being written
+    world.tick()
+    assert world.times("g") == [*range(2, 7)]
+    world.lead(1)
+    assert world.times("g")[-5:] == [*range(2, 7)]
+    assert world.log._pending_count == world.log._pending_bytes == 0
+
+
+@pytest.mark.parametrize("value", [b"", b"\0\0", b"\0\0" + bytes([0x7F, *[0xFF] * 7]), b"\0\0" + bytes(7) + b"\7"])
+def test_tl8_a_damaged_record_of_an_admin_takes_no_timeline_away(value: bytes) -> None:
+    before = World().lead()
+    before.add("g", 1)
+    before.tick()
+    keys = encode_key(TimelineKey(group="g", slot=7)), b"", b"\0\0\7"
+    before.partitions[0].append_pairs([(key, value) for key in keys], 1_000, 0)
+    world = World(before.partitions).lead(1)
+    assert world.times("g") == [1]
+    world.add("g", 2)
+    assert world.log.of("g")[0].sequence == 0
+    assert world.times("g") == [1, 2]
 
 
 def test_events_of_several_partitions_wait_for_their_own() -> None:

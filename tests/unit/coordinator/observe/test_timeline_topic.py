@@ -11,6 +11,7 @@ import pytest
 from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, GROUP_TIMELINE
+from rota.coordinator.observe import timeline_topic
 from rota.coordinator.observe.timeline import Timelines
 from rota.protocol.group_timeline import EventType, GroupEvent
 
@@ -86,3 +87,39 @@ async def test_a_topic_that_is_deleted_is_created_again_with_the_next_event(conf
         add(broker, "g", 2)
         await until(lambda: GROUP_TIMELINE in broker.topics)
         assert times(broker, "g")[-1:] == [2]
+
+
+async def test_tl1_a_creation_that_never_ends_does_not_hold_up_a_stop(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeline_topic, "STOP_WAIT_SECONDS", 0.01)
+    async with Broker(config(), memory=True) as broker:
+        await broker.groups.ensure_offsets_topic()
+        never = asyncio.Event()
+        monkeypatch.setattr(broker.topics, "create", lambda *args, **more: never.wait())
+        add(broker, "g", 1)
+        creation = broker.timeline_topic._creation
+        assert creation is not None
+        async with asyncio.timeout(5):
+            await broker.timeline_topic.stop()
+            await asyncio.wait((creation,))
+    assert creation.cancelled()
+
+
+async def test_tl1_an_unforeseen_failure_of_the_creation_is_not_repeated_by_each_event(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    async def fail(*args: object, **more: object) -> None:
+        calls.append(args)
+        raise OSError("no space")
+
+    async with Broker(config(), memory=True) as broker:
+        await broker.groups.ensure_offsets_topic()
+        monkeypatch.setattr(broker.topics, "create", fail)
+        for time_ms in range(3):
+            add(broker, "g", time_ms)
+            await broker.timeline_topic.stop()
+        assert len(calls) == 1
+        assert times(broker, "g") == [0, 1, 2]
