@@ -183,7 +183,7 @@ class Broker:
 
     async def _open(self) -> None:
         self.topics = self.metadata.topics
-        await self.metadata.open(was_clean=self.storage.was_clean, lost_power=self.storage.lost_power)
+        await self.metadata.open(was_clean=self.storage.was_clean, may_lack_records=self.storage.may_lack_records)
         self.storage.identify(self.topics.cluster_id)
         await self.metadata.take_over(self.storage.store_path)
         self.partitions = self._partitions()

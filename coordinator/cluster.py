@@ -3,8 +3,9 @@
 Laws
     CM1 A broker leads nothing while it is not registered: before it joins, after its session has expired, and after the
         controller has deleted its registration. It then reads the whole image and registers again.
-    CM5 A broker whose machine has lost its power is in no ISR that has another member when it registers: whoever dies,
-        it is not elected with what it has lost (the unclean restart of KIP-966).
+    CM5 A broker whose machine has lost its power, or whose folder is new or in memory, is in no ISR that has another
+        member when it registers: whoever dies, it is not elected with what it has lost (KIP-966's unclean restart).
+        It takes nothing from a live broker of the same id: that one keeps its ISRs, and this one does not start.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from rota.coordinator.metadata.image import NOT_REGISTERED
 from rota.coordinator.metadata.image_updater import ImageUpdater
 from rota.coordinator.metadata.lost_brokers import LostBrokers
 from rota.coordinator.metadata.migration import migrate
-from rota.coordinator.metadata.registration import Registration, register
+from rota.coordinator.metadata.registration import Registration, end_earlier, register
 from rota.coordinator.metadata.repeated_warning import RepeatedWarning
 from rota.coordinator.metadata.store import Check, NodeExists, NoNode, SessionState, Store, StoreError, StoreFailed
 from rota.coordinator.metadata.topics import Topics
@@ -100,15 +101,14 @@ class Cluster:
         self._joining: asyncio.Task[None] | None = None
         self._leaving = False
 
-    async def open(self, *, was_clean: bool, lost_power: bool = False) -> None:
+    async def open(self, *, was_clean: bool, may_lack_records: bool = False) -> None:
         """Read the image and keep it up to date from now on. Raises StoreFailed.
 
-        CM5. After a loss of power this broker leaves each ISR that has another member: its logs may lack records.
+        CM5. A broker that `may_lack_records` leaves each ISR that has another member. Raises AlreadyRegistered.
         """
         await self._updater.follow(self.topics)
-        if lost_power:
-            left = await ClusterRequests(self.topics).leave_isrs()
-            log.warning("Logs may have lost their ends with the power: this broker has left its ISRs", partitions=left)
+        if may_lack_records:
+            await self._leave_isrs()
         self._store.on_session(self._session_changed)
         self.topics.on_change(self._changed)
 
@@ -232,6 +232,13 @@ class Cluster:
         return configured
 
     # ---- inside
+
+    async def _leave_isrs(self) -> None:
+        wait_seconds = self._config.zookeeper_session_timeout_ms / 1000
+        await end_earlier(self._store, self._config.node_id, self._directory_id, wait_seconds=wait_seconds)
+        left = await ClusterRequests(self.topics).leave_isrs()
+        if left:
+            log.warning("Logs may lack records: this broker has left its ISRs", partitions=left)
 
     async def _start_swim(self, host: str) -> SwimService:
         config = self._config

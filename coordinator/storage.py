@@ -65,9 +65,9 @@ class Disk:
         return self._opened.was_clean
 
     @property
-    def lost_power(self) -> bool:
-        """Whether logs may have lost what was not flushed: the machine was started again, and no broker had stopped."""
-        return self._opened.lost_power
+    def may_lack_records(self) -> bool:
+        """Whether records that an earlier broker of this id had may be gone: a new folder, or a loss of power."""
+        return self._opened.may_lack_records
 
     def identify(self, cluster_id: str) -> None:
         """Write down that the broker belongs to this cluster, which counts on its logs as they are from now on.
@@ -137,7 +137,7 @@ class Memory:
     cluster_id: str | None = None
     directory_id = ""
     was_clean = True
-    lost_power = False
+    may_lack_records = True
     high_watermarks: Callable[[], Mapping[TopicPartition, int]] | None = None
 
     def identify(self, cluster_id: str) -> None:

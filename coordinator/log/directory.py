@@ -59,8 +59,8 @@ class WrongDirectory(StorageFailed):
 class LogDirectory:
     """Opens the logs under `path`. Raises DirectoryInUse, WrongDirectory, StorageFailed.
 
-    `lost_power`: the last broker did not stop in order, and the machine was started again since. Without `cluster_id`,
-    `identify` follows as soon as it is known.
+    `may_lack_records`: the folder is new, or the last broker did not stop in order and the machine was started again
+    since. Without `cluster_id`, `identify` follows as soon as it is known.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class LogDirectory:
             self._lock()
             self.cluster_id, self.directory_id = self._read_meta()
             self._was_clean = (path / CLEAN_FILE).exists()
-            self.lost_power = not (self._was_clean or was_written_in_this_boot(path) or not self.partitions())
+            self.may_lack_records = not (self._was_clean or was_written_in_this_boot(path))
             if cluster_id is not None:
                 self.identify(cluster_id)
             self._system.unlink(path / CLEAN_FILE)
@@ -194,13 +194,14 @@ class LogDirectory:
     def set_strays_aside(self, placed: Container[TopicPartition]) -> dict[TopicPartition, str]:
         """Rename the folders of partitions that are not in `placed`. Returns their new names. Raises StorageFailed.
 
-        Their records stay on disk until somebody deletes the folder; no log of that name is opened with them.
+        Their records stay on disk until somebody deletes the folder; no log of that name is opened with them. A folder
+        without the files of a log is not touched: `broker-1` may be the data folder of another broker.
         """
         strays: dict[TopicPartition, str] = {}
         try:
             for key in self.partitions():
-                if key not in placed and key not in self._logs:
-                    path = self.path / f"{key[0]}-{key[1]}"
+                path = self.path / f"{key[0]}-{key[1]}"
+                if key not in placed and key not in self._logs and _holds_log(path):
                     strays[key] = self._set_aside(path, STRAY_SUFFIX).name
                     self._forget(key)
         except OSError as error:
@@ -415,3 +416,8 @@ class Opening:
         assert self._log is not None, "run comes first"
         self._directory._opened(self._key, self._log, is_new=self._is_new)
         return self._log
+
+
+def _holds_log(folder: Path) -> bool:
+    """Raises OSError."""
+    return any(name == PARTITION_META_FILE or name.endswith(".log") for name in os.listdir(folder))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata import znodes
-from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Store, StoreFailed, Watch
+from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Stat, Store, StoreFailed, Watch
 
 
 class AlreadyRegistered(StoreFailed):
@@ -46,22 +46,33 @@ async def register(
     while True:
         with suppress(NodeExists):
             await store.create(path, _broker_node(registration, wall_ms), ephemeral=True)
-        node_deleted = asyncio.Event()
-        try:
-            data, stat = await store.get(path, _watch(node_deleted) if wait_seconds else None)
-        except NoNode:
-            continue
-        if stat.owner == store.session_id:
-            return stat.created
-        other = znodes.read_broker(broker_id, data, stat.created)
-        if registration.directory_id and other.directory_id == registration.directory_id:
-            with suppress(NoNode, BadVersion):
-                await store.delete(path, stat.version)
-        elif not wait_seconds or not await _is_set(node_deleted, wait_seconds):
-            raise AlreadyRegistered(
-                f"a broker of node.id {broker_id} is alive at {other.endpoints[0] if other.endpoints else '?'}; "
-                "give this one another node.id, or stop the other one"
-            )
+        own = await end_earlier(store, broker_id, registration.directory_id, wait_seconds=wait_seconds)
+        if own is not None:
+            return own.created
+
+
+async def end_earlier(store: Store, broker_id: int, directory_id: str, *, wait_seconds: float) -> Stat | None:
+    """Return the node that this session has created; else None, as soon as that of another session is gone (RG1).
+
+    Raises AlreadyRegistered, StoreFailed.
+    """
+    path, node_deleted = znodes.broker_path(broker_id), asyncio.Event()
+    try:
+        data, stat = await store.get(path, _watch(node_deleted) if wait_seconds else None)
+    except NoNode:
+        return None
+    if stat.owner == store.session_id:
+        return stat
+    other = znodes.read_broker(broker_id, data, stat.created)
+    if directory_id and other.directory_id == directory_id:
+        with suppress(NoNode, BadVersion):
+            await store.delete(path, stat.version)
+    elif not wait_seconds or not await _is_set(node_deleted, wait_seconds):
+        raise AlreadyRegistered(
+            f"a broker of node.id {broker_id} is alive at {other.endpoints[0] if other.endpoints else '?'}; "
+            "give this one another node.id, or stop the other one"
+        )
+    return None
 
 
 async def claim_controller(store: Store, broker_id: int, *, wall_ms: int) -> int:

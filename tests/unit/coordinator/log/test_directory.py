@@ -629,23 +629,23 @@ def test_a_crash_of_the_machine_is_told_from_that_of_a_process(tmp_path: Path, m
     monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
     (tmp_path / "boot_id").write_text("one")
     directory = opened(tmp_path / "data")
-    assert not directory.lost_power, "a new folder has nothing to lose"
+    assert directory.may_lack_records, "an earlier broker of this id may have had another disk"
     fill(directory.open_log("t", 0, CONFIG), 5)
     directory.abandon()
     killed = opened(tmp_path / "data")
-    assert not killed.lost_power, "what a killed process has written is still there"
+    assert not killed.may_lack_records, "what a killed process has written is still there"
     killed.abandon()
     (tmp_path / "boot_id").write_text("two")
     for _ in range(2):  # also when it crashes before the cluster knows
         restarted = LogDirectory(tmp_path / "data", node_id=1)
-        assert restarted.lost_power
+        assert restarted.may_lack_records
         restarted.abandon()
     restarted = LogDirectory(tmp_path / "data", node_id=1)
     restarted.identify("c")
     restarted.close()
     (tmp_path / "boot_id").write_text("three")
     stopped = opened(tmp_path / "data")
-    assert not stopped.lost_power, "a stop in order has flushed everything"
+    assert not stopped.may_lack_records, "a stop in order has flushed everything"
     stopped.abandon()
 
 
@@ -666,3 +666,14 @@ def test_strays_are_renamed_with_their_records_and_not_opened_by_a_later_log_of_
     assert log.log_end_offset == 5
     assert again.set_strays_aside(set()) == {}, "what is open is no stray"
     again.close()
+
+
+def test_a_folder_that_holds_no_log_is_no_stray(tmp_path: Path) -> None:
+    """A10. `rota serve --brokers` names the data folders of its brokers in this way."""
+    other = LogDirectory(tmp_path / "broker-2", node_id=2, cluster_id="c")
+    fill(other.open_log("t", 0, CONFIG), 5)
+    directory = opened(tmp_path)
+    assert directory.set_strays_aside(set()) == {}
+    directory.close()
+    other.close()
+    assert (tmp_path / "broker-2" / "t-0").is_dir()

@@ -1,0 +1,59 @@
+"""A broker that comes back without its logs, when nobody was left to take it out of its ISRs."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.cluster.brokers import until
+from tests.cluster.test_stray_logs import DiskBrokers
+
+from rota.client import Admin, AdminConfig, NewTopic, Producer, ProducerConfig
+from rota.coordinator.metadata.registration import AlreadyRegistered
+
+
+async def topic_with_a_record(brokers: DiskBrokers) -> None:
+    address = brokers.bootstrap(1)
+    async with Admin(AdminConfig(bootstrap_servers=address)) as admin:
+        await admin.create_topics([NewTopic("t", 1, 2)])
+    async with Producer(ProducerConfig(bootstrap_servers=address, acks="all")) as producer:
+        await producer.send("t", b"value")
+    assert isr(brokers, 1) == {1, 2}
+
+
+def isr(brokers: DiskBrokers, broker_id: int) -> set[int]:
+    state = brokers.by_id[broker_id].topics.partition("t", 0)
+    assert state is not None
+    return set(state.isr)
+
+
+async def test_a_broker_with_a_new_disk_is_not_elected_with_an_empty_log(tmp_path: Path) -> None:
+    """CM5. Both die at the same time; the one whose disk was replaced starts first."""
+    async with DiskBrokers(2, tmp_path) as brokers:
+        await topic_with_a_record(brokers)
+        dead = [brokers.by_id.pop(broker_id) for broker_id in (1, 2)]
+        await asyncio.gather(*(broker.abandon() for broker in dead))
+        for session in brokers.sessions.values():
+            await session.expire()
+        shutil.rmtree(brokers.folder(2))
+        await brokers.start(2)
+        assert isr(brokers, 2) == {1}
+        await brokers.start(1)
+        await until(lambda: isr(brokers, 1) == {1, 2}, "the new disk has a copy")
+        copies = [brokers.by_id[broker_id].partitions.get("t", 0) for broker_id in (1, 2)]
+        assert [copy.log.log_end_offset for copy in copies if copy is not None] == [1, 1]
+
+
+async def test_a_broker_that_was_given_the_id_of_a_live_one_takes_no_isr_from_it(tmp_path: Path) -> None:
+    """CM5, RG1."""
+    async with DiskBrokers(2, tmp_path) as brokers:
+        brokers.properties["zookeeper.session.timeout.ms"] = "500"
+        await topic_with_a_record(brokers)
+        live, session = brokers.by_id[2], brokers.sessions[2]
+        brokers.path = tmp_path / "another machine"
+        with pytest.raises(AlreadyRegistered):
+            await brokers.start(2)
+        brokers.by_id[2], brokers.sessions[2] = live, session
+        assert isr(brokers, 1) == {1, 2}
