@@ -2,25 +2,30 @@
 
 Laws
     WB7 An event names what changed; many changes between two events are one. A browser that does not read keeps one
-        set of names waiting, and nothing else. At most STREAMS_MAX streams are open.
+        set of names waiting, and nothing else. At most STREAMS_MAX streams are open. Looking for changes takes at
+        most LOOK_SHARE of the loop's time, in turns of LOOK_GROUPS.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Final
 
+from rota.coordinator.group.transitions import GroupState
 from rota.coordinator.web.asks import ApiError
 from rota.coordinator.web.site import Site
 
 LOOK_SECONDS: Final = 0.5  # time between two looks for changes, while somebody listens
+LOOK_SHARE: Final = 0.05  # of the time that looks may take: with many groups there are fewer of them
+LOOK_GROUPS: Final = 500  # looked at in one turn of the loop
 COMMENT_SECONDS: Final = 15.0  # silence after which a comment shows that the stream is open
 STREAMS_MAX: Final = 32
 NAMES_MAX: Final = 200  # groups that an event names; for more it names none: everything may have changed
 
-GroupState = tuple[str, int, int, int]
+Seen = tuple[GroupState, int, int, int]
 
 
 class Stream:
@@ -42,7 +47,8 @@ class Events:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._streams: set[Stream] = set()
-        self._groups: dict[str, GroupState] = {}
+        self._groups: dict[str, Seen] = {}
+        self._looked_seconds = 0.0
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
         self._changed: set[str] = set()
@@ -55,7 +61,6 @@ class Events:
         stream = Stream()
         self._streams.add(stream)
         if self._task is None:
-            self._groups = self._look()
             self._task = asyncio.get_running_loop().create_task(self._watch())
         return stream
 
@@ -93,23 +98,34 @@ class Events:
             stream.wake.set()
 
     async def _watch(self) -> None:
+        await self._look()  # what there was before is no change
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            names = self.changes()
+            await asyncio.sleep(max(LOOK_SECONDS, self._looked_seconds / LOOK_SHARE))
+            names = await self.changes()
             for stream in self._streams if names else ():
                 stream.add(names)
 
-    def changes(self) -> set[str]:
+    async def changes(self) -> set[str]:
         """Return the names of what changed since the last call: `cluster`, `groups`, `group:ID`."""
-        before, self._groups = self._groups, self._look()
-        groups = {each for each in {*before, *self._groups} if before.get(each) != self._groups.get(each)}
+        groups = await self._look()
         names, self._changed = self._changed, set()
         if groups:
             names |= {"groups"} if len(groups) > NAMES_MAX else {"groups", *(f"group:{each}" for each in groups)}
         return names
 
-    def _look(self) -> dict[str, GroupState]:
-        return {
-            group.group_id: (group.state.value, group.generation, len(group.members), group.state_ms)
-            for group in self._site.node.groups.machines()
-        }
+    async def _look(self) -> set[str]:
+        """Return the groups that are not as they were at the last look."""
+        before, found, changed = self._groups, dict[str, Seen](), set[str]()
+        self._looked_seconds, began = 0.0, time.perf_counter()
+        for number, group in enumerate(list(self._site.node.groups.machines()), 1):
+            seen = found[group.group_id] = group.state, group.generation, len(group.members), group.state_ms
+            if before.get(group.group_id) != seen:
+                changed.add(group.group_id)
+            if not number % LOOK_GROUPS:
+                self._looked_seconds += time.perf_counter() - began
+                await asyncio.sleep(0)
+                began = time.perf_counter()
+        changed |= before.keys() - found.keys()
+        self._groups = found
+        self._looked_seconds += time.perf_counter() - began
+        return changed

@@ -45,9 +45,12 @@ class Exposed:
         self._limit = limit
         self._keys: dict[object, None] = {}
 
-    def update(self, keys: Iterable[object]) -> None:
-        """Take over the keys that exist now."""
-        existing = dict.fromkeys(keys)
+    def update(self, keys: Iterable[object]) -> Iterator[None]:
+        """Take over the keys that exist now; iterates over nothing, once for each key (the loop may have its turn)."""
+        existing: dict[object, None] = {}
+        for key in keys:
+            existing[key] = None
+            yield
         self._keys = {key: None for key in self._keys if key in existing}
         for key in existing:
             if len(self._keys) >= self._limit:
@@ -126,11 +129,12 @@ class Samples:
 
     def _logs(self) -> Iterator[Sample | None]:
         partitions = self._site.node.partitions.all()
-        self._topics.update(partition.topic for partition in partitions)
-        self._partitions.update((partition.topic, partition.index) for partition in partitions)
+        yield from self._topics.update(partition.topic for partition in partitions)
+        yield from self._partitions.update((partition.topic, partition.index) for partition in partitions)
         by_topic: dict[str, list[int]] = {}
         offline = under_min = other_bytes = 0
         for partition in partitions:
+            yield None
             topic = partition.topic if partition.topic in self._topics else OTHER
             sums = by_topic.setdefault(topic, [0, 0, 0])
             sums[0] += partition.bytes_in
@@ -142,7 +146,6 @@ class Samples:
             under_min += partition.is_leader and not partition.state.has_min_isr
             if (partition.topic, partition.index) in self._partitions:
                 yield from _log(partition)
-                yield None
             else:
                 other_bytes += partition.log.size_bytes
         if other_bytes:
@@ -174,7 +177,7 @@ class Samples:
 
     def _group_states(self) -> Iterator[Sample | None]:
         groups = list(self._site.node.groups.machines())
-        self._groups.update(group.group_id for group in groups if group.members)
+        yield from self._groups.update(group.group_id for group in groups if group.members)
         counts, members, other = Counter[str](), Counter[str](), 0
         for group in groups:
             counts[group.state.value] += 1
@@ -192,7 +195,7 @@ class Samples:
 
     def _group_lags(self) -> Iterator[Sample | None]:
         groups = list(self._site.node.groups.machines())
-        self._lags.update((group.group_id, *key) for group in groups for key in list(group.offsets))
+        yield from self._lags.update((group.group_id, *key) for group in groups for key in list(group.offsets))
         other = 0
         for group in groups:
             for topic, index, records, age_ms in self._lag_of(group):

@@ -66,8 +66,24 @@ async def test_many_groups_are_not_named(world: World, monkeypatch: pytest.Monke
     await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
     for group in ("a", "b"):
         await world.kafka.ask(commit(group, 0, 0), 7)
-    assert source.changes() == {"groups"}
-    assert source.changes() == set()
+    assert await source.changes() == {"groups"}
+    assert await source.changes() == set()
+
+
+async def test_the_loop_turns_while_many_groups_are_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "LOOK_GROUPS", 1)
+    source = Events(world.broker.http.site)
+    await create_topic(world.kafka, "t", 1)
+    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
+    for group in ("a", "b", "c"):
+        await world.kafka.ask(commit(group, 0, 0), 7)
+    turns = 0
+    look = asyncio.ensure_future(source.changes())
+    while not look.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 3
+    assert await look == {"groups", "group:a", "group:b", "group:c"}
 
 
 async def test_a_browser_that_leaves_frees_its_stream(world: World) -> None:

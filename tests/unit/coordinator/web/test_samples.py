@@ -14,10 +14,10 @@ from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 def test_who_was_exposed_stays_exposed_while_it_exists() -> None:
     exposed = Exposed(2)
-    exposed.update(["b", "c"])
-    exposed.update(["a", "b", "c"])
+    list(exposed.update(["b", "c"]))
+    list(exposed.update(["a", "b", "c"]))
     assert [key in exposed for key in "abc"] == [False, True, True]
-    exposed.update(["a", "c", "d"])
+    list(exposed.update(["a", "c", "d"]))
     assert [key in exposed for key in "abcd"] == [True, False, True, False]
 
 
@@ -34,6 +34,32 @@ async def test_beyond_a_limit_series_are_summed(world: World, monkeypatch: pytes
     assert labels["rota_topic_bytes_in"] == [("t",), (OTHER,)]
     assert labels["rota_log_end_offset"] == [("t", "0")]
     assert labels["rota_group_lag_records"] == [("g", "t", "0")]
+
+
+async def test_the_loop_may_turn_between_partitions_and_groups_also_beyond_a_limit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "PARTITIONS_MAX", 1)
+    monkeypatch.setattr(samples, "LAG_PARTITIONS_MAX", 1)
+    partitions = 60
+    await create_topic(world.kafka, "t", partitions)
+    await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
+    for group in range(60):
+        await world.kafka.ask(commit(f"g{group}", 0, 0), 7)
+    longest = since = 0
+    reads = Samples(world.broker.http.site, "1")
+    list(reads.read())
+    monkeypatch.setattr(samples.Exposed, "__contains__", lambda exposed, key: found(key))
+
+    def found(key: object) -> bool:
+        nonlocal longest, since
+        since += 1
+        longest = max(longest, since)
+        return False
+
+    for sample in reads.read():
+        since = 0 if sample is None else since
+    assert longest <= 4, "keys that were looked at in one turn"
 
 
 @pytest.mark.parametrize(
