@@ -1,16 +1,28 @@
 """Compiles the record codecs with mypyc where a C compiler is installed; elsewhere the same files run interpreted.
 
 ROTA_COMPILE=0 does not compile, ROTA_COMPILE=1 raises when the compilation fails; unset, a failure is a warning.
+
+With SOURCE_DATE_EPOCH, two builds of one commit with one Python are the same bytes: the sdist, and the wheel without
+compiled files. setuptools takes that time for the entries of a wheel alone: owners, modes and the times in an sdist are
+those of the machine, and the commands below replace them.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
+import stat
+import tarfile
+import zipfile
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 from setuptools.errors import BaseError, CCompilerError
 
 COMPILED = [f"src/rota/protocol/records/{name}.py" for name in ("fast", "consumed", "columns")]
@@ -18,6 +30,8 @@ COMPILED = [f"src/rota/protocol/records/{name}.py" for name in ("fast", "consume
 # module's name that loads it
 LIBRARY = "rota.protocol.records.compiled"
 COMPILE_MODE = os.environ.get("ROTA_COMPILE", "")
+SOURCE_DATE_EPOCH = os.environ.get("SOURCE_DATE_EPOCH")  # seconds since 1970, as reproducible-builds.org defines it
+MODE, MODE_EXECUTABLE = 0o644, 0o755
 
 
 class BuildAllOrNone(build_ext):
@@ -83,4 +97,54 @@ def write_source_hash() -> str:
     return str(path)
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNone})
+class ReproducibleSdist(sdist):
+    """Writes entries without owner, umask and time of the build."""
+
+    def make_archive(self, *args: Any, **kwargs: Any) -> str:
+        path: str = super().make_archive(*args, **kwargs)
+        if SOURCE_DATE_EPOCH is not None and path.endswith(".tar.gz"):
+            normalise_sdist(Path(path), int(SOURCE_DATE_EPOCH))
+        return path
+
+
+class ReproducibleWheel(bdist_wheel):
+    """Writes entries without the umask of the build; setuptools writes SOURCE_DATE_EPOCH as their time."""
+
+    def run(self) -> None:
+        super().run()
+        for command, _, path in self.distribution.dist_files:
+            if SOURCE_DATE_EPOCH is not None and command == "bdist_wheel":
+                normalise_wheel(Path(path))
+
+
+def normalise_sdist(path: Path, epoch: int) -> None:
+    """Write the archive again: entries sorted, owner 0, modes 644 and 755, and `epoch` as the time everywhere."""
+    with tarfile.open(path) as old:
+        entries = [(each, old.extractfile(each) if each.isfile() else None) for each in old.getmembers()]
+        content = [(each, None if file is None else file.read()) for each, file in entries]
+    with (
+        path.open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, epoch) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new,
+    ):
+        for entry, data in sorted(content, key=lambda each: each[0].name):
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = ""
+            entry.mode = MODE_EXECUTABLE if entry.isdir() or entry.mode & 0o100 else MODE
+            entry.mtime, entry.pax_headers = epoch, {}
+            new.addfile(entry, None if data is None else BytesIO(data))
+
+
+def normalise_wheel(path: Path) -> None:
+    """Write the archive again with modes 644 and 755. RECORD, which has hashes of the contents, stays true."""
+    with zipfile.ZipFile(path) as old:
+        content = [(each, old.read(each)) for each in old.infolist()]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry, data in content:
+            mode = MODE_EXECUTABLE if entry.external_attr >> 16 & 0o100 else MODE
+            entry.external_attr = (stat.S_IFREG | mode) << 16
+            new.writestr(entry, data)
+
+
+COMMANDS = {"build_ext": BuildAllOrNone, "sdist": ReproducibleSdist, "bdist_wheel": ReproducibleWheel}
+setup(ext_modules=extensions(), cmdclass=COMMANDS)

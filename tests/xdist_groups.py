@@ -16,6 +16,7 @@ GROUPS: Final = {
     "tests/browser/*": "a browser",
     "tests/docs/test_spark_page.py": "a Spark session",
     "tests/packaging/test_wheel.py": "a wheel and its environments",
+    "tests/packaging/test_builds.py": "an sdist",
 }
 
 

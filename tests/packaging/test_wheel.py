@@ -6,18 +6,15 @@ The environments get the versions of constraints.txt: first what the client need
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from tests.packaging.source_tree import ROOT, copy_of_sources, fresh_environment, outside
 
-ROOT = Path(__file__).parents[2]
-CONSTRAINTS = ROOT / "constraints.txt"
 CLIENT_PACKAGES = {"construct", "cramjam", "crc32c", "structlog", "rota"}
 BROKER_PACKAGES = {"asyncio_dgram", "rich", "uvloop"}
 IMPORTS = """
@@ -31,40 +28,13 @@ print(json.dumps({
     "file": records.__file__,
 }))
 """
-ROUND_TRIP = """
-import asyncio, subprocess, sys
-from rota.client import Consumer, ConsumerConfig, Producer, ProducerConfig
-from rota.testing import running_broker
-
-async def main(brokers):
-    async with Producer(ProducerConfig(bootstrap_servers=brokers, compression_type="zstd")) as producer:
-        await producer.send("t", b"hello")
-    config = ConsumerConfig(bootstrap_servers=brokers, group_id="g", auto_offset_reset="earliest")
-    async with Consumer(config) as consumer:
-        consumer.subscribe(["t"])
-        print((await consumer.getone()).value)
-
-with running_broker() as running:
-    address = running.bootstrap_servers
-    asyncio.run(main(address))
-    command = [sys.executable, "-m", "rota.cli", "topics", "list", "--bootstrap-server", address]
-    print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-"""
+ROUND_TRIP = str(ROOT / "tests" / "packaging" / "installed_wheel.py")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    # a build leaves files in its tree, so it gets a copy
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
-    for name in filter(None, tracked.split("\0")):
-        original, copy = ROOT / name, source / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if original.is_symlink():
-            copy.symlink_to(os.readlink(original))
-        elif original.exists():
-            copy.write_bytes(original.read_bytes())
+    source = copy_of_sources(folder / "source")
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "out"), str(source)]
     subprocess.run(command, check=True, env=outside())
     (built,) = (folder / "out").glob("*.whl")
@@ -81,19 +51,6 @@ def client_only(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def with_broker(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with the extra `broker`."""
     return fresh_environment(tmp_path_factory.mktemp("with_broker"), f"rota[broker] @ {wheel.as_uri()}")
-
-
-def fresh_environment(home: Path, requirement: str) -> Path:
-    venv.create(home, with_pip=False)
-    command = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "--disable-pip-version-check"]
-    subprocess.run([*command, "install", "-q", "-c", str(CONSTRAINTS), requirement], check=True, env=outside())
-    return home / "bin"
-
-
-def outside() -> dict[str, str]:
-    """The process's environment without PYTHONPATH, so that the working tree is not found, and with pip quiet."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "ROTA_COMPILE")}
-    return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def run(programs: Path, *command: str, folder: Path) -> str:
@@ -131,7 +88,7 @@ def test_the_client_alone_needs_no_package_of_the_broker(client_only: Path, tmp_
 
 
 def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_only: Path, tmp_path: Path) -> None:
-    printed = run(client_only, "python", "-c", ROUND_TRIP, folder=tmp_path)
+    printed = run(client_only, "python", ROUND_TRIP, folder=tmp_path)
     assert "b'hello'\n" in printed
     assert re.search(r"^TOPIC +PARTITIONS +REPLICATION +INTERNAL +ID\nt ", printed, re.MULTILINE)
     version = run(client_only, "rota", "version", folder=tmp_path)
