@@ -169,12 +169,16 @@ def member_name(clients: list[str], position: int) -> str:
     return clients[position] if count == 1 else f"{clients[position]}-{count}"
 
 
+def _not_installed(absent: list[str]) -> str:
+    return f" Not installed: {', '.join(absent)}. They come with: pip install 'rota[demo]'" if absent else ""
+
+
 def main() -> None:
     """Run the demo. The exit code is 1 when a chapter failed, 130 after Ctrl-C."""
     installed = installed_clients()
     absent = [client for client in CLIENTS if client not in installed]
     clients = installed + ["rota"] * (MEMBERS_MIN - len(installed))
-    print(f"Clients: {', '.join(installed)}." + (f" Not installed: {', '.join(absent)}." if absent else ""), flush=True)
+    print(f"Clients: {', '.join(installed)}." + _not_installed(absent), flush=True)
     started = time.monotonic()
     try:
         members = play(clients)

@@ -96,7 +96,7 @@ def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_
         r"rota [\d.]+ \((compiled|interpreted) codecs, Python [\d.]+, asyncio's event loop\)\n", version
     )
     demo = run(client_only, "rota", "demo", folder=tmp_path)
-    assert "Not installed: confluent, kafka-python, aiokafka." in demo
+    assert "Not installed: confluent, kafka-python, aiokafka. They come with: pip install 'rota[demo]'\n" in demo
     assert "lines was consumed at least once" in demo
 
 
