@@ -73,6 +73,7 @@ docs: $(TESTED)
 	$(PY) -m rota.client.network.error_actions_page > docs/CLIENT_ERRORS.md
 	$(PY) -m rota.client.group.states > docs/CLIENT_STATES.md
 	ROTA_PICTURE_SECONDS=2 $(PY) -m pytest tests/browser/test_pictures.py -q  # docs/images; needs chromium
+	ROTA_DEMO_PICTURE=docs/demo.svg $(PY) -m pytest tests/docs/test_demo_picture.py -q
 
 site: $(TESTED)
 	$(VENV)/bin/mkdocs build --strict

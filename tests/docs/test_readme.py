@@ -34,6 +34,7 @@ HELD_BY = {
     "make test": "this run: .ci/run calls it",
     "make lint": "make test, which runs it first",
     "make types": "make test, which runs it first",
+    "make site": "tests/docs/test_site.py",
     "make bench": "test_the_benchmarks_run",
     "pip install": "tests/packaging/test_wheel.py",
     "rota serve": "test_rota_serves_as_the_readme_says",
@@ -74,6 +75,10 @@ def test_make_demo_installs_neither_spark_nor_the_packages_of_the_tests() -> Non
     assert "rota[demo]" in commands
     assert "rota[test]" not in commands
     assert "rota[spark]" not in commands
+
+
+def test_make_site_takes_warnings_as_errors() -> None:
+    assert recipe("site").splitlines()[-1].endswith("mkdocs build --strict")
 
 
 def test_make_demo_shows_the_story() -> None:
