@@ -2,9 +2,10 @@
 
 Laws
     GL1 Records are counted to the high watermark. The age is the time since the batch with the oldest unread record was
-        appended, as far as its timestamps say: the largest of the batch. It is 0 when nothing is unread.
-    GL2 A group is asked about at most once in CACHE_MS, however many ask; its append times only when a commit has
-        moved, and at most APPEND_TIMES_MAX at a time. GROUPS_MAX groups are remembered.
+        appended, as far as its timestamps say: the largest of the batch. That is the broker's own time in a topic with
+        LogAppendTime; with CreateTime it is the producer's, and the log has no other. It is 0 when nothing is unread.
+    GL2 A group is asked about at most once in CACHE_MS, however many ask, also when that fails; its append times only
+        when a commit has moved, and at most APPEND_TIMES_MAX at a time. GROUPS_MAX groups are remembered.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupLag, GroupOffs
 
 CACHE_MS: Final = 1_000
 GROUPS_MAX: Final = 1_000
+NEVER_MS: Final = 1 << 62
 APPEND_TIMES_MAX: Final = 256  # of one request: those that were not asked for have no age yet
 TREND_MS_MIN: Final = 2_000  # a trend over less says nothing
 TREND_MS_MAX: Final = 60_000
@@ -41,8 +43,9 @@ class LagSource(Protocol):
 class _History:
     """What is remembered of a group."""
 
-    asked_ms: int = -CACHE_MS  # elapsed time
+    asked_ms: int | None = None  # elapsed time
     lag: GroupLag | None = None
+    failure: Exception | None = None  # of the last time
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     append_times: dict[Key, tuple[int, int]] = field(default_factory=dict)  # (offset, time)
     base: tuple[int, dict[Key, int]] | None = None  # elapsed time and records: what a trend is measured from
@@ -63,15 +66,31 @@ class Lag:
         if len(self._groups) > GROUPS_MAX:
             self._groups.popitem(last=False)
         async with history.lock:
-            if history.lag is None or self._now_ms() - history.asked_ms >= CACHE_MS:
-                history.lag = await self._ask(group_id, history)
-                history.asked_ms = self._now_ms()
+            if history.asked_ms is None or self._now_ms() - history.asked_ms >= CACHE_MS:
+                await self._refresh(group_id, history)
+            if history.failure is not None:
+                raise history.failure.with_traceback(None)
+            assert history.lag is not None
             return history.lag
 
-    def known(self, group_id: str) -> GroupLag | None:
-        """Return the lag that was asked for last, however old; None when it never was."""
+    async def _refresh(self, group_id: str, history: _History) -> None:
+        try:
+            history.lag, history.failure = await self._ask(group_id, history), None
+        except Exception as failure:  # noqa: BLE001  # whatever it is, those who ask are told
+            history.failure = failure
+        history.asked_ms = self._now_ms()
+
+    def known(self, group_id: str, age_ms_max: int | None = None) -> GroupLag | None:
+        """Return the lag that was found last, at most `age_ms_max` ago; None when it never was."""
         history = self._groups.get(group_id)
-        return None if history is None else history.lag
+        lag = None if history is None else history.lag
+        is_old = lag is not None and age_ms_max is not None and self._wall_ms() - lag.time_ms > age_ms_max
+        return None if is_old else lag
+
+    def asked_ago_ms(self, group_id: str) -> int:
+        """Return how long ago the group was asked about; NEVER_MS when it never was."""
+        history = self._groups.get(group_id)
+        return NEVER_MS if history is None or history.asked_ms is None else self._now_ms() - history.asked_ms
 
     async def _ask(self, group_id: str, history: _History) -> GroupLag:
         offsets = await self._source.offsets(group_id)

@@ -86,7 +86,12 @@ _ALL: Final = (
     Family("rota_rebalances", _C, "Rebalances that began, by cause (group-rebalance-count).", ("cause",)),
     Family("rota_rebalance_duration_seconds", _H, "From its beginning to the assignment, by cause.", ("cause",)),
     Family("rota_group_lag_records", _G, "Records after the committed offset of the group.", _GROUP_PARTITION),
-    Family("rota_group_lag_seconds", _G, "Time since the oldest unread record was appended.", _GROUP_PARTITION),
+    Family(
+        "rota_group_lag_seconds",
+        _G,
+        "Time since the oldest unread record was appended; with CreateTime, since the producer's timestamp of it.",
+        _GROUP_PARTITION,
+    ),
     # the process
     Family("rota_loop_stalls", _C, "Times that the event loop stood still for more than 50 ms."),
     Family("rota_loop_stall_seconds", _C, "Time of these."),

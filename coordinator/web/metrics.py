@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 SLICE_SECONDS: Final = 0.003
-LAG_GROUPS_MAX: Final = 200  # of one scrape; those beyond have no age, and records of this broker's partitions only
+LAG_GROUPS_MAX: Final = 200  # asked about before one scrape; the others before the next ones
+LAG_CACHE_MS: Final = 30_000  # no scrape asks about a group again before
 LAG_SECONDS_MAX: Final = 3.0
 LAGS_AT_ONCE: Final = 8
 
@@ -68,11 +69,21 @@ class Metrics:
 
     async def _ask_lags(self) -> None:
         """Let the lags of the groups that are coordinated here be known, as far as leaders answer in time."""
-        groups = [group.group_id for group in self._site.node.groups.machines() if group.offsets][:LAG_GROUPS_MAX]
+        groups = self._due()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAG_SECONDS_MAX):
                 for first in range(0, len(groups), LAGS_AT_ONCE):
                     await asyncio.gather(*map(self._ask_lag, groups[first : first + LAGS_AT_ONCE]))
+
+    def _due(self) -> list[str]:
+        """Return the groups whose lag is not known or old, those that were asked about longest ago first."""
+        ago_ms = {
+            group.group_id: self._lag.asked_ago_ms(group.group_id)
+            for group in self._site.node.groups.machines()
+            if group.offsets
+        }
+        due = [group_id for group_id, age_ms in ago_ms.items() if age_ms >= LAG_CACHE_MS]
+        return sorted(due, key=lambda group_id: -ago_ms[group_id])[:LAG_GROUPS_MAX]
 
     async def _ask_lag(self, group_id: str) -> None:
         with contextlib.suppress(ApiError):  # it was deleted, or moved: its lag is another broker's to tell

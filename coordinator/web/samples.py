@@ -26,6 +26,7 @@ TOPICS_MAX: Final = 500
 PARTITIONS_MAX: Final = 2_000
 GROUPS_MAX: Final = 500
 LAG_PARTITIONS_MAX: Final = 5_000
+LAG_KEPT_MS: Final = 300_000  # an answer of the leaders that is older is not exposed any more
 OTHER: Final = "other"
 NO_LEADER: Final = -1
 
@@ -211,18 +212,17 @@ class Samples:
             yield Sample("rota_group_lag_records", (OTHER, OTHER, OTHER), other)
 
     def _lag_of(self, group: Group) -> Iterator[tuple[str, int, int, int]]:
-        """Iterate over (topic, partition, records, age in ms), as asked of the leaders or, for groups that were not
-        asked about, as far as this broker has the partitions."""
-        known = None if self._lag is None else self._lag.known(group.group_id)
-        if known is not None:
-            for each in known.partitions:
-                if each.records != UNKNOWN:
-                    yield each.topic, each.partition, each.records, each.age_ms
-            return
-        for (topic, index), committed in list(group.offsets.items()):
-            partition = self._site.node.partitions.get(topic, index)
+        """Iterate over (topic, partition, records, age in ms): records as of now where this broker has the partition,
+        else as the leaders said; the age as they said."""
+        known = None if self._lag is None else self._lag.known(group.group_id, LAG_KEPT_MS)
+        asked = {} if known is None else {(each.topic, each.partition): each for each in known.partitions}
+        for key, committed in list(group.offsets.items()):
+            partition, said = self._site.node.partitions.get(*key), asked.get(key)
+            records, age_ms = (UNKNOWN, UNKNOWN) if said is None else (said.records, said.age_ms)
             if partition is not None and partition.offline is None:
-                yield topic, index, max(partition.high_watermark - committed.offset, 0), UNKNOWN
+                records = max(partition.high_watermark - committed.offset, 0)
+            if records != UNKNOWN:
+                yield *key, records, age_ms if records or said is None else 0
 
 
 def _log(partition: Partition) -> Iterator[Sample]:

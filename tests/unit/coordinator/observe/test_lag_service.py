@@ -9,7 +9,7 @@ import pytest
 
 from rota.coordinator.observe import lag_service
 from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupOffsets, Key
-from rota.coordinator.observe.lag_service import CACHE_MS, TREND_MS_MAX, Lag
+from rota.coordinator.observe.lag_service import CACHE_MS, NEVER_MS, TREND_MS_MAX, Lag
 
 
 class World:
@@ -79,6 +79,27 @@ async def test_gl2_many_who_ask_at_once_ask_the_cluster_once() -> None:
     world.commit(11)
     await world.lag.of("g")
     assert world.asked[3:] == ["offsets", "times"]
+
+
+async def test_gl2_a_source_that_fails_is_asked_once_too() -> None:
+    world = World()
+    answers = await asyncio.gather(*(world.lag.of("unknown") for _ in range(5)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LookupError] * 5
+    assert world.asked == ["offsets"]
+    world.now_ms += CACHE_MS
+    with pytest.raises(LookupError):
+        await world.lag.of("unknown")
+    assert world.asked == ["offsets"] * 2
+
+
+async def test_what_is_known_has_an_age() -> None:
+    world = World()
+    assert world.lag.asked_ago_ms("g") == NEVER_MS
+    lag = await world.lag.of("g")
+    world.now_ms += 7
+    assert world.lag.asked_ago_ms("g") == 7
+    assert world.lag.known("g", 7) is world.lag.known("g") is lag
+    assert world.lag.known("g", 6) is None
 
 
 async def test_the_trend_is_records_a_second() -> None:

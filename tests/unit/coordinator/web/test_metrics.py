@@ -9,6 +9,9 @@ from tests.chaos.requests import NOW_MS, batch, commit, create_topic, produce, r
 from tests.unit.coordinator.web.conftest import World, members
 
 from rota.coordinator.observe.counters import ApiCounters
+from rota.coordinator.observe.lag import GroupLag
+from rota.coordinator.observe.lag_service import Lag
+from rota.coordinator.web import metrics
 from rota.coordinator.web.families import FAMILIES, sample_names
 from rota.coordinator.web.metrics import cumulative
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -102,3 +105,31 @@ def test_buckets_are_cumulative() -> None:
 
 def test_the_help_of_a_family_is_its_own() -> None:
     assert len({family.help for family in FAMILIES.values()}) == len(FAMILIES)
+
+
+async def test_gl2_scrapes_ask_about_a_group_once_in_a_while_and_about_all_in_turn(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    of = Lag.of
+
+    async def noted(self: Lag, group_id: str) -> GroupLag:
+        asked.append(group_id)
+        return await of(self, group_id)
+
+    monkeypatch.setattr(Lag, "of", noted)
+    monkeypatch.setattr(metrics, "LAG_GROUPS_MAX", 2)
+    await used(world)
+    for group_id in ("h", "i"):
+        await world.kafka.ask(commit(group_id, 0, 1), 7)
+    for count in (2, 3, 3):
+        await world.http.get("/metrics")
+        assert len(asked) == len(set(asked)) == count
+    assert await value(world, "rota_group_lag_records", group="i", topic="t", partition="0") == 2
+    await world.kafka.ask(commit("i", 0, 3), 7)
+    assert await value(world, "rota_group_lag_records", group="i", topic="t", partition="0") == 0
+    assert await value(world, "rota_group_lag_seconds", group="i", topic="t", partition="0") == 0
+    assert sorted(asked) == ["g", "h", "i"]
+    monkeypatch.setattr(metrics, "LAG_CACHE_MS", 0)
+    await world.http.get("/metrics")
+    assert asked[3:] == asked[:2]
