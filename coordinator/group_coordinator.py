@@ -77,6 +77,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         self._ensure_offsets_topic, self._leader = ensure_offsets_topic, leader
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
         self._is_removing = False
+        self.lost_events = 0  # of timelines, by mistakes of our own
         super().__init__(
             hosting(lambda: self.config),
             shards=shards,
@@ -153,15 +154,25 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
             self.broadcast(TopicsDeleted(deleted, self.wall_ms()), _cost, self._remove_offsets, repeats_max=REPEATS_MAX)
 
     def _emit_event(self, group_id: str, note: Note) -> None:
-        event = event_of(note, self.wall_ms(), self._broker)
-        if event is not None:
-            self._count(group_id, event)
-            if event.type == EventType.DELETED:
-                self.timelines.forget(group_id)
-            else:
-                self.timelines.add(group_id, event)
-                self.health.event_added(group_id)
+        """Add to the timeline and to the log. Called within a group's step, which no mistake here may break (TL1)."""
+        try:
+            self._add_event(group_id, note)
+        except Exception as mistake:  # whatever it is: the group goes on without this event
+            self.lost_events += 1
+            if self.lost_events == 1:
+                log.error("Timeline event was lost", group=group_id, exc_info=mistake)
         log.info(note.event, **brief(note).fields)
+
+    def _add_event(self, group_id: str, note: Note) -> None:
+        event = event_of(note, self.wall_ms(), self._broker)
+        if event is None:
+            return
+        self._count(group_id, event)
+        if event.type == EventType.DELETED:
+            self.timelines.forget(group_id)
+        else:
+            self.timelines.add(group_id, event)
+            self.health.event_added(group_id)
 
     def _count(self, group_id: str, event: GroupEvent) -> None:
         if event.type == EventType.REBALANCE_STARTED:

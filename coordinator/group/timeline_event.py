@@ -1,7 +1,8 @@
 """Turns the notes of a group into the events of its timeline. Pure.
 
 Laws
-    A text of a client is cut to TEXT_CHARS_MAX, and MEMBERS_MAX members are named: an event has a bounded size.
+    A text of a client is cut to TEXT_CHARS_MAX, and MEMBERS_MAX members are named: events and lines of the log have
+    a bounded size.
     Notes without a type here are for the log alone.
 """
 
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from rota.coordinator.group import notes
 from rota.coordinator.runtime.contract import Note
-from rota.protocol.group_timeline import EventMember, EventType, GroupEvent
+from rota.protocol.group_timeline import EventMember, EventType, GroupEvent, Move
 
 TEXT_CHARS_MAX: Final = 256  # ids and reasons are the clients' own, and may be a hundred times as long
 MEMBERS_MAX: Final = 32
@@ -64,6 +65,7 @@ def event_of(note: Note, time_ms: int, broker: int) -> GroupEvent | None:
     values |= note.timeline
     values = {name: _cut(value) for name, value in values.items()}
     values["members"] = _members(values.get("members", ()))
+    values["moves"] = tuple(_move(move) for move in values.get("moves", ()))
     return GroupEvent(time_ms=time_ms, type=event_type, broker=broker, **values)
 
 
@@ -86,8 +88,18 @@ def _members(members: Sequence[EventMember]) -> tuple[EventMember, ...]:
     )
 
 
+def _move(move: Move) -> Move:
+    return move if len(move.member_id) <= TEXT_CHARS_MAX else replace(move, member_id=_cut(move.member_id))
+
+
 def brief(note: Note) -> Note:
-    """Return the note, for the log, with texts cut to TEXT_CHARS_MAX."""
-    if not any(isinstance(value, str) and len(value) > TEXT_CHARS_MAX for value in note.fields.values()):
-        return note
-    return Note(note.event, {name: _cut(value) for name, value in note.fields.items()})
+    """Return the note, for the log: texts are cut to TEXT_CHARS_MAX, of a list MEMBERS_MAX are named."""
+    fields = {name: _brief(value) for name, value in note.fields.items()}
+    return note if fields == note.fields else Note(note.event, fields)
+
+
+def _brief(value: Any) -> Any:
+    if not isinstance(value, list):
+        return _cut(value)
+    named = [_cut(each) for each in value[:MEMBERS_MAX]]
+    return named if len(value) <= MEMBERS_MAX else [*named, f"and {len(value) - MEMBERS_MAX} more"]

@@ -141,3 +141,17 @@ async def test_the_offsets_topic_is_created_once(world: World) -> None:
     assert await world.coordinator.ensure_offsets_topic()
     world.coordinator.resign(0)
     assert await world.coordinator.ensure_offsets_topic(), "asked of the world, which says yes"
+
+
+def test_tl1_a_mistake_in_the_timeline_breaks_no_step_of_a_group(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(world.coordinator.timelines, "add", fail)
+    monkeypatch.setattr(world.coordinator.timelines, "forget", fail)
+    shards = [(shard, shard.term) for shard in world.coordinator.shards]
+    world.coordinator.expire_offsets(-1)
+    world.turn()
+    assert not list(world.coordinator.machines())
+    assert all(shard.term == term for shard, term in shards), "no shard was loaded again"
+    assert world.coordinator.lost_events >= GROUPS

@@ -20,7 +20,7 @@ from rota.coordinator.group.events import InstanceId, MemberId, Proto
 from rota.coordinator.group.timeline_event import MEMBERS_MAX, TEXT_CHARS_MAX, TYPES, brief, event_of
 from rota.coordinator.runtime.contract import Note
 from rota.protocol.errors import ErrorCode
-from rota.protocol.group_timeline import EventMember, EventType, GroupEvent, Trigger
+from rota.protocol.group_timeline import EventMember, EventType, GroupEvent, Move, Trigger
 
 
 def events(script: Script) -> list[GroupEvent]:
@@ -177,3 +177,16 @@ def test_texts_and_lists_are_cut() -> None:
     assert len(str(brief(Note(notes.LEFT, {"reason": "x" * 30_000})).fields["reason"])) == TEXT_CHARS_MAX
     short = Note(notes.LEFT, {"reason": "a new member"})
     assert brief(short) is short
+
+
+def test_member_ids_of_moves_and_of_lists_in_the_log_are_cut() -> None:
+    moves = (Move(member_id="ü" * 4_096, gained_count=1), Move(member_id="a"))
+    event = event_of(Note(notes.ASSIGNED, {}, {"moves": moves}), 5, 1)
+    assert event is not None
+    assert [len(move.member_id) for move in event.moves] == [TEXT_CHARS_MAX, 1]
+    assert event.moves[0].gained_count == 1
+    ids = ["x" * 4_096] * (MEMBERS_MAX + 2)
+    named = brief(Note(notes.NOT_REJOINED, {"members": ids})).fields["members"]
+    assert isinstance(named, list)
+    assert [len(each) for each in named[:-1]] == [TEXT_CHARS_MAX] * MEMBERS_MAX
+    assert named[-1] == "and 2 more"
