@@ -11,6 +11,7 @@ Work for a thread runs at once in the loop. A simulated minute takes millisecond
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import random
 import time
 from asyncio import base_events, events
@@ -57,6 +58,7 @@ class SimLoop(base_events.BaseEventLoop):
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.now, self.turns, self.random = 0.0, 0, random.Random(seed)
+        self.trace = hashlib.sha1(usedforsecurity=False)  # of every turn, and of all bytes that were sent
         self.network = Network(self)
         self.failures: list[dict[str, Any]] = []
         self.dead: set[str] = set()  # who begins nothing any more
@@ -80,6 +82,7 @@ class SimLoop(base_events.BaseEventLoop):
         if self.turns > TURNS_MAX:
             raise Livelock(f"still busy after {self.turns} turns")
         ready = list(self._ready)  # type: ignore[attr-defined]
+        self.trace.update(f"{self.now!r} {len(ready)}".encode())
         if len(ready) > 1:
             self._ready = deque(self._shuffled(ready))
         super()._run_once()  # type: ignore[misc]
@@ -210,11 +213,12 @@ class FakeSocket:
 
 def simulate(seed: int, main: Callable[[SimLoop], Coroutine[Any, Any, T]]) -> T:
     """What `main` returns. Chance, clocks and sockets are those of the seed while it runs."""
-    loop = SimLoop(seed)
+    loop, secret = SimLoop(seed), random.Random(f"secret {seed}")
     before = random.getstate()
     random.seed(seed)
     try:
         with ExitStack() as stack:
+            stack.enter_context(mock.patch.object(random, "_urandom", secret.randbytes))  # of `secrets`
             stack.enter_context(mock.patch.object(time, "time", loop.wall))
             return loop.run_until_complete(main(loop))
     except BaseException as failure:

@@ -190,6 +190,7 @@ class End(asyncio.Transport):
         data = bytes(data)
         if self.is_lost or self._said_all or not data:
             return
+        self.loop.trace.update(data)
         self._on_the_way += len(data)
         if not self.link.is_silent and not self.link.is_cut:
             draw = self.link.network.random
@@ -323,6 +324,7 @@ class Datagrams:
 
     def send(self, data: bytes, here: Address, there: Address) -> None:
         network = self.network
+        network.loop.trace.update(data)
         if (here[0], there[0]) in network.parted or network.random.random() < self.lost:
             return
         for _ in range(2 if network.random.random() < self.doubled else 1):
