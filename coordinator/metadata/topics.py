@@ -195,7 +195,8 @@ class Topics(Image):
     async def change_isr(self, name: str, index: int, leader_epoch: int, isr: Collection[int]) -> bool:
         """Write the ISR that this broker, as the leader in `leader_epoch`, asks for (KIP-497). Raises StoreFailed.
 
-        False when it is not the leader of that epoch any more, or when the state has changed meanwhile.
+        False when it is not the leader of that epoch any more, or when the state or the topic's node, which has the
+        replicas, has changed meanwhile.
         """
         topic, state = self.get(name), self.partition(name, index)
         if topic is None or state is None or (state.leader, state.leader_epoch) != (self.broker_id, leader_epoch):
@@ -203,11 +204,12 @@ class Topics(Image):
         after = replace(state, isr=tuple(replica for replica in state.replicas if replica in isr))
         try:
             await self._check_created(topic)
-            version = await self.store.set(znodes.state_path(name, index), znodes.state_node(after), state.version)
+            write = Set(znodes.state_path(name, index), znodes.state_node(after), state.version)
+            await self.store.commit([topic_nodes.fence(name, topic.version), write])
         except (BadVersion, NoNode):
             await self.refresh(name, (index,))
             return False
-        self.apply_states(topic.topic_id, [replace(after, version=version)])
+        self.apply_states(topic.topic_id, [replace(after, version=state.version + 1)])
         return True
 
     def plan(

@@ -47,7 +47,6 @@ from rota.coordinator.metadata.store import WatchEvent
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.metadata.tree_session import TreeSession
 from rota.coordinator.network import listener
-from rota.coordinator.replica.state import Role
 from rota.coordinator.scheduling.clock import Clock
 from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -198,6 +197,7 @@ class ClusterWorld(World):
         self.trace.check()
         self._check_ended()
         await self._caught_up()
+        assert not watching.done(), f"nobody watched any more: {watching.exception()!r}"
         watching.cancel()
         await self._check_logs()
         for process in self.brokers.values():
@@ -414,7 +414,7 @@ class ClusterWorld(World):
         for process in self._up():
             assert process.broker is not None
             for partition in process.broker.partitions.all():
-                if partition.role is not Role.LEADER:
+                if not partition.is_leader:
                     continue
                 elected = self.leaders.get((partition.topic, partition.index, partition.leader_epoch))
                 if elected is not None:

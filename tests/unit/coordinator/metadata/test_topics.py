@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -353,3 +354,18 @@ class TestAnImageThatLags:
         made(run_eagerly(self.topics.delete("t")))
         run_eagerly(self.other.refresh("t"))
         assert self.other.get("t") is self.topics.get("t") is None
+
+
+def test_a_leader_that_knows_older_replicas_does_not_put_one_back_into_the_isr() -> None:
+    """RA4. The state of a completed reassignment arrived before the topic's node, in which the replica is gone."""
+    store = EmbeddedStore()
+    leader = topics_on(store, (1, 2))
+    topic = made(run_eagerly(leader.create("t", replication=2)))
+    state = topic.partitions[0]
+    assert run_eagerly(leader.change_isr("t", 0, 0, (1,)))
+    moved = replace(topic, partitions=(replace(state, replicas=(1,), isr=(1,)),))
+    run_eagerly(store.set(znodes.topic_path("t"), znodes.topic_node(moved), topic.version))
+    assert not run_eagerly(leader.change_isr("t", 0, 0, (1, 2)))
+    assert leader.partition("t", 0) == replace(state, replicas=(1,), isr=(1,))
+    assert run_eagerly(leader.change_isr("t", 0, 0, (1, 2)))
+    assert leader.partition("t", 0) == replace(state, replicas=(1,), isr=(1,))
