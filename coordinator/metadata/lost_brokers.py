@@ -10,6 +10,8 @@ Laws
     LB2  A broker is listed for `DEPARTED_MS` after its registration has ended. librdkafka drops a broker that is not
          listed any more together with the partitions that it led, and looks for their new leaders a second later, even
          when the same answer names them.
+    LB3  However many answers wait and however long they are, giving them takes `LOOK_MS_MAX` of the event loop at a
+         time and the time of one: a broker that stood still for longer would be taken for dead itself.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ SUSPECT_MS_MAX: Final = 1_000
 DEPARTED_MS: Final = 3_000
 NEWS_MS: Final = 5  # a client may hear of a broken connection earlier than this broker, whose own breaks as well
 WAITING_MAX: Final = 1_000  # answers; any more are given at once
+LOOK_MS_MAX: Final = 20  # of the event loop's time for answers that can be given at once; then others have their turn
 
 IsSettled = Callable[[], bool]
 
@@ -98,6 +101,15 @@ class LostBrokers:
         self._waiting.pop(reply, None)
 
     def _look(self) -> None:
+        """LB3. What does not wait any more is answered, what waits goes to the end of the queue."""
+        ends_ms = self._now_ms() + LOOK_MS_MAX
         for reply, is_settled in list(self._waiting.items()):
-            if is_settled() and self._waiting.pop(reply, None) is not None:
+            if self._now_ms() >= ends_ms:
+                self.image_changed()
+                return
+            if self._waiting.pop(reply, None) is None:
+                continue  # abandoned by one of these calls
+            if is_settled():
                 reply.answer(True)
+            else:
+                self._waiting[reply] = is_settled

@@ -7,7 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from rota.coordinator.metadata.brokers import BrokerRegistration
-from rota.coordinator.metadata.lost_brokers import DEPARTED_MS, NEWS_MS, SUSPECT_MS_MAX, WAITING_MAX, LostBrokers
+from rota.coordinator.metadata.lost_brokers import (
+    DEPARTED_MS,
+    LOOK_MS_MAX,
+    NEWS_MS,
+    SUSPECT_MS_MAX,
+    WAITING_MAX,
+    LostBrokers,
+)
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.scheduling.timers import Timers
 
@@ -139,3 +146,20 @@ def test_answers_beyond_the_limit_are_given_at_once(world: World) -> None:
     assert [reply.answered for reply in replies[-2:]] == [False, True]
     world.pass_ms(NEWS_MS)
     assert all(reply.answered for reply in replies)
+
+
+def test_many_long_answers_do_not_stop_the_event_loop(world: World) -> None:
+    """LB3. Each takes 10 ms; those that still wait keep none of the others from being given."""
+
+    def slow(is_settled: bool) -> bool:
+        world.now_ms += 10
+        return is_settled
+
+    stuck = [world.lost.wait(lambda: slow(False)) for _ in range(10)]
+    replies = [world.lost.wait(lambda: slow(True)) for _ in range(10)]
+    while not all(reply.answered for reply in replies):
+        answered, began_ms = sum(reply.answered for reply in replies), world.now_ms + NEWS_MS
+        world.pass_ms(NEWS_MS)
+        assert world.now_ms - began_ms <= LOOK_MS_MAX + 10
+        assert world.now_ms < 1_000, f"{answered} answers were given"
+    assert not any(reply.answered for reply in stuck)
