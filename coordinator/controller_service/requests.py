@@ -18,6 +18,7 @@ from rota.coordinator.controller.decisions import Decision, hand_over
 from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain, without_claim
 from rota.coordinator.controller_service.state_writer import StateWriter
 from rota.coordinator.metadata import placement
+from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import PartitionState, Refusal, Topic
 from rota.coordinator.metadata.topics import Topics
 from rota.protocol.errors import ErrorCode
@@ -27,6 +28,7 @@ Election = Callable[[PartitionState, LiveBrokers], PartitionState | Refusal]
 
 NOT_NEEDED = Refusal(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 PREFERRED_NOT_AVAILABLE = Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
+CHANGED_BY_OTHERS = Refusal(ErrorCode.REQUEST_TIMED_OUT, "Other brokers changed the partition again and again.")
 NONE_ELIGIBLE = Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
 
 
@@ -54,7 +56,7 @@ class ClusterRequests:
     """Each method raises StoreFailed."""
 
     def __init__(self, topics: Topics) -> None:
-        self._topics, self._writer = topics, StateWriter(topics)
+        self._topics = topics
 
     async def elect(
         self, partitions: Sequence[tuple[Topic, int]], election: Election
@@ -72,7 +74,10 @@ class ClusterRequests:
             results[topic.name, state.index] = after if isinstance(after, Refusal) else None
             return None if isinstance(after, Refusal) else after
 
-        await self._writer.write(decisions, again)
+        def unwritten(decision: Decision) -> None:
+            results[decision.topic.name, decision.before.index] = CHANGED_BY_OTHERS
+
+        await StateWriter(self._topics, unwritten).write(decisions, again)
         return results
 
     async def reassign(
@@ -90,7 +95,11 @@ class ClusterRequests:
             after = change(topic, topic.partitions[index])
             if after is not None:
                 decisions.append(Decision(topic, topic.partitions[index], after))
-        await self._writer.write(decisions, change)
+
+        def unwritten(decision: Decision) -> None:
+            results[decision.before.index] = CHANGED_BY_OTHERS
+
+        await StateWriter(self._topics, unwritten).write(decisions, change)
         return results
 
     async def hand_over(self) -> int:
@@ -98,8 +107,11 @@ class ClusterRequests:
         return await self._hand_over(list(self._topics))
 
     async def leave_isrs(self) -> int:
-        """Take this broker out of each ISR that has another member; return how many changed. It is not registered."""
-        live, broker_id = live_brokers(self._topics), self._topics.broker_id
+        """Take this broker out of each ISR that has another member; return how many changed. It is not registered.
+
+        Raises StoreFailed when it is still in one of them.
+        """
+        live, broker_id, unwritten = live_brokers(self._topics), self._topics.broker_id, list[Decision]()
 
         def again(_: Topic, state: PartitionState) -> PartitionState | None:
             return without_claim(state, broker_id, live)
@@ -110,7 +122,12 @@ class ClusterRequests:
             for state in topic.partitions
             if (after := again(topic, state)) is not None
         ]
-        return await self._writer.write(decisions, again)
+        written = await StateWriter(self._topics, unwritten.append).write(decisions, again)
+        if unwritten:
+            raise StoreFailed(
+                f"others change {len(unwritten)} partitions, such as {unwritten[0].topic.name}, all the time"
+            )
+        return written
 
     async def hand_over_partition(self, name: str, index: int) -> int:
         """The same for one partition, whose log has failed here."""
@@ -125,7 +142,7 @@ class ClusterRequests:
         def again(_: Topic, state: PartitionState) -> PartitionState | None:
             return maintain(state, stopping) if broker_id in state.isr else None
 
-        return await self._writer.write(hand_over(topics, live, broker_id), again)
+        return await StateWriter(self._topics).write(hand_over(topics, live, broker_id), again)
 
 
 def reassign(

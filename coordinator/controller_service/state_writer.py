@@ -4,7 +4,8 @@ Laws
     SW1  A state node changes by compare-and-set on the state that the decision was made on. When it has changed
          meanwhile, the partition is read and decided again.
     SW2  A partition that cannot be written holds up no other: deleted topics are left out, and one that others
-         change again and again is written in a commit of its own. What is not written in the end is logged.
+         change again and again is written in a commit of its own. What is not written in the end is logged, and
+         nobody who asked for it is told that it was done.
 
 Elections of many partitions share commits below the store's limit; the commits are under way at the same time. A
 reassignment changes the topic's node as well, in the same commit.
@@ -38,8 +39,9 @@ class Fenced(Exception):
 class StateWriter:
     """`topics` is the image; it has what was written when `write` returns."""
 
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
+    def __init__(self, topics: Topics, on_unwritten: Callable[[Decision], None] = lambda _: None) -> None:
+        """`on_unwritten` is called with each decision that is given up because of others; the topic still exists."""
+        self._topics, self._on_unwritten = topics, on_unwritten
 
     async def write(self, decisions: Iterable[Decision], decide: Decide, fence: Check | None = None) -> int:
         """Write the decisions; return how many were written.
@@ -100,6 +102,7 @@ class StateWriter:
         if len(decisions) == 1:
             partition = {"topic": decisions[0].topic.name, "partition": decisions[0].before.index}
             log.warning("Partition state not written", **partition, reason=f"changed {ATTEMPTS_MAX} times by others")
+            self._on_unwritten(decisions[0])
             return 0
         half = len(decisions) // 2
         written = [await self._write_portion(part, decide, fence) for part in (decisions[:half], decisions[half:])]
@@ -142,6 +145,9 @@ class StateWriter:
             for state in (current.partitions[decision.before.index] for decision in of_topic)
             if (after := decide(current, state)) is not None
         ]
+        for decision in again:
+            if decision.changes_replicas != changes_replicas:
+                self._on_unwritten(decision)
         return [decision for decision in again if decision.changes_replicas == changes_replicas]
 
 

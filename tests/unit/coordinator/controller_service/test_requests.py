@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,6 +9,8 @@ from tests.unit.coordinator.controller_service.members import Members
 from tests.unit.coordinator.controller_service.test_service import brief
 
 from rota.coordinator.controller_service.requests import preferred_election, unclean_election
+from rota.coordinator.metadata import znodes
+from rota.coordinator.metadata.store import Op, StoreFailed
 from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 
@@ -128,3 +130,38 @@ async def test_a_broker_that_lost_power_leaves_each_isr_that_has_another_member(
     await cluster.settled()
     assert [brief(cluster.state("t", index)) for index in range(4)] == [(3, (3,)), (3, (3,)), (2, (2,)), (1, (1, 3))]
     assert await cluster[2].requests.leave_isrs() == 0
+
+
+def change_before_each_commit(cluster: Members, broker_id: int) -> None:
+    """Another writer is faster than that broker, each time it writes partition 0 of `t`."""
+    store = cluster[broker_id].store
+    commit = store.commit
+
+    async def later(ops: Sequence[Op]) -> object:
+        if any(op.path == znodes.state_path("t", 0) for op in ops):
+            await cluster.write("t", replace(cluster.state("t", 0)))
+        return await commit(ops)
+
+    store.commit = later  # type: ignore[assignment, method-assign]
+
+
+async def test_a_broker_that_cannot_leave_an_isr_does_not_start(cluster: Members) -> None:
+    """CM5."""
+    await cluster.create("t", (2, 3), (3, 2))
+    change_before_each_commit(cluster, 2)
+    with pytest.raises(StoreFailed, match="others change 1 partitions, such as t"):
+        await cluster[2].requests.leave_isrs()
+    assert [brief(cluster.state("t", index))[1] for index in range(2)] == [(2, 3), (3,)]
+
+
+async def test_what_others_prevented_is_not_reported_as_done(cluster: Members) -> None:
+    """SW2."""
+    await cluster.create("t", (2, 3))
+    await cluster.write("t", replace(cluster.state("t", 0), leader=3, leader_broker_epoch=cluster[3].epoch))
+    await cluster.settled()
+    change_before_each_commit(cluster, 1)
+    topic, requests = cluster[1].topics.get("t"), cluster[1].requests
+    assert topic is not None
+    results = await requests.elect([(topic, 0)], preferred_election)
+    assert code(results["t", 0]) is ErrorCode.REQUEST_TIMED_OUT
+    assert code((await requests.reassign(topic, {0: (1, 2)}))[0]) is ErrorCode.REQUEST_TIMED_OUT
