@@ -57,7 +57,8 @@ def resource_of(kind: str, name: str) -> ConfigResource:
     if kind == "broker" and name == ALL_BROKERS:
         name = ""
     elif kind.startswith("broker") and not (name.isascii() and name.isdecimal()):
-        raise UsageError(f"{kind} {name}: expected the id of a broker, or `{ALL_BROKERS}` for all brokers")
+        advice = f", or `{ALL_BROKERS}` for all brokers" if kind == "broker" else ""
+        raise UsageError(f"{kind} {name}: expected the id of a broker{advice}")
     return ConfigResource(ResourceType[TYPES[kind]], name)
 
 

@@ -60,5 +60,5 @@ def _unknown(name: str) -> str:
     from rota.cli.text import escaped
 
     near = get_close_matches(name, COMMANDS, n=1)
-    advice = f"; did you mean `rota {near[0]}`?" if near else ""
-    return f"rota: there is no command {escaped(name)!r}{advice} The commands are {', '.join(COMMANDS)}."
+    advice = f"; did you mean `rota {near[0]}`?" if near else "."
+    return f"rota: there is no command '{escaped(name)}'{advice} The commands are {', '.join(COMMANDS)}."

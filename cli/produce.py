@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES: Final = 1 << 16
 CHUNKS_AHEAD_MAX: Final = 4
+LINE_BYTES_MAX: Final = 64 << 20
 UNACKNOWLEDGED_MAX: Final = 10_000
 FAILURES_PRINTED_MAX: Final = 5
 
@@ -51,7 +52,7 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     add("--acks", choices=("0", "1", "all"), default="all")
     add("--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none")
     add_client_options(parser)
-    parser.set_defaults(run=client_command(produce))
+    parser.set_defaults(run=client_command(produce), bytes_options=("value", "key", "header", "key_separator"))
 
 
 async def produce(session: Session) -> int | None:
@@ -150,8 +151,10 @@ def _reader(options: Any) -> Callable[[bytes], dict[str, Any]]:
 
 
 def _lines_of(options: Any) -> AsyncIterator[bytes]:
-    """Return the lines to send. Raises UsageError for a file that cannot be read."""
+    """Return the lines to send. Raises UsageError for a file that cannot be read, or beside --value."""
     if options.value is not None:
+        if options.file is not None:
+            raise UsageError("give --value or --file: --value sends one record and reads no input")
         return _single(options.value.encode("utf-8", "surrogateescape"))
     try:
         return read_lines(os.open(options.file, os.O_RDONLY) if options.file else sys.stdin.fileno())
@@ -172,15 +175,19 @@ async def read_lines(descriptor: int) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue(CHUNKS_AHEAD_MAX)
     threading.Thread(target=_read_chunks, args=(descriptor, loop, chunks), daemon=True, name="input").start()
-    rest = b""
+    rest = bytearray()
     while chunk := await chunks.get():
         if isinstance(chunk, OSError):
             raise UsageError(f"cannot read the input: {chunk.strerror}")
-        *lines, rest = (rest + chunk).split(b"\n")
+        first, *lines = chunk.split(b"\n")
+        rest += first
         for line in lines:
-            yield line.removesuffix(b"\r")
+            yield bytes(rest).removesuffix(b"\r")
+            rest[:] = line
+        if len(rest) > LINE_BYTES_MAX:
+            raise UsageError(f"a line has more than {LINE_BYTES_MAX} bytes. The lines before it were sent")
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 def _read_chunks(descriptor: int, loop: asyncio.AbstractEventLoop, chunks: asyncio.Queue[bytes | OSError]) -> None:
@@ -190,7 +197,9 @@ def _read_chunks(descriptor: int, loop: asyncio.AbstractEventLoop, chunks: async
             chunk = os.read(descriptor, CHUNK_BYTES)
         except OSError as failure:
             chunk = failure
+        put = chunks.put(chunk)
         try:
-            asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
+            asyncio.run_coroutine_threadsafe(put, loop).result()
         except (RuntimeError, CancelledError):  # the command has ended
+            put.close()
             return

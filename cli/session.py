@@ -2,7 +2,8 @@
 
 Laws
     An exit code says what kind of failure it was: EXIT_CODES is the list, docs/COMMANDS.md prints it.
-    A failure is one message on standard error, without a traceback; a fault of Rota has one.
+    A failure is one message on standard error, without a traceback; a fault of Rota has one. An argument that is not
+    UTF-8 is such a failure, unless it is a path or the bytes of a record.
     A command against an address at which nothing listens fails as soon as all addresses have refused it.
 """
 
@@ -44,6 +45,7 @@ COMMANDS_FOR_CALLS: Final = {
     "describe_configs()": "`rota configs describe`",
     "remove_members()": "`rota groups remove-members`",
 }
+PATH_OPTIONS: Final = ("file", "command_config")
 CommandBody = Callable[["Session"], Awaitable[int | None]]
 
 
@@ -56,13 +58,16 @@ class Session:
     def settings(self) -> dict[str, str]:
         """Return the client's settings by Kafka's names. Raises UsageError."""
         given = self.options
-        return read_settings(
+        settings = read_settings(
             os.environ,
             bootstrap=given.bootstrap_server,
             file=given.command_config,
             properties=given.command_property or (),
             timeout_s=given.timeout,
         )
+        for name, value in settings.items():
+            _require_utf8(f"the setting {name}", value)
+        return settings
 
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:
@@ -110,6 +115,8 @@ async def _connect(host: str, port: int) -> str | None:
         writer.close()
     except TimeoutError:
         return f"{host}:{port}: no answer within {CONNECT_S:.0f} s"
+    except UnicodeError:
+        return f"{host}:{port}: not a name of a host"
     except OSError as failure:
         return f"{host}:{port}: {os.strerror(failure.errno) if failure.errno and failure.errno > 0 else failure}"
     return None
@@ -145,7 +152,20 @@ def run_command(body: CommandBody, options: Namespace) -> int:
 
 
 async def _result(body: CommandBody, session: Session) -> int | None:
+    any_bytes = {*PATH_OPTIONS, *getattr(session.options, "bytes_options", ())}
+    for name, value in vars(session.options).items():
+        if name not in any_bytes:
+            _require_utf8(name.replace("_", "-"), value)
     return await body(session)
+
+
+def _require_utf8(name: str, value: object) -> None:
+    """Raises UsageError for a text with bytes that are not UTF-8, which no request can contain."""
+    if isinstance(value, list | tuple):
+        for each in value:
+            _require_utf8(name, each)
+    elif isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        raise UsageError(f"{name}: {value!r} is not UTF-8")
 
 
 def _report(failure: BaseException, *, as_json: bool) -> int:

@@ -77,7 +77,9 @@ def test_an_unknown_command_is_refused_with_the_nearest_one(capsys: pytest.Captu
 
 def test_an_unknown_command_does_not_reach_the_terminal_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["\x1b[2J"]) == 2
-    assert "\x1b" not in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "\x1b" not in err
+    assert err.startswith("rota: there is no command '\\x1b[2J'. The commands are serve, ")
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

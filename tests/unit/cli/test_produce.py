@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from rota.cli import produce
 from rota.cli.main import run
 from rota.cli.produce import CHUNK_BYTES, read_lines
 from rota.cli.settings import UsageError
@@ -44,6 +47,23 @@ async def test_lines_of_a_pipe_come_before_its_end() -> None:
     os.close(reads)
 
 
+async def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(produce, "LINE_BYTES_MAX", CHUNK_BYTES * 3)
+    file = tmp_path / "lines"
+    file.write_bytes(b"a\n" + b"x" * CHUNK_BYTES * 4)
+    descriptor = os.open(file, os.O_RDONLY)
+    lines = read_lines(descriptor)
+    assert await anext(lines) == b"a"
+    with pytest.raises(UsageError, match="a line has more than 196608 bytes"):
+        await anext(lines)
+    for thread in threading.enumerate():
+        if thread.name == "input":
+            await asyncio.to_thread(thread.join)  # it may still read
+    os.close(descriptor)
+
+
 async def test_an_input_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     descriptor = os.open(tmp_path, os.O_RDONLY)
     with pytest.raises(UsageError, match="Is a directory"):
@@ -54,3 +74,8 @@ async def test_an_input_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["produce", "t", "--file", "/does/not/exist"]) == 2
     assert "cannot read /does/not/exist: No such file" in capsys.readouterr().err
+
+
+def test_a_value_and_a_file_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["produce", "t", "--value", "v", "--file", "/dev/null"]) == 2
+    assert "give --value or --file" in capsys.readouterr().err

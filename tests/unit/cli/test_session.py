@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from argparse import Namespace
 
 import pytest
 
+from rota.cli.main import run
 from rota.cli.session import EXIT_CODES, Session, as_plain, exit_code_of, require_listener, run_command
 from rota.cli.settings import UsageError
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, KafkaError, TimedOut, UnknownTopic, Unreachable
@@ -142,3 +144,40 @@ def test_ids_are_printed_as_kafka_does() -> None:
     assert as_plain(bytes(16)) == "A" * 22
     assert as_plain((1, 2)) == [1, 2]
     assert as_plain(None) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["topics", "describe", "\udcff"], "topics"),
+        (["topics", "create", "t", "--config", "a=\udcff"], "config"),
+        (["groups", "describe", "\udcff"], "groups"),
+        (["configs", "alter", "topic", "t", "--set", "a=\udcff"], "set"),
+        (["configs", "describe", "topic", "\udcff"], "name"),
+        (["configs", "describe", "topic", "t", "--key", "\udcff"], "key"),
+        (["produce", "\udcff", "--value", "v"], "topic"),
+        (["consume", "\udcff"], "topic"),
+        (["cluster", "--command-property", "client.id=\udcff"], "command-property"),
+    ],
+)
+def test_an_argument_that_is_not_utf_8_is_refused(
+    arguments: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"rota: {name}")
+    assert err.endswith("is not UTF-8\n")
+
+
+def test_a_variable_that_is_not_utf_8_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ROTA_CLIENT_CLIENT_ID", "\udcff")
+    assert run(["cluster"]) == 2
+    assert capsys.readouterr().err == "rota: the setting client.id: '\\udcff' is not UTF-8\n"
+
+
+@pytest.mark.parametrize("host", [".", "a" * 80])
+async def test_what_is_no_name_of_a_host_is_not_reached(host: str) -> None:
+    with pytest.raises(Unreachable, match=f"no broker answers: {re.escape(host)}:9092: not a name of a host"):
+        await require_listener(((host, 9092),))
