@@ -1,4 +1,4 @@
-"""Our assignors against Kafka's own, on a few hundred generated groups in one run of Java."""
+"""Rota's assignors compared with Kafka's on a few hundred generated groups, in one run of Java."""
 
 from __future__ import annotations
 

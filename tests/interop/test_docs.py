@@ -1,4 +1,4 @@
-"""The pages of differences and of omissions agree with the tests."""
+"""The pages that list differences from Kafka and omitted features agree with the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many members at once, some of which leave while others join."""
+"""A group of many members, some of which leave while others join."""
 
 from __future__ import annotations
 

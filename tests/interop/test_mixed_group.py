@@ -1,4 +1,4 @@
-"""One group of all three clients: each is the leader once, and reads the subscriptions of the others."""
+"""One group of all three clients: each client leads the group once and reads the subscriptions of the others."""
 
 from __future__ import annotations
 

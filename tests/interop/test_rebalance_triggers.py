@@ -1,4 +1,4 @@
-"""R5, R14, R28: the events that start a rebalance, and those that do not.
+"""R5, R14, R28: events that start a rebalance, and events that do not.
 
 Joining and closing are in test_consumer_groups.py, crashes in test_failures.py.
 """

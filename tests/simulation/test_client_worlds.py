@@ -1,4 +1,4 @@
-"""The laws of the client in random worlds: real clients, a real broker, virtual time."""
+"""The laws of the client in randomly generated scenarios: real clients, a real broker, virtual time."""
 
 from __future__ import annotations
 

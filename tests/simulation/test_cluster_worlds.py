@@ -1,4 +1,4 @@
-"""The laws of a cluster in worlds that nobody wrote: three real brokers, real clients, virtual time."""
+"""The laws of a cluster in randomly generated scenarios: three real brokers, real clients, virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated loop: time jumps, links carry bytes in order, break and become silent, one seed gives one run."""
+"""The simulated event loop: time advances in jumps; links deliver bytes in order, break and drop data; a seed repeats a run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""FD3, FD4, FD5: clusters of failure detectors on networks that nobody wrote.
+"""FD3, FD4, FD5: clusters of failure detectors on randomly generated networks.
 
-The bounds come from the settings: a round of pings over all, then two ping timeouts and a suspicion after hearsay, all
-of them stretched by the worst health.
+The bounds are computed from the settings: one round of pings to all members, two ping timeouts and one suspicion
+timeout after gossip; each is multiplied by the worst health level.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The laws G1-G5 and O1-O3 in random worlds."""
+"""The laws G1-G5 and O1-O3 in randomly generated scenarios."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ async def test_clients_that_start_together_are_gathered_even_without_an_initial_
         assert group_config(config(group_initial_rebalance_delay_ms=given)).initial_rebalance_delay_ms == effective
 
 
-def test_the_groups_are_told_of_the_settings(config: Config) -> None:
+def test_the_group_config_follows_the_settings(config: Config) -> None:
     effective = group_config(
         config(group_max_size="7", offsets_retention_minutes="2", group_min_session_timeout_ms="1")
     )
@@ -208,7 +208,7 @@ async def test_a_folder_of_another_node_is_refused(config: Config) -> None:
         await Broker(config(node_id="77")).start()
 
 
-async def test_an_address_in_use_is_told_and_the_folder_is_free_again(config: Config) -> None:
+async def test_an_address_in_use_is_reported_and_the_folder_is_unlocked(config: Config) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(CannotListen, match=address):
@@ -217,7 +217,7 @@ async def test_an_address_in_use_is_told_and_the_folder_is_free_again(config: Co
         pass
 
 
-async def test_a_damaged_journal_is_told_and_left_as_it_is(config: Config, connect: Connect, tmp_path: Path) -> None:
+async def test_a_damaged_journal_is_reported_and_not_changed(config: Config, connect: Connect, tmp_path: Path) -> None:
     async with Broker(config()) as broker:
         line = await connect(broker)
         await create_topic(line)

@@ -149,7 +149,7 @@ async def world() -> AsyncIterator[World]:
     await made.close()
 
 
-async def test_many_stalled_readers_hold_no_more_than_the_limit_and_harm_nobody(world: World) -> None:
+async def test_stalled_readers_hold_at_most_the_limit_and_delay_no_other_reader(world: World) -> None:
     await world.fill()
     with capture_logs() as logs:
         stalled = [await world.reader(fetch(0)) for _ in range(STALLED_READERS)]
@@ -232,7 +232,7 @@ async def test_memory_is_given_back(world: World) -> None:
     assert world.held_bytes == 0
 
 
-async def test_peers_that_send_no_more_of_a_large_frame_keep_nobody_from_reading(world: World) -> None:
+async def test_peers_that_stall_within_a_large_frame_do_not_block_other_readers(world: World) -> None:
     await world.fill()
     for _ in range(2):
         await world.reader(REPLY_BYTES.to_bytes(4, "big") + bytes(REPLY_BYTES - BATCH_BYTES))

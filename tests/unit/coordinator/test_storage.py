@@ -62,7 +62,7 @@ def test_what_is_not_open_cannot_be_used(tmp_path: Path) -> None:
     storage.abandon()
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file")
     with pytest.raises(StorageFailed, match="cannot open the log directory"):
         disk(tmp_path).open()

@@ -41,7 +41,7 @@ def test_another_server_is_not(chatterbox: str) -> None:
         check(chatterbox)
 
 
-def test_nobody_is_not() -> None:
+def test_a_port_without_a_broker_is_not_healthy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(NotHealthy, match="no broker answers"):

@@ -67,7 +67,7 @@ async def test_a_stop_that_cannot_write_is_reported_and_fails() -> None:
     assert [line["reason"] for line in logs if line["log_level"] == "error"] == ["no space left on device"]
 
 
-def test_a_log_that_nobody_reads_holds_up_neither_clients_nor_the_stop() -> None:
+def test_an_unread_log_pipe_delays_neither_clients_nor_the_stop() -> None:
     """Law LG1, with a real process whose stderr is a full pipe."""
     ready, writes = os.pipe()
     command = [sys.executable, "-m", "rota.coordinator", "serve", "--memory", "--listen", "127.0.0.1:0"]
@@ -104,7 +104,7 @@ def _full_pipe() -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("address", ["{}", "no-port"])
-def test_a_start_that_fails_ends_although_nobody_reads_why(address: str) -> None:
+def test_a_failed_start_ends_although_its_output_is_not_read(address: str) -> None:
     """Law LG1: before the log is set up, and after it."""
     reads, writes = _full_pipe()
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -119,7 +119,7 @@ def test_a_start_that_fails_ends_although_nobody_reads_why(address: str) -> None
             os.close(writes)
 
 
-def test_an_internal_error_ends_the_process_although_nobody_reads_it() -> None:
+def test_an_internal_error_ends_the_process_although_its_output_is_not_read() -> None:
     """Law LG1: the interpreter does not print the traceback."""
     program = """
 import sys

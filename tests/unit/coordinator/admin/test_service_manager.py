@@ -183,7 +183,7 @@ async def test_messages_wait_for_a_socket_whose_queue_is_full(systemd: Systemd) 
     manager.close()
 
 
-async def test_a_service_manager_that_is_gone_stops_nothing(tmp_path: Path) -> None:
+async def test_an_unreachable_service_manager_stops_nothing(tmp_path: Path) -> None:
     with structlog.testing.capture_logs() as logs:
         manager = ServiceManager(str(tmp_path / "gone"))
         manager.ready("up")

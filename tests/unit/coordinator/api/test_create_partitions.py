@@ -72,7 +72,7 @@ def test_invalid_requests_are_refused(world: World, topic: CreatePartitionsTopic
     assert ask(world, topic) == [(topic.name, code, why)]
 
 
-def test_one_wrong_topic_does_not_spoil_the_others(world: World) -> None:
+def test_an_invalid_topic_does_not_affect_the_others(world: World) -> None:
     world.topic("u", 1)
     results = ask(world, more("nope", 1), more("t", 3), more("u", 2), more("u", 3))
     assert [(name, code) for name, code, _ in results] == [

@@ -20,7 +20,7 @@ def test_each_group_is_answered_for_itself() -> None:
     }
 
 
-def test_a_deleted_group_is_gone_with_its_offsets_also_after_a_restart() -> None:
+def test_a_deleted_group_and_its_offsets_stay_deleted_after_a_restart() -> None:
     world = GroupWorld().open()
     world.commit(7, "simple")
     world.ask(delete_groups, DeleteGroupsRequest(groups_names=("simple",)), 2)

@@ -31,7 +31,7 @@ def delete(world: World, offset: int, name: str = "t", index: int = 0) -> tuple[
     return result.error_code, result.low_watermark
 
 
-def test_the_log_begins_where_it_was_told_to(world: World) -> None:
+def test_the_log_begins_at_the_requested_offset(world: World) -> None:
     for offset, start in ((0, 0), (3, 3), (1, 3), (-1, 5)):
         assert delete(world, offset) == (0, start)
         assert world.partition().log_start_offset == start

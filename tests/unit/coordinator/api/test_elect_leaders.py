@@ -59,7 +59,7 @@ def test_an_unknown_kind_of_election(world: World) -> None:
     ("election", "code"),
     [(PREFERRED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE), (UNCLEAN, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)],
 )
-def test_nobody_can_lead_a_partition_whose_disk_failed(world: World, election: int, code: ErrorCode) -> None:
+def test_no_replica_leads_a_partition_while_its_disk_has_failed(world: World, election: int, code: ErrorCode) -> None:
     with capture_logs():
         world.partition("t", 1).fail("disk")
     assert [result[:3] for result in ask(world, everywhere=True, election=election)] == [("t", 1, code)]

@@ -137,7 +137,7 @@ class TestWhatIsNotThere:
         (answer,) = get(world, (bytes(16), 0, 0), version=13, max_wait_ms=500)
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
-    def test_beside_partitions_that_are_there_it_wakes_nobody_and_comes_last(self, world: World) -> None:
+    def test_beside_existing_partitions_it_wakes_no_fetch_and_comes_last(self, world: World) -> None:
         reply = world.serve(fetch, fetch_request(("nope", 0, 0), ("t", 2, 0), max_wait_ms=500), 12)
         assert not reply.answered
         world.after(500)
@@ -151,7 +151,7 @@ class TestWhatIsNotThere:
     @pytest.mark.parametrize(
         ("version", "replica"), [(12, {"replica_id": 5}), (15, {"replica_state": ReplicaState(replica_id=5)})]
     )
-    def test_a_follower_that_nobody_knows(self, world: World, version: int, replica: dict[str, Any]) -> None:
+    def test_an_unknown_follower(self, world: World, version: int, replica: dict[str, Any]) -> None:
         topic = world.node.topics.get("t")
         assert topic is not None
         name = "t" if version < 13 else topic.topic_id
@@ -186,7 +186,7 @@ class TestEpochs:
     @pytest.mark.parametrize(
         ("offset", "epoch", "where"), [(3, 2, (2, 2)), (4, 3, (2, 2)), (20, 5, (5, 4)), (1, 4, (2, 2))]
     )
-    def test_a_history_that_parts_is_told_at_once(
+    def test_a_diverging_epoch_is_answered_at_once(
         self, world: World, offset: int, epoch: int, where: tuple[int, int]
     ) -> None:
         (answer,) = get(world, ("t", 0, offset), last_fetched_epoch=epoch, max_wait_ms=500)
@@ -412,7 +412,7 @@ class TestSessions:
         response = world.serve(fetch, request, version)
         assert (response.error_code, response.session_id, response.responses) == (code, 0, ())
 
-    def test_a_session_that_nobody_knows(self, world: World) -> None:
+    def test_an_unknown_session(self, world: World) -> None:
         assert self.ask(world, 12345, 1, ("t", 0, 0)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
     def test_ids_that_appear_later_are_found(self, world: World) -> None:

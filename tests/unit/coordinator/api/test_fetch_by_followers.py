@@ -179,7 +179,7 @@ class TestWaiting:
         await asyncio.sleep(0)
         assert only(answered(reply)).records
 
-    async def test_a_follower_that_names_its_high_watermark_hears_of_a_new_one_at_once(self) -> None:
+    async def test_a_follower_that_sends_its_high_watermark_receives_a_new_one_at_once(self) -> None:
         """KIP-1166."""
         world = Cluster()
         world.produce(b"a")

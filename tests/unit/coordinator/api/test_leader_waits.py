@@ -113,7 +113,7 @@ def test_the_broker_that_was_replaced_is_listed_for_a_while(cluster: Cluster) ->
     assert [broker.node_id for broker in again.body.brokers] == [0, 2]
 
 
-def test_the_limit_of_the_wait_is_kept_when_nobody_can_lead(cluster: Cluster) -> None:
+def test_the_wait_is_limited_when_no_replica_can_lead(cluster: Cluster) -> None:
     cluster.lost.suspect(1, 101)
     for request in (T, MetadataRequest(topics=None)):
         answer = cluster.ask(request=request)

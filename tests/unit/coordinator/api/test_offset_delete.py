@@ -40,7 +40,7 @@ def test_a_subscribed_topic_keeps_its_offsets() -> None:
     assert codes(world.ask(offset_delete, request(), 0)) == [(0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)]
 
 
-def test_of_a_topic_that_nobody_subscribes_to_they_may_go_while_the_group_works() -> None:
+def test_offsets_of_an_unsubscribed_topic_can_be_deleted_while_the_group_is_active() -> None:
     world = GroupWorld().open()
     world.topic("other")
     world.member()

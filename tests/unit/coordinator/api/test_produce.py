@@ -170,7 +170,7 @@ class TestTransactions:
         assert outcome(send(world, self.RECORDS, transactional_id=transactional_id)) == (code, -1, -1)
         assert world.partition().high_watermark == 0
 
-    def test_an_id_alone_harms_nobody(self, world: World) -> None:
+    def test_a_transactional_id_alone_is_accepted(self, world: World) -> None:
         assert outcome(send(world, transactional_id="tx"))[0] is ErrorCode.NONE
 
 
@@ -252,7 +252,7 @@ class TestFlushedMessages:
         await turns()
         assert outcome(only(answered(reply))) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, 0)
 
-    async def test_nobody_waits_without_acks(self, world: World, gate: Gate) -> None:
+    async def test_acks_0_waits_for_no_replica(self, world: World, gate: Gate) -> None:
         assert world.serve(produce, produce_request(GOOD, acks=0), 9) is None
         await asyncio.sleep(0)
         assert len(gate.waiting) == 1  # but consumers do: they read what is on the medium

@@ -152,7 +152,7 @@ async def test_topics_that_need_no_store_have_their_own_answers() -> None:
 
 
 @pytest.mark.parametrize("failure", [ValueError("the reason"), StoreFailed("the reason"), OutcomeUnknown("the reason")])
-async def test_a_late_failure_is_logged_and_harms_nobody(
+async def test_a_late_failure_is_logged_and_affects_no_request(
     capsys: pytest.CaptureFixture[str], failure: Exception
 ) -> None:
     world = SlowWorld()

@@ -84,7 +84,7 @@ def test_the_preferred_leader_is_elected_when_it_can_lead() -> None:
     assert elect_preferred(partition(isr=(2, 3), leader=2), live(1, 2, 3)) is None
 
 
-def test_a_claim_is_given_up_unless_nobody_else_has_one() -> None:
+def test_a_claim_is_given_up_if_another_member_has_one() -> None:
     """CM5. Other members may be dead: they still have every record, as far as anybody knows."""
     assert brief(without_claim(partition(isr=(1, 2)), 2, live())) == (1, (1,), 5)
     assert brief(without_claim(partition(isr=(1, 2)), 1, live())) == (-1, (2,), 6)

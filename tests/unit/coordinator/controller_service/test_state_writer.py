@@ -69,7 +69,7 @@ async def test_a_fence_that_has_fallen_lets_nothing_through(member: Member) -> N
     assert znodes.broker_path(1) in member.cluster.shared.tree.nodes
 
 
-async def test_a_node_that_is_gone_already_stops_no_write(member: Member) -> None:
+async def test_an_already_deleted_node_stops_no_write(member: Member) -> None:
     topic = await member.cluster.create("t", (1, 2))
     deletes = [Delete(znodes.broker_path(broker_id)) for broker_id in (7, 1)]
     fence = Check(znodes.CONTROLLER_EPOCH, 1)

@@ -66,7 +66,7 @@ def test_all_that_a_client_says_of_an_offset_is_kept() -> None:
     }
 
 
-def test_between_generation_and_assignment_nobody_commits() -> None:
+def test_commits_are_refused_between_generation_and_assignment() -> None:
     assert completing("a") >> commit(1, "a", 1) << refuse(1, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
@@ -105,7 +105,7 @@ def test_a_fenced_member_writes_nothing() -> None:
 
 
 @pytest.mark.parametrize("event", [commit(1), commit(1, "any", -1), commit(1, "any", -1, instance="any")])
-def test_without_a_generation_anybody_commits_to_a_group_without_members(event: Commit) -> None:
+def test_a_commit_without_a_generation_is_accepted_for_a_group_without_members(event: Commit) -> None:
     for script in (Script(), empty(), stable("a").does(leave(9, "a"))):
         assert script >> event << committed(0) << reply(1, OK)
 

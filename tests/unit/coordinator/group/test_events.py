@@ -14,5 +14,5 @@ def test_events_carry_nothing_that_they_do_not_name() -> None:
     assert not hasattr(Heartbeat(Token(1), MemberId("a"), None, 3), "__dict__")
 
 
-def test_nobody_is_the_empty_id_of_the_wire() -> None:
+def test_no_member_is_the_empty_id() -> None:
     assert NO_MEMBER == ""

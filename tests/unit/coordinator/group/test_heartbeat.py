@@ -56,7 +56,9 @@ def test_a_member_hears_whether_it_has_to_join_again(at: Callable[..., Script], 
         (heartbeat(1, "a", 2), ErrorCode.ILLEGAL_GENERATION),
     ],
 )
-def test_a_stale_heartbeat_keeps_nobody_alive(at: Callable[..., Script], wrong: Heartbeat, error: ErrorCode) -> None:
+def test_a_stale_heartbeat_does_not_extend_the_session(
+    at: Callable[..., Script], wrong: Heartbeat, error: ErrorCode
+) -> None:
     script = at("a").after(1)
     deadline_ms = script.group.members.by_id[MemberId("a")].deadline_ms
     assert script >> wrong << refuse(1, error)
@@ -70,7 +72,7 @@ def test_a_fenced_member_gets_the_error_only_when_it_names_its_instance() -> Non
     assert script >> heartbeat(3, "a", 1, instance="i-a") << refuse(3, ErrorCode.NONE)
 
 
-def test_nobody_is_alive_in_an_empty_group() -> None:
+def test_an_empty_group_has_no_live_members() -> None:
     assert empty() >> heartbeat(1, "a", 0) << refuse(1, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
@@ -99,7 +101,7 @@ def test_a_pending_member_is_no_member() -> None:
     assert script >> heartbeat(2, "a", 0) << refuse(2, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def test_a_member_that_left_is_gone() -> None:
+def test_a_member_that_left_is_removed() -> None:
     assert stable("a", "b").does(leave(1, "b")) >> heartbeat(2, "b", 1) << refuse(2, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
@@ -187,14 +189,14 @@ def test_a_timer_of_a_removed_member_changes_nothing(key: str) -> None:
         assert script >> fires(key)
 
 
-def test_an_id_that_nobody_comes_back_with_is_forgotten() -> None:
+def test_a_member_id_that_never_joins_expires() -> None:
     script = Script().does(join(1, new="a", known=True)).after(10_000)
     assert script >> fires("pending:a")
     script.emitted(notes.PENDING_EXPIRED, member="a")
     assert not script.group.members.pending
 
 
-def test_an_id_that_nobody_comes_back_with_holds_a_rebalance_open_no_longer() -> None:
+def test_a_member_id_that_never_joins_stops_delaying_a_rebalance() -> None:
     script = preparing("a").does(join(1, new="b", known=True)).does(join(2, "a")).after(10_000)
     script.does(fires("pending:b")).is_in(GroupState.COMPLETING, 2)
 

@@ -222,7 +222,7 @@ def test_a_dead_group_sends_everybody_to_look_for_its_coordinator(member: str) -
 # ---- group.max.size
 
 
-def test_a_full_group_takes_nobody_in() -> None:
+def test_a_full_group_admits_no_member() -> None:
     script = stable("a", "b", config=TWO_AT_MOST)
     assert script >> join(1, new="c") << join_refused(1, ErrorCode.GROUP_MAX_SIZE_REACHED)
     script.is_in(GroupState.STABLE, 1).emitted(notes.GROUP_FULL, members=2)
@@ -281,7 +281,7 @@ def test_in_preparing_the_last_member_to_come_begins_the_generation() -> None:
     )
 
 
-def test_a_join_that_comes_again_supersedes_the_one_that_waits() -> None:
+def test_a_repeated_join_replaces_the_waiting_join() -> None:
     script = preparing("a", "b")
     assert (
         script
@@ -360,7 +360,7 @@ def of_bytes(size: int, *names: str) -> tuple[Proto, ...]:
     return tuple(Proto(name, bytes(size)) for name in names or ("range",))
 
 
-def test_a_member_that_makes_the_record_too_large_is_refused_and_nobody_else() -> None:
+def test_only_the_member_that_makes_the_record_too_large_is_refused() -> None:
     script = Script(config=LIMITED).does(join(1, new="a", protocols=of_bytes(400)))
     assert script >> join(2, new="b", protocols=of_bytes(400)) << join_refused(2, ErrorCode.UNKNOWN_SERVER_ERROR)
     script.emitted(notes.RECORD_TOO_LARGE, member="", members=1)
@@ -369,7 +369,7 @@ def test_a_member_that_makes_the_record_too_large_is_refused_and_nobody_else() -
     assert set(script.group.members.by_id) == {"a", "c"}
 
 
-def test_the_record_fits_whoever_leads_the_group() -> None:
+def test_the_group_record_fits_whichever_member_leads() -> None:
     script = Script(config=LIMITED).does(join(1, new="a", protocols=of_bytes(10)))
     too_much = join(2, new="b" * 350, protocols=of_bytes(380))
     assert script >> too_much << join_refused(2, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -190,7 +190,7 @@ def test_a_stranger_that_leaves_changes_nothing(script: Script) -> None:
     assert script.group.state is before
 
 
-def test_nobody_leaves_with_an_empty_list() -> None:
+def test_a_leave_with_an_empty_list_removes_no_member() -> None:
     assert stable("a") >> leave(1) << left(1)
 
 

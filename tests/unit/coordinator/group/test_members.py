@@ -131,7 +131,7 @@ def test_the_rebalance_timeout_is_the_largest() -> None:
     assert roster.rebalance_ms == 9
 
 
-def test_assignors_that_nobody_knows_any_more_are_forgotten() -> None:
+def test_assignors_that_no_member_supports_are_removed() -> None:
     roster = members(a="range", b="range")
     for number in range(10):
         roster.update(roster.by_id[A], join(1, protocols=protos("range", f"new-{number}")))

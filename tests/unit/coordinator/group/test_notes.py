@@ -7,7 +7,7 @@ from tests.unit.coordinator.group.script import Script, fires, join, leave, sync
 from rota.coordinator.group import notes
 
 
-def test_the_life_of_a_group_is_told_in_order() -> None:
+def test_the_events_of_a_group_are_logged_in_order() -> None:
     script = Script()
     events = [
         join(1, new="a", known=True),

@@ -127,7 +127,7 @@ def test_when_no_static_member_comes_the_join_phase_goes_on() -> None:
     script.is_in(GroupState.PREPARING, 1).emitted(notes.NOBODY_REJOINED, generation=1)
 
 
-def test_a_rebalance_that_nobody_comes_to_leaves_an_empty_group() -> None:
+def test_a_rebalance_without_any_join_leaves_an_empty_group() -> None:
     script = stable("a", "b").does(join(1, "b", protocols=BOTH)).does(leave(2, "b")).after(60_000)
     assert script >> fires("join") << disarm("session:a") << generation(2, 60_000)
     script.is_in(GroupState.EMPTY, 2)
@@ -175,7 +175,7 @@ def test_a_leader_that_never_syncs_is_removed_and_the_others_are_answered() -> N
     assert script.group.members.leader == "b"
 
 
-def test_when_nobody_syncs_the_group_is_empty() -> None:
+def test_without_any_sync_the_group_becomes_empty() -> None:
     script = completing("a").after(60_000)
     assert script >> fires("sync") << disarm("session:a") << disarm("join") << generation(2, 60_000)
 

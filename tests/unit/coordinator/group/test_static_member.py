@@ -50,7 +50,7 @@ def join_response(
     )
 
 
-def test_in_stable_a_follower_keeps_its_part_and_nobody_rebalances() -> None:
+def test_in_stable_a_follower_keeps_its_assignment_without_a_rebalance() -> None:
     script = stable("a", "b", instances=True).after(7)
     assert (
         script

@@ -106,7 +106,7 @@ def test_in_preparing_the_members_are_sent_to_join() -> None:
     assert preparing("a") >> sync(1, "a", 1) << sync_refused(1, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-def test_a_sync_that_comes_again_supersedes_the_one_that_waits() -> None:
+def test_a_repeated_sync_replaces_the_waiting_sync() -> None:
     script = completing("a", "b")
     assert (
         script

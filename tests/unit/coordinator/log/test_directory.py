@@ -221,7 +221,9 @@ def test_a_log_without_an_owner_is_a_log(tmp_path: Path) -> None:
     log.close()
 
 
-def test_one_log_that_cannot_be_closed_spoils_the_marker_but_no_other_log(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_closed_prevents_the_clean_shutdown_marker_but_affects_no_other_log(
+    tmp_path: Path,
+) -> None:
     directory = opened(tmp_path)
     logs = [directory.open_log("t", partition, CONFIG) for partition in range(3)]
     for log in logs:
@@ -624,7 +626,9 @@ def test_a_directory_without_an_id_has_none(tmp_path: Path) -> None:
     directory.close()
 
 
-def test_a_crash_of_the_machine_is_told_from_that_of_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_of_the_machine_is_distinguished_from_a_crash_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """CM5."""
     monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
     (tmp_path / "boot_id").write_text("one")

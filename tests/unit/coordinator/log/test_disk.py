@@ -171,7 +171,7 @@ def test_compaction_on_disk(tmp_path: Path) -> None:
     assert log.compact(0, force=True) == 0
 
 
-def test_destroyed_is_gone(tmp_path: Path) -> None:
+def test_a_destroyed_log_leaves_no_files(tmp_path: Path) -> None:
     log = DiskLog.open(tmp_path / "t-0", CONFIG)
     fill(log, 12)
     held(log)
@@ -181,7 +181,7 @@ def test_destroyed_is_gone(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
-def test_a_log_whose_folder_is_gone_says_so(tmp_path: Path) -> None:
+def test_a_log_whose_folder_is_missing_reports_it(tmp_path: Path) -> None:
     log = DiskLog.open(tmp_path / "t-0", CONFIG)
     log.path.rmdir()
     with pytest.raises(StorageFailed, match="cannot write"):
@@ -259,7 +259,7 @@ def test_a_read_that_does_not_wait_names_the_pages_to_load(tmp_path: Path) -> No
     assert log.read(1, 200) == expected
 
 
-def test_loading_after_the_log_is_gone_is_fine(tmp_path: Path) -> None:
+def test_loading_after_the_log_was_destroyed_does_not_fail(tmp_path: Path) -> None:
     system = FaultyFiles()
     log = DiskLog.open(tmp_path / "t-0", LogConfig(), files=OpenFiles(system=system))
     fill(log, 2)

@@ -62,5 +62,5 @@ def test_segments_that_compaction_has_emptied_go_below_the_log_start() -> None:
     assert expired_count([Old(0, 10, -1), Old(100, 20, 1), Old(100, 30, 1)], KEEP, 20, 0) == 2
 
 
-def test_nobody_knows_how_old_records_without_a_time_are() -> None:
+def test_records_without_a_timestamp_do_not_expire() -> None:
     assert expired_count([Old(100, 10, -1), Old(100, 20, 5)], LogConfig(retention_ms=0), 0, 9999) == 0

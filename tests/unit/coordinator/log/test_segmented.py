@@ -137,7 +137,7 @@ def test_deleting_records_moves_the_start_at_once_and_frees_later() -> None:
     assert log.append(values(1), leader_epoch=0, now_ms=0) == Appended(12, 12)
 
 
-def test_old_segments_go_and_the_active_one_with_them() -> None:
+def test_old_segments_and_the_active_segment_are_deleted() -> None:
     log = MemoryLog(replace(CONFIG, retention_ms=100))
     fill(log, 12, timestamps=(1000,))
     assert log.retain(1100) == 0

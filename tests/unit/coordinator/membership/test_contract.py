@@ -16,6 +16,6 @@ def test_the_defaults_are_those_of_the_properties() -> None:
     )
 
 
-def test_half_a_second_of_silence_kills_nobody() -> None:
+def test_half_a_second_of_silence_declares_no_broker_dead() -> None:
     settings = SwimSettings()
     assert 2 * settings.ping_timeout_ms + settings.suspicion_timeout_ms >= 500

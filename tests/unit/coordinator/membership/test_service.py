@@ -99,7 +99,7 @@ async def test_a_broker_that_comes_back_in_the_same_life_is_alive_again() -> Non
         assert deaf.incarnation > 0
 
 
-async def test_noise_on_the_socket_harms_nobody() -> None:
+async def test_invalid_datagrams_change_no_member() -> None:
     async with cluster(2) as (first, second):
         random = Random(1)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as noisy:

@@ -101,7 +101,7 @@ class TestPings:
         assert len(pings) >= 2
         assert len({each.counter for each in pings}) == len(pings)
 
-    def test_one_that_is_silent_is_pinged_through_others(self) -> None:
+    def test_a_silent_member_is_pinged_through_others(self) -> None:
         talk = Conversation(2, 3)
         talk.until(700, 3)
         requests = [each for each in talk.sent if each.kind == Kind.PING_REQUEST]
@@ -254,7 +254,7 @@ class TestRefutation:
         talk.says(3, Kind.GOSSIP, talk.claim(1, Status.ALIVE, 7))
         assert (talk.take(), talk.swim.channel.incarnation) == ([], 1)
 
-    def test_a_node_whose_objections_do_not_arrive_declares_nobody_dead(self) -> None:
+    def test_a_node_whose_objections_are_lost_declares_no_member_dead(self) -> None:
         """FD4: it hears others, but nobody hears it."""
         talk = Conversation(2, 3)
         talk.says(3, Kind.GOSSIP, talk.claim(1, Status.SUSPECT))
@@ -295,7 +295,7 @@ class TestEvidence:
         assert set(talk.changes) == {Alive(2, 12)}
         assert len(talk.swim._probes.own) <= 2
 
-    def test_many_accusations_are_one_ping(self) -> None:
+    def test_repeated_accusations_cause_one_round_of_pings(self) -> None:
         talk = Conversation(2, 3)
         for _ in range(50):
             talk.done(talk.swim.accuse(2, talk.now_ms))
@@ -309,7 +309,7 @@ class TestEvidence:
         talk.until(talk.now_ms + 101, 3)
         assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
 
-    def test_evidence_against_nobody_in_particular(self) -> None:
+    def test_accusations_of_unknown_or_dead_members_send_nothing(self) -> None:
         talk = Conversation(2, 3)
         talk.done(talk.swim.accuse(1, 0))
         talk.done(talk.swim.accuse(9, 0))
@@ -320,7 +320,7 @@ class TestEvidence:
 
 
 class TestHealth:
-    def test_a_node_that_hears_nobody_doubts_itself(self) -> None:
+    def test_a_node_that_hears_no_member_becomes_less_healthy(self) -> None:
         talk = Conversation(2, 3)
         talk.until(600)
         assert talk.swim.health.level > 0
@@ -363,7 +363,7 @@ class TestHealth:
 class TestStandstill:
     """FD5."""
 
-    def test_after_a_standstill_nobody_is_suspected_for_it(self) -> None:
+    def test_after_a_standstill_no_member_is_suspected(self) -> None:
         talk = Conversation(2, 3)
         talk.until(1_000, 2, 3)
         talk.until(1_000 + talk.swim.settings.interval_ms + 20)  # at least one ping waits

@@ -48,14 +48,14 @@ def left_by_another_session(store: EmbeddedStore, directory_id: str) -> None:
     run_eagerly(store.create("/brokers/ids/1", json.dumps(node).encode()))
 
 
-def test_two_brokers_of_one_id_are_one_too_many() -> None:
+def test_two_brokers_with_one_id_are_refused() -> None:
     store = laid_out()
     left_by_another_session(store, "other")
     with pytest.raises(AlreadyRegistered, match=r"node.id 1 is alive at PLAINTEXT://host-b:9092"):
         run_eagerly(register(store, 1, Registration(HERE, directory_id="own"), wall_ms=6))
 
 
-def test_a_broker_without_a_folder_replaces_nobody() -> None:
+def test_a_broker_without_a_folder_replaces_no_registration() -> None:
     store = laid_out()
     left_by_another_session(store, "")
     with pytest.raises(AlreadyRegistered):

@@ -75,7 +75,7 @@ async def test_a_watch_that_raises_stops_no_other() -> None:
     assert reported == ["a watch raised"]
 
 
-async def test_the_watches_of_an_expired_session_are_gone() -> None:
+async def test_the_watches_of_an_expired_session_are_removed() -> None:
     s, events = session(), list[WatchEvent]()
     s.state_changed(CONNECTED, 7)
     s.watches.watch_node("/a", events.append)

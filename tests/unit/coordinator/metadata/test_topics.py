@@ -284,7 +284,7 @@ async def test_after_a_crash_the_new_epochs_of_all_topics_share_a_write(
     await topics.store.close()
 
 
-async def test_a_topic_that_is_created_and_deleted_at_one_time_is_gone(tmp_path: Path) -> None:
+async def test_a_topic_created_and_deleted_concurrently_does_not_exist(tmp_path: Path) -> None:
     topics = await topics_on_disk(tmp_path / "journal")
     changes: list[Change] = []
     topics.on_change(changes.append)
@@ -294,7 +294,7 @@ async def test_a_topic_that_is_created_and_deleted_at_one_time_is_gone(tmp_path:
     await topics.store.close()
 
 
-async def test_partitions_are_placed_in_slices_before_anybody_sees_the_topic(topics: Topics) -> None:
+async def test_partitions_are_opened_in_slices_before_the_topic_is_visible(topics: Topics) -> None:
     placed: list[int] = []
 
     def place(topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:

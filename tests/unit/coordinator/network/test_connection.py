@@ -108,7 +108,7 @@ async def test_a_request_without_reply_leaves_no_gap(serve: Serve) -> None:
     assert [await peer.told(), await peer.told()] == [2, 4]
 
 
-async def test_whoever_waits_is_told_when_the_peer_goes(serve: Serve) -> None:
+async def test_waiters_are_notified_when_the_peer_disconnects(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     peer.ask(1, "later")
@@ -120,7 +120,7 @@ async def test_whoever_waits_is_told_when_the_peer_goes(serve: Serve) -> None:
     assert world.abandoned == [1, 2]
 
 
-async def test_call_says_who_asks_and_which_door_was_used(serve: Serve) -> None:
+async def test_a_call_names_its_client_and_its_listener(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     peer.ask(1, client="zoë".encode())
@@ -198,7 +198,7 @@ HEAD = struct.pack(">hhih", HEARTBEAT, 4, 1, 4) + b"test"
         (request(-1, -1, 1, b""), "API key"),
     ],
 )
-async def test_garbage_ends_one_connection_and_harms_nobody_else(serve: Serve, garbage: bytes, reason: str) -> None:
+async def test_invalid_bytes_close_only_their_connection(serve: Serve, garbage: bytes, reason: str) -> None:
     world = await serve(socket_request_max_bytes="1000000")
     good, bad = await world.peer(), await world.peer()
     good.ask(1, "later")
@@ -240,7 +240,7 @@ async def test_garbage_behind_a_muting_request_waits_its_turn(serve: Serve) -> N
 
 
 @pytest.mark.parametrize(("behaviour", "kind"), [("boom", RuntimeError), ("slip", IndexError)])
-async def test_our_own_mistake_ends_one_connection_with_a_traceback_in_the_log(
+async def test_an_internal_error_closes_only_its_connection_and_logs_a_traceback(
     serve: Serve, behaviour: str, kind: type[Exception]
 ) -> None:
     world = await serve()
@@ -269,7 +269,7 @@ async def test_a_reply_that_cannot_be_written_ends_one_connection(serve: Serve) 
     assert logs[0]["event"] == "request failed"
 
 
-async def test_a_mistake_that_travels_as_a_reply_is_the_one_that_is_told(serve: Serve) -> None:
+async def test_an_exception_given_as_a_reply_is_the_one_reported(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     peer.ask(1, "later")

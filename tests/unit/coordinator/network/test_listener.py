@@ -35,14 +35,14 @@ async def test_several_listeners_each_tell_their_own_address(serve: Serve) -> No
     assert [call.reached_host for call in world.calls] == ["127.0.0.1", "outside.example"]
 
 
-def test_a_port_that_is_taken_is_told_with_its_address() -> None:
+def test_a_port_in_use_is_reported_with_its_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CannotListen, match=f"PLAINTEXT://127.0.0.1:{port}.*in use"):
             open_sockets(Endpoint("PLAINTEXT", "127.0.0.1", port))
 
 
-def test_a_host_that_nobody_knows_is_told() -> None:
+def test_an_unknown_host_is_reported() -> None:
     with pytest.raises(CannotListen, match="host is not known"):
         open_sockets(Endpoint("PLAINTEXT", "no.such.host.invalid", 0))
 
@@ -83,14 +83,14 @@ async def test_a_stop_lets_requests_under_way_finish_and_begins_none(serve: Serv
     assert world.asked == [1]
 
 
-async def test_who_knocks_while_the_door_is_being_closed_is_turned_away(serve: Serve) -> None:
+async def test_connections_are_refused_while_the_listener_closes(serve: Serve) -> None:
     world = await serve()
     world.connections.finish(lambda: None)
     late = await world.peer()
     assert await late.ended()
 
 
-async def test_who_is_left_after_the_drain_time_is_cut_off(serve: Serve) -> None:
+async def test_connections_left_after_the_drain_time_are_aborted(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     peer.ask(1, "later")

@@ -38,7 +38,7 @@ def test_above_the_limit_one_goes_on_and_the_others_in_their_order() -> None:
     assert third.rooms == 1
 
 
-def test_whoever_waits_goes_on_when_there_is_room() -> None:
+def test_waiters_resume_when_there_is_room() -> None:
     request_memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
     assert [request_memory.goes_on(waiter) for waiter in (first, second, third)] == [True, False, False]
@@ -48,7 +48,7 @@ def test_whoever_waits_goes_on_when_there_is_room() -> None:
     assert (second.rooms, third.rooms) == (1, 1)
 
 
-def test_whoever_goes_waits_no_more() -> None:
+def test_a_closed_waiter_is_removed_from_the_queue() -> None:
     request_memory, first, closed, stays = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
     assert [request_memory.goes_on(waiter) for waiter in (first, closed, stays)] == [True, False, False]

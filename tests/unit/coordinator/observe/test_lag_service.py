@@ -68,7 +68,7 @@ async def test_o2_what_is_not_known_is_minus_one() -> None:
     assert (await silent.lag.of("g")).partitions[0].age_ms == UNKNOWN
 
 
-async def test_gl2_many_who_ask_at_once_ask_the_cluster_once() -> None:
+async def test_gl2_concurrent_requests_share_one_request_to_the_cluster() -> None:
     world = World()
     await asyncio.gather(*(world.lag.of("g") for _ in range(5)))
     assert world.asked == ["offsets", "times"]

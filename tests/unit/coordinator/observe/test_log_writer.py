@@ -70,7 +70,7 @@ def test_lines_are_written_in_their_order(pipe: Pipe) -> None:
     assert writer.dropped_lines == 0
 
 
-def test_a_pipe_that_is_not_read_blocks_nobody_and_loses_a_known_number_of_lines(pipe: Pipe) -> None:
+def test_a_pipe_that_is_not_read_blocks_no_writer_and_loses_a_counted_number_of_lines(pipe: Pipe) -> None:
     """Laws LG1, LG2."""
     writer = LogWriter(pipe.write_fd, report, bytes_max=10_000)
     for _ in range(10_000):

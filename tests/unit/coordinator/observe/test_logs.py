@@ -34,7 +34,7 @@ class Closed(io.StringIO):
         raise BrokenPipeError
 
 
-def test_machines_get_one_object_a_line() -> None:
+def test_json_output_has_one_object_per_line() -> None:
     stream = io.StringIO()
     configure("auto", "info", stream)
     get_logger("rota.test").info("listening", host="127.0.0.1", port=9092, raw=b"x")
@@ -92,7 +92,7 @@ def test_what_libraries_log_takes_the_same_way() -> None:
     assert json.loads(line)["logger"] == "asyncio"
 
 
-def test_a_stream_that_is_gone_stops_nobody() -> None:
+def test_a_closed_stream_raises_nothing_in_the_logger() -> None:
     configure("json", "info", Closed())
     get_logger().error("x")
     closed = io.StringIO()

@@ -201,7 +201,7 @@ def test_tl3_what_is_forgotten_for_want_of_room_goes_from_the_topic(monkeypatch:
     assert len(World(world.partitions).lead().log.groups()) == 1
 
 
-def test_tl1_a_failed_log_harms_nobody_and_is_read_again() -> None:
+def test_tl1_a_failed_log_affects_no_group_and_is_read_again() -> None:
     world = World().lead()
     world.add("g", 1)
     world.tick()

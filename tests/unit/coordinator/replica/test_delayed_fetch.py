@@ -103,7 +103,7 @@ async def test_the_connection_is_held_back_meanwhile(world: World) -> None:
     assert poll(world, 1).delayed_reply.mutes
 
 
-async def test_a_mistake_in_the_answer_is_told_to_whoever_sends_it(world: World) -> None:
+async def test_an_exception_in_an_answer_is_raised_to_its_sender(world: World) -> None:
     def mistaken() -> int:
         raise RuntimeError("nobody wrote a test for this")
 

@@ -85,7 +85,7 @@ async def test_appends_of_one_turn_share_a_flush_and_later_ones_wait_for_the_nex
     assert got[2:] == [(3, ErrorCode.NONE)]
 
 
-async def test_a_failed_flush_takes_one_partition_offline_and_answers_nobody_with_success() -> None:
+async def test_a_failed_flush_takes_only_its_partition_offline_and_acknowledges_no_write() -> None:
     gate = Gate()
     bad_got, good_got = list[tuple[int, ErrorCode]](), list[tuple[int, ErrorCode]]()
     durability = Durability(gate)
@@ -103,7 +103,7 @@ async def test_a_failed_flush_takes_one_partition_offline_and_answers_nobody_wit
     assert (bad.offline, good.offline) == ("the disk is gone", None)
 
 
-async def test_our_own_mistake_in_a_flush_takes_one_partition_offline_and_holds_up_no_other() -> None:
+async def test_an_internal_error_in_a_flush_takes_only_its_partition_offline() -> None:
     gate, got = Gate(), list[tuple[int, ErrorCode]]()
     durability = Durability(gate)
     bad, good = partition(durability), partition(durability, 1)

@@ -120,7 +120,7 @@ def test_a_log_that_parts_is_answered() -> None:
     assert keys(consumer.next(t0=answer)) == [A]
 
 
-def test_an_error_is_answered_until_it_is_gone_and_then_its_end() -> None:
+def test_an_error_is_returned_until_it_ends_and_its_end_once() -> None:
     consumer = Consumer()
     consumer.full(A)
     error = response(-1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, start=0)
@@ -130,7 +130,7 @@ def test_an_error_is_answered_until_it_is_gone_and_then_its_end() -> None:
     assert keys(consumer.next()) == []
 
 
-def test_a_partition_that_gave_records_is_asked_last() -> None:
+def test_a_partition_that_returned_records_is_fetched_last() -> None:
     consumer = Consumer()
     consumer.full(A, B)
     consumer.next(t0=response(records=b"x"))
@@ -206,7 +206,7 @@ class TestACacheThatIsFull:
         assert consumer.full(A).session_id > 0
         assert Consumer(consumer.sessions).full(A, B, C).session_id == 0
 
-    def test_drops_the_one_that_was_not_used_for_long(self) -> None:
+    def test_drops_the_session_that_was_not_used_for_long(self) -> None:
         consumer, other = Consumer(FetchSessions(2)), Consumer()
         other.sessions = consumer.sessions
         first, second = consumer.full(A).session_id, other.full(A).session_id
@@ -219,7 +219,7 @@ class TestACacheThatIsFull:
         assert second not in consumer.sessions._sessions
         assert consumer.sessions.evictions == 1
 
-    def test_drops_an_old_one_that_is_smaller(self) -> None:
+    def test_drops_an_old_smaller_session(self) -> None:
         consumer = Consumer(FetchSessions(1))
         small = consumer.full(A).session_id
         consumer.now_ms = IDLE_EVICTION_MS + 1
@@ -240,7 +240,7 @@ def test_a_session_cannot_grow_without_end() -> None:
     assert consumer.full(*many).session_id == 0
 
 
-def test_all_sessions_together_are_bounded_and_the_old_ones_go() -> None:
+def test_all_sessions_together_are_bounded_by_dropping_the_oldest() -> None:
     sessions = FetchSessions(draw_id=count(7).__next__, partitions_max=6)
     hoarders = [Consumer(sessions), Consumer(sessions)]
     for hoarder in hoarders:

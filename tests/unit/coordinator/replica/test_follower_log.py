@@ -165,13 +165,13 @@ class TestCuts:
         assert follower_log.append(other, records, EPOCH)
         assert other.log.log_end_offset == 2
 
-    def test_one_that_can_not_be_written_takes_the_partition_offline(self, follower: Partition) -> None:
+    def test_a_truncation_that_fails_takes_the_partition_offline(self, follower: Partition) -> None:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
         cut.failed(StorageFailed("no space left on device"))
         cut.finish()
         assert follower.offline == "no space left on device"
 
-    def test_one_of_a_log_that_is_gone_does_nothing(self, follower: Partition) -> None:
+    def test_a_truncation_of_a_closed_log_does_nothing(self, follower: Partition) -> None:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
         follower.close()
         cut.finish()

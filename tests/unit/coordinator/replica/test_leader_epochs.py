@@ -29,7 +29,7 @@ def partition() -> Partition:
         (6, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_who_is_fenced(partition: Partition, epoch: int, code: ErrorCode) -> None:
+def test_the_error_of_a_fenced_epoch(partition: Partition, epoch: int, code: ErrorCode) -> None:
     assert fence(partition, epoch) is code
 
 

@@ -67,7 +67,7 @@ def flush(replica: Partition) -> None:
     replica.flushed()
 
 
-def test_with_flushing_asked_for_nothing_is_read_before_it_is_on_the_medium() -> None:
+def test_with_flush_on_append_records_are_readable_only_after_the_flush() -> None:
     replica = flushing()
     calls: list[int] = []
     replica.watch(lambda: calls.append(replica.high_watermark))
@@ -112,7 +112,7 @@ def test_a_watcher_may_leave_and_another_come_while_they_are_called() -> None:
     assert calls == ["left", "came"]
 
 
-def test_a_refused_batch_wakes_nobody_and_harms_nothing() -> None:
+def test_a_refused_batch_wakes_no_fetch_and_changes_nothing() -> None:
     replica, calls = partition(), list[int]()
     replica.watch(lambda: calls.append(1))
     with pytest.raises(AppendRefused):
@@ -129,7 +129,9 @@ def test_a_refused_batch_wakes_nobody_and_harms_nothing() -> None:
         lambda replica: replica.read(0, 1),
     ],
 )
-def test_a_failed_disk_takes_it_offline_and_tells_who_waits(use: Callable[[Partition], object]) -> None:
+def test_a_failed_disk_takes_the_partition_offline_and_answers_waiting_requests(
+    use: Callable[[Partition], object],
+) -> None:
     replica, calls = Partition("t", bytes(16), 0, 0, FullDisk()), list[int]()
     replica.watch(lambda: calls.append(1))
     with capture_logs() as logs, pytest.raises(StorageFailed):
@@ -163,7 +165,7 @@ def test_closing_is_no_failure() -> None:
     assert calls == [1]
 
 
-def test_a_reopened_partition_is_online_in_a_new_epoch_and_wakes_who_waits() -> None:
+def test_a_reopened_partition_is_online_in_a_new_epoch_and_wakes_waiting_requests() -> None:
     log, woken = MemoryLog(), list[int]()
     replica = Partition("t", b"", 0, 3, log)
     replica.watch(lambda: woken.append(1))
@@ -304,7 +306,7 @@ def test_an_answer_that_appends_keeps_the_order() -> None:
     assert got == [1, 2, 33, 3]
 
 
-def test_a_mistake_in_one_answer_harms_no_other() -> None:
+def test_an_exception_in_one_answer_affects_no_other() -> None:
     replica, answers = flushing(), Answers()
     replica.append(batch(), NOW_MS)
 
@@ -426,7 +428,7 @@ class TestRoles:
         replica.tick(NOW_MS + 90_000)
         assert replica.high_watermark == 1
 
-    def test_whoever_watches_hears_of_a_new_leader(self) -> None:
+    def test_watchers_are_notified_of_a_new_leader(self) -> None:
         replica, calls = self.leading(), list[str]()
         replica.watch(lambda: calls.append("commits"))
         appends = replica.watch_appends(lambda: calls.append("appends"))

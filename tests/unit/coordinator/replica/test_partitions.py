@@ -76,7 +76,7 @@ def test_a_new_topic_has_its_logs_at_once(world: World) -> None:
     assert len(world.partitions.all()) == 2
 
 
-def test_added_partitions_come_and_old_ones_stay(world: World) -> None:
+def test_added_partitions_are_opened_and_existing_ones_are_kept(world: World) -> None:
     run_eagerly(world.topics.create("t", 1))
     before = world.partition()
     run_eagerly(world.topics.add_partitions("t", 3))
@@ -91,7 +91,7 @@ def test_replicas_of_other_brokers_are_not_ours(world: World) -> None:
     assert world.partitions.get("t", 1) is not None
 
 
-def test_a_deleted_topic_tells_whoever_waits_and_is_gone(world: World) -> None:
+def test_a_deleted_topic_answers_waiting_requests_and_is_removed(world: World) -> None:
     topic = run_eagerly(world.topics.create("t", 1))
     assert isinstance(topic, Topic)
     partition, high_watermarks = world.partition(), list[int]()

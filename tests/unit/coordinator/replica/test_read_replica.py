@@ -33,5 +33,7 @@ def leader() -> Partition:
     ],
     ids=["in its rack", "leader is near", "most caught up", "has it not", "at the end", "not in sync", "no racks"],
 )
-def test_who_a_consumer_reads_from(leader: Partition, racks: dict[int, str | None], offset: int, replica: int) -> None:
+def test_the_replica_that_a_consumer_reads_from(
+    leader: Partition, racks: dict[int, str | None], offset: int, replica: int
+) -> None:
     assert read_replica_of(racks, "b", leader, offset) == replica

@@ -60,7 +60,7 @@ def test_a_follower_that_lost_committed_records_leaves_the_isr_at_once_and_comes
 
 
 @pytest.mark.parametrize("written_by", ["controller", "leader"])
-def test_who_has_left_the_isr_holds_nothing_up_until_its_next_fetch(written_by: str) -> None:
+def test_a_follower_out_of_the_isr_does_not_delay_the_high_watermark_until_its_next_fetch(written_by: str) -> None:
     """The controller has removed a dead broker: producers wait no longer for it."""
     state = leader(end=5)
     fetch(state, 5, 2, 3)
@@ -148,7 +148,7 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back() -> None:
     assert fetch(state, 6, 3, now_ms=late_ms) == [MOVED]
 
 
-def test_who_has_not_reached_this_epoch_does_not_join() -> None:
+def test_a_follower_behind_the_leader_epoch_does_not_join_the_isr() -> None:
     state = leader(isr=(1,), end=7)
     assert state.high_watermark == 7
     assert fetch(state, 6, 2) == []
@@ -164,7 +164,7 @@ def test_a_follower_that_always_has_what_the_last_fetch_offered_is_caught_up() -
         assert list(state.tick(now_ms)) == []
 
 
-def test_a_refused_change_is_asked_for_again() -> None:
+def test_a_refused_change_is_requested_again() -> None:
     state = leader()
     state.appended(5)
     late_ms = NOW_MS + LAG_MS + 1
@@ -199,7 +199,7 @@ def test_a_follower_hears_the_high_watermark_and_truncates() -> None:
     assert state.high_watermark == 4
 
 
-def test_who_led_before_answers_its_waits() -> None:
+def test_a_former_leader_answers_its_waiting_writes() -> None:
     state = leader()
     state.appended(5)
     state.await_committed(5, NOW_MS + 1, "a")

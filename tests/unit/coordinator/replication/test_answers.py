@@ -37,7 +37,7 @@ def test_without_records_the_high_watermark_is_taken_over_and_the_position_stays
     assert follower.high_watermark == 1
 
 
-def test_records_that_came_before_are_asked_for_no_more_and_harm_nothing() -> None:
+def test_records_received_before_are_not_requested_again_and_change_nothing() -> None:
     """Two fetches were under way, and both had them."""
     leader, follower = leader_with(b"a", b"b"), partition(2)
     copy(leader, follower)

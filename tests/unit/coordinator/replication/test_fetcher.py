@@ -76,7 +76,7 @@ async def test_it_connects_when_there_is_something_to_follow_and_hangs_up_when_t
     assert not road.connections[1].is_open
 
 
-async def test_failures_are_reported_once_in_the_log_and_each_time_to_who_detects_failures(cluster: Cluster) -> None:
+async def test_failures_are_logged_once_and_reported_each_time_to_the_failure_detector(cluster: Cluster) -> None:
     road = Road(cluster, Unreachable("refused"), Unreachable("refused"), Unreachable("refused"))
     fetcher = road.fetcher()
     with capture_logs() as logs:
@@ -151,7 +151,7 @@ async def test_a_leader_without_room_for_sessions_is_fetched_from_in_full(cluste
     await fetcher.stop()
 
 
-async def test_the_high_watermark_comes_at_once_to_who_wants_it(cluster: Cluster) -> None:
+async def test_the_high_watermark_is_sent_at_once_to_followers_that_request_it(cluster: Cluster) -> None:
     """KIP-1166: the fetch that waits would take ten minutes."""
     road = Road(cluster)
     fetcher = road.fetcher(FetchSettings(wait_ms_max=600_000, tells_high_watermark=True))

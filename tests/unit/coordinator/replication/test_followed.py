@@ -70,7 +70,7 @@ def test_a_partition_that_pauses_is_left_out_of_the_session_and_its_answers_do_n
     assert list(followed.take_changes()[0]) == [key(0)]
 
 
-def test_an_answer_counts_when_it_was_asked_for_in_the_leader_epoch_of_the_partition() -> None:
+def test_a_response_is_used_only_if_it_was_requested_in_the_leader_epoch_of_the_partition() -> None:
     """RF1. Between the two requests another broker may have led, and this log may have been cut."""
     followed, led_partition = Followed(PAUSE_MS_MAX), partition(0)
     assert followed.follow(led_partition, 3)

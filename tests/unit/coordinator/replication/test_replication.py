@@ -149,7 +149,7 @@ async def test_brokers_that_hear_of_a_new_epoch_one_after_the_other_agree_soon()
         await cluster.same_logs()
 
 
-async def test_a_leader_that_is_gone_is_reported_and_found_again_under_another_address() -> None:
+async def test_an_unreachable_leader_is_reported_and_found_again_at_another_address() -> None:
     async with Cluster(size=2) as cluster:
         await cluster[1].produce(b"a")
         await cluster.stop(1)

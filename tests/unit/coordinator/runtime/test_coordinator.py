@@ -69,7 +69,7 @@ def test_a_partition_that_is_offline_holds_up_no_other_shard(world: Any) -> None
 
 
 @pytest.mark.parametrize("value", [b"\0\x04cut", b"no version that anybody knows"])
-def test_a_record_that_nobody_can_read_takes_one_shard_down(world: Any, value: bytes) -> None:
+def test_an_unreadable_record_stops_only_its_shard(world: Any, value: bytes) -> None:
     world.commit("g", 3)
     world.turn()
     broken = world.partitions[(world.shard("g").index + 1) % 3]
@@ -81,7 +81,7 @@ def test_a_record_that_nobody_can_read_takes_one_shard_down(world: Any, value: b
     assert not world.coordinator.shards[broken.index].machines
 
 
-def test_our_own_mistake_with_a_log_takes_one_shard_down(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_with_a_log_stops_only_its_shard(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     world.commit("g", 3)
     world.turn()
     with monkeypatch.context() as patch:
@@ -142,7 +142,7 @@ def _mistaken_at(broken: Partition) -> Any:
     return appended
 
 
-def test_resigning_answers_all_who_wait(world: Any) -> None:
+def test_resigning_answers_all_waiting_requests(world: Any) -> None:
     joined = world.member("g")
     delayed_reply = world.join("g", "", "m-2")
     assert not delayed_reply.answered
@@ -167,7 +167,7 @@ def test_a_member_that_falls_silent_is_removed_after_its_session(world: Any) -> 
     assert world.shard("g").machines["g"].state.value == "Empty"
 
 
-def test_every_rebalance_is_told_with_its_reason(world: Any) -> None:
+def test_every_rebalance_is_logged_with_its_reason(world: Any) -> None:
     world.member("g")
     events = world.coordinator.timelines.of("g")
     (started,) = [event for event in events if event.type == EventType.REBALANCE_STARTED]
@@ -262,7 +262,7 @@ def test_what_was_replayed_is_not_shown_before_it_is_committed() -> None:
     assert read.value == "seven"
 
 
-def test_a_standby_answers_nobody_and_says_not_coordinator() -> None:
+def test_a_standby_answers_every_request_with_not_coordinator() -> None:
     toy = ToyWorld().lead()
     toy.put("a", 1, 7)
     toy.settle()

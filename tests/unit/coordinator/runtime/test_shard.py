@@ -131,7 +131,7 @@ def test_a_shard_that_lost_its_log_is_loaded_again_from_what_was_written(world: 
     assert world.offset("g") == 1
 
 
-def test_a_timer_of_a_group_that_is_gone_rings_for_nobody(world: Any) -> None:
+def test_a_timer_of_a_deleted_group_has_no_effect(world: Any) -> None:
     world.member("g")
     shard = world.shard("g")
     world.coordinator.resign(shard.index)

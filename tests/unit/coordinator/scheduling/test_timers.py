@@ -207,7 +207,7 @@ def test_after_a_standstill_peers_are_heard_first() -> None:
     assert sleep.delay == 2.0
 
 
-def test_after_a_standstill_who_was_not_heard_of_is_gone() -> None:
+def test_after_a_standstill_members_that_were_not_heard_are_removed() -> None:
     clock, called = Clock(), list[str]()
     clock.timers.at("session", 2000, lambda: called.append("gone"))
     clock.now_ms = 10_000

@@ -12,7 +12,7 @@ from rota.coordinator.web.samples import OTHER, Exposed, Samples, shard_label
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 
-def test_who_was_exposed_stays_exposed_while_it_exists() -> None:
+def test_an_exposed_key_stays_exposed_while_it_exists() -> None:
     exposed = Exposed(2)
     list(exposed.update(["b", "c"]))
     list(exposed.update(["a", "b", "c"]))
