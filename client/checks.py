@@ -25,12 +25,12 @@ _BOOLS: Final = ("true", "false")
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
-def setting(note: str, default: Any = dataclasses.MISSING, right: Check | None = None) -> Any:
-    """Return the dataclass field of a setting. `note` describes the setting, `right` checks its value.
+def setting(note: str, default: Any = dataclasses.MISSING, validator: Check | None = None) -> Any:
+    """Return the dataclass field of a setting. `note` describes the setting, `validator` checks its value.
 
     The module that declares it needs `from __future__ import annotations`: types are read as text.
     """
-    metadata = {"note": note, "right": right}
+    metadata = {"note": note, "validator": validator}
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -39,11 +39,11 @@ def setting(note: str, default: Any = dataclasses.MISSING, right: Check | None =
 def between(low: int, high: int | None = None) -> Check:
     """Return the check for an integer from `low` to `high`, both included."""
 
-    def right(value: Any) -> str | None:
+    def validator(value: Any) -> str | None:
         fits = isinstance(value, int) and value >= low and (high is None or value <= high)
         return None if fits else f"an integer of at least {low}" + ("" if high is None else f" and at most {high}")
 
-    return right
+    return validator
 
 
 def one_of(*values: str) -> Check:
@@ -52,13 +52,13 @@ def one_of(*values: str) -> Check:
 
 
 def wire_text(chars_min: int = 0) -> Check:
-    """Return the check for text that fits into a string of the protocol, at least `chars_min` characters, or None."""
+    """Return the check for None, or text of `chars_min` characters to STRING_BYTES_MAX bytes in UTF-8."""
 
-    def right(value: Any) -> str | None:
+    def validator(value: Any) -> str | None:
         fits = value is None or (len(value) >= chars_min and len(value.encode()) <= STRING_BYTES_MAX)
         return None if fits else f"of {chars_min} to {STRING_BYTES_MAX} bytes"
 
-    return right
+    return validator
 
 
 def instance(value: Any) -> str | None:
@@ -78,14 +78,15 @@ def check(config: Any) -> None:
         if value is not given:
             object.__setattr__(config, field.name, value)
         wrong_type = _type_refused(field, value)
-        right = field.metadata.get("right")
-        valid = wrong_type or (right(value) if right is not None else None)
-        if valid:
-            raise refused(field.name, value, valid)
+        validator = field.metadata.get("validator")
+        expected = wrong_type or (validator(value) if validator is not None else None)
+        if expected:
+            raise refused(field.name, value, expected)
 
 
-def refused(name: str, value: Any, right: str) -> ConfigError:
-    return ConfigError(f"{name} ({name.replace('_', '.')}) is {value!r}; it must be {right}")
+def refused(name: str, value: Any, expected: str) -> ConfigError:
+    """Return the error for an invalid value. `expected` describes the valid values."""
+    return ConfigError(f"{name} ({name.replace('_', '.')}) is {value!r}; it must be {expected}")
 
 
 def unknown(kind: str, name: str, known: Iterable[str], instead: str | None = None) -> ConfigError:
@@ -106,8 +107,8 @@ def nearest(value: str, valid: Iterable[str]) -> str:
 def several(parameter: str, given: Iterable[T], what: str) -> tuple[T, ...]:
     """Return the items of an argument that takes several `what` ("topic names").
 
-    Raises IllegalArgument, which is a TypeError, for a single item, whose parts would be taken for the items, and for
-    an object that is not iterable.
+    Raises IllegalArgument, which is a TypeError, for an object that is not iterable and for a single item: iterating it
+    would yield its parts.
     """
     if isinstance(given, str | bytes | bytearray | memoryview | TopicPartition):
         raise IllegalArgument(f"{parameter} takes a list, tuple or set of {what}, not {given!r}: give [{given!r}]")
@@ -147,7 +148,7 @@ def times_of_partitions(parameter: str, given: Mapping[TopicPartition, int]) -> 
 
 
 def is_whole(number: object) -> bool:
-    """Return whether `number` is an integer; those of NumPy are."""
+    """Return whether `number` is an integer. The integers of NumPy are, too."""
     return isinstance(number, SupportsIndex)
 
 

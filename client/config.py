@@ -37,16 +37,18 @@ class ClientConfig:
     client_rack: str = setting("where this client is, so that it may read from a replica near by", "")
     security_protocol: str = setting("PLAINTEXT is all that there is", "PLAINTEXT", one_of("PLAINTEXT"))
     request_timeout_ms: int = setting("a broker that has not answered by then has failed", 30_000, between(1))
-    default_api_timeout_ms: int = setting("how long a call tries, over all its requests", 60_000, between(1))
-    retry_backoff_ms: int = setting("the first wait before a request is repeated; doubled each time", 100, between(0))
-    retry_backoff_max_ms: int = setting("the longest wait before a request is repeated", 1_000, between(0))
-    reconnect_backoff_ms: int = setting("the first wait before a broker is dialled again; doubled", 50, between(0))
-    reconnect_backoff_max_ms: int = setting("the longest wait before a broker is dialled again", 1_000, between(0))
-    socket_connection_setup_timeout_ms: int = setting("how long a dialled broker may take", 10_000, between(1))
-    connections_max_idle_ms: int = setting("an unused connection is closed; -1 never", 540_000, between(-1))
-    metadata_max_age_ms: int = setting("topics and leaders are asked for anew at the latest", 300_000, between(0))
+    default_api_timeout_ms: int = setting("ms that a call may take, with all its requests", 60_000, between(1))
+    retry_backoff_ms: int = setting("ms before the first retry of a request; doubled each time", 100, between(0))
+    retry_backoff_max_ms: int = setting("the most ms before a retry of a request", 1_000, between(0))
+    reconnect_backoff_ms: int = setting("ms before the first reconnect to a broker; doubled each time", 50, between(0))
+    reconnect_backoff_max_ms: int = setting("the most ms before a reconnect", 1_000, between(0))
+    socket_connection_setup_timeout_ms: int = setting("ms to set up a connection", 10_000, between(1))
+    connections_max_idle_ms: int = setting(
+        "ms after which an idle connection is closed; -1: never", 540_000, between(-1)
+    )
+    metadata_max_age_ms: int = setting("ms after which metadata is refreshed at the latest", 300_000, between(0))
     metadata_recovery_strategy: str = setting(
-        "when no known broker is left: go back to bootstrap_servers, or not (KIP-899)",
+        "when no known broker is available: rebootstrap connects to bootstrap_servers again (KIP-899)",
         "rebootstrap",
         one_of("rebootstrap", "none"),
     )
@@ -94,16 +96,18 @@ class ConsumerConfig(ClientConfig):
     group_instance_id: str | None = setting(
         "a name that survives restarts: static membership (KIP-345)", None, instance
     )
-    session_timeout_ms: int = setting("without a heartbeat for so long a member is dead", 45_000, between(1))
-    heartbeat_interval_ms: int = setting("how often a member says that it lives", 3_000, between(1))
-    max_poll_interval_ms: int = setting("a member that does not poll for so long leaves the group", 300_000, between(1))
-    max_poll_records: int = setting("at most so many records in one poll", 500, between(1))
+    session_timeout_ms: int = setting("ms without a heartbeat after which a member is removed", 45_000, between(1))
+    heartbeat_interval_ms: int = setting("ms between two heartbeats of a member", 3_000, between(1))
+    max_poll_interval_ms: int = setting("ms without a poll after which a member leaves the group", 300_000, between(1))
+    max_poll_records: int = setting("the most records that one poll returns", 500, between(1))
     partition_assignment_strategy: tuple[Any, ...] = setting(
-        "assignors, the best first: range, roundrobin, sticky, cooperative-sticky, or an Assignor of your own",
+        "assignors in order of preference: range, roundrobin, sticky, cooperative-sticky, or an Assignor object",
         ("range", "cooperative-sticky"),
     )
-    enable_auto_commit: bool = setting("commit what earlier polls returned, when polling and closing", True)
-    auto_commit_interval_ms: int = setting("how often", 5_000, between(0))
+    enable_auto_commit: bool = setting(
+        "commit the offsets of records that earlier polls returned, in poll and close", True
+    )
+    auto_commit_interval_ms: int = setting("ms between two automatic commits", 5_000, between(0))
     auto_offset_reset: str = setting(
         "where to start without a committed offset: earliest, latest, none (NoOffset is raised), "
         "by_duration:PnDTnHnMnS",
@@ -114,10 +118,14 @@ class ConsumerConfig(ClientConfig):
         "read_uncommitted",
         one_of("read_uncommitted", "read_committed"),
     )
-    fetch_min_bytes: int = setting("a broker waits until it has so much", 1, between(0, INT32_MAX))
-    fetch_max_bytes: int = setting("a broker answers with about so much at most", 52_428_800, between(1, INT32_MAX))
-    fetch_max_wait_ms: int = setting("a broker waits for fetch_min_bytes no longer", 500, between(0, INT32_MAX))
-    max_partition_fetch_bytes: int = setting("of one partition at most", 1_048_576, between(1, INT32_MAX))
+    fetch_min_bytes: int = setting("bytes that a broker collects before it answers a fetch", 1, between(0, INT32_MAX))
+    fetch_max_bytes: int = setting(
+        "the most bytes of a fetch response; a larger first batch is returned", 52_428_800, between(1, INT32_MAX)
+    )
+    fetch_max_wait_ms: int = setting("the most ms that a broker waits for fetch_min_bytes", 500, between(0, INT32_MAX))
+    max_partition_fetch_bytes: int = setting(
+        "the most bytes of one partition in a fetch response", 1_048_576, between(1, INT32_MAX)
+    )
     check_crcs: bool = setting("check the checksum of every batch", True)
     allow_auto_create_topics: bool = setting("subscribing may create a topic, if the broker does that", True)
     exclude_internal_topics: bool = setting("a pattern never matches internal topics", True)
@@ -142,21 +150,25 @@ class ConsumerConfig(ClientConfig):
 class ProducerConfig(ClientConfig):
     """The settings of a Producer: guarantees of delivery, batches."""
 
-    acks: int | str = setting("who must have a record before it counts: 0 nobody, 1 the leader, all", "all")
+    acks: int | str = setting(
+        "replicas that acknowledge a record: 0 none, 1 the leader, all the in-sync replicas", "all"
+    )
     enable_idempotence: bool | None = setting(
         "a retry never duplicates nor reorders; None: when acks, retries and in-flight requests allow it", None
     )
-    batch_size: int = setting("records of one partition are gathered up to so many bytes", 16_384, between(0))
-    linger_ms: int = setting("and for so long", 5, between(0))
-    buffer_memory: int = setting("records that wait take so much at most; then send() waits", 33_554_432, between(0))
-    max_block_ms: int = setting("send() waits for metadata and memory no longer", 60_000, between(0))
-    max_request_size: int = setting("the largest record, and the largest request", 1_048_576, between(0, INT32_MAX))
-    max_in_flight_requests_per_connection: int = setting("requests that wait for their answer", 5, between(1))
-    compression_type: str = setting("of a batch", "none", one_of(*CODECS))
-    compression_level: int | None = setting("the codec's own; None: Kafka's default (Rota's name)", None)
-    delivery_timeout_ms: int = setting("a record that is not delivered by then has failed", 120_000, between(1))
-    retries: int = setting("within delivery_timeout_ms", INT32_MAX, between(0))
-    metadata_max_idle_ms: int = setting("a topic without sends for so long is forgotten", 300_000, between(1))
+    batch_size: int = setting("the most bytes of a batch of several records", 16_384, between(0))
+    linger_ms: int = setting("ms that a batch waits for more records", 5, between(0))
+    buffer_memory: int = setting("bytes of unsent records above which send() waits", 33_554_432, between(0))
+    max_block_ms: int = setting("the most ms that send() waits for metadata and memory", 60_000, between(0))
+    max_request_size: int = setting("the most bytes of a record and of a request", 1_048_576, between(0, INT32_MAX))
+    max_in_flight_requests_per_connection: int = setting("the most unanswered requests to a broker", 5, between(1))
+    compression_type: str = setting("the codec of the batches", "none", one_of(*CODECS))
+    compression_level: int | None = setting("the level of the codec; None: Kafka's default (Rota's name)", None)
+    delivery_timeout_ms: int = setting("ms after which an undelivered record has failed", 120_000, between(1))
+    retries: int = setting("the most retries of a batch, within delivery_timeout_ms", INT32_MAX, between(0))
+    metadata_max_idle_ms: int = setting(
+        "ms without sends after which a topic's metadata is dropped", 300_000, between(1)
+    )
     partitioner_ignore_keys: bool = setting("keys do not choose the partition", False)
     partitioner: Any = setting(  # noqa: RUF009  # it makes a field
         "murmur2_random, as None: murmur2 of the key, sticky without a key; random: sticky for all records; "

@@ -1,8 +1,8 @@
 """The properties of Apache Kafka 4.3 that have no effect in Rota: names, types, defaults.
 
-A broker accepts them in a file that was written for Kafka, and DescribeConfigs lists them. For those that would be
-dangerous to ignore (security, plug-ins, tiered storage) it refuses every value but the default. One line each: name,
-type, default (- for none), update mode (read-only unless given).
+A broker accepts them in a properties file of Kafka, and DescribeConfigs lists them. For security, plug-ins and tiered
+storage the broker refuses every value except the default. Each line has a name, a type, a default (- for none) and an
+update mode (read-only by default). The name ends with the unit: .ms, .seconds, .hours, .bytes.
 """
 
 from __future__ import annotations
@@ -317,19 +317,23 @@ _PARTS = (
     (
         _SECURITY,
         Support.REFUSED,
-        "Rota has no TLS, SASL or access control yet, and does not pretend.",
+        "Rota has no TLS, SASL or access control yet: only the default is accepted.",
     ),
     (_PLUGINS, Support.REFUSED, "Rota loads no Java classes."),
     (_TIERED, Support.REFUSED, "Rota has no tiered storage."),
-    (_TIERED_DETAILS, Support.NO_EFFECT, "A detail of tiered storage, which Rota has not."),
-    (_QUORUM, Support.NO_EFFECT, "Belongs to Kafka's own metadata quorum; Rota keeps metadata in a store of its own."),
-    (_NEWER_GROUPS, Support.NO_EFFECT, "Belongs to group protocols beside the classic one."),
-    (_TRANSACTIONS, Support.NO_EFFECT, "A detail of transactions, which Rota has not yet."),
-    (_REPLICATION, Support.NO_EFFECT, "A detail of replication that Rota does in another way, or leaves out."),
+    (_TIERED_DETAILS, Support.NO_EFFECT, "A detail of tiered storage, which Rota does not have."),
+    (
+        _QUORUM,
+        Support.NO_EFFECT,
+        "Belongs to Kafka's own metadata quorum; Rota keeps metadata in its own store or in ZooKeeper.",
+    ),
+    (_NEWER_GROUPS, Support.NO_EFFECT, "Belongs to group protocols other than the classic protocol."),
+    (_TRANSACTIONS, Support.NO_EFFECT, "A detail of transactions, which Rota does not support yet."),
+    (_REPLICATION, Support.NO_EFFECT, "A detail of Kafka's replication that Rota implements differently or omits."),
     (
         _MACHINE,
         Support.NO_EFFECT,
-        "A detail of Kafka's threads, buffers and measurements; Rota is built in another way.",
+        "A detail of Kafka's threads, buffers and measurements; Rota's design has no such part.",
     ),
 )
 
@@ -344,13 +348,16 @@ def _read(lines: str, support: Support, doc: str) -> Iterator[tuple[str, Definit
 
 @cache
 def others() -> dict[str, Definition]:
-    """Every property of Kafka that has no effect here, by name. Read on first use: most starts never need it."""
+    """Return the properties of Kafka that have no effect in Rota, by name. Parses the lists at the first call."""
     return {name: definition for lines, support, doc in _PARTS for name, definition in _read(lines, support, doc)}
 
 
 @cache
 def foreign() -> dict[str, Definition]:
-    """Names of Kafka's plug-ins, of its past and of what only a running broker is told: refused, never listed."""
+    """Return the names that a broker refuses and DescribeConfigs never lists.
+
+    They are those of Kafka's plug-ins, of earlier versions and of properties set only on a running broker.
+    """
     return {
         **dict(_read(_NOT_IN_KAFKA_4, Support.REFUSED, "Rota has no access control yet.")),
         **dict(_read(_THROTTLES, Support.REFUSED, "Rota does not throttle replication.")),

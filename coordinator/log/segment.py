@@ -20,8 +20,8 @@ from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, read_he
 from rota.protocol.records.errors import CorruptBatch
 
 RELATIVE_OFFSET_MAX: Final = 0x7FFF_FFFF
-WALK_BYTES: Final = 16 * 1024  # read at once while looking for a batch
-SCAN_BYTES: Final = 1 << 20  # read at once while looking at all of them
+WALK_BYTES: Final = 16 * 1024  # bytes of one read in a search for one batch
+SCAN_BYTES: Final = 1 << 20  # bytes of one read in a scan of all batches
 RECENT_BATCHES_MAX: Final = 512
 NO_TIMESTAMP: Final = -1
 
@@ -50,7 +50,7 @@ class Indexes(Protocol):
 
 
 class Segment:
-    """Offsets from `base_offset` to before `next_offset`."""
+    """The batches with offsets from `base_offset` up to, but without, `next_offset`."""
 
     __slots__ = (
         "_first_timestamp",
@@ -114,7 +114,7 @@ class Segment:
 
     @property
     def largest(self) -> tuple[int, int]:
-        """(largest timestamp, last offset of its batch); (-1, base offset) when no record has a timestamp."""
+        """Return (largest timestamp in ms, last offset of its batch); (-1, base offset) without timestamps."""
         return self.find_largest()
 
     @property
@@ -123,7 +123,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """The largest timestamp of the first batch, from which `segment.ms` counts; -1 in an empty segment."""
+        """Return the largest timestamp of the first batch, in ms; `segment.ms` starts there. -1 if empty."""
         if self._first_timestamp is None:
             for _, header in self.walk():
                 self._first_timestamp = header.max_timestamp
@@ -157,14 +157,14 @@ class Segment:
             self.note(start + position, header)
 
     def append_own(self, data: bytes, base_offset: int, last_offset: int, timestamp_ms: int) -> None:
-        """As `append`, of one batch that the broker has made: its header need not be read. All records have this time.
+        """Append one batch that the broker built, without reading its header. All its records have one timestamp.
 
         Raises StorageFailed.
         """
         self._note(self._write(data), base_offset, last_offset, len(data), timestamp_ms)
 
     def _write(self, data: Buffer) -> int:
-        """Write at the end and return the position."""
+        """Write `data` at the end of the batches. Return its position in bytes."""
         if self._offsets is None:
             self._load()
         position = self.store.size_bytes
@@ -280,7 +280,7 @@ class Segment:
         return self.next_offset
 
     def seal(self) -> None:
-        """End the writing: add the largest timestamp to the time index, save the indexes and release them."""
+        """Seal the segment: add the largest timestamp to the time index, save the indexes and release them."""
         self.active = False
         if self._unsaved:
             self.times.append(*self.largest)
@@ -319,7 +319,7 @@ class Segment:
             self.note(position, header)
 
     def forget(self) -> None:
-        """Empty the indexes, as before the first batch."""
+        """Remove all entries of the indexes."""
         self._offsets, self._times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
         self._unsaved = True
         self._largest, self._first_timestamp = (NO_TIMESTAMP, self.base_offset), None
@@ -327,7 +327,7 @@ class Segment:
         self._forget_recent()
 
     def _forget_recent(self) -> None:
-        """Drop the positions in memory: across a gap between offsets they would be wrong."""
+        """Drop the recent positions from memory: they are wrong across a gap between offsets."""
         self._recent_offsets, self._recent_positions = array("q"), array("q")
 
     def _load(self, *, wait: bool = True) -> None:
@@ -358,7 +358,7 @@ class Segment:
         return None
 
     def _walk_largest(self, *, wait: bool = True) -> tuple[int, int]:
-        """Find it by the headers from the last entry of the time index on."""
+        """Find the largest timestamp in the batch headers after the last entry of the time index."""
         if self._offsets is None or self._times is None:
             self._load(wait=wait)
         largest = self.times.last or (NO_TIMESTAMP, self.base_offset)

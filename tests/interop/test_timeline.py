@@ -1,4 +1,4 @@
-"""The timeline of a real group: members join, leave and expire, and a static id is used twice. It survives restarts and SIGKILL.
+"""The timeline of a real group: members join, leave and expire; a static id is used twice; restarts and SIGKILL.
 
 The records are read by librdkafka and decoded by the tables of docs/TIMELINE.md.
 """

@@ -50,7 +50,7 @@ def unit_escapes(char: str) -> str:
 
 @settings(deadline=None)
 @given(st.dictionaries(TEXT.filter(bool), TEXT, max_size=6), st.data())
-def test_what_is_written_is_read(pairs: dict[str, str], data: st.DataObject) -> None:
+def test_written_properties_are_read_back(pairs: dict[str, str], data: st.DataObject) -> None:
     text = "".join(data.draw(NOISE) + written(name, value, data) for name, value in pairs.items())
     ends = data.draw(st.sampled_from(["\n", "\r\n", "\r"]))
     assert parse_properties(text.replace("\n", ends)) == pairs

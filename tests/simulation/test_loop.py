@@ -1,4 +1,4 @@
-"""The simulated event loop: time advances in jumps; links deliver bytes in order, break and drop data; a seed repeats a run."""
+"""The simulated event loop: time advances in jumps; links keep the order of bytes, break and drop data."""
 
 from __future__ import annotations
 

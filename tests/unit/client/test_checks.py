@@ -25,7 +25,7 @@ from rota.client.types import TopicPartition
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
     shelves: int = setting("how many", 3, between(1, 9))
-    name: str = setting("above the entrance", right=wire_text(1))
+    name: str = setting("above the entrance", validator=wire_text(1))
     owner: str | None = setting("who has it", None)
     open: bool = setting("may one go in", True)
     goods: tuple[str, ...] = setting("on the shelves", ("bread",))

@@ -269,7 +269,7 @@ async def test_a_malformed_zookeeper_connect_is_a_refused_setting(connect: str) 
 
 
 @pytest.mark.parametrize("timeout", ["zookeeper.session.timeout.ms", "zookeeper.connection.timeout.ms"])
-async def test_a_zookeeper_that_does_not_answer_is_an_error_that_says_what_to_check(timeout: str) -> None:
+async def test_a_zookeeper_that_does_not_answer_is_an_error_with_advice(timeout: str) -> None:
     pytest.importorskip("kazoo")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         connect = f"127.0.0.1:{silent.getsockname()[1]}"

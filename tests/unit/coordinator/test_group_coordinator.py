@@ -78,7 +78,7 @@ def test_topics_that_are_deleted_while_others_are_removed_follow_in_one_round(
     assert topics(world, "g3") == {f"t{TOPICS - 1}"}
 
 
-def test_what_is_committed_for_a_new_topic_of_that_name_stays(world: World) -> None:
+def test_offsets_committed_for_a_new_topic_of_that_name_are_kept(world: World) -> None:
     world.coordinator.topics_deleted([("t0", ID), ("t1", ID)])
     world.commit("g0", 1, topic="t0", topic_id=OTHER_ID)
     world.now_ms += 1

@@ -67,7 +67,7 @@ TOPICS = st.lists(st.builds(TopicPartition, topic=st.text("abc.-_", min_size=1),
 
 
 @given(TOPICS.map(tuple), st.integers(-1, 2**31 - 1))
-def test_what_is_written_is_read(had: tuple[TopicPartition, ...], generation: int) -> None:
+def test_written_user_data_is_read_back(had: tuple[TopicPartition, ...], generation: int) -> None:
     said = StickyUserData(previous_assignment=had, generation=generation)
     assert decode_sticky(encode_sticky(said)) == said
 

@@ -239,13 +239,13 @@ class TestReadingFromFollowers:
         topic: str | bytes = world.topic_id if version > 12 else "t"
         return only(world.serve(fetch, fetch_request((topic, 0, offset), **how), version))
 
-    def test_a_follower_gives_a_consumer_what_it_knows_to_be_committed(self) -> None:
+    def test_a_follower_returns_to_a_consumer_only_records_it_knows_to_be_committed(self) -> None:
         answer = self.consume(self.copied(), 0)
         assert (answer.error_code, answer.high_watermark) == (0, 1)
         assert answer.records
         assert self.consume(self.copied(), 1).records == b""
 
-    def test_what_the_follower_does_not_have_yet_may_come(self) -> None:
+    def test_an_offset_beyond_the_followers_end_may_still_arrive(self) -> None:
         assert self.consume(self.copied(), 3).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
 
     def test_an_old_consumer_reads_from_the_leader_alone(self) -> None:

@@ -256,7 +256,7 @@ class TestColdSearches:
         assert self.own_reads(system) == []
         assert rows(await self.response(reply)) == [NOTHING]
 
-    async def test_the_loop_reads_at_last_what_the_page_cache_does_not_keep(
+    async def test_the_loop_reads_bytes_that_the_page_cache_does_not_keep(
         self, world: World, system: FaultyFiles
     ) -> None:
         system.forgets_loads = True

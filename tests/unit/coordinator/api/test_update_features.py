@@ -30,7 +30,7 @@ def ask(version: int, *updates: tuple[str, int, int]) -> UpdateFeaturesResponse:
     ],
 )
 @pytest.mark.parametrize("version", [1, 2])
-def test_what_this_broker_cannot_do(version: int, update: tuple[str, int, int], why: str) -> None:
+def test_unsupported_feature_updates_are_refused(version: int, update: tuple[str, int, int], why: str) -> None:
     reply = ask(version, ("group.version", 0, 1), update)
     assert reply.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert reply.error_message is not None

@@ -36,7 +36,7 @@ def test_an_invalid_combination_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", ["num.partitions", "listeners", "nobody", "zookeeper.connect", "rota.swim.secret"])
-def test_what_only_a_start_reads_or_nobody_knows_is_refused(name: str) -> None:
+def test_read_only_and_unknown_properties_are_refused(name: str) -> None:
     with pytest.raises(ConfigRefused):
         check_dynamic([name], of_all_brokers=False)
 

@@ -389,7 +389,7 @@ def test_it_is_not_even_given_an_id() -> None:
     assert not script.group.members.pending
 
 
-def test_a_member_that_rejoins_with_too_much_keeps_what_it_had() -> None:
+def test_a_member_that_rejoins_with_too_large_metadata_keeps_its_earlier_metadata() -> None:
     script = stable("a", "b", config=LIMITED)
     before = script.group.hard
     too_much = join(1, "b", protocols=of_bytes(1_000))

@@ -44,7 +44,7 @@ def test_members_that_want_nothing() -> None:
     assert topics_of(value()) == frozenset()
 
 
-def test_a_version_of_the_future_is_read_by_what_is_known_of_it() -> None:
+def test_a_record_of_a_later_version_is_read_by_its_known_fields() -> None:
     assert topics_of(value(b"\0\x63" + of("t")[2:] + b"new fields")) == {"t"}
 
 

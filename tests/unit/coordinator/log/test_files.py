@@ -40,7 +40,7 @@ def test_a_failed_write_file_leaves_the_old_content(tmp_path: Path, call: str) -
     assert (tmp_path / "f").read_bytes() == b"old"
 
 
-def test_what_was_loaded_is_cached_and_a_missing_file_is_fine(tmp_path: Path) -> None:
+def test_a_loaded_file_is_cached_and_a_missing_file_is_accepted(tmp_path: Path) -> None:
     files, path = FileSystem(), tmp_path / "f"
     path.write_bytes(bytes(3 * LOAD_BYTES // 2))
     fd = files.open_read(path)

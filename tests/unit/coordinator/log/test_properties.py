@@ -16,7 +16,7 @@ def test_files_that_java_wrote_are_read() -> None:
     assert read_properties(text) == {"node.id": "0", "cluster.id": "BYaad79FSWynoixyAXfUMQ=="}
 
 
-def test_what_is_written_is_read() -> None:
+def test_written_properties_are_read_back() -> None:
     properties = {"version": "1", "cluster.id": "a=b"}
     assert read_properties(write_properties(properties)) == properties
 

@@ -111,7 +111,7 @@ def test_the_first_batch_comes_whole_and_the_last_may_be_cut() -> None:
     assert len(segment.read(first, 1 << 20, second)) == second
 
 
-def test_a_batch_larger_than_what_is_read_at_once() -> None:
+def test_a_batch_larger_than_one_read() -> None:
     segment = filled([1, 3_000, 200_000, 1])
     sizes = [header.size_bytes for _, header in segment.walk()]
     assert max(sizes) > 1 << 20

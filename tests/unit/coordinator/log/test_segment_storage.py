@@ -10,7 +10,7 @@ from rota.coordinator.log.store import MemoryStore
 from .log_kit import sync
 
 
-def test_what_is_swapped_in_is_safe_and_what_it_replaces_is_gone() -> None:
+def test_a_swapped_segment_is_durable_and_the_replaced_segments_are_deleted() -> None:
     media: SegmentStorage = MemorySegmentStorage(MemorySnapshots())
     old, staged = media.create(5, 100, 0), media.stage(5, 100)
     old.store.append(b"old")
@@ -22,7 +22,7 @@ def test_what_is_swapped_in_is_safe_and_what_it_replaces_is_gone() -> None:
     assert (old.size_bytes, staged.store.synced_bytes) == (0, 3)
 
 
-def test_what_is_removed_or_discarded_holds_no_memory() -> None:
+def test_removed_and_discarded_segments_hold_no_memory() -> None:
     media = MemorySegmentStorage(MemorySnapshots())
     for forget in (media.remove, media.discard):
         segment = media.create(0, 100, 0)

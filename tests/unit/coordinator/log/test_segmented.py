@@ -162,7 +162,7 @@ def test_producers_expire_after_the_wall_clock_stepped_back() -> None:
     assert len(log.producers) == 0
 
 
-def test_a_truncated_producer_goes_on_from_what_is_left() -> None:
+def test_a_truncated_producer_continues_from_the_remaining_batches() -> None:
     log = MemoryLog(CONFIG)
     for sequence in range(10):
         log.append(idempotent(sequence), leader_epoch=sequence // 5, now_ms=0)

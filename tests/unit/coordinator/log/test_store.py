@@ -35,7 +35,7 @@ def test_grows_is_cut_and_is_read_anywhere(make: Make, tmp_path: Path) -> None:
     store.remove()
 
 
-def test_memory_remembers_what_was_synced() -> None:
+def test_a_memory_store_counts_synced_bytes() -> None:
     store = MemoryStore()
     store.append(b"abc")
     assert store.synced_bytes == 0

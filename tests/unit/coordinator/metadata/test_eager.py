@@ -15,14 +15,14 @@ async def later(*waits: asyncio.Future[int]) -> int:
     return sum([await wait for wait in waits])
 
 
-def test_what_does_not_wait_is_there_without_a_loop() -> None:
+def test_a_coroutine_that_does_not_wait_runs_without_a_loop() -> None:
     delayed_reply = start(at_once(3))
     assert delayed_reply.answered
     assert delayed_reply.value == 3
     assert run_eagerly(at_once(4)) == 4
 
 
-def test_what_fails_before_it_waits_raises_here() -> None:
+def test_a_failure_before_the_first_wait_is_raised_to_the_caller() -> None:
     async def fails() -> int:
         raise KeyError("now")
 
@@ -32,7 +32,7 @@ def test_what_fails_before_it_waits_raises_here() -> None:
         run_eagerly(fails())
 
 
-async def test_what_waits_goes_on_as_a_task() -> None:
+async def test_a_coroutine_that_waits_continues_as_a_task() -> None:
     loop = asyncio.get_running_loop()
     first, second = loop.create_future(), loop.create_future()
     delayed_reply = start(later(first, second))
@@ -47,7 +47,7 @@ async def test_what_waits_goes_on_as_a_task() -> None:
     assert notified == [3]
 
 
-async def test_a_failure_of_what_it_waits_for_is_raised_inside() -> None:
+async def test_a_failure_of_an_awaited_future_is_raised_in_the_coroutine() -> None:
     async def careful(wait: asyncio.Future[int]) -> str:
         try:
             await wait
@@ -76,7 +76,7 @@ async def test_a_bare_turn_of_the_loop_is_a_wait_too() -> None:
     assert delayed_reply.value == 5
 
 
-async def test_now_refuses_what_waits() -> None:
+async def test_run_eagerly_refuses_a_coroutine_that_waits() -> None:
     wait = asyncio.get_running_loop().create_future()
     with pytest.raises(RuntimeError, match="had to wait"):
         run_eagerly(later(wait))
@@ -108,7 +108,7 @@ async def test_gathered_coroutines_start_in_order_and_wait_together() -> None:
     assert await gathering == [0, 10, 2]
 
 
-def test_what_is_gathered_needs_no_loop_when_nothing_waits() -> None:
+def test_gather_needs_no_loop_when_no_coroutine_waits() -> None:
     assert run_eagerly(gather(at_once(number) for number in (1, 2))) == [1, 2]
 
 

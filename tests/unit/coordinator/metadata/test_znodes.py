@@ -22,7 +22,7 @@ def test_a_uuid_is_22_characters_and_comes_back(value: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", "A" * 23])
-def test_what_is_no_uuid(text: str) -> None:
+def test_invalid_uuids_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"UUID|base64|padding"):
         znodes.uuid_bytes(text)
 
@@ -49,7 +49,7 @@ def test_a_topic_comes_back(
     assert (read, read.version) == (state, 7)
 
 
-def test_a_registration_is_read_with_or_without_what_rota_adds() -> None:
+def test_a_registration_is_read_with_or_without_rotas_own_fields() -> None:
     node = {"version": 5, "host": "h", "port": 9, "endpoints": ["A://h:9", "B://[::1]:8"], "rack": None}
     endpoints = (Endpoint("A", "h", 9), Endpoint("B", "::1", 8))
     assert znodes.read_broker(3, znodes.json_bytes(node), 17) == BrokerRegistration(

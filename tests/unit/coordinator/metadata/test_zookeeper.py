@@ -35,7 +35,7 @@ def test_a_malformed_zookeeper_connect_is_refused(connect: str) -> None:
         parse_connect(connect)
 
 
-def test_what_zookeeper_must_not_see_is_refused_before() -> None:
+def test_invalid_operations_are_refused_before_they_reach_zookeeper() -> None:
     for refused, op in [
         (BadNode, Create("/\ud800")),
         (BadNode, Delete("/")),

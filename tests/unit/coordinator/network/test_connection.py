@@ -334,7 +334,7 @@ async def test_a_peer_with_much_to_ask_lets_the_others_have_their_turn(serve: Se
     assert [await chatty.told() for _ in range(5_000)] == list(range(2, 5_002))
 
 
-async def test_what_waits_keeps_its_order_through_every_stop(serve: Serve) -> None:
+async def test_waiting_requests_keep_their_order_through_every_pause(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     for generation in range(2_000):

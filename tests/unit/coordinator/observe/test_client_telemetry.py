@@ -57,7 +57,7 @@ def test_after_its_last_push_a_client_is_refused() -> None:
         (push(b"m" * ((1 << 20) + 1)), ErrorCode.TELEMETRY_TOO_LARGE),
     ],
 )
-def test_what_is_refused_is_not_kept_and_may_be_asked_for_again_at_once(what: Push, code: ErrorCode) -> None:
+def test_a_refused_push_is_not_stored_and_can_be_repeated_at_once(what: Push, code: ErrorCode) -> None:
     telemetry = ClientTelemetry()
     client = Client(telemetry)
     assert client.request(0) == ErrorCode.NONE

@@ -84,7 +84,7 @@ def test_hl1_the_end_of_a_finding_is_logged_once(lines: list[Any]) -> None:
     assert world.log.active() == {}
 
 
-def test_hl1_what_is_remembered_is_bounded(lines: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hl1_the_number_of_remembered_groups_is_bounded(lines: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_log, "LOGGED_MAX", 2)
     monkeypatch.setattr(health_log, "GROUPS_PER_ROUND_MAX", 3)
     world = World()

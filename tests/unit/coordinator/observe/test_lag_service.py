@@ -56,7 +56,7 @@ async def test_gl1_nothing_unread_has_no_age() -> None:
     assert world.asked == ["offsets"]
 
 
-async def test_o2_what_is_not_known_is_minus_one() -> None:
+async def test_o2_unknown_offsets_are_minus_one() -> None:
     world = World()
     world.high_watermarks.clear()
     world.group = GroupOffsets("Stable", world.group.committed, {("t", 1): "b"})

@@ -82,7 +82,7 @@ def test_an_exception_comes_with_its_traceback(form: str) -> None:
     assert "test_logs.py" in stream.getvalue()
 
 
-def test_what_libraries_log_takes_the_same_way() -> None:
+def test_log_lines_of_libraries_use_the_same_output() -> None:
     stream = io.StringIO()
     configure("json", "warning", stream)
     logging.getLogger("asyncio").info("quiet")

@@ -24,7 +24,7 @@ async def turned(watch: LoopWatch) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_a_stall_is_counted_and_logged_with_what_ran() -> None:
+async def test_a_stall_is_counted_and_logged_with_the_running_callback() -> None:
     watch = LoopWatch()
     with capture_logs() as lines:
         watch.start()

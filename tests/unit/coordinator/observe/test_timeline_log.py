@@ -189,7 +189,7 @@ def test_tl3_a_deleted_group_leaves_tombstones() -> None:
     assert waiting.log.of("g") == ()
 
 
-def test_tl3_what_is_forgotten_for_want_of_room_goes_from_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tl3_timelines_dropped_for_lack_of_memory_are_removed_from_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "GROUPS_MAX", 2)
     world = World().lead()
     for group_id in ("a", "b", "a", "c"):

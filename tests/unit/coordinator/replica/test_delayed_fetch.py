@@ -73,7 +73,7 @@ async def test_a_partition_counts_for_no_more_than_it_may_give(world: World) -> 
     assert waiting.answered
 
 
-async def test_the_deadline_answers_with_what_there_is(world: World) -> None:
+async def test_the_deadline_answers_with_the_records_available(world: World) -> None:
     waiting = poll(world, 1_000_000).delayed_reply
     world.append(b"a")
     world.after(499)

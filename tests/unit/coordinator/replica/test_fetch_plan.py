@@ -62,7 +62,7 @@ def test_an_error_ends_a_wait(world: World) -> None:
     assert plan(world, ("t", 0), offset=9).read().must_answer
 
 
-def test_who_waits_watches_what_is_there(world: World) -> None:
+def test_a_delayed_fetch_watches_the_existing_partitions(world: World) -> None:
     waiting = plan(world, ("nope", 0), ("t", 0), ("t", 1), offset=2, each=500)
     watches = list(waiting.watches(waiting.read()))
     one_batch = batch_bytes(world)

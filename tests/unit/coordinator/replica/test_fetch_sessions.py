@@ -94,7 +94,7 @@ def test_a_final_epoch_ends_the_session_and_begins_none() -> None:
     assert (selected.session_id, keys(selected), len(consumer.sessions)) == (0, [A], 0)
 
 
-def test_what_was_answered_is_not_answered_again() -> None:
+def test_an_unchanged_partition_is_not_answered_again() -> None:
     consumer = Consumer()
     consumer.full(A, B)
     assert keys(consumer.next()) == []

@@ -36,7 +36,7 @@ def answer(error: ErrorCode = ErrorCode.NONE, diverging: tuple[int, int] | None 
         (ErrorCode.KAFKA_STORAGE_ERROR, TryLater(ErrorCode.KAFKA_STORAGE_ERROR)),
     ],
 )
-def test_what_an_answer_means(error: ErrorCode, action: Action) -> None:
+def test_the_outcome_of_each_fetch_response(error: ErrorCode, action: Action) -> None:
     assert after_answer(answer(error), 7, UNKNOWN) == action
 
 
@@ -63,7 +63,7 @@ def test_logs_part_at_the_lower_end_of_the_last_epoch_in_common(
     ],
     ids=["longer", "only what it lacks", "nothing in common", "missed too much", "its log has moved"],
 )
-def test_what_to_do_with_an_offset_that_the_leader_does_not_have(
+def test_how_a_follower_handles_an_offset_that_the_leader_does_not_have(
     leader: tuple[int, int], own: tuple[int, int], action: Action
 ) -> None:
     assert after_bounds(*leader, *own) == action

@@ -115,7 +115,7 @@ async def test_the_answer_to_a_leader_of_an_earlier_epoch_changes_nothing() -> N
     assert world.partition.state.isr == {1, 2}
 
 
-async def test_a_stop_gives_up_what_is_under_way() -> None:
+async def test_a_stop_gives_up_operations_under_way() -> None:
     world = World()
     world.release.clear()
     world.fall_silent()

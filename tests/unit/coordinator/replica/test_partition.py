@@ -46,7 +46,7 @@ class FullDisk(MemoryLog):
         raise StorageFailed("no such device")
 
 
-def test_what_is_appended_can_be_read_up_to_the_high_watermark() -> None:
+def test_appended_records_are_readable_up_to_the_high_watermark() -> None:
     replica = partition()
     assert replica.append(batch(b"first"), NOW_MS).base_offset == 0
     assert replica.append_pairs([(b"k", b"second")], NOW_MS).base_offset == 1
@@ -193,7 +193,7 @@ class Answers:
         replica.when_committed(offset, deadline_ms, lambda error: self.got.append((name or str(offset), error)))
 
 
-def test_what_is_committed_is_answered_at_once() -> None:
+def test_committed_writes_are_answered_at_once() -> None:
     replica, answers = partition(), Answers()
     replica.append(batch(), NOW_MS)
     answers.wait(replica, 1)
@@ -251,7 +251,9 @@ def test_leaving_flushes_to_the_system_again_answers_what_waits() -> None:
         (lambda replica: replica.close(), ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
-def test_a_partition_that_stops_answers_what_waits(stop: Callable[[Partition], None], error: ErrorCode) -> None:
+def test_a_partition_that_stops_answers_its_waiting_requests(
+    stop: Callable[[Partition], None], error: ErrorCode
+) -> None:
     replica, answers = flushing(), Answers()
     replica.append(batch(), NOW_MS)
     answers.wait(replica, 1)

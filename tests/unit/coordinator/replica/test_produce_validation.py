@@ -102,7 +102,7 @@ def test_the_largest_timestamp() -> None:
     assert read_max_timestamp(GOOD) == 1005
 
 
-def test_times_within_what_the_topic_takes() -> None:
+def test_timestamps_within_the_limits_of_the_topic() -> None:
     config = LogConfig(timestamp_before_max_ms=10, timestamp_after_max_ms=20)
     check_times(batch(b"a", b"b", timestamp=NOW_MS - 10, step_ms=30), config, NOW_MS)
 

@@ -30,7 +30,7 @@ def fetch(state: ReplicaState[str], offset: int, *followers: int, now_ms: int = 
 # ---- the high watermark
 
 
-def test_a_leader_that_is_alone_commits_what_it_appends() -> None:
+def test_a_leader_without_followers_commits_its_appends_at_once() -> None:
     state = ReplicaState[str](1)
     state.become_leader(0, (1,), (1,), NOW_MS)
     assert list(state.appended(5)) == [MOVED]
@@ -226,7 +226,7 @@ def test_an_offline_replica_takes_no_role_until_its_log_is_opened_again() -> Non
     assert (state.role, state.high_watermark) == (Role.FOLLOWER, 4)
 
 
-def test_a_new_epoch_forgets_what_followers_had() -> None:
+def test_a_new_epoch_resets_the_offsets_of_followers() -> None:
     state = leader()
     state.appended(5)
     fetch(state, 5, 2, 3)

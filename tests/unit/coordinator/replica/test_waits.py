@@ -19,7 +19,7 @@ def test_the_lowest_offset_completes_first_and_equal_ones_in_their_order() -> No
     assert (len(made), made.reach(9)) == (0, [])
 
 
-def test_what_is_due_expires_and_the_rest_stays() -> None:
+def test_due_waits_expire_and_the_others_stay() -> None:
     made = waits(3, 1, 2)
     assert made.deadline_ms() == 10
     assert made.expire(9) == []

@@ -14,7 +14,7 @@ def positions(*keys: Key) -> dict[Key, FetchPartition]:
     return {key: position(key[1]) for key in keys}
 
 
-def test_the_first_request_has_everything_the_later_ones_what_has_changed() -> None:
+def test_the_first_request_has_all_partitions_and_later_requests_only_changes() -> None:
     session = FollowerSession()
     first = session.full(positions((A, 0), (B, 1), (A, 2)))
     assert (first.session_id, first.epoch, first.forgotten) == (0, 0, ())

@@ -25,7 +25,7 @@ def make_followed(*indexes: int) -> Followed:
     return followed
 
 
-def test_a_request_names_what_has_changed_since_the_last_one() -> None:
+def test_a_request_names_the_changes_since_the_last_request() -> None:
     followed = make_followed(0, 1)
     assert list(followed.take_changes()[0]) == [key(0), key(1)]
     assert not followed.has_changes
@@ -83,7 +83,7 @@ def test_a_response_is_used_only_if_it_was_requested_in_the_leader_epoch_of_the_
     assert followed.pause(key(0)) == PAUSE_MS_MIN
 
 
-def test_what_is_offline_or_led_here_is_not_fetched() -> None:
+def test_partitions_that_are_offline_or_led_here_are_not_fetched() -> None:
     followed, offline, led = Followed(PAUSE_MS_MAX), partition(0), partition(1)
     for replica in (offline, led):
         followed.follow(replica, 1)

@@ -163,7 +163,7 @@ async def test_an_unreachable_leader_is_reported_and_found_again_at_another_addr
         await cluster.same_logs()
 
 
-async def test_a_broker_leads_only_what_it_was_elected_for_in_this_registration() -> None:
+async def test_a_broker_leads_only_partitions_it_was_elected_for_in_this_registration() -> None:
     """RE4."""
     async with Cluster(size=2) as cluster:
         epoch = cluster.registrations[1].epoch

@@ -250,7 +250,7 @@ def test_a_shard_writes_only_in_the_leader_epoch_whose_log_it_has_replayed() -> 
     assert toy.numbers() == {"a": {1: 8}}
 
 
-def test_what_was_replayed_is_not_shown_before_it_is_committed() -> None:
+def test_replayed_records_are_visible_only_once_committed() -> None:
     toy = ToyWorld().lead()
     toy.ask_for_flushes()
     toy.put("a", 1, 7)

@@ -116,7 +116,7 @@ def test_a_failed_write_throws_the_shard_away_and_nothing_was_acknowledged(world
     assert world.coordinator.ready("g") is ErrorCode.NOT_COORDINATOR
 
 
-def test_a_shard_that_lost_its_log_is_loaded_again_from_what_was_written(world: Any) -> None:
+def test_a_shard_that_lost_its_log_is_loaded_again_from_its_records(world: Any) -> None:
     world.commit("g", 1)
     world.turn()
     shard = world.shard("g")

@@ -65,7 +65,7 @@ async def test_records_are_read_by_offset_and_by_time(
         (b"", "text", ""),
     ],
 )
-def test_bytes_are_shown_as_what_they_are(data: bytes, form: str, text: str) -> None:
+def test_bytes_are_shown_in_the_format_that_fits(data: bytes, form: str, text: str) -> None:
     assert shown_bytes(data) == {"size_bytes": len(data), "is_cut": False, "format": form, "text": text}
 
 

@@ -52,7 +52,7 @@ def test_an_expression_uses_exposed_names_and_their_labels(title: str, expressio
         assert used <= {*family_of(name).labels, *OF_SCRAPE}
 
 
-def test_an_alert_says_what_to_do() -> None:
+def test_an_alert_has_a_remedy() -> None:
     for rule in alerts():
         assert rule["labels"]["severity"] in ("critical", "warning")
         assert set(rule["annotations"]) == {"summary", "remedy"}

@@ -43,7 +43,7 @@ async def used(world: World) -> None:
     await world.kafka.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="x"), 4)
 
 
-async def test_what_clients_do_is_counted(world: World) -> None:
+async def test_requests_of_clients_are_counted(world: World) -> None:
     await used(world)
     assert await value(world, "rota_topic_records_in_total", topic="t") == 3
     assert await value(world, "rota_topic_bytes_in_total", topic="t") == len(batch(b"one", b"two", b"three"))

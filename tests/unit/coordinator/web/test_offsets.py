@@ -25,7 +25,7 @@ async def test_unknown_is_minus_one(world: World) -> None:
         topic_named(asks, "missing")
 
 
-async def test_what_a_group_committed(world: World) -> None:
+async def test_the_committed_offsets_of_a_group(world: World) -> None:
     await create_topic(world.kafka, "t", 2)
     await world.kafka.ask(FindCoordinatorRequest(key="g"), 2)
     await world.kafka.ask(commit("g", 1, 5, "note"), 7)
