@@ -100,6 +100,18 @@ def test_the_packages_of_the_client_are_enough_for_a_broker_and_the_demo(client_
     assert "lines was consumed at least once" in demo
 
 
+@pytest.mark.parametrize(("package", "command"), [("uv", ("uvx", "--from")), ("pipx", ("pipx", "run", "--spec"))])
+def test_the_demo_runs_without_an_installation(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, command: tuple[str, ...]
+) -> None:
+    for variable in ("UV_CACHE_DIR", "UV_TOOL_DIR", "PIPX_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    programs = fresh_environment(tmp_path / "programs", package)
+    printed = run(programs, *command, str(wheel), "--python", sys.executable, "rota", "demo", folder=tmp_path)
+    assert "They come with: pip install 'rota[demo]'\n" in printed
+    assert "lines was consumed at least once" in printed
+
+
 def test_the_extra_broker_adds_the_event_loop_and_the_help(with_broker: Path, tmp_path: Path) -> None:
     found = json.loads(run(with_broker, "python", "-c", IMPORTS, folder=tmp_path))
     assert set(found["installed"]) >= CLIENT_PACKAGES | BROKER_PACKAGES
