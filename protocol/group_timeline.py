@@ -57,8 +57,8 @@ class Trigger:
     MEMBER_JOINED: Final = "member-joined"
     MEMBER_LEFT: Final = "member-left"
     MEMBER_EXPIRED: Final = "member-expired"
-    METADATA_CHANGED: Final = "metadata-changed"  # a member joined again with other topics or assignors
-    LEADER_REJOINED: Final = "leader-rejoined"  # it saw partitions or topics that are new
+    METADATA_CHANGED: Final = "metadata-changed"  # a member joined again with another subscription
+    LEADER_REJOINED: Final = "leader-rejoined"  # for new partitions or topics, or cooperatively
     STATIC_MEMBER_REPLACED: Final = "static-member-replaced"
     SYNC_TIMEOUT: Final = "sync-timeout"
     ASSIGNMENT_TOO_LARGE: Final = "assignment-too-large"

@@ -20,6 +20,8 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.group_timeline import NONE, EventMember, EventType, GroupEvent, Move, MovedPartitions, Trigger
 
 NAMED_MAX: Final = 3  # members or topics that a sentence names; the others are counted
+SUBSCRIPTION: Final = "topics, assignors, or partitions that it owns"
+LEADER_REASONS: Final = "it saw new topics or partitions, or goes on with a cooperative rebalance"
 SLOW_JOIN_MS: Final = 100  # a join phase that took longer names the member that it waited for
 
 
@@ -164,8 +166,8 @@ def _cause(rebalance: Rebalance) -> str:
         Trigger.MEMBER_JOINED: f"{who} joined",
         Trigger.MEMBER_LEFT: f"{who} left",
         Trigger.MEMBER_EXPIRED: f"the session of {who} ended: no heartbeat came in time",
-        Trigger.METADATA_CHANGED: f"{who} joined again with other topics or assignors",
-        Trigger.LEADER_REJOINED: f"the leader, {who}, joined again: it saw new topics or partitions",
+        Trigger.METADATA_CHANGED: f"{who} joined again with another subscription ({SUBSCRIPTION})",
+        Trigger.LEADER_REJOINED: f"the leader, {who}, joined again ({LEADER_REASONS})",
         Trigger.STATIC_MEMBER_REPLACED: f"{who} took the place of the member with the same group.instance.id",
         Trigger.SYNC_TIMEOUT: f"{who} joined and did not fetch its assignment in time",
         Trigger.ASSIGNMENT_TOO_LARGE: f"the assignment of {who} is too large to be stored",

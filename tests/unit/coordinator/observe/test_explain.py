@@ -137,3 +137,18 @@ def test_everything_can_be_written_as_json() -> None:
     assert plain["events"][0]["name"] == "rebalance-started"
     assert plain["moves"][1]["gained"] == [{"topic": "t", "partitions": [1]}]
     assert len(plain["sentences"]) == 5
+
+
+def test_a_second_step_of_a_cooperative_rebalance_is_not_called_new_topics() -> None:
+    """The members that gave partitions up join again, with other owned partitions; the leader may be one of them."""
+    reason = "need to revoke partitions and re-join"
+    for trigger, words in (
+        (Trigger.LEADER_REJOINED, "or goes on with a cooperative rebalance"),
+        (Trigger.METADATA_CHANGED, "or partitions that it owns"),
+    ):
+        timeline = Timeline().add(
+            EventType.REBALANCE_STARTED, member("a-1"), trigger=trigger, client_reason=reason, generation=1
+        )
+        (rebalance,) = rebalances(timeline.events)
+        assert words in sentences(rebalance)[0]
+        assert f'"{reason}"' in sentences(rebalance)[0]
