@@ -5,6 +5,7 @@ Laws
         member is live while its request waits or the connection of its last request is open. `expire_sessions` removes
         it all the same.
     KT2 When an advance returns, retention has run on every partition, and offsets past their retention expire.
+    KT6 Brokers that do not run share the advance: one that starts again has the time of the others.
 """
 
 from __future__ import annotations
@@ -28,20 +29,25 @@ async def advance(hosted: Iterable[HostedBroker], by_ms: int, *, expire_sessions
     The other seconds are steps of one round of upkeep each, so that retention and compaction see every partition.
     Raises ValueError for a negative time.
     """
-    brokers = [each for each in hosted if each.is_running]
-    for step_ms in steps(by_ms, max((len(list(each.broker.partitions.all())) for each in brokers), default=0)):
-        for each in brokers:
+    everyone = list(hosted)
+    for step_ms in steps(by_ms, max((len(each.broker.partitions.all()) for each in _running(everyone)), default=0)):
+        for each in _running(everyone):
             if not expire_sessions:
                 _extend_sessions(each, step_ms)
             for connection in each.broker.listener.connections:
                 connection.active = True  # else it would count as idle for all that time
+        for each in everyone:
             each.clock.advance(step_ms)
-        for each in brokers:
+        for each in _running(everyone):
             each.broker.timers.fire()
         for _ in range(TICKS_PER_STEP):
             await asyncio.sleep(0)
-        for each in brokers:
-            await each.broker.upkeep.idle()
+        for broker in [each.broker for each in _running(everyone)]:  # one may be killed meanwhile
+            await broker.upkeep.idle()
+
+
+def _running(hosted: Iterable[HostedBroker]) -> list[HostedBroker]:
+    return [each for each in hosted if each.is_running]
 
 
 def steps(by_ms: int, partitions: int) -> Iterator[int]:

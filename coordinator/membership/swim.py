@@ -124,6 +124,8 @@ class Swim:
         member = self.members.get(broker_id)
         if not self.is_active or member is None or member.status is Status.DEAD:
             return []
+        if not self._is_listening:
+            self._stood_still()  # then what waits is postponed, and not the new ping with it
         if member.status is Status.SUSPECT:
             self._shorten(member, self.settings.ping_timeout_ms)
         probe = self._probes.of(broker_id) or self._ping(member)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from confluent_kafka import TopicPartition
 from tests.unit.testing.clients import consumer, produce, take
 
 from rota.coordinator.upkeep import ROUND_MS
 from rota.testing import RunningBroker, running_broker, running_cluster
-from rota.testing.advance import steps
+from rota.testing.advance import advance, steps
+from rota.testing.host import Host
 
 
 @pytest.mark.parametrize("by_ms", [0, 1, ROUND_MS, 2_500, 86_400_000])
@@ -22,6 +25,12 @@ def test_the_steps_are_the_whole_time_and_end_with_rounds_of_upkeep(by_ms: int, 
 def test_a_clock_does_not_go_back() -> None:
     with pytest.raises(ValueError, match="-5 ms"):
         list(steps(-5, 1))
+
+
+async def test_brokers_that_do_not_run_share_an_advance() -> None:
+    host = Host(count=2)
+    await advance(host, 86_400_000)
+    assert min(hosted.clock.wall_ms() for hosted in host) >= time.time_ns() // 1_000_000 + 86_390_000
 
 
 def test_a_live_member_keeps_its_session_for_days_and_goes_on_reading(broker: RunningBroker, topic: str) -> None:

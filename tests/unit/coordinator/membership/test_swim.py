@@ -380,6 +380,15 @@ class TestStandstill:
         talk.until(talk.now_ms + 5_000, 2, 3)
         assert talk.changes == []
 
+    def test_a_ping_that_began_after_the_standstill_is_not_postponed_with_the_others(self) -> None:
+        talk = Conversation(2, 3)
+        talk.until(1_000, 2, 3)
+        talk.now_ms += 60_000
+        talk.done(talk.swim.accuse(2, talk.now_ms))  # its connection breaks before the time is looked at
+        talk.done(talk.swim.tick(talk.now_ms))
+        talk.until(talk.now_ms + 5_000, 3)
+        assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
+
     def test_a_suspicion_has_as_much_time_left_as_before(self) -> None:
         talk = Conversation(2, 3)
         talk.until(410, 3)
