@@ -27,8 +27,8 @@ class LoopThread(threading.Thread):
         self, properties: Mapping[str, str] | None = None, *, count: int = 1, data: Path | None = None, seed: int = 0
     ) -> None:
         super().__init__(name="rota", daemon=True)
+        self._host = Host(properties, count=count, data=data, seed=seed)  # first: it refuses properties
         self._loop = asyncio.new_event_loop()
-        self._host = Host(properties, count=count, data=data, seed=seed)
         self._commands = Commands(self._host)
         self.start()
         try:

@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
+from types import NoneType
+from typing import Any, Final
 
 from rota.coordinator.network.call import Call, HangUp
 from rota.coordinator.network.connection import Connection
@@ -131,8 +132,23 @@ class ReplyFaults:
             self._members[group_id, member_id] = call.connection_id
 
 
+_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    "api": (str,),
+    "client_id": (str,),
+    "times": (int, NoneType),
+    "skip": (int,),
+    "probability": (int, float),
+    "delay_ms": (int, float),
+    "error": (str,),
+    "performed": (bool,),
+}
+
+
 def check_rule(rule: ReplyRule) -> None:
-    """Raise ValueError for a rule that could not be applied."""
+    """Raise ValueError or TypeError for a rule that could not be applied, as any program may send it."""
+    for name, kinds in _KINDS.items():
+        if not isinstance(getattr(rule, name), kinds):
+            raise TypeError(f"{name} cannot be {getattr(rule, name)!r}")
     if rule.action is Action.ERROR:
         from rota.testing.error_replies import check_api
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 from pathlib import Path
 
 import pytest
 
+from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.log.contract import StorageFailed
 from rota.testing.errors import CommandRefused
 from rota.testing.loop_thread import LoopThread
@@ -37,3 +39,10 @@ def test_a_refused_command_is_raised_here() -> None:
         thread.call("fly")
     assert thread.call("info")["bootstrap_servers"] == thread.bootstrap_servers
     thread.close()
+
+
+def test_refused_properties_leave_no_event_loop(recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.raises(ConfigRefused):
+        LoopThread({"num.partitions": "zero"})
+    gc.collect()
+    assert not [each for each in recwarn if each.category is ResourceWarning]

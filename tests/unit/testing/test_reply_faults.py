@@ -8,6 +8,7 @@ import struct
 import pytest
 
 from rota.testing.commands import Commands
+from rota.testing.errors import CommandRefused
 from rota.testing.host import Host
 from rota.testing.reply_faults import check_rule
 from rota.testing.reply_rules import Action, ReplyRule
@@ -72,3 +73,12 @@ def test_rules_are_checked_before_they_meet_a_client() -> None:
         check_rule(ReplyRule(action=Action.ERROR, api="Heartbeat", error="NOT_AN_ERROR"))
     with pytest.raises(ValueError, match="no error replies for Nothing"):
         check_rule(ReplyRule(action=Action.ERROR, api="Nothing", error="NOT_COORDINATOR"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"api": 5}, {"client_id": None}, {"times": "x"}, {"skip": None}, {"probability": "1"}, {"delay_ms": "x"}],
+)
+async def test_a_fault_with_a_field_of_another_type_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(CommandRefused, match=f"{next(iter(fields))} cannot be"):
+        await Commands(Host()).perform("add_fault", {"action": "delay", **fields})
