@@ -253,8 +253,6 @@ alter.log.dirs.replication.quota.window.num INT 11
 alter.log.dirs.replication.quota.window.size.seconds INT 1
 cordoned.log.dirs LIST "" cluster-wide
 early.start.listeners LIST -
-listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,\
-SASL_PLAINTEXT:SASL_PLAINTEXT per-broker
 num.replica.alter.log.dirs.threads INT -
 replica.high.watermark.checkpoint.interval.ms LONG 5000
 replica.socket.receive.buffer.bytes INT 65536
@@ -313,6 +311,11 @@ leader.replication.throttled.rate LONG -
 replica.alter.log.dirs.io.max.bytes.per.second LONG -
 """
 
+_LISTENERS = """
+listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,\
+SASL_PLAINTEXT:SASL_PLAINTEXT per-broker
+"""
+
 _PARTS = (
     (
         _SECURITY,
@@ -329,6 +332,11 @@ _PARTS = (
     ),
     (_NEWER_GROUPS, Support.NO_EFFECT, "Belongs to group protocols other than the classic protocol."),
     (_TRANSACTIONS, Support.NO_EFFECT, "A detail of transactions, which Rota does not support yet."),
+    (
+        _LISTENERS,
+        Support.NO_EFFECT,
+        "Rota has no TLS or SASL: a listener that is mapped to one of them is refused, any other one is plain text.",
+    ),
     (_REPLICATION, Support.NO_EFFECT, "A detail of Kafka's replication that Rota implements differently or omits."),
     (
         _MACHINE,

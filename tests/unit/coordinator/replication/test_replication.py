@@ -10,6 +10,7 @@ import pytest
 from tests.unit.coordinator.replication.cluster import Cluster
 
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.replication.fetcher import FetcherStops
 from rota.coordinator.replication.replication import fetch_settings
 from rota.protocol.errors import ErrorCode
 
@@ -213,3 +214,17 @@ def test_the_settings_are_those_of_kafka() -> None:
     assert not settings.tells_high_watermark
     rack_aware = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
     assert fetch_settings(BrokerConfig(rack_aware)).tells_high_watermark
+
+
+async def test_a_connection_that_breaks_accuses_its_leader_before_a_fetcher_notices() -> None:
+    """LB1: clients of that leader are about to ask for another one. A connection that is closed here accuses nobody."""
+    async with Cluster(size=2) as cluster:
+        follower = cluster[2]
+        await follower.replication.stop()
+        follower.unreachable.clear()
+        own, broken = [await follower.replication._connect(1, 0) for _ in range(2)]
+        own.end(FetcherStops("the fetcher closes the connection"))
+        assert (own.is_open, follower.unreachable) == (False, [])
+        await cluster[1].listener.stop(0)
+        await cluster.until(lambda: not broken.is_open)
+        assert follower.unreachable == [1]
