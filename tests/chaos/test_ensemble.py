@@ -10,17 +10,18 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
-from tests.chaos.test_cluster import (
+from tests.chaos.cluster_clients import (
     HEALED_SECONDS,
     PARTITIONS,
-    PROPERTIES,
     TOPIC,
     Committer,
+    ConfluentWriter,
     Writer,
     check,
     records,
     until,
 )
+from tests.chaos.test_cluster import PROPERTIES
 from tools.cluster import Cluster
 from tools.zookeeper import ZooKeeperEnsemble, missing
 
@@ -65,7 +66,7 @@ def until_more_is_written(writers: list[Writer]) -> None:
 def test_brokers_stay_when_the_leader_of_their_ensemble_is_killed(cluster: Cluster) -> None:
     """The two servers that are left serve the same sessions: no partition changes its leader, topics can be created."""
     assert isinstance(cluster.zookeeper, ZooKeeperEnsemble)
-    writers = [Writer(cluster.bootstrap, partition) for partition in range(PARTITIONS)]
+    writers: list[Writer] = [ConfluentWriter(cluster.bootstrap, partition) for partition in range(PARTITIONS)]
     committer = Committer(cluster.bootstrap, "g")
     try:
         until_more_is_written(writers)

@@ -47,7 +47,10 @@ def environment(name: str) -> dict[str, str]:
 
 
 def config(name: str) -> BrokerConfig:
-    return BrokerConfig(environment_properties(environment(name)))
+    ignored: list[str] = []
+    properties = environment_properties(environment(name), ignored)
+    assert not ignored
+    return BrokerConfig(properties)
 
 
 def test_a_file_that_is_not_in_the_specification_would_be_noticed() -> None:

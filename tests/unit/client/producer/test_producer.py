@@ -121,7 +121,7 @@ async def test_a_full_buffer_is_not_waited_for_longer_than_max_block_ms() -> Non
 async def test_a_topic_that_does_not_appear_is_named() -> None:
     async with Leader() as leader:
         leader.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        async with Producer(settings(leader, max_block_ms=30)) as producer:
+        async with Producer(settings(leader, max_block_ms=500)) as producer:
             with pytest.raises(TimedOut, match=r"topic nowhere.*UNKNOWN_TOPIC_OR_PARTITION"):
                 await producer.send("nowhere", b"1")
             assert not producer._topics._waiting
