@@ -124,6 +124,14 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
 
     # ---- events that wait
 
+    def resize(self, count: int) -> None:
+        """Use that many partitions, of which none is led yet; what waits goes to those that its groups have now."""
+        super().resize(count)
+        waiting = [pending for queue in self._pending.values() for pending in queue]
+        self._pending = {}
+        for group_id, value in waiting:
+            self._pending.setdefault(self._shard(group_id).index, deque()).append((group_id, value))
+
     def _wait(self, group_id: str, event: GroupEvent | Forget) -> None:
         value = None if isinstance(event, Forget) else encode_value(event)
         shard = self._shard(group_id)

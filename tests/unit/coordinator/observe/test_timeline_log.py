@@ -175,6 +175,22 @@ def test_events_of_several_partitions_wait_for_their_own() -> None:
     assert sum(len(shard.machines) for shard in world.log.shards) == 8
 
 
+def test_events_that_waited_for_a_topic_of_one_partition_wait_for_their_own() -> None:
+    """A broker learns how many partitions the topic has when it was created, after the first events of a group."""
+    world = World(count=4)
+    world.log.resize(1)
+    world.add("g", 1)
+    world.log.resize(4)
+    world.lead()
+    world.tick()
+    world.add("g", 2)
+    world.tick()
+    assert [each.sequence for each in world.log.of("g")] == [0, 1]
+    assert [partition.log.log_end_offset for partition in world.partitions] == [
+        2 if index == shard_of("g", 4) else 0 for index in range(4)
+    ]
+
+
 def test_tl3_a_deleted_group_leaves_tombstones() -> None:
     world = World().lead()
     world.add("g", 1)
