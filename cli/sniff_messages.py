@@ -172,33 +172,30 @@ class Filter:
         )
 
 
-def _groups(value: Any) -> Iterable[str]:
+def _named_values(value: Any) -> Iterable[tuple[str, Any]]:
+    """Yield the name and value of each field of a message and of the structures in it."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _named_values(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for each in fields(value):
+            inner = getattr(value, each.name)
+            yield each.name, inner
+            if isinstance(inner, tuple):
+                yield from _named_values(inner)
+
+
+def _groups(request: Any) -> Iterable[str]:
     """Yield the groups that a request names."""
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _groups(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for each in fields(value):
-            inner = getattr(value, each.name)
-            if each.name in _GROUP_FIELDS and isinstance(inner, str) and inner:
-                yield inner
-            elif each.name in ("groups", "groups_names", "coordinator_keys") and inner and isinstance(inner[0], str):
-                yield from inner
-            elif isinstance(inner, tuple):
-                yield from _groups(inner)
+    for name, value in _named_values(request):
+        if name in _GROUP_FIELDS and isinstance(value, str) and value:
+            yield value
+        elif name in ("groups", "groups_names", "coordinator_keys") and value and isinstance(value[0], str):
+            yield from value
 
 
-def _error_codes(value: Any) -> Iterable[int]:
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _error_codes(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for each in fields(value):
-            inner = getattr(value, each.name)
-            if each.name == "error_code":
-                yield inner
-            elif isinstance(inner, tuple):
-                yield from _error_codes(inner)
+def _error_codes(message: Any) -> Iterable[int]:
+    return (value for name, value in _named_values(message) if name == "error_code")
 
 
 # ---- printing

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from rota.coordinator.api.config_targets import APPEND, DELETE, SET, SUBTRACT
 from rota.coordinator.api.describe_configs import refuse_broker
 from rota.coordinator.api.node import Node
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.observe.logger_levels import LOGGER_LEVELS, ROOT, VALID
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
-
-SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 def alter_loggers(node: Node, resource: AlterConfigsResource, validate_only: bool) -> Refusal | None:

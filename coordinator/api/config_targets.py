@@ -24,7 +24,8 @@ from rota.coordinator.metadata.topic import Refusal, Topic
 from rota.coordinator.metadata.topic_names import refuse_name
 from rota.protocol.errors import ErrorCode
 
-WORDS: Final = {2: "append", 3: "subtract"}  # operations on a list
+SET, DELETE, APPEND, SUBTRACT = range(4)  # the operations of IncrementalAlterConfigs (KIP-339)
+WORDS: Final = {APPEND: "append", SUBTRACT: "subtract"}  # those on a list
 
 Configs = dict[str, str]
 Update = Callable[[Mapping[str, str]], Configs | Refusal]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from rota.coordinator.api.alter_configs import alter_each, alter_target
 from rota.coordinator.api.broker_loggers import alter_loggers
-from rota.coordinator.api.config_targets import Configs, Target
+from rota.coordinator.api.config_targets import APPEND, DELETE, SET, SUBTRACT, Configs, Target
 from rota.coordinator.api.describe_configs import BROKER_LOGGER
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
@@ -26,8 +26,6 @@ from rota.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-
-SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 def incremental_alter_configs(

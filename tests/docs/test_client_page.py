@@ -7,7 +7,6 @@ import gc
 import io
 import logging
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -47,13 +46,6 @@ RECIPES = [
 
 
 pytestmark = pytest.mark.timeout(60)
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[str]:
-    with running_broker() as running:
-        address = running.bootstrap_servers
-        yield address
 
 
 def run(code: str, broker: str) -> str:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.docs.test_client_page import run
 from tests.unit.client.network.scripted import eventually
-
-from rota.testing import running_broker
 
 PAGE = (Path(__file__).parents[2] / "docs" / "RECIPES.md").read_text()
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -23,13 +20,6 @@ PROGRAMS = [title for title, text in SECTIONS.items() if PRINTED.search(text)]
 LIFESPAN = "FastAPI and Starlette"
 
 pytestmark = pytest.mark.timeout(60)
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[str]:
-    with running_broker() as running:
-        address = running.bootstrap_servers
-        yield address
 
 
 def program(title: str) -> str:

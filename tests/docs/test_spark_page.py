@@ -7,7 +7,6 @@ import gc
 import io
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from tests.interop.kit import create_topic
 from tests.spark.conftest import official, official_jars, spark, written  # noqa: F401 - the session of those tests
 
 from rota.spark_connector import options
-from rota.testing import running_broker
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "SPARK.md").read_text()
@@ -32,13 +30,6 @@ HELD_BY = {
 }
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[str]:
-    with running_broker() as running:
-        address = running.bootstrap_servers
-        yield address
 
 
 def run(page: str, names: dict[str, object], broker: str, folder: Path) -> None:

@@ -7,29 +7,17 @@ writes it anew from a running Kafka. Two tellings must give the same bytes; this
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
-from pathlib import Path
 
 from tests.interop.data_apis.story import Line, tell
+from tests.interop.recorded_story import DATA, read, write
 
-RECORDED = Path(__file__).parents[2] / "data" / "kafka-4.3.1-data-apis.jsonl.gz"
+RECORDED = DATA / "kafka-4.3.1-data-apis.jsonl.gz"
 
 
 def recorded() -> list[Line]:
-    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def record(bootstrap: str) -> None:
-    once, again = list(tell(bootstrap)), list(tell(bootstrap))
-    for first, second in zip(once, again, strict=True):
-        assert first == second, f"two tellings differ:\n{first}\n{second}"
-    text = "".join(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n" for line in once)
-    RECORDED.parent.mkdir(parents=True, exist_ok=True)
-    RECORDED.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    return read(RECORDED)
 
 
 if __name__ == "__main__":
-    record(sys.argv[1])
+    write(RECORDED, tell, sys.argv[1])

@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.interop.strangers.kit import SUITE_S_MAX, Unavailable, fetch, home, settle
+from tests.interop.strangers.kit import Unavailable, fetch, home, settle
 from tests.interop.strangers.left_out import FRANZ_GO
-from tests.interop.strangers.sarama import outcomes
+from tests.interop.strangers.sarama import run_go_tests
 
 MODULE = "github.com/twmb/franz-go@v1.22.2"
 RECORDS = 20_000  # of each consume-transform-produce chain, instead of 500,000
@@ -44,16 +44,5 @@ def run(bootstrap: str, folder: Path, only: Sequence[str] = ()) -> dict[str, str
         "KGO_TEST_RECORDS": str(RECORDS),
         "KGO_LOG_LEVEL": "none",
     }
-    limits = [f"-test.timeout={SUITE_S_MAX}s", f"-test.run={chosen}", f"-test.skip=^({'|'.join(FRANZ_GO)})$"]
-    done = subprocess.run(
-        [str(folder / "kgo.test"), "-test.v", *limits],
-        cwd=folder / "source" / "pkg" / "kgo",
-        env={**os.environ, **given},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=SUITE_S_MAX + 30,
-    )
-    (folder / "output.txt").write_text(done.stdout)
-    return outcomes(done.stdout)
+    package = folder / "source" / "pkg" / "kgo"
+    return run_go_tests(folder / "kgo.test", package, chosen, FRANZ_GO, given, folder / "output.txt")

@@ -11,7 +11,7 @@ import shutil
 import socket
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -104,18 +104,26 @@ def _run_tests(
         "ROTA_REPLICAS": str(replicas),
         **environment,
     }
+    output = folder / f"output-{replicas}.txt"
+    return run_go_tests(folder / "sarama.test", folder / "source", chosen, left_out, given, output)
+
+
+def run_go_tests(
+    program: Path, cwd: Path, chosen: str, left_out: Iterable[str], environment: Mapping[str, str], output: Path
+) -> dict[str, str]:
+    """Run a compiled test program of Go, write what it prints to `output`, and return the outcome of each test."""
     limits = [f"-test.timeout={SUITE_S_MAX}s", f"-test.run={chosen}", f"-test.skip=^({'|'.join(left_out)})$"]
     done = subprocess.run(
-        [str(folder / "sarama.test"), "-test.v", *limits],
-        cwd=folder / "source",
-        env={**os.environ, **given},
+        [str(program), "-test.v", *limits],
+        cwd=cwd,
+        env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
         timeout=SUITE_S_MAX + 30,
     )
-    (folder / f"output-{replicas}.txt").write_text(done.stdout)
+    output.write_text(done.stdout)
     return outcomes(done.stdout)
 
 

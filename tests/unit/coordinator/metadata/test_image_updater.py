@@ -2,26 +2,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from itertools import count
 
 import pytest
+from tests.unit.coordinator.metadata.image_pair import ImagePair
 
 from rota.coordinator.config.listeners import Endpoint
-from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.image_updater import ImageUpdater
 from rota.coordinator.metadata.registration import Registration, claim_controller, register
 from rota.coordinator.metadata.topics import Topics
 
 
-class Pair:
+class Pair(ImagePair):
     """A broker that changes the store, and another one whose image follows it."""
-
-    def __init__(self) -> None:
-        self.store = EmbeddedStore()
-        ids = count(1)
-        self.writer = Topics(self.store, broker_id=1, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
-        self.updater = ImageUpdater()
-        self.image = Topics(self.store, broker_id=2, fresh_uuid=lambda: bytes(16), watch=self.updater.changed)
 
     async def same(self) -> None:
         await self.updater.settled()

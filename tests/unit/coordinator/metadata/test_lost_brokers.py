@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
+from tests.unit.coordinator.api.data_world import StillLoop
 
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.lost_brokers import (
@@ -19,25 +18,12 @@ from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.scheduling.timers import Timers
 
 
-class Loop:
-    """A loop whose timers the test fires."""
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Loop:
-        return self
-
-    def cancel(self) -> None:
-        pass
-
-    def call_exception_handler(self, context: dict[str, object]) -> None:
-        raise AssertionError(context)
-
-
 class World:
     """`leader` is the one that answers would name."""
 
     def __init__(self) -> None:
         self.now_ms, self.leader = 0, 2
-        self.timers = Timers(lambda: self.now_ms, Loop())
+        self.timers = Timers(lambda: self.now_ms, StillLoop())
         self.lost = LostBrokers(self.timers, lambda: self.now_ms)
 
     def wait(self) -> DelayedReply[bool]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from itertools import count
 
 import pytest
+from tests.unit.coordinator.metadata.image_pair import ImagePair
 
 from rota.coordinator.metadata import eager, znodes
 from rota.coordinator.metadata.changes import DEFAULT_NAME, Change, ConfigKind, ResourceConfigChanged
-from rota.coordinator.metadata.embedded import EmbeddedStore
-from rota.coordinator.metadata.image_updater import ImageUpdater
 from rota.coordinator.metadata.store import PATH_BYTES_MAX, NoNode
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.metadata.topics import Topics
@@ -19,15 +17,8 @@ from rota.protocol.errors import ErrorCode
 BROKERS, GROUPS, METRICS = ConfigKind.BROKERS, ConfigKind.GROUPS, ConfigKind.CLIENT_METRICS
 
 
-class Pair:
+class Pair(ImagePair):
     """A broker that changes configs, and another one whose image follows the store."""
-
-    def __init__(self) -> None:
-        self.store = EmbeddedStore()
-        ids = count(1)
-        self.writer = Topics(self.store, broker_id=1, fresh_uuid=lambda: next(ids).to_bytes(16, "big"))
-        self.updater = ImageUpdater()
-        self.image = Topics(self.store, broker_id=2, fresh_uuid=lambda: bytes(16), watch=self.updater.changed)
 
     async def set(self, kind: ConfigKind, name: str, configs: Mapping[str, str]) -> Refusal | None:
         return await self.writer.configs.update(kind, name, lambda _: configs)
