@@ -75,8 +75,8 @@ class DriverClient:
         return self._list_existing(dict.fromkeys(partitions, LATEST))
 
     def latest_at_least(self, ends: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]) -> Offsets:
-        """As `latest`. Waits while a high watermark is below `ends` and the log continues: a result below `ends` means
-        that records are lost. Raises HighWatermarkBehind, KafkaError."""
+        """As `latest`, without partitions that were deleted meanwhile. Waits while a high watermark is below `ends` and
+        the log continues: a result below `ends` means that records are lost. Raises HighWatermarkBehind, KafkaError."""
         return self._run(self._latest_at_least(ends, tuple(partitions)))
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
@@ -148,7 +148,7 @@ class DriverClient:
     ) -> Offsets:
         wait = HighWatermarkWait(self._config)
         while True:
-            listed = await self._list_offsets(dict.fromkeys(partitions, LATEST))
+            listed = await self._list_ends(partitions)
             marks = {partition: at.offset for partition, at in listed.items() if at is not None}
             ends = await existing_ends(self._config, marks, ends)
             behind = [partition for partition, mark in marks.items() if mark < ends.get(partition, mark)]
@@ -156,6 +156,17 @@ class DriverClient:
                 return marks
             partition = min(behind)
             await wait.pause(partition, marks[partition], ends[partition])
+
+    async def _list_ends(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Any]:
+        """The ends of those of the partitions that still exist. Raises KafkaError."""
+        while True:
+            try:
+                return await self._list_offsets(dict.fromkeys(partitions, LATEST))
+            except UnknownTopic:
+                existing = await self._present_partitions(TopicSelection(assigned=partitions))
+                if len(existing) == len(partitions):
+                    raise
+                partitions = existing
 
     async def _committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Any]:
         return await committed(await self._connected(), GroupMetadata(group), partitions)

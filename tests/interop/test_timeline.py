@@ -98,7 +98,7 @@ def timeline(address: str, group: str) -> list[GroupEvent]:
 
 
 def join(served: Served, client: str, group: str, topic: str, client_id: str, **more: Any) -> Member:
-    settings = Settings(group=group, topics=[topic], client_id=client_id, session_ms=1_500, **more)
+    settings = Settings(group=group, topics=[topic], client_id=client_id, session_ms=10_000, **more)
     return CLIENTS[client](served.address, settings)
 
 

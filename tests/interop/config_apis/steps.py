@@ -52,7 +52,7 @@ STEPS: Final[dict[str, tuple[Step, ...]]] = {
         ("the topic's own", describe(TOPIC, TOPIC_NAME, "retention.ms"), '"77"'),
         ("delete of the topic", alter(TOPIC, TOPIC_NAME, ("retention.ms", DELETE, None))),
         ("delete of the broker", alter(BROKER, "0", ("log.retention.ms", DELETE, None))),
-        ("the default again", describe(BROKER, "0", "log.retention.ms"), '"config_source": 3'),
+        ("the default again", describe(BROKER, "0", "log.retention.ms"), '"config_source": 3', "!555000"),
         ("delete what is not set", alter(BROKER, "0", ("log.retention.ms", DELETE, None))),
         ("replace all", replace(BROKER, "", log_segment_bytes="2000000", min_insync_replicas="1")),
         ("replaced", describe(BROKER, ""), '"log.segment.bytes"'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ import pytest
 from tests.interop.kit import unique
 from tests.unit.spark_connector.conftest import Write, create
 
-from rota.client import KafkaError, TopicPartition, UnknownTopic
+from rota.client import Admin, AdminConfig, KafkaError, TopicPartition, UnknownTopic
 from rota.spark_connector import broker
 from rota.spark_connector.broker import DriverClient
 from rota.spark_connector.options import TopicSelection
@@ -61,6 +62,24 @@ def test_offsets_times_and_the_group(client: DriverClient, topic: str, write: Wr
     assert client.committed(group, (first, second)) == {first: None, second: None}
     client.commit(group, {first: 3})
     assert client.committed(group, (first, second)) == {first: 3, second: None}
+
+
+def test_the_ends_lack_a_partition_that_was_deleted_after_the_metadata_were_read(bootstrap: str, topic: str) -> None:
+    timeouts = dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), "300")
+    client = DriverClient({"bootstrap.servers": bootstrap, **timeouts})
+    deleted, kept = TopicPartition(create(bootstrap, unique("t"), 1), 0), TopicPartition(topic, 0)
+    try:
+        assert client.existing((deleted, kept)) == tuple(sorted((deleted, kept)))
+        asyncio.run(_delete(bootstrap, deleted.topic))
+        assert client.latest_at_least({deleted: 5}, (deleted, kept)) == {kept: 0}
+        assert client.latest_at_least({deleted: 5}, (deleted,)) == {}
+    finally:
+        client.close()
+
+
+async def _delete(bootstrap: str, topic: str) -> None:
+    async with Admin(AdminConfig(bootstrap_servers=bootstrap)) as admin:
+        await admin.delete_topics([topic])
 
 
 def test_it_can_be_pickled_and_asked_again_after_a_close(client: DriverClient, topic: str) -> None:
