@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rota.coordinator.observe.counters import ApiCounters
+from rota.coordinator.security.principal import ANONYMOUS, Principal
 
 
 class HangUp(Exception):
@@ -40,6 +41,7 @@ class Call:
     client_port: int = 0  # the peer's
     software: ClientSoftware = field(default_factory=ClientSoftware)  # of the connection; ApiVersions sets it
     counters: ApiCounters = field(default_factory=ApiCounters)  # where an API counts the errors inside its responses
+    principal: Principal = ANONYMOUS  # whom the connection has authenticated as
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,28 @@
+"""Who a connection belongs to: Kafka's KafkaPrincipal. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A type, which is `User` for all that authenticate, and a name. `User:CN=Bob,O=X` has the name `CN=Bob,O=X`."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Principal:
+        """Return the principal in `TYPE:NAME`. Raises ValueError."""
+        kind, separator, name = text.partition(":")
+        if not kind or not separator or not name:
+            raise ValueError(f"{text!r} is no principal: expected TYPE:NAME, for instance User:alice")
+        return cls(kind, name)
+
+
+ANONYMOUS: Final = Principal("User", "ANONYMOUS")  # a client that did not authenticate
