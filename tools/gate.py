@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -55,6 +56,7 @@ def run_beside_kafka(arguments: list[str]) -> int:
 
 def run_pytest(arguments: list[str], variables: dict[str, str]) -> int:
     """The order of sets is that of `make sim`, so that a seed tells the same story there."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
     environment = {"PYTHONHASHSEED": "0", **os.environ, **variables}
     return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment, check=False).returncode
 

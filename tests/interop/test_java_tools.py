@@ -140,7 +140,7 @@ def test_the_configs_of_a_broker_and_of_all_brokers(bootstrap: str) -> None:
 
 def test_the_levels_of_a_brokers_loggers(bootstrap: str) -> None:
     configs, loggers = "kafka.admin.ConfigCommand", ["--entity-type", "broker-loggers", "--entity-name", "0"]
-    tool(bootstrap, configs, "--alter", *loggers, "--add-config", "rota.upkeep=DEBUG")
+    tool(bootstrap, configs, "--alter", *loggers, "--add-config", "root=INFO,rota.upkeep=DEBUG")
     told = tool(bootstrap, configs, "--describe", *loggers)
     assert "rota.upkeep=DEBUG" in told
     assert "root=INFO" in told

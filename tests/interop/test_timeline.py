@@ -148,7 +148,8 @@ def _was_loaded(served: Served, group: str, loads: int) -> bool:
 
 def _tells_the_truth(events: list[GroupEvent]) -> None:
     assert [event.sequence for event in events] == list(range(len(events)))
-    found = rebalances(events)
+    # kafka-python's leader joins again when it reads the topic's metadata only after its first JoinGroup
+    found = [each for each in rebalances(events) if each.trigger != Trigger.LEADER_REJOINED]
     assert [(each.trigger, each.guilty[0].client_id.split("-")[0]) for each in found] == [
         (Trigger.MEMBER_JOINED, "alpha"),
         (Trigger.MEMBER_JOINED, "beta"),
