@@ -1,14 +1,14 @@
-"""One connection to a broker: requests out, answers in, matched by their correlation ids.
+"""One connection to a broker: it sends requests and matches responses to them by their correlation ids.
 
 Laws
-    Requests leave in the order in which they were asked; answers come in that order, as Kafka promises: an answer with
-    another correlation id, or one that cannot be read, ends the connection.
-    A request without an answer by its deadline ends the connection, whoever still waits for it: a broker that is
-    half gone is noticed.
-    Who stops waiting harms nobody: the answer is read and dropped.
-    When the connection ends, everybody who waits is told why; nobody waits for ever.
-    What the socket does not take, and what is asked while the broker throttles this client (KIP-219), is kept in the
-    order of the requests and goes out afterwards.
+    Requests are written in the order of the calls, and a Kafka broker responds in that order. A response with an
+    unexpected correlation id, or one that cannot be decoded, closes the connection.
+    A request that has no response by its deadline closes the connection, even if its caller was cancelled. This detects
+    a broker that accepts connections but no longer responds.
+    Cancelling one request does not affect the others: its response is read and discarded.
+    When the connection closes, every pending request raises the reason. No request waits for ever.
+    Requests that the socket does not accept yet, and requests made while the broker throttles this client (KIP-219),
+    are queued and written later in the same order.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class ApiCodec(NamedTuple):
     version: int
     parts: Callable[[Any], Parts]
     decode: Callable[[bytes, int], tuple[Any, int]]
-    tail: bytes  # of the header: the client id, and no tags
-    body_at: int  # where an answer without tags begins
+    tail: bytes  # the end of the request header: the client id, then zero tagged fields
+    body_at: int  # position of the response body when the response header has no tagged fields
     throttles: bool  # its responses have throttle_time_ms
 
 
 class Slot:
-    """A request that is under way."""
+    """A request without a response. `waiter` gets the response frame; `deadline` is a time of the loop."""
 
     __slots__ = ("correlation", "deadline", "seconds", "waiter")
 
@@ -58,7 +58,7 @@ class Slot:
 
 
 class Connection(asyncio.Protocol):
-    """`peer` names the broker in messages; `versions` are those that it serves, once the handshake has set them."""
+    """`peer` names the broker in error messages. The handshake sets `versions`, the version ranges of the broker."""
 
     def __init__(self, peer: str, client_id: str, ended: Callable[[Connection], None] | None = None) -> None:
         self.peer = peer
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
         self._correlation = 0
         self._unsent: deque[Parts] = deque()
         self._writable: asyncio.Future[None] | None = None  # pending while requests may not be written
-        self._is_full = False  # the socket takes nothing
+        self._is_full = False  # the socket's write buffer is above its limit
         self._throttled_until = 0.0  # no request is written before (throttle_time_ms)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -89,19 +89,19 @@ class Connection(asyncio.Protocol):
 
     @property
     def in_flight(self) -> int:
-        """Requests without an answer."""
+        """The number of requests without a response."""
         return len(self._slots)
 
-    # ---- asking
+    # ---- requests
 
     async def ask(self, request: Any, seconds: float, version_min: int = 0, version_max: int | None = None) -> Any:
-        """The answer. Raises Unreachable, TimedOut, Unsupported."""
+        """Send a request and return its response. Raises Unreachable, TimedOut, Unsupported."""
         kind = request.__class__
         api_codec = self._codecs.get((kind, version_min, version_max)) or self.codec_for(kind, version_min, version_max)
         return self.read(api_codec, await self.send(api_codec, request, seconds))
 
     async def send_without_response(self, request: Any, version_min: int = 0, version_max: int | None = None) -> None:
-        """Send a request that has no response (acks=0); return when it was written. Raises Unreachable, Unsupported."""
+        """Send a request that has no response (acks=0); return once it is written. Raises Unreachable, Unsupported."""
         api_codec = self.codec_for(request.__class__, version_min, version_max)
         self._correlation = (self._correlation + 1) & CORRELATION_MASK
         self._write(api_codec, self._correlation, request)
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
             raise self._failed()
 
     def version(self, key: int) -> int:
-        """The version in which this API is asked here. Raises Unsupported."""
+        """Return the newest version of the API that both sides support. Raises Unsupported."""
         return newest(self.peer, self.versions, key)
 
     def codec_for(self, request: type[Any], low: int = 0, high: int | None = None) -> ApiCodec:
@@ -123,7 +123,7 @@ class Connection(asyncio.Protocol):
         return found
 
     def codec_at_version(self, request: type[Any], version: int) -> ApiCodec:
-        """Return the codec of this version, also when the broker does not serve it."""
+        """Return the codec of this version, even if the broker does not support it."""
         key: int = request.KEY
         api = APIS[key]
         tail = self._client + (b"\0" if version >= api.flexible else b"")
@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
         return ApiCodec(key, version, codec(request, version).parts, decode, tail, at, throttles)
 
     def send(self, api_codec: ApiCodec, request: Any, seconds: float) -> asyncio.Future[bytes]:
-        """The frame of the answer, when it is there. Raises Unreachable at once when the connection has ended."""
+        """Send a request and return the future of its response frame. Raises Unreachable on a closed connection."""
         self._correlation = correlation = (self._correlation + 1) & CORRELATION_MASK
         self._write(api_codec, correlation, request)
         self.used_at = now = self._loop.time()
@@ -145,7 +145,7 @@ class Connection(asyncio.Protocol):
         return waiter
 
     def read(self, api_codec: ApiCodec, frame: bytes) -> Any:
-        """The message in an answer. Raises Unreachable, and ends the connection, when it cannot be read."""
+        """Decode a response frame. If that fails, close the connection and raise Unreachable."""
         try:
             at = api_codec.body_at
             if at == 5 and frame[4]:
@@ -177,10 +177,10 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.writelines(out)
 
-    # ---- what the loop tells
+    # ---- callbacks of the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's only looks like one
+        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's transport is not a subclass
         self.used_at = self._loop.time()
         plug = made.get_extra_info("socket")
         if plug is not None:
@@ -217,7 +217,7 @@ class Connection(asyncio.Protocol):
         if not slot.waiter.done():
             slot.waiter.set_result(frame)
 
-    # ---- when requests have to wait
+    # ---- back-pressure and throttling
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -228,7 +228,7 @@ class Connection(asyncio.Protocol):
         self._release()
 
     def _throttle(self, seconds: float) -> None:
-        """Write no request for so long."""
+        """Write no request for `seconds`, at most THROTTLE_SECONDS_MAX."""
         self._throttled_until = max(self._throttled_until, self._loop.time() + min(seconds, THROTTLE_SECONDS_MAX))
         self._hold()
         self._loop.call_at(self._throttled_until, self._release)
@@ -238,7 +238,7 @@ class Connection(asyncio.Protocol):
             self._writable = self._loop.create_future()
 
     def _release(self) -> None:
-        """Send what waits, as far as the socket takes it."""
+        """Write queued requests until the socket's buffer is full or the queue is empty."""
         while self._unsent and self._may_write and self._transport is not None:
             self._transport.writelines(self._unsent.popleft())
         if not self._unsent and self._may_write:
@@ -256,14 +256,14 @@ class Connection(asyncio.Protocol):
     # ---- deadlines
 
     def _watch(self, deadline: float) -> None:
-        """One timer for all requests: it is moved when it fires, not with each request."""
+        """Check the deadlines at `deadline`. One timer serves all requests; most requests do not reset it."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = deadline
         self._timer = self._loop.call_at(deadline, self._check_deadlines)
 
     def _check_deadlines(self) -> None:
-        """End the connection when a request is past its deadline."""
+        """Close the connection if a request is past its deadline, else set the timer for the next deadline."""
         self._timer = None
         if not self._slots:
             return
@@ -274,10 +274,10 @@ class Connection(asyncio.Protocol):
         problem = f"did not answer within {late.seconds * 1000:.0f} ms (request_timeout_ms); the connection was closed"
         self.end(TimedOut(f"broker {self.peer} {problem}"))
 
-    # ---- the end
+    # ---- closing
 
     def end(self, why: KafkaError) -> None:
-        """Tell everybody who waits, and close at once. A second reason changes nothing."""
+        """Fail all pending requests with `why` and abort the socket. Only the first reason is kept."""
         if self.failure is None:
             self.failure = why
             if self._timer is not None:
@@ -294,7 +294,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     async def closed(self) -> None:
-        """Until the socket is gone."""
+        """Wait until the socket is closed."""
         await asyncio.shield(self._lost)
 
     def _failed(self) -> KafkaError:
@@ -303,7 +303,7 @@ class Connection(asyncio.Protocol):
 
 
 def copied(failure: KafkaError) -> KafkaError:
-    """The same failure for one more who waits: a shared exception would gather the tracebacks of all."""
+    """Return a copy of an exception, one for each waiting caller: a shared one would collect all their tracebacks."""
     made = type(failure)(*failure.args)
     made.__cause__ = failure.__cause__
     return made

@@ -1,4 +1,4 @@
-"""What a connection to a broker raises. `KafkaError` is the root of all that the client raises, too."""
+"""The exceptions of a connection to a broker. `KafkaError` is the base class of all exceptions of the client, too."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import ClassVar
 
 
 class KafkaError(Exception):
-    """The root of all that the client raises on purpose."""
+    """The base class of the exceptions that the client raises."""
 
     retriable: ClassVar[bool] = False
 
 
 class Unreachable(KafkaError, ConnectionError):
-    """No connection to a broker, or it broke before the answer came. What was asked may have been done or not."""
+    """No connection to a broker, or it closed before the response. The broker may have executed the request or not."""
 
     retriable = True
 
 
 class TimedOut(KafkaError, TimeoutError):
-    """No answer, or no success, within the time that a setting or the caller gave."""
+    """No response, or no success, within the timeout of a setting or of the caller."""
 
     retriable = True
 
 
 class Unsupported(KafkaError):
-    """The broker knows no version of an API that can say what was asked."""
+    """The broker supports no version of the API that this request needs."""

@@ -1,9 +1,9 @@
-"""Bytes of a stream in, whole frames out: each is four bytes of length and that many bytes of answer. Pure.
+"""Split a byte stream into response frames: four bytes of length, then that many bytes of response. Pure.
 
 Laws
-    A length that no answer can have is refused before anything behind it is kept.
-    Every byte of a frame is copied at most once, when the frame is whole.
-    The frames do not depend on how the stream was cut into pieces.
+    An invalid length is refused before any byte after it is stored.
+    Every byte of a frame is copied at most once, when the frame is complete.
+    The frames do not depend on how the stream was split into chunks.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ class InvalidFrame(ValueError):
 
 
 class Frames:
-    """One direction of one connection."""
+    """The received bytes of one connection."""
 
     __slots__ = ("_bytes_max", "_chunks", "_head", "_missing")
 
     def __init__(self, bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
-        self._head = b""  # a length that is not whole
-        self._chunks: list[bytes] = []  # of the frame that is not whole
-        self._missing = 0  # of it; 0 between two frames
+        self._head = b""  # the first bytes of an incomplete length
+        self._chunks: list[bytes] = []  # the received bytes of the incomplete frame
+        self._missing = 0  # bytes of that frame that are still to come; 0 between two frames
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that `data` completes, in order, without their lengths. Raises InvalidFrame."""
+        """Return the frames that `data` completes, in order, without their lengths. Raises InvalidFrame."""
         missing = self._missing
         if not missing:
             return self._cut(self._head + data if self._head else data, 0, [])

@@ -2,8 +2,9 @@
 
 Laws
     Every address of a host name is tried in turn, each for socket_connection_setup_timeout_ms (KIP-302).
-    Our newest ApiVersions is asked first; a broker that is older says in version 0 what it serves.
-    What fails leaves no open socket behind.
+    The first ApiVersions request has the newest version of this library. An older broker responds in version 0 with the
+    versions that it supports, and the request is repeated in one of them.
+    A failed attempt closes its socket.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ async def connect(
     request_seconds: float,
     ended: Callable[[Connection], None],
 ) -> Connection:
-    """A connection that knows the broker's versions. Raises Unreachable, TimedOut."""
+    """Return an open connection whose `versions` are set. Raises Unreachable, TimedOut."""
     connection = await _connected(host, port, peer, lambda: Connection(peer, client_id, ended), setup_seconds)
     try:
         connection.versions = await _versions(connection, min(setup_seconds, request_seconds))
@@ -67,7 +68,7 @@ async def _connected(
 
 
 async def _addresses(host: str, port: int, peer: str) -> list[str]:
-    """What the name stands for. Raises Unreachable."""
+    """Return the IP addresses of a host name. Raises Unreachable."""
     if _is_address(host):
         return [host]
     try:
@@ -109,8 +110,8 @@ async def _versions(connection: Connection, seconds: float) -> dict[int, range]:
 
 @cache
 def software_version() -> str:
-    """The version of this library, as brokers may log and count it."""
-    from importlib.metadata import PackageNotFoundError, version  # it is dear, and needed once
+    """Return the version of this library, which brokers log and count (KIP-511)."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, needed once
 
     try:
         return version("rota")

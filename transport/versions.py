@@ -1,8 +1,8 @@
-"""Which version of an API is spoken with one broker. Pure.
+"""Choose the version of an API to use with one broker. Pure.
 
-Laws
-    The version is the newest that the broker, this library and the caller know; without one, Unsupported says what each
-    of them knows.
+Law
+    The version is the newest that the broker, this library and the caller support. If there is none, the message of
+    Unsupported names the versions of each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def version_ranges(served: Iterable[ApiVersion]) -> dict[int, range]:
 
 
 def newest(broker: str, known: Mapping[int, range], key: int, low: int = 0, high: int | None = None) -> int:
-    """The version to ask this API in, from `low` to `high`. Raises Unsupported."""
+    """Return the newest common version of the API from `low` to `high`. Raises Unsupported."""
     ours, theirs = APIS[key].versions, known.get(key, range(0))
     high = VERSION_MAX if high is None else high
     if theirs:

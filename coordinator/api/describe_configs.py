@@ -59,7 +59,7 @@ def _result(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
         )
-    names = set(resource.configuration_keys or ())  # none named: all
+    names = set(resource.configuration_keys or ())  # empty: all
     return DescribeConfigsResult(
         error_message="",
         resource_type=resource.resource_type,

@@ -81,7 +81,7 @@ def _partitions(node: Node, request: ElectLeadersRequest) -> list[tuple[str, int
 def _refuse(
     node: Node, election: int, name: str, index: int, topic: Topic | None, state: PartitionState | None
 ) -> Refusal | None:
-    """None when the partition's state decides."""
+    """Return an error that does not depend on the partition's state, else None."""
     if election not in _ELECTIONS:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {election}")
     if topic is None:

@@ -85,7 +85,7 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
 
 
 def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, plan: FetchPlan) -> None:
-    """A follower's fetch ends when its next one comes, and when a high watermark moves that it wants to know."""
+    """Answer a follower's delayed fetch at its next fetch, and when a high watermark advances that it must learn."""
     if isinstance(context, Incremental):
         context.wait(delayed.complete)
     for _, request, partition in plan.partitions:
@@ -94,7 +94,7 @@ def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, pl
 
 
 async def _load_and_respond(node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult) -> FetchResponse:
-    """Load data that is not in the page cache in a thread, then respond at once: such a fetch has records."""
+    """Load data that is not in the page cache in a thread, then respond without delay: such a fetch has records."""
     result = await load_and_read(result, lambda wait: plan.read(wait=wait))
     return _response(node, context, result.responses, plan)
 
@@ -135,7 +135,7 @@ def _reader(node: Node, call: Call, request: FetchRequest, now_ms: int) -> Reade
 
 
 def _selector(node: Node, rack: str) -> Callable[[Partition, int], int] | None:
-    """Return what selects the replica that a consumer in this rack should read from; None where none is selected."""
+    """Return the selector of the replica that a consumer in this rack should read from; None if none is configured."""
     if not rack or node.config.replica_selector_class != RACK_AWARE:
         return None
     racks = {broker.broker_id: broker.rack for broker in node.topics.brokers.values()}
@@ -143,7 +143,7 @@ def _selector(node: Node, rack: str) -> Callable[[Partition, int], int] | None:
 
 
 def _is_registered(node: Node, request: FetchRequest) -> bool:
-    """KIP-903. A broker that registered again, or never, is not the follower that it says it is."""
+    """KIP-903. Return whether the request has the current registration epoch of the follower that it names."""
     replica = request.replica_state
     broker = None if replica is None else node.topics.brokers.get(replica.replica_id)
     return broker is not None and replica is not None and broker.epoch == replica.replica_epoch

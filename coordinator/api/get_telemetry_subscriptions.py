@@ -30,7 +30,7 @@ log = structlog.get_logger("rota.config")
 def get_telemetry_subscriptions(
     node: Node, call: Call, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
-    """Return what the client pushes, and how often; THROTTLING_QUOTA_EXCEEDED when it asks too often."""
+    """Return the metrics and the interval of the client's pushes; THROTTLING_QUOTA_EXCEEDED for too early requests."""
     instance_id = request.client_instance_id if request.client_instance_id != UUID_ZERO else uuid4().bytes
     labels = labels_of(call, instance_id)
     subscription = subscription_for(node, instance_id, labels)
@@ -48,7 +48,7 @@ def get_telemetry_subscriptions(
 
 
 def subscription_for(node: Node, instance_id: bytes, labels: Mapping[str, str]) -> Subscription:
-    """Return what this instance pushes, of the subscriptions in the image that this release can use."""
+    """Return the union of the subscriptions in the image that match this client instance."""
     kind, image = ConfigKind.CLIENT_METRICS, node.topics
     stored = ((name, image.resource_configs(kind, name)) for name in image.configured(kind))
     usable = [configs for name, configs in stored if _is_usable(name, tuple(configs.items()))]
@@ -66,7 +66,7 @@ def _is_usable(name: str, configs: tuple[tuple[str, str], ...]) -> bool:
 
 
 def labels_of(call: Call, instance_id: bytes) -> dict[str, str]:
-    """Return what a subscription may match of a client."""
+    """Return the labels of a client that a subscription can match."""
     return {
         "client_instance_id": uuid_text(instance_id),
         "client_id": call.client_id,

@@ -1,4 +1,4 @@
-"""Answers that name leaders, delayed while one of these leaders may be dead."""
+"""Delay responses that name leaders while one of these leaders is suspected to be dead."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def when_leaders_live(node: Node, leaders: Callable[[], Iterable[int]], answer: Callable[[], T]) -> T | DelayedReply[T]:
-    """Return `answer()`, at once if it names no other broker, else as soon as none of `leaders()` is suspected.
+    """Return `answer()`: at once if it names no other broker, else when none of `leaders()` is suspected any more.
 
-    The next requests of the connection go on meanwhile.
+    Later requests of the connection are served meanwhile.
     """
     lost, own_id = node.lost_brokers, node.config.node_id
     if lost is None or all(leader in (own_id, -1) for leader in leaders()):

@@ -53,7 +53,7 @@ def metadata(node: Node, call: Call, request: MetadataRequest) -> MetadataRespon
 
 
 def auto_create_counts(node: Node) -> tuple[int, int]:
-    """(partitions, replicas) of a topic that is created because a client uses it."""
+    """Return (partitions, replicas) of an auto-created topic."""
     return node.config.num_partitions, node.config.default_replication_factor
 
 
@@ -61,7 +61,7 @@ def auto_create_counts(node: Node) -> tuple[int, int]:
 
 
 def _is_malformed(call: Call, requested: tuple[MetadataRequestTopic, ...]) -> bool:
-    """v10 has topic ids, but a request may use them only from v12 on."""
+    """Return whether a topic has an id before v12, although v10 has the field, or has neither a name nor an id."""
     if call.version < 12:
         return any(topic.topic_id != UUID_ZERO or topic.name is None for topic in requested)
     return any(topic.topic_id == UUID_ZERO and topic.name is None for topic in requested)
@@ -80,7 +80,7 @@ def _is_for_all(call: Call, request: MetadataRequest) -> bool:
 
 
 def _ids(request: MetadataRequest) -> list[bytes]:
-    """The topic ids; a request that has any asks for nothing else."""
+    """Return the topic ids. A request with topic ids has no names."""
     return list(dict.fromkeys(topic.topic_id for topic in request.topics or () if topic.topic_id != UUID_ZERO))
 
 
@@ -89,7 +89,7 @@ def _names(request: MetadataRequest) -> list[str]:
 
 
 def _existing(node: Node, call: Call, request: MetadataRequest) -> Iterable[Topic]:
-    """The topics of the request that there are."""
+    """Iterate over the requested topics that exist."""
     if _is_for_all(call, request):
         return node.topics
     ids = _ids(request)
@@ -181,7 +181,7 @@ def _partition(node: Node, topic: Topic, state: PartitionState) -> MetadataRespo
 
 
 def availability(node: Node, topic: Topic, state: PartitionState) -> tuple[ErrorCode, int, tuple[int, ...]]:
-    """(error, leader, offline replicas) of a partition; LEADER_NOT_AVAILABLE and -1 while no live broker leads it.
+    """Return (error, leader, offline replicas) of a partition: LEADER_NOT_AVAILABLE and -1 without a live leader.
 
     A replica is offline when its broker is not in the cluster or, on this broker, when its log failed.
     """

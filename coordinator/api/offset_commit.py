@@ -135,7 +135,7 @@ def _cached_response(name: str, topic_id: bytes, indexes: tuple[int, ...], code:
 
 @lru_cache(CACHED_RESPONSES_MAX)
 def _cached_topic(name: str, topic_id: bytes, indexes: tuple[int, ...], code: ErrorCode) -> OffsetCommitResponseTopic:
-    """One code for all partitions."""
+    """Return the response of one topic, with one code for all partitions."""
     return OffsetCommitResponseTopic(
         name=name,
         topic_id=topic_id,

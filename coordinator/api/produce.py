@@ -42,7 +42,7 @@ ALL: Final = -1
 ACKS: Final = frozenset({ALL, 0, 1})
 ADMIN_CLIENT: Final = "__admin_client"  # the one client that may write to internal topics, as in Kafka
 NOT_WRITTEN: Final = -1
-_LEADER: Final = Role.LEADER  # bound once: each batch asks for it
+_LEADER: Final = Role.LEADER  # bound once: the check of each batch reads it
 # Kafka sends no log start offset with these errors.
 _WITHOUT_START: Final = frozenset(
     {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR}
@@ -162,7 +162,7 @@ class _Produce:
 
 
 def _transactional(request: ProduceRequest) -> ErrorCode:
-    """Kafka's error for records of a transaction: without a transactional id, and with one that is unknown."""
+    """Return Kafka's error for transactional records, with an unknown transactional id or with none."""
     if not any(is_transactional(data.records) for data in _partitions(request)):
         return ErrorCode.NONE
     if request.transactional_id is None:
@@ -175,7 +175,7 @@ def _partitions(request: ProduceRequest) -> Iterator[PartitionProduceData]:
 
 
 def _written(partition: Partition, appended: Appended, records: bytes | memoryview) -> PartitionProduceResponse:
-    """A duplicate batch counts as written; its append time is that of its records, as in Kafka."""
+    """Return the response to a written batch. A duplicate counts as written at the time of its records, as in Kafka."""
     append_time_ms = appended.append_time_ms
     if appended.duplicate and append_time_ms == -1:
         append_time_ms = read_max_timestamp(records)
@@ -192,7 +192,7 @@ def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:
 
 
 def _explained(partition: Partition, records: bytes | memoryview, refusal: AppendRefused) -> AppendRefused:
-    """Add the records without a key when a compacted topic refuses a batch."""
+    """Return the refusal; for a batch that a compacted topic refused, with the indexes of the records without a key."""
     if refusal.code is ErrorCode.INVALID_RECORD and not refusal.records and partition.log.config.compact:
         return records_without_key(records, f"{partition.topic}-{partition.index}") or refusal
     return refusal

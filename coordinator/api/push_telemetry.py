@@ -1,6 +1,6 @@
 """PushTelemetry, key 72, version 0 (KIP-714).
 
-Keeps the client's metrics in memory (`observe/client_telemetry`), for those who look at the broker.
+Keeps the client's metrics in memory (`observe/client_telemetry`), where the broker's metrics pages show them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rota.protocol.wire import UUID_ZERO
 
 
 def push_telemetry(node: Node, call: Call, request: PushTelemetryRequest) -> PushTelemetryResponse:
-    """Accept the metrics, or return why not."""
+    """Accept the metrics, or return an error code."""
     instance_id = request.client_instance_id
     if instance_id == UUID_ZERO:
         return PushTelemetryResponse(error_code=ErrorCode.INVALID_REQUEST)

@@ -1,8 +1,8 @@
-"""The timeout of a request that changes the metadata: what is not done by then is answered REQUEST_TIMED_OUT.
+"""The timeout of a request that changes the metadata: changes that are not complete by then get REQUEST_TIMED_OUT.
 
 Laws
-    T10 The answer leaves by the timeout of the request, however slow the store is. The changes go on: they are made, or
-        they fail, without an answer; a failure is logged.
+    T10 The response is sent by the timeout of the request, however slow the store is. The changes continue and succeed
+        or fail without a response; a failure is logged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 async def gather_within(
     node: Node, timeout_ms: int, changes: Iterable[Coroutine[Any, Any, T | Refusal]]
 ) -> list[T | Refusal]:
-    """Start all changes; return their results in order. A change that lasts longer has the result TIMED_OUT.
+    """Start all changes; return their results in order. The result of a change that takes longer is TIMED_OUT.
 
     A change that ends in StoreFailed has a Refusal as its result.
     """
@@ -51,7 +51,7 @@ async def _refuse_failure(change: Coroutine[Any, Any, T | Refusal]) -> T | Refus
 
 
 async def _wait(node: Node, timeout_ms: int, replies: list[DelayedReply[T | Refusal]]) -> None:
-    """Return when all are answered, or after `timeout_ms`."""
+    """Wait until all replies are answered, at most `timeout_ms`."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     timer_key, left = object(), len(replies)
 

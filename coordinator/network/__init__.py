@@ -1,1 +1,1 @@
-"""Sockets: the listener, connections, frames, requests that wait."""
+"""Sockets: the listener, connections, frames, request memory."""

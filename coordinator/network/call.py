@@ -1,7 +1,7 @@
-"""What network and APIs agree on: a request on its way, the entry of an API, and how an API closes a connection.
+"""The interface between the network and the APIs: the context of a request, the route of an API, and HangUp.
 
-An API is a function `serve(node, call, request)`. A plain response leaves at once, a DelayedReply when it is answered,
-None leaves nothing (Produce with acks=0), and HangUp, raised, closes the connection.
+An API is a function `serve(node, call, request)`. A response that it returns is sent at once; a DelayedReply is sent
+when it is answered; after None nothing is sent (Produce with acks=0); raising HangUp closes the connection.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rota.coordinator.security.principal import ANONYMOUS, Principal
 
 
 class HangUp(Exception):
-    """Close the connection: a request failed whose client awaits no reply (Produce with acks=0)."""
+    """Raised to close the connection when a request without a response failed (Produce with acks=0)."""
 
 
 @dataclass(slots=True)
 class ClientSoftware:
-    """What a client says in ApiVersions about itself (KIP-511)."""
+    """The name and version of the client's library, from its ApiVersions request (KIP-511)."""
 
     name: str = "unknown"
     version: str = "unknown"
@@ -33,7 +33,7 @@ class Call:
     version: int
     client_id: str
     client_host: str  # the peer's address, as Kafka writes it into group metadata: "/127.0.0.1"
-    # the address that this client shall use: what its listener advertises or, where none is configured, what it used
+    # the address of this broker for this client: the advertised one of the listener, else the one that the client used
     reached_host: str
     reached_port: int
     connection_id: int = 0
@@ -46,10 +46,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One API. `serve(node, call, request)` gives a response, a DelayedReply, or None for no reply.
+    """One API. `serve(node, call, request)` returns a response, a DelayedReply, or None for no response.
 
-    `unsupported_version(node, call)` gives the response, in version 0, to a version that is not supported; where it is
-    None the connection is closed, as Kafka does.
+    `unsupported_version(node, call)` returns the response, in version 0, to a request of an unsupported version. If it
+    is None, such a request closes the connection, as in Kafka.
     """
 
     key: int

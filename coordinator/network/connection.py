@@ -1,11 +1,11 @@
-"""One connection: frames in, replies out, in the order of the requests.
+"""One connection of a client: it reads request frames and sends replies in the order of the requests.
 
 Laws
     G4  Every request is answered exactly once, or the connection is closed; delayed replies are abandoned then.
-    Replies leave in the order of the requests, whenever they become known.
+    Replies are sent in the order of the requests, whatever the order in which they become ready.
     An error of the peer, or of one API, closes this connection with a logged reason and harms no other.
-    Requests in flight, queued requests and unread replies are bounded. Beyond a bound the connection serves nothing
-    more and, after a little more, reads nothing more.
+    Requests in flight, queued requests and unread replies are bounded. At a bound the connection stops serving
+    requests; it reads at most READ_AHEAD_BYTES more, then stops reading.
 
 The file is longer than 400 lines because one class owns the state of a connection.
 """
@@ -29,42 +29,42 @@ from rota.protocol.constructs import GARBLED
 from rota.protocol.wire import DecodeError
 
 WRITE_CHUNK_BYTES = 64 * 1024  # replies go to the socket at least this often
-TURN_REQUESTS_MAX = 256  # of one peer before the others have their turn
-READ_AHEAD_BYTES = 64 * 1024  # what we read while we may not serve, so that a peer that leaves is noticed
+TURN_REQUESTS_MAX = 256  # requests of one connection before the others are served
+READ_AHEAD_BYTES = 64 * 1024  # read while no request is served, so that the end of the connection is noticed
 
 # Mute reasons: while a connection has one it serves no request.
 AWAITS_REPLY, PEER_NOT_READING, IN_FLIGHT_FULL, CLOSING, AWAITS_MEMORY, SUSPENDED = 1, 2, 4, 8, 16, 32
-READS_ON = AWAITS_REPLY | AWAITS_MEMORY  # with these it still reads a little ahead
+READS_ON = AWAITS_REPLY | AWAITS_MEMORY  # with these reasons it still reads up to READ_AHEAD_BYTES
 
-UNUSED = ApiCounters()  # of connections that have answered nothing yet
+UNUSED = ApiCounters()  # the counters of connections that have sent no reply yet
 BoundHandler = tuple[ApiHandler, Call]  # a version of an API as one client uses it
 
 
 class Connection(asyncio.Protocol):
-    """One peer. `active` is set by every byte that is received and cleared by the look for idle peers."""
+    """The connection of one peer. Received bytes set `active`; the sweep for idle connections clears it."""
 
     def __init__(self, owner: Owner, listener: str = "") -> None:
         self._owner = owner
         self._framer = Framer(owner.frame_bytes_max)
         self._handlers: dict[int, BoundHandler] = {}
-        self._client: bytes | None = None  # the client id as received, behind its length
+        self._client: bytes | None = None  # the client id as received: its length, then its bytes
         self._software = ClientSoftware()
         self._output: list[Piece] = []
         self._output_bytes = 0
         self._slots: deque[Slot] = deque()
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = self._slot_bytes = 0
-        self._large_frame_bytes = 0  # received of an unfinished large frame
+        self._large_frame_bytes = 0  # bytes received of an incomplete large frame
         self._mute_reasons = 0
-        self.unsent_bytes = 0  # of replies that the peer does not read, as last measured
-        self.stalled_since_ms: int | None = None  # since when it read nothing, as far as looks have seen
-        self._written_bytes = self._taken_bytes = 0  # while it does not read: what was written to it, what it has taken
+        self.unsent_bytes = 0  # bytes of replies that the peer has not read, at the last measurement
+        self.stalled_since_ms: int | None = None  # the first check since which the peer has read nothing
+        self._written_bytes = self._taken_bytes = 0  # since the peer stopped reading: bytes written, bytes it has taken
         self._paused = self._resuming = self._awaits_frame_memory = False
-        self._begun_ns = 0  # when the requests that are being served were read
-        self._counters = UNUSED  # of the API of the requests that were answered last
-        self._uncounted = 0  # those of them that are not counted yet
+        self._begun_ns = 0  # the time at which the requests that are being served were read
+        self._counters = UNUSED  # the counters of the API of the last replies
+        self._uncounted = 0  # the number of those replies that are not counted yet
         self._measures = owner.measures_latency
-        self._flush_pending = False  # ready replies are sent at the end of this turn at the latest
+        self._flush_pending = False  # a flush of the ready replies is scheduled for the end of this tick
         self._transport: asyncio.Transport | None = None
         self.peer = self.local = ("", 0)
         self.listener = listener
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
     # ---- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's only looks like one
+        self._transport = made = cast("asyncio.Transport", transport)  # uvloop's transport is not a subclass
         self.peer = address(made.get_extra_info("peername"))
         self.local = address(made.get_extra_info("sockname"))
         made.set_write_buffer_limits(high=self._owner.write_buffer_bytes_max)
@@ -123,7 +123,7 @@ class Connection(asyncio.Protocol):
     # ---- requests
 
     def _serve_frames(self, frames: list[bytes]) -> None:
-        """Serve the frames until a limit or a mute reason; queue the rest. Their replies leave in one write."""
+        """Serve frames until a limit or a mute reason, then queue the rest. Send their replies in one write."""
         done, self._flush_pending = 0, True
         if self._measures:
             self._begun_ns = now_ns()
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
                     break
         except (DecodeError, UnknownApi, HangUp) as why:
             self.end(str(why))
-        except Exception as why:  # noqa: BLE001  # a mistake in one API closes this connection; the broker goes on
+        except Exception as why:  # noqa: BLE001  # a bug in one API closes this connection only
             self._owner.internal_error(self, why)
             self.end("an internal error, logged above")
         self._flush_pending = False
@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
             self._resume_soon()
 
     def _serve(self, frame: bytes) -> bool:
-        """Serve one request; False when it has to wait for memory. The hot path: few calls beyond decode and encode."""
+        """Serve one request; return False if it has to wait for memory. This is the hot path: it makes few calls."""
         try:
             api, correlation_id, named = read_head(frame)
             at = 10 + named if named > 0 else 10
@@ -169,7 +169,7 @@ class Connection(asyncio.Protocol):
         request, _ = decode(frame, at)
         reply = serve(self._owner.node, call, request)
         if reply.__class__ is DelayedReply and reply.answered and not self._slots:
-            reply = reply.result()  # it did not have to wait
+            reply = reply.result()  # it is ready already
         if reply.__class__ is DelayedReply or self._slots:
             self.queue_reply(Slot(handler, correlation_id, len(frame), self._begun_ns), reply)
             return True
@@ -193,13 +193,13 @@ class Connection(asyncio.Protocol):
         return True
 
     def _count(self, following: ApiCounters) -> None:
-        """OB1. Count the requests of one API that were answered at once; `following` is where the next ones count."""
+        """OB1. Count the requests of one API that had an immediate reply; `following` counts the next requests."""
         if self._measures and self._uncounted:
             self._counters.add(self._uncounted, now_ns() - self._begun_ns)
         self._uncounted, self._counters = 0, following
 
     def _has_reply_room(self) -> bool:
-        """Whether there is memory for a large reply; if not, serve nothing until `reply_admitted`."""
+        """Return whether there is memory for a large reply; if not, serve nothing until `reply_admitted`."""
         if self._owner.request_memory.has_reply_room:
             return True
         self._mute_reasons |= AWAITS_MEMORY
@@ -207,14 +207,14 @@ class Connection(asyncio.Protocol):
         return False
 
     def _set_client_id(self, raw: bytes, named: int) -> None:
-        """Take another client id than that of the last request, which happens once. Raises DecodeError."""
+        """Store the client id, usually once per connection. Raises DecodeError."""
         if len(raw) != 2 + max(named, 0):
             raise DecodeError("a client id longer than its frame")
         self._client = raw
         self._handlers.clear()
 
     def _bind(self, api: int) -> BoundHandler:
-        """Find the handler of an API version that this client uses for the first time. Raises UnknownApi."""
+        """Look up the handler of an API version at its first use on this connection. Raises UnknownApi."""
         handler = self._owner.handler_of(api)
         host, port = self._owner.address_for(self)
         call = Call(
@@ -237,7 +237,7 @@ class Connection(asyncio.Protocol):
     # ---- replies
 
     def queue_reply(self, slot: Slot, reply: Any) -> None:
-        """Send a reply, or the one that a DelayedReply will give, behind those of earlier requests."""
+        """Send a reply, or the result of a DelayedReply when it is answered, after those of earlier requests."""
         slots, owner, size = self._slots, self._owner, slot.size
         slots.append(slot)
         self._slot_bytes += size
@@ -254,13 +254,13 @@ class Connection(asyncio.Protocol):
             self._set_reading()
 
     def _answered(self, slot: Slot, value: Any) -> None:
-        """Take a reply that became known. Called from anywhere, so it serves no other request before the next turn."""
+        """Fill the slot of a reply. Any code may call this, so no other request is served before the next tick."""
         if self._transport is None:
             return
         delayed_reply, slot.delayed_reply = slot.delayed_reply, None
         try:
             size = slot.fill(value)
-        except Exception as why:  # noqa: BLE001  # as in _serve_frames; the caller must not be harmed
+        except Exception as why:  # noqa: BLE001  # as in _serve_frames; the caller must not fail
             self._owner.internal_error(self, why)
             self._transport.abort()
             return
@@ -268,15 +268,15 @@ class Connection(asyncio.Protocol):
         self._owner.request_memory.hold(size)
         if slot is self._slots[0]:
             if self._owner.request_memory.is_exceeded:
-                self._send_ready_replies()  # at once: many replies that become known in one turn are too much
+                self._send_ready_replies()  # now: the replies of a whole tick would take too much memory
             elif not self._flush_pending:
-                self._flush_pending = True  # replies that become known in one turn leave in one write
+                self._flush_pending = True  # the replies of one tick are sent in one write
                 self._owner.tick_queue(self._send_ready_replies)
         if delayed_reply is not None and delayed_reply.mutes:
             self._unmute(AWAITS_REPLY)
 
     def _send_ready_replies(self) -> None:
-        """Send the replies that wait for no earlier one."""
+        """Send the ready replies at the head of the queue."""
         self._flush_pending, slots, sent_bytes = False, self._slots, 0
         ready: list[Slot] = []
         while slots and slots[0].pieces is not None:
@@ -284,7 +284,7 @@ class Connection(asyncio.Protocol):
             sent_bytes += ready[-1].size
         if ready:
             self._slot_bytes -= sent_bytes
-            self._owner.request_memory.release(sent_bytes)  # what the peer does not read is counted by _flush
+            self._owner.request_memory.release(sent_bytes)  # _flush counts the bytes that the peer does not read
         for slot in ready:
             self._send(slot.pieces or [])
         self._flush()
@@ -297,7 +297,7 @@ class Connection(asyncio.Protocol):
             self._unmute(IN_FLIGHT_FULL)
 
     def _has_room(self) -> bool:
-        """At most half of the bound is in use: a bound that is met again at once would cost two calls a request."""
+        """Return whether at most half of the bound is in use, so that the connection is not muted again at once."""
         few = len(self._slots) * 2 <= self._owner.requests_max
         return few and (not self._slots or self._slot_bytes * 2 <= self._owner.connection_bytes_max)
 
@@ -323,14 +323,14 @@ class Connection(asyncio.Protocol):
             self.measure_unsent()
 
     def measure_unsent(self) -> None:
-        """Count what the peer has not read, beyond the socket's own buffer."""
+        """Measure the bytes that the peer has not read, without those in the kernel's socket buffer."""
         if self._transport is not None and self._mute_reasons & PEER_NOT_READING:
             self._count_unsent(self._transport.get_write_buffer_size())
 
     def has_taken_more(self) -> bool:
-        """Whether the peer's machine has taken any byte since the last call, from here or from the socket's buffer.
+        """Return whether the peer's host has acknowledged any byte since the last call.
 
-        The socket's buffer may hold megabytes: what is kept here shrinks only after a large part of it was sent.
+        This counts the kernel's socket buffer, too. It may hold megabytes, so `unsent_bytes` alone shrinks late.
         """
         if self._transport is None:
             return False
@@ -350,7 +350,7 @@ class Connection(asyncio.Protocol):
             self._owner.limit_unsent(self)
 
     def close_stalled(self, why: str) -> None:
-        """Close at once and give back what was kept for a peer that does not read."""
+        """Close at once and release the memory that is held for a peer that does not read."""
         if self._transport is not None:
             self._owner.protocol_error(self, why)
             self._mute_reasons |= CLOSING
@@ -372,12 +372,12 @@ class Connection(asyncio.Protocol):
         self._set_reading()
 
     def suspend(self) -> None:
-        """Serve nothing until `resume`."""
+        """Serve no request until `resume`."""
         self._mute_reasons |= SUSPENDED
         self._set_reading()
 
     def resume(self) -> None:
-        """Serve what has been queued, and go on."""
+        """Serve the queued requests and read on."""
         self._unmute(SUSPENDED)
 
     def _unmute(self, reason: int) -> None:
@@ -391,7 +391,7 @@ class Connection(asyncio.Protocol):
             self._owner.tick_queue(self._resume)
 
     def _resume(self) -> None:
-        """Serve queued frames; never from within a reply, which may be given in the middle of a step."""
+        """Serve queued frames. The tick queue calls this: an API may answer a DelayedReply while it changes state."""
         self._resuming = False
         if self._mute_reasons:
             return
@@ -400,14 +400,14 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes -= size
         self._serve_frames(frames)
         self._owner.request_memory.release(size)
-        self._owner.request_memory.admit_reply()  # the next one that waits for room
+        self._owner.request_memory.admit_reply()  # admit the next waiting connection
         self._resume_soon()
         self._set_reading()
         if self._framer.refused is not None and not self._backlog:
             self.end(self._framer.refused)
 
     def _count_large_frame(self, size: int) -> None:
-        """Count what was received of a large frame; 0 when it is complete."""
+        """Count the received bytes of a large frame; 0 when it is complete."""
         request_memory, before, self._large_frame_bytes = self._owner.request_memory, self._large_frame_bytes, size
         if size:
             request_memory.hold_frame(size - before)
@@ -418,12 +418,12 @@ class Connection(asyncio.Protocol):
             request_memory.done(self)
 
     def admitted(self) -> None:
-        """There is memory for the large frame."""
+        """Read on: there is memory for the large frame."""
         self._awaits_frame_memory = False
         self._set_reading()
 
     def reply_admitted(self) -> None:
-        """There is memory for the reply to a Fetch."""
+        """Serve on: there is memory for the reply to a Fetch."""
         self._unmute(AWAITS_MEMORY)
 
     def _set_reading(self) -> None:
@@ -439,13 +439,13 @@ class Connection(asyncio.Protocol):
     # ---- closing
 
     def end(self, why: str) -> None:
-        """Answer what is in flight, then close, because of `why`."""
+        """Report `why`, send the replies of the requests in flight, then close."""
         if not self._mute_reasons & CLOSING:
             self._owner.protocol_error(self, why)
             self.finish()
 
     def finish(self) -> None:
-        """Serve nothing more; close when everything in flight is answered."""
+        """Serve no more requests; close after the replies of the requests in flight."""
         self._mute_reasons |= CLOSING
         self._owner.request_memory.release(self._backlog_bytes)
         self._backlog.clear()
@@ -465,12 +465,15 @@ class Connection(asyncio.Protocol):
         return (self._client or b"")[2:].decode("utf-8", GARBLED)
 
     def abort(self) -> None:
-        """Close at once; what the peer has not read is lost."""
+        """Close at once; replies that the peer has not read are lost."""
         if self._transport is not None:
             self._transport.abort()
 
     def idle_since(self, now_ms: int) -> int:
-        """Return since when nothing was received. With a request in flight only a peer that does not read is idle."""
+        """Return the time of the first sweep since which nothing was received.
+
+        A connection with a request in flight is idle only if its peer does not read.
+        """
         if self._idle_since_ms is None or self.active or (self._slots and not self._mute_reasons & PEER_NOT_READING):
             self.active = False
             self._idle_since_ms = now_ms

@@ -1,11 +1,12 @@
 """All connections of one broker: their number, their idle time, and the memory that they share.
 
 Laws
-    A connection above a limit is closed at once with a logged reason; open ones notice nothing.
-    One look at a time finds idle and stalled ones: a connection has no timer of its own.
-    N5  Replies that peers do not read never exceed the memory of requests and replies: the peers that have read nothing
-        for longest are closed, with a logged reason. A peer that reads is closed after all of those. TCP shows reading
-        in steps of some hundred kilobytes: who takes longer than the stall timeout for a step counts as not reading.
+    A connection above a limit is closed at once with a logged reason; the open connections are not affected.
+    One periodic check finds idle and stalled connections: a connection has no timer of its own.
+    N5  Replies that peers do not read never exceed the memory of requests and replies. The connections whose peers have
+        read nothing for longest are closed first, with a logged reason; those whose peers read are closed last. TCP
+        reports progress in steps of some hundred kilobytes: a peer that needs longer than the stall timeout for one
+        step counts as not reading.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ log = structlog.get_logger("rota.server")
 
 
 class Configured(Protocol):
-    """The node that the APIs get; the network uses its settings only."""
+    """The node that the APIs receive; the network uses its settings only."""
 
     @property
     def config(self) -> BrokerConfig: ...
 
 
 class Connections:
-    """What the connections of one broker share. `tick_queue` calls at the end of this turn of the loop."""
+    """The open connections of one broker. `tick_queue(f)` calls `f` at the end of this turn of the event loop."""
 
     def __init__(
         self, node: Configured, routes: Mapping[int, Route], tick_queue: Callable[[Callable[[], None]], Any]
@@ -55,7 +56,7 @@ class Connections:
         self.connection_bytes_max = config.rota_connection_inflight_bytes_max
         self.requests_max = config.queued_max_requests
         self._advertised = {endpoint.listener: endpoint for endpoint in config.advertises}
-        self._open: dict[Connection, None] = {}  # in the order of their opening
+        self._open: dict[Connection, None] = {}  # in the order in which they were opened
         self._stalled: set[Connection] = set()
         self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
         self._per_host: Counter[str] = Counter()
@@ -68,12 +69,12 @@ class Connections:
 
     @property
     def opened_count(self) -> int:
-        """The number of connections that were accepted so far."""
+        """The number of connections that were accepted since the start."""
         return self._last_id
 
     @property
     def is_suspended(self) -> bool:
-        """Whether no request is served until `resume`."""
+        """Whether requests are queued until `resume`."""
         return self._is_suspended
 
     def __iter__(self) -> Iterator[Connection]:
@@ -131,15 +132,15 @@ class Connections:
             self._on_empty()
 
     def protocol_error(self, connection: Connection, why: str) -> None:
-        """The peer broke the protocol or a limit: its connection is being closed."""
+        """Log that a connection is closed because its peer violated the protocol or a limit."""
         log.warning("connection closed", peer=_shown(connection), reason=why)
 
     def internal_error(self, connection: Connection, why: Exception) -> None:
-        """An API raised something unforeseen, which is a mistake of the broker."""
+        """Log an unexpected exception of an API, which is a bug of the broker."""
         log.error("request failed", peer=_shown(connection), exc_info=why)
 
     def address_for(self, connection: Connection) -> tuple[str, int]:
-        """Return the address that this client shall use: the one advertised, or the one that it has used."""
+        """Return the address of this broker for this client: the advertised one, else the one that it has used."""
         advertised = self._advertised.get(connection.listener)
         return (advertised.host, advertised.port) if advertised is not None else connection.local
 
@@ -147,7 +148,7 @@ class Connections:
 
     def reader_stalled(self, connection: Connection) -> None:
         """The socket of this peer takes no more."""
-        connection.stalled_since_ms = None  # until the next look
+        connection.stalled_since_ms = None  # the next check sets it
         self._stalled.add(connection)
 
     def reader_resumed(self, connection: Connection) -> None:
@@ -155,14 +156,14 @@ class Connections:
         self._stalled.discard(connection)
 
     def limit_unsent(self, newest: Connection) -> None:
-        """N5. Close stalled peers until what is held fits, but not the one that was just written to."""
+        """N5. Close stalled connections until the held bytes fit, but not `newest`, which was just written to."""
         memory = self.request_memory
         for connection in self._stalled_longest_first() if memory.is_exceeded else ():
             if memory.held_bytes > memory.bytes_max and connection is not newest:
                 connection.close_stalled("it does not read, and the memory for replies is used up")
 
     def look_for_stalled(self, now_ms: int) -> None:
-        """Note who reads. When Fetches wait for memory, close who has read nothing for the stall timeout."""
+        """Update which peers read. If Fetches wait for memory, close those that read nothing for the stall timeout."""
         for connection in list(self._stalled):
             if connection.has_taken_more() or connection.stalled_since_ms is None:
                 connection.stalled_since_ms = now_ms
@@ -179,7 +180,7 @@ class Connections:
     # ---- called by the broker
 
     def sweep(self, now_ms: int, idle_ms_max: int) -> int:
-        """Close connections that were silent for `idle_ms_max`; return how many."""
+        """Close connections that received nothing for `idle_ms_max`; return how many."""
         idle = [peer for peer in self._open if now_ms - peer.idle_since(now_ms) >= idle_ms_max]
         for connection in idle:
             log.info("idle connection closed", peer=_shown(connection), idle_ms_max=idle_ms_max)
@@ -187,7 +188,7 @@ class Connections:
         return len(idle)
 
     def finish(self, on_empty: Callable[[], None]) -> None:
-        """Serve nothing new; call `on_empty` when the last connection is closed."""
+        """Serve no new requests; call `on_empty` when the last connection is closed."""
         self._on_empty = on_empty
         for connection in list(self._open):
             connection.finish()
@@ -203,12 +204,12 @@ class Connections:
 
 
 def sweep_interval_ms(idle_ms_max: int) -> int:
-    """How often to look for idle peers."""
+    """Return the interval between two sweeps for idle connections."""
     return min(max(idle_ms_max // SWEEPS_PER_IDLE_TIME, SWEEP_MS_MIN), SWEEP_MS_MAX)
 
 
 def _stall_order(connection: Connection) -> tuple[float, int]:
-    """Who has read nothing for longest comes first, then who keeps most."""
+    """Sort key: the connections that have read nothing for longest first, then those with most unread bytes."""
     since_ms = connection.stalled_since_ms
     return (float("inf") if since_ms is None else since_ms, -connection.unsent_bytes)
 

@@ -1,7 +1,8 @@
-"""From the head of a request to the function that serves it: a flat table, filled as versions are first used.
+"""Map the head of a request to the function that serves it: a flat table, filled when a version is first used.
 
 Request header v1 is key, version, correlation id, client id; v2 (flexible versions) adds tagged fields. Response header
-v0 is the correlation id; v1 adds tagged fields. An ApiVersions response always has v0: its reader does not know us yet.
+v0 is the correlation id; v1 adds tagged fields. An ApiVersions response always has header v0, because the client does
+not know the broker's versions yet.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from rota.protocol.compiler import codec
 from rota.protocol.varint import read_uvarint
 
 FETCH, API_VERSIONS = 1, 18
-HANDLERS_MAX = 1_024  # more than exist; some APIs answer unsupported versions, too
+HANDLERS_MAX = 1_024  # more than the supported versions; an unsupported version of some APIs has a handler, too
 
 read_head = struct.Struct(">Iih").unpack_from  # (key << 16 | version, correlation id, bytes of the client id)
 
 
 class ApiHandler(NamedTuple):
-    """One version of one API, ready to use."""
+    """One version of one API: its codecs, its function and its counters."""
 
     decode: Callable[..., tuple[Any, int]]
     encode: Callable[[Any], bytes]
     serve: Callable[[Any, Call, Any], Any]
     flexible: bool  # the request header has tagged fields
-    tagged: bool  # the response header has
+    tagged: bool  # the response header has tagged fields
     bulky: bool  # its responses carry record batches, which are not copied
     parts: Callable[[Any], list[bytes | memoryview]]
     name: str
     version: int
-    counters: ApiCounters  # of all versions of the API
-    has_error: bool  # its responses have an error code of their own
+    counters: ApiCounters  # shared by all versions of the API
+    has_error: bool  # its responses have a top-level error code
 
 
 class UnknownApi(Exception):
@@ -48,10 +49,10 @@ class Dispatcher:
     def __init__(self, routes: Mapping[int, Route]) -> None:
         self._routes = routes
         self._handlers: dict[int, ApiHandler] = {}
-        self.counters: dict[str, ApiCounters] = {}  # by the API's name, from its first request on
+        self.counters: dict[str, ApiCounters] = {}  # by the API's name, created at its first request
 
     def handler_of(self, api: int) -> ApiHandler:
-        """Raises UnknownApi."""
+        """Return the handler of an API version. Raises UnknownApi."""
         found = self._handlers.get(api)
         if found is None:
             if len(self._handlers) >= HANDLERS_MAX:
@@ -90,7 +91,7 @@ class Dispatcher:
 def _unsupported_version_handler(
     route: Route, unsupported_version: Callable[[Any, Call], Any], counters: ApiCounters
 ) -> ApiHandler:
-    """The handler of a version that is not supported: it reads nothing of the request."""
+    """Return the handler of an unsupported version, which does not decode the request."""
     response = codec(route.response, 0)
     return ApiHandler(
         decode=lambda frame, at=0: (None, len(frame)),
@@ -108,6 +109,6 @@ def _unsupported_version_handler(
 
 
 def skip_tags(frame: bytes, at: int) -> int:
-    """The position behind the tagged fields of a request header. Raises DecodeError, IndexError."""
+    """Return the position after the tagged fields of a request header. Raises DecodeError, IndexError."""
     count, at = read_uvarint(frame, at)
     return varint.skip_tags(frame, at, count)

@@ -1,8 +1,8 @@
-"""Bytes of a stream in, whole frames out: each is four bytes of length and that many bytes of message. Pure.
+"""Split a byte stream into request frames: four bytes of length, then that many bytes of message. Pure.
 
 Laws
-    A length that is negative or above the limit is refused before anything behind it is kept.
-    Every byte of a large frame is copied once, when the frame is whole.
+    A length that is negative or above the limit is refused before any byte after it is stored.
+    Every byte of a large frame is copied once, when the frame is complete.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 
 LENGTH_BYTES = 4
-LARGE_FRAME_BYTES = 64 * 1024  # from here on an unfinished frame asks for room before it is gathered
+LARGE_FRAME_BYTES = 64 * 1024  # an incomplete frame of this size needs memory of the pool before it is read
 
 _length_at = struct.Struct(">i").unpack_from
 _OTHER_PROTOCOLS = {
@@ -26,8 +26,8 @@ _OTHER_PROTOCOLS = {
 
 
 class Framer:
-    """One direction of one connection. `refused` says why no further byte is taken; `large` is the size of an
-    unfinished frame above LARGE_FRAME_BYTES, else 0."""
+    """The received bytes of one connection. `refused` is the reason why it accepts no more bytes; `large` is the size
+    of an incomplete frame above LARGE_FRAME_BYTES, else 0."""
 
     __slots__ = ("_bytes_max", "_chunks", "_have", "_need", "large", "refused")
 
@@ -35,17 +35,17 @@ class Framer:
         self._bytes_max = bytes_max
         self._chunks: list[bytes] = []
         self._have = 0
-        self._need = LENGTH_BYTES  # bytes to gather before there is anything to do
+        self._need = LENGTH_BYTES  # bytes to receive before the next step of the parser
         self.large = 0
         self.refused: str | None = None
 
     @property
     def buffered(self) -> int:
-        """Bytes of the unfinished frame that are here."""
+        """The number of received bytes of the incomplete frame."""
         return self._have
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that `data` completes, in order, without their lengths. Nothing after a refused length."""
+        """Return the frames that `data` completes, in order, without their lengths; none after a refused length."""
         if self._have:
             self._chunks.append(data)
             self._have += len(data)
@@ -55,7 +55,7 @@ class Framer:
             self._chunks.clear()
             self._have = 0
         elif len(data) >= LENGTH_BYTES and _length_at(data)[0] == len(data) - LENGTH_BYTES <= self._bytes_max:
-            return [data[LENGTH_BYTES:]] if self.refused is None else []  # one frame, as a client sends that waits
+            return [data[LENGTH_BYTES:]] if self.refused is None else []  # the common case: one whole frame
         if self.refused is not None:
             return []
         return self._cut(data)

@@ -1,8 +1,8 @@
-"""The listening sockets of one broker, the looks for idle and stalled connections, and the stop.
+"""The listening sockets of one broker, the checks for idle and stalled connections, and the shutdown.
 
 Laws
-    Nothing is accepted before every address is bound, and nothing after `stop` begins.
-    A stop lets requests in flight finish for `drain_ms`; then it closes the connections that are left.
+    No connection is accepted before every address is bound, and none after `stop` is called.
+    `stop` waits up to `drain_ms` for requests in flight; then it closes the remaining connections.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CannotListen(OSError):
 
 
 class Listener:
-    """Accepts for `connections`. Times come from `timers` and `now_ms`, so that tests can bring their own."""
+    """Accepts connections and registers them in `connections`. `timers` and `now_ms` can be replaced in tests."""
 
     def __init__(self, connections: Connections, timers: Timers, now_ms: Callable[[], int]) -> None:
         self.connections = connections
@@ -37,7 +37,7 @@ class Listener:
         self._config = connections.node.config
 
     async def start(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Bind all, then accept; the addresses with the ports that were found. Raises CannotListen."""
+        """Bind all endpoints, then accept. Return them with the ports that were bound. Raises CannotListen."""
         loop, bound = asyncio.get_running_loop(), []
         opened: list[tuple[str, socket.socket]] = []
         try:
@@ -60,7 +60,7 @@ class Listener:
         return bound
 
     async def stop(self, drain_ms: int) -> int:
-        """Accept no more, let what is under way finish, cut off the rest; how many those were."""
+        """Stop accepting, wait for requests in flight, close the other connections; return how many those were."""
         self._timers.cancel(_SWEEP)
         self._timers.cancel(_STALLED)
         for server in self._servers:
@@ -78,7 +78,7 @@ class Listener:
         return cut_off
 
     def abort(self) -> None:
-        """Accept no more and cut off every connection at once."""
+        """Stop accepting and close every connection at once."""
         for server in self._servers:
             server.close()
         self._servers.clear()
@@ -101,7 +101,7 @@ class Listener:
 
 
 def open_sockets(endpoint: Endpoint) -> list[socket.socket]:
-    """The bound sockets of one address, all on one port; a name may stand for several. Raises CannotListen."""
+    """Return one bound socket for each IP address of the host, all on one port. Raises CannotListen."""
     try:
         found = _resolve(endpoint)
     except socket.gaierror as why:

@@ -1,4 +1,4 @@
-"""What a connection needs of the broker around it: memory, limits, routes, and callbacks for what happens to it."""
+"""The interface that a connection needs of its broker: memory, limits, routes, and callbacks for its events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.coordinator.network.request_memory import RequestMemoryPool
 
 
 class Owner(Protocol):
-    """`tick_queue` calls at the end of this turn of the loop; `handler_of` raises UnknownApi."""
+    """`tick_queue(f)` calls `f` at the end of this turn of the event loop; `handler_of` raises UnknownApi."""
 
     node: Any
     tick_queue: Callable[[Callable[[], None]], Any]
@@ -23,31 +23,31 @@ class Owner(Protocol):
     write_buffer_bytes_max: int
     connection_bytes_max: int
     requests_max: int
-    measures_latency: bool  # where somebody can read it (rota.http.listener)
+    measures_latency: bool  # true if the metrics can be read (rota.http.listener)
 
     def connection_opened(self, connection: Any) -> None:
-        """A peer connected; it may be closed at once."""
+        """A peer connected. The owner may close the connection at once."""
 
     def connection_closed(self, connection: Any) -> None:
         """The connection is closed."""
 
     def protocol_error(self, connection: Any, why: str) -> None:
-        """The connection is being closed because of its peer."""
+        """The connection is being closed because of an error of its peer."""
 
     def internal_error(self, connection: Any, why: Exception) -> None:
-        """An API raised something unforeseen."""
+        """An API raised an unexpected exception."""
 
     def address_for(self, connection: Any) -> tuple[str, int]:
-        """Return the address that this client shall use."""
+        """Return the address of this broker for this client."""
 
     def reader_stalled(self, connection: Any) -> None:
-        """The peer reads nothing more."""
+        """The socket's buffer is full: the peer has stopped reading."""
 
     def reader_resumed(self, connection: Any) -> None:
-        """The peer has read what was sent."""
+        """The peer has read on: the socket's buffer has room again."""
 
     def limit_unsent(self, newest: Any) -> None:
-        """More is held for this connection than before."""
+        """The unread bytes of `newest` have grown."""
 
 
 def address(name: Any) -> tuple[str, int]:
@@ -58,13 +58,13 @@ def address(name: Any) -> tuple[str, int]:
 
 
 def unacknowledged_bytes(connected: Any) -> int:
-    """Return how much the kernel keeps of what was written to a TCP socket, until its peer's machine has taken it.
+    """Return the bytes in the kernel's send buffer of a TCP socket that the peer's host has not acknowledged.
 
-    0 where the kernel does not tell.
+    Return 0 where the kernel does not report it.
     """
     size = array.array("i", [0])
     try:
         fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, size)
-    except (OSError, ValueError):  # not told, or closed
+    except (OSError, ValueError):  # not supported, or the socket is closed
         return 0
     return size[0]

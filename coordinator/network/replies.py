@@ -1,6 +1,6 @@
-"""A reply on its way out: its place among the others, and its bytes.
+"""A reply in the queue of its connection: its slot and its encoded bytes.
 
-A reply that is larger than WRITE_CHUNK_BYTES keeps its record batches as views, so that they are not copied again.
+A reply larger than WRITE_CHUNK_BYTES keeps its record batches as memoryviews, so that they are not copied again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ pack_lead_tagged = struct.Struct(">iib").pack  # and no tagged fields
 
 
 class Slot:
-    """The place of one reply. `pieces` is None until the reply is known, empty when there will be none.
+    """The slot of one reply. `pieces` is None until the reply is ready; it is empty for a request without a response.
 
-    `size` is what the slot makes us keep: the request, then the reply while others are before it. `begun_ns`
-    is when the request was read.
+    `size` counts the bytes that the slot holds in memory: the request, and then the reply while it waits for earlier
+    ones. `begun_ns` is the time at which the request was read.
     """
 
     __slots__ = ("begun_ns", "correlation_id", "delayed_reply", "handler", "pieces", "size")
@@ -32,7 +32,7 @@ class Slot:
         self.pieces: list[Piece] | None = None
 
     def fill(self, value: Any) -> int:
-        """Put the bytes of the reply in; how many they are. Raises what a mistake of ours raised in its place."""
+        """Store the encoded reply and return its size in bytes. If `value` is an exception, raise it."""
         if isinstance(value, Exception):
             raise value
         if self.handler.has_error and value is not None and value.error_code:
@@ -44,7 +44,7 @@ class Slot:
 
 
 def framed(handler: ApiHandler, correlation_id: int, value: Any) -> list[Piece]:
-    """A response with its length and header."""
+    """Return an encoded response with its length and header."""
     if handler.bulky:
         pieces = handler.parts(value)
         return [_lead(handler, correlation_id, sum(map(len, pieces))), *pieces]

@@ -1,12 +1,12 @@
-"""How many bytes of requests and replies are kept in memory at one time, over all connections. Pure.
+"""Limit the bytes of requests and replies that all connections together hold in memory. Pure.
 
 Laws
     Only bytes that exist count: received frames, replies that wait for earlier ones, replies that a peer does not read.
-    Unfinished large frames have half of the memory, and no more than is left of it. Above that one of them at a time is
-    read on; the others wait, small frames never do.
-    While all else holds more than the other half, Fetches wait, whose replies are large; other requests never do. So a
-    peer that sends no more of its frame keeps nobody from reading.
-    Waiters are admitted in their order.
+    Incomplete large frames may use half of the memory, and never more than is free. Above that only one of them at a
+    time is read on and the others wait. Small frames never wait.
+    While the rest (all but incomplete large frames) holds more than half of the memory, Fetches wait, because their
+    replies are large. Other requests never wait. So a peer that does not complete its frame cannot block consumers.
+    Waiting connections are admitted in the order in which they began to wait.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class Waiter(Protocol):
 
 
 class RequestMemoryPool:
-    """Bytes that are held, out of `bytes_max`."""
+    """Counts the held bytes and admits waiting connections while `held_bytes` is within `bytes_max`."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.held_bytes = 0
-        self.frame_bytes = 0  # of them, those of unfinished large frames
-        self._receiver: Waiter | None = None  # reads on above the limit, so that one frame is finished
+        self.frame_bytes = 0  # the part of `held_bytes` that incomplete large frames hold
+        self._receiver: Waiter | None = None  # the one that reads on above the limit, so that one frame completes
         self._receivers: deque[Waiter] = deque()
         self._repliers: deque[Waiter] = deque()
 
     @property
     def has_reply_room(self) -> bool:
-        """Whether a large reply may be made."""
+        """Whether there is memory for a large reply."""
         return (self.held_bytes - self.frame_bytes) * 2 <= self.bytes_max
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether more is held than the limit."""
+        """Whether more bytes are held than the limit allows."""
         return self.held_bytes > self.bytes_max
 
     @property
@@ -55,7 +55,10 @@ class RequestMemoryPool:
         return bool(self._repliers)
 
     def goes_on(self, waiter: Waiter) -> bool:
-        """May `who` read more of its large frame? False means wait for `who.admitted()`. Call `done` in the end."""
+        """Return whether `waiter` may read more of its large frame; if not, `waiter.admitted()` is called later.
+
+        Call `done` when the frame is complete.
+        """
         if self._has_frame_room or self._receiver is waiter:
             return True
         if self._receiver is None:
@@ -65,30 +68,30 @@ class RequestMemoryPool:
         return False
 
     def wait_for_reply_room(self, waiter: Waiter) -> None:
-        """Call `who.reply_admitted()` when it is its turn and there is room; it looks again then."""
+        """Call `waiter.reply_admitted()` when there is memory and all earlier waiters were admitted."""
         self._repliers.append(waiter)
 
     def admit_reply(self) -> None:
-        """Admit the next waiter, if there is room. Each of them calls this when it has served its Fetch."""
+        """Admit the next waiter if there is memory. Each waiter calls this after it has served its Fetch."""
         if self._repliers and self.has_reply_room:
             self._repliers.popleft().reply_admitted()
 
     def hold(self, size: int) -> None:
-        """Count bytes that are kept from now on."""
+        """Count bytes that are held from now on."""
         self.held_bytes += size
 
     def hold_frame(self, size: int) -> None:
-        """Count bytes that were received of an unfinished large frame."""
+        """Count bytes that were received of an incomplete large frame."""
         self.frame_bytes += size
         self.hold(size)
 
     def release_frame(self, size: int) -> None:
-        """Count bytes of a large frame that is finished, or whose peer is gone."""
+        """Release the bytes of a large frame that is complete or whose connection is closed."""
         self.frame_bytes -= size
         self.release(size)
 
     def release(self, size: int) -> None:
-        """Count bytes that are kept no longer, and admit who waits for room."""
+        """Release bytes that are no longer held, and admit waiters that now have memory."""
         self.held_bytes -= size
         assert self.held_bytes >= 0, "more room was given back than taken"
         while self._receivers and self._has_frame_room:
@@ -97,7 +100,7 @@ class RequestMemoryPool:
             self.admit_reply()
 
     def done(self, waiter: Waiter) -> None:
-        """The large frame of `who` is whole, or `who` is closed."""
+        """The large frame of `waiter` is complete, or `waiter` is closed."""
         if waiter in self._receivers:
             self._receivers.remove(waiter)
         if self._receiver is waiter:
@@ -106,7 +109,7 @@ class RequestMemoryPool:
                 self._receiver.admitted()
 
     def closed(self, waiter: Waiter) -> None:
-        """`who` waits for nothing any more."""
+        """Remove `waiter` from all queues."""
         self.done(waiter)
         if waiter in self._repliers:
             self._repliers.remove(waiter)
