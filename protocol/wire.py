@@ -158,10 +158,13 @@ def wire(
 def wired(declared: type[T]) -> type[T]:
     """As `@dataclass(slots=True, kw_only=True)`, in half the time: a broker declares more than a hundred at its start.
 
-    `__eq__` and `__repr__` are those of a dataclass, as shared functions instead of generated ones.
+    `__eq__` and `__repr__` are those of a dataclass, as shared functions instead of generated ones. A message with
+    secrets has a `__repr__` of its own.
     """
     message: Any = dataclass(slots=True, kw_only=True, repr=False, eq=False)(declared)
-    message.__eq__, message.__repr__, message.__hash__ = _equal, _representation, None
+    message.__eq__, message.__hash__ = _equal, None
+    if "__repr__" not in declared.__dict__:
+        message.__repr__ = _representation
     return cast(type[T], message)
 
 

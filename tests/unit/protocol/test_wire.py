@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 from rota.protocol.compiler import codec
+from rota.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from rota.protocol.messages.heartbeat import HeartbeatRequest
+from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from rota.protocol.wire import (
     NEVER,
     UUID_ZERO,
@@ -213,3 +218,14 @@ def test_numbers_cannot_be_null() -> None:
 
     with pytest.raises(AssertionError, match="null"):
         layout(Impossible, 0)
+
+
+def test_no_repr_of_a_message_has_a_secret() -> None:
+    secret = b"alice-secret"
+    password = ScramCredentialUpsertion(name="alice", mechanism=1, iterations=4096, salt=b"", salted_password=secret)
+    messages = (
+        SaslAuthenticateRequest(auth_bytes=secret),
+        SaslAuthenticateResponse(auth_bytes=secret),
+        AlterUserScramCredentialsRequest(upsertions=(password,)),
+    )
+    assert all("alice-secret" not in repr(message) for message in messages)
