@@ -89,7 +89,7 @@ async def test_in_memory_it_serves_and_forgets(config: Config, connect: Connect,
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_on_disk_everything_comes_back(config: Config, connect: Connect) -> None:
+async def test_on_disk_records_offsets_and_metadata_survive_a_restart(config: Config, connect: Connect) -> None:
     async with Broker(config()) as broker:
         line = await connect(broker)
         topic_id = await create_topic(line)
@@ -128,7 +128,7 @@ def test_the_group_config_follows_the_settings(config: Config) -> None:
 # ---- the offsets topic
 
 
-async def test_a_lone_broker_keeps_one_copy_of_the_offsets_and_says_so_once(config: Config, connect: Connect) -> None:
+async def test_a_single_broker_keeps_one_offsets_replica_and_logs_it_once(config: Config, connect: Connect) -> None:
     with structlog.testing.capture_logs() as logs:
         async with Broker(config(offsets_topic_replication_factor="3"), memory=True) as broker:
             for _ in range(2):
@@ -139,7 +139,7 @@ async def test_a_lone_broker_keeps_one_copy_of_the_offsets_and_says_so_once(conf
     assert [line["configured"] for line in logs if line["event"].startswith("Offsets topic gets fewer")] == [3]
 
 
-async def test_an_offsets_partition_that_cannot_be_opened_harms_no_other(
+async def test_an_offsets_partition_that_cannot_be_opened_does_not_affect_the_others(
     config: Config, connect: Connect, tmp_path: Path
 ) -> None:
     async with Broker(config()) as broker:
@@ -164,7 +164,7 @@ async def test_an_offsets_partition_that_cannot_be_opened_harms_no_other(
                 await asyncio.sleep(0.01)
 
 
-async def test_many_commits_are_compacted_and_come_back_at_once(config: Config, connect: Connect) -> None:
+async def test_commits_survive_compaction_and_a_restart(config: Config, connect: Connect) -> None:
     settings = {"offsets_topic_num_partitions": "1", "offsets_topic_segment_bytes": "1"}  # one that no topic may have
     began_s, is_writing = time.monotonic(), True  # no upkeep while this writes: its rounds wait for the clock
     clock = Clock(monotonic_s=lambda: began_s if is_writing else time.monotonic())
@@ -241,7 +241,7 @@ async def serve(data: Path) -> tuple[int | None, str]:
     return process.returncode, standard_error.decode()
 
 
-async def test_the_command_line_tells_of_a_folder_in_use(config: Config, tmp_path: Path) -> None:
+async def test_the_command_line_reports_a_folder_in_use(config: Config, tmp_path: Path) -> None:
     async with Broker(config()):
         code, standard_error = await serve(tmp_path / "data")
     assert code == EXIT_CANNOT_START
@@ -249,7 +249,7 @@ async def test_the_command_line_tells_of_a_folder_in_use(config: Config, tmp_pat
     assert standard_error.startswith("rota: another broker runs on ")
 
 
-async def test_the_command_line_tells_of_a_damaged_journal(config: Config, tmp_path: Path) -> None:
+async def test_the_command_line_reports_a_damaged_journal(config: Config, tmp_path: Path) -> None:
     async with Broker(config()):
         pass
     journal = tmp_path / "data" / "metadata.journal"
@@ -289,7 +289,7 @@ async def test_dynamic_configs_outlive_a_restart(config: Config) -> None:
     assert given.message_max_bytes == 4000
 
 
-async def test_a_group_that_is_there_obeys_the_settings_in_force(config: Config, connect: Connect) -> None:
+async def test_an_existing_group_follows_changed_settings(config: Config, connect: Connect) -> None:
     async with Broker(config(), memory=True) as broker:
         line = await connect(broker)
         await create_topic(line, "t", 1)

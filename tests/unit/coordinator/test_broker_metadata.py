@@ -96,7 +96,7 @@ async def test_after_a_failed_fsync_changes_are_refused_and_the_stop_is_not_clea
         await line.close()
 
 
-async def test_the_offsets_topic_is_created_once_however_many_ask_for_it(tmp_path: Path) -> None:
+async def test_concurrent_requests_create_the_offsets_topic_once(tmp_path: Path) -> None:
     async with broker_on(tmp_path / "data") as broker:
         host, port = broker.address
         lines = [await Line.open(f"{host}:{port}") for _ in range(5)]

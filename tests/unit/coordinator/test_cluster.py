@@ -73,7 +73,7 @@ async def test_a_broker_whose_registration_was_deleted_leads_nothing_and_registe
     assert not any(topics.leads(state) for topic in topics for state in topic.partitions)
 
 
-async def test_a_broker_whose_connection_broke_is_suspected_until_it_answers(cluster: Cluster) -> None:
+async def test_an_unreachable_broker_is_suspected_until_it_responds(cluster: Cluster) -> None:
     """LB1."""
     await cluster.join(HERE, 0)
     cluster.unreachable(2)

@@ -87,7 +87,7 @@ def test_offsets_committed_for_a_new_topic_of_that_name_are_kept(world: World) -
     assert "t0" not in topics(world, "g1")
 
 
-def test_an_offset_without_topic_id_goes_by_its_time(world: World) -> None:
+def test_an_offset_without_topic_id_is_removed_if_it_is_older_than_the_deletion(world: World) -> None:
     world.commit("old", 1, topic="t0", topic_id=None)
     world.coordinator.topics_deleted([("t0", ID)])
     world.turn()
@@ -106,7 +106,7 @@ def test_a_shard_that_loads_while_a_topic_is_deleted_removes_its_offsets_when_it
     assert not any("t0" in topics(world, f"g{group}") for group in range(GROUPS))
 
 
-def test_offsets_whose_removal_could_not_be_written_are_removed_when_the_shard_is_back(world: World) -> None:
+def test_a_failed_removal_of_offsets_is_repeated_after_the_reload(world: World) -> None:
     partition = world.partitions[world.shard("g0").index]
     world.coordinator.topics_deleted([("t0", ID)])
     partition.offline = "the disk is away for a moment"

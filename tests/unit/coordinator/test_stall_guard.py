@@ -43,7 +43,7 @@ class World:
                 await asyncio.sleep(0)
 
 
-async def test_a_loop_that_turns_is_never_suspended() -> None:
+async def test_a_running_loop_is_never_suspended() -> None:
     world = World()
     await world.run(TICK_MS, 20)
     await world.run(STALL_MS, 5)
@@ -62,7 +62,7 @@ async def test_after_a_stall_nothing_is_served_before_the_confirmation() -> None
     assert len(world.confirmations) == 1
 
 
-async def test_a_stall_during_the_confirmation_begins_it_anew() -> None:
+async def test_a_stall_during_the_confirmation_restarts_it() -> None:
     world = World()
     await world.run(10_000)
     await world.run(10_000)
@@ -73,7 +73,7 @@ async def test_a_stall_during_the_confirmation_begins_it_anew() -> None:
     await world.until(lambda: world.served)
 
 
-async def test_a_stop_serves_what_waits_and_looks_no_more() -> None:
+async def test_a_stopped_guard_resumes_the_requests_and_checks_no_more() -> None:
     world = World()
     await world.run(10_000)
     await world.guard.stop()

@@ -17,7 +17,7 @@ async def opened(journal: Path, *, was_clean: bool) -> Standalone:
     return metadata
 
 
-async def test_it_leads_everything_with_as_many_replicas_as_there_are_brokers(tmp_path: Path) -> None:
+async def test_a_standalone_broker_is_controller_and_leads_all_partitions_of_a_new_topic(tmp_path: Path) -> None:
     metadata = await opened(tmp_path / "journal", was_clean=True)
     topics = metadata.topics
     assert topics.cluster_id == "cluster"
@@ -29,7 +29,7 @@ async def test_it_leads_everything_with_as_many_replicas_as_there_are_brokers(tm
     await metadata.close()
 
 
-async def test_only_after_a_crash_leaderships_begin_anew(tmp_path: Path) -> None:
+async def test_leader_epochs_are_bumped_only_after_a_crash(tmp_path: Path) -> None:
     for was_clean, epoch in ((True, 0), (False, 1), (True, 1)):
         metadata = await opened(tmp_path / "journal", was_clean=was_clean)
         if "t" not in metadata.topics:

@@ -18,7 +18,7 @@ def disk(path: Path, node_id: int = 1) -> Disk:
     return Disk(path / "data", node_id=node_id, wall_ms=lambda: NOW_MS)
 
 
-def test_a_folder_keeps_its_logs_and_whose_it_is(tmp_path: Path) -> None:
+def test_a_folder_keeps_its_logs_and_the_cluster_id(tmp_path: Path) -> None:
     storage = disk(tmp_path)
     storage.open()
     assert (storage.cluster_id, storage.store_path) == ("", tmp_path / "data" / STORE_FILE)
@@ -55,7 +55,7 @@ def test_a_folder_of_another_node_or_cluster_is_refused(tmp_path: Path) -> None:
         disk(tmp_path, node_id=2).open()
 
 
-def test_what_is_not_open_cannot_be_used(tmp_path: Path) -> None:
+def test_a_storage_that_is_not_open_cannot_be_used(tmp_path: Path) -> None:
     storage = disk(tmp_path)
     with pytest.raises(StorageFailed, match="is not open"):
         storage.begin_checkpoint()

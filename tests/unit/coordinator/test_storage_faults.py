@@ -104,7 +104,7 @@ async def world(path: Path, *, clean: bool = True) -> AsyncIterator[World]:
     assert (made.path / CLEAN_FILE).exists() is clean
 
 
-async def test_a_full_disk_is_over_when_there_is_room_again(tmp_path: Path) -> None:
+async def test_after_a_full_disk_the_partition_is_reopened_when_there_is_space(tmp_path: Path) -> None:
     async with world(tmp_path) as node:
         await node.create()
         assert node.produce(b"before")
@@ -123,7 +123,7 @@ async def test_a_full_disk_is_over_when_there_is_room_again(tmp_path: Path) -> N
         assert node.held() == node.acknowledged == {0: b"before", 1: b"after"}
 
 
-async def test_the_groups_of_a_failed_log_come_back_without_a_restart(tmp_path: Path) -> None:
+async def test_groups_of_a_failed_log_are_reloaded_without_a_restart(tmp_path: Path) -> None:
     async with world(tmp_path) as node:
         assert await node.broker._ensure_offsets_topic()
         shard = node.broker.groups.shards[0]
@@ -165,7 +165,7 @@ async def test_after_a_failed_fsync_the_log_is_read_again_from_the_medium(tmp_pa
         assert node.held() == node.acknowledged
 
 
-async def test_a_compaction_that_finds_no_room_harms_nothing(tmp_path: Path) -> None:
+async def test_a_compaction_on_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     async with world(tmp_path) as node:
         await node.create(cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", segment_bytes=str(1 << 20))
         for number in range(120):
@@ -262,7 +262,7 @@ async def test_a_log_start_that_can_not_be_written_is_an_error_of_its_partition(
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync", "open", "replace", "unlink"])
-async def test_faults_come_and_go_and_nothing_acknowledged_is_lost(tmp_path: Path, call: str) -> None:
+async def test_after_transient_faults_no_acknowledged_record_is_lost(tmp_path: Path, call: str) -> None:
     """Laws L1, A1: records are produced and compacted while calls fail; afterwards all is usable without a restart."""
     async with world(tmp_path) as node:
         await node.create(flush_ms="0", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")

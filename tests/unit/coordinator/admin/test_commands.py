@@ -62,7 +62,7 @@ def test_a_wrong_command_line_is_explained(arguments: tuple[str, ...], says: str
     assert says in done.stderr
 
 
-def test_check_asks_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_exits_with_0_if_a_broker_responds_and_1_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
     with running_broker() as running:
         address = running.bootstrap_servers
         assert run_check(address) == 0

@@ -42,7 +42,7 @@ class Broker:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_it_tells_when_it_is_ready_and_stops_on_a_signal(number: signal.Signals) -> None:
+async def test_the_address_is_written_when_ready_and_a_signal_stops_the_broker(number: signal.Signals) -> None:
     reads, writes = os.pipe()
     broker = Broker()
     served = asyncio.ensure_future(serve(broker, BrokerConfig(), writes))
@@ -203,7 +203,7 @@ def test_a_second_signal_ends_it_at_once() -> None:
         (StoreFailed("x/metadata.journal is damaged at byte 11"), "damaged at byte 11"),
     ],
 )
-async def test_a_start_that_fails_says_why_in_one_line(
+async def test_a_failed_start_prints_its_reason_in_one_line(
     fails: Exception, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broker = Broker(fails)
@@ -256,6 +256,6 @@ print(gc.isenabled(), gc.get_freeze_count() > 1000, gc.get_threshold()[0] > 10_0
 """
 
 
-def test_after_a_start_the_collector_has_what_is_there_behind_it() -> None:
+def test_objects_of_the_start_are_frozen_for_the_garbage_collector() -> None:
     done = subprocess.run([sys.executable, "-c", SETTLES], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True"] * 3

@@ -76,7 +76,9 @@ def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Systemd]
 
 
 @pytest.mark.parametrize("options", [["--memory"], ["--memory", "--brokers=2"]], ids=["broker", "cluster"])
-def test_systemd_sees_a_broker_that_listens_lives_stands_still_and_stops(systemd: Systemd, options: list[str]) -> None:
+def test_systemd_receives_ready_watchdog_and_stopping_and_nothing_from_a_stopped_process(
+    systemd: Systemd, options: list[str]
+) -> None:
     command = [sys.executable, "-m", "rota.coordinator", "serve", "--listen", "127.0.0.1:0", *options]
     variables = {"NOTIFY_SOCKET": systemd.address, "WATCHDOG_USEC": str(WATCHDOG_US)}
     with ExitStack() as undo:
@@ -103,7 +105,7 @@ def test_systemd_sees_a_broker_that_listens_lives_stands_still_and_stops(systemd
         assert process.wait(PATIENCE_S) == 0
 
 
-async def test_a_loop_that_stands_still_feeds_no_watchdog(systemd: Systemd) -> None:
+async def test_a_blocked_loop_sends_no_watchdog_message(systemd: Systemd) -> None:
     manager = ServiceManager(systemd.address, WATCHDOG_US)
     manager.ready("")
     assert "READY=1" in systemd.receive()
@@ -165,7 +167,7 @@ def test_the_variables_are_removed_and_a_watchdog_of_another_process_is_not_fed(
     assert asyncio.run(messages(os.getpid() + 1)) == [["READY=1", "STATUS="]]
 
 
-async def test_messages_wait_for_a_socket_whose_queue_is_full(systemd: Systemd) -> None:
+async def test_messages_are_sent_again_when_the_socket_queue_was_full(systemd: Systemd) -> None:
     """As while systemd reads its units again."""
     filler = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     filler.setblocking(False)
@@ -200,7 +202,7 @@ async def test_an_unreachable_service_manager_stops_nothing(tmp_path: Path) -> N
         ({"NOTIFY_SOCKET": "/run/none", "WATCHDOG_USEC": "soon"}, 1),
     ],
 )
-async def test_variables_that_mean_nothing_here_are_named(variables: dict[str, str], warnings: int) -> None:
+async def test_invalid_variables_are_ignored_with_a_warning(variables: dict[str, str], warnings: int) -> None:
     with structlog.testing.capture_logs() as logs:
         ServiceManager.from_environment(variables).close()
     assert [line["event"].partition(" ")[2][:10] for line in logs] == ["is ignored"] * warnings

@@ -66,7 +66,7 @@ def test_the_environment_is_that_of_the_supervisor(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(("brokers", "replicas"), [(2, 2), (5, 3)])
-def test_the_offsets_topic_has_as_many_replicas_as_there_are_brokers(brokers: int, replicas: int) -> None:
+def test_the_offsets_topic_has_one_replica_per_broker_up_to_three(brokers: int, replicas: int) -> None:
     assert {config_of(process).offsets_topic_replication_factor for process in processes(brokers=brokers)} == {replicas}
 
 

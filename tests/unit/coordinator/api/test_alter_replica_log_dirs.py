@@ -41,7 +41,7 @@ def test_a_replica_may_stay_where_it_is(tmp_path: Path) -> None:
     ]
 
 
-def test_there_is_no_other_directory(tmp_path: Path) -> None:
+def test_any_other_target_directory_is_refused(tmp_path: Path) -> None:
     world = World({"log.dirs": str(tmp_path)})
     world.topic("t")
     for path in ("/nowhere", "relative", f"{tmp_path}/", ""):
@@ -54,7 +54,7 @@ def test_the_last_mention_of_a_partition_counts(tmp_path: Path) -> None:
     assert ask(world, (str(tmp_path), "t", (0,)), ("/nowhere", "t", (0,))) == [("t", 0, ErrorCode.LOG_DIR_NOT_FOUND)]
 
 
-def test_a_broker_that_does_not_host_the_replica_says_so(tmp_path: Path) -> None:
+def test_a_replica_on_another_broker_is_replica_not_available(tmp_path: Path) -> None:
     world = World({"log.dirs": str(tmp_path), "node.id": "1"})
     world.register(1, 2)
     world.topic("t", assignment=[(0, (2,)), (1, (1,))])

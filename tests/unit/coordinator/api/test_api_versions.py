@@ -32,7 +32,7 @@ def test_produce_is_advertised_from_0_so_that_librdkafka_compresses() -> None:
     assert produce.min_version == 0
 
 
-def test_no_feature_is_claimed_that_is_not_there() -> None:
+def test_no_feature_is_finalized_and_supported_ones_have_level_0() -> None:
     reply = ask(4)
     assert reply.finalized_features == ()
     assert reply.finalized_features_epoch == -1

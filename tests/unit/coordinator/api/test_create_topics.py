@@ -88,7 +88,7 @@ def test_valid_and_invalid_topics_mixed(world: World) -> None:
     assert (wrong.num_partitions, wrong.replication_factor, wrong.configs) == (-1, -1, ())
 
 
-def test_a_topic_that_is_there(world: World) -> None:
+def test_an_existing_topic_is_refused(world: World) -> None:
     ask(world, creatable_topic("t"))
     (again,) = ask(world, creatable_topic("t"))
     assert (again.error_code, again.error_message) == (ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")

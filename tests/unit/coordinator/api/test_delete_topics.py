@@ -95,7 +95,7 @@ def test_deletion_can_be_switched_off(version: int, code: ErrorCode) -> None:
     assert "a" in world.node.topics
 
 
-def test_a_topic_that_another_broker_has_made_anew_outlives_a_deletion_by_the_old_id(world: World) -> None:
+def test_a_recreated_topic_is_not_deleted_by_its_old_id(world: World) -> None:
     topics = world.node.topics
     old = topics.get("a")
     assert old is not None

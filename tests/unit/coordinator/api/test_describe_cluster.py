@@ -32,7 +32,7 @@ def test_authorized_operations_are_returned_on_request() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "code"), [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)]
 )
-def test_there_are_no_controllers_to_talk_to(endpoint: int, code: ErrorCode) -> None:
+def test_other_endpoint_types_than_brokers_are_refused(endpoint: int, code: ErrorCode) -> None:
     reply = World().serve(describe_cluster, DescribeClusterRequest(endpoint_type=endpoint), 1)
     assert (reply.error_code, reply.cluster_id, reply.controller_id, reply.brokers) == (code, "", -1, ())
     assert reply.error_message

@@ -95,7 +95,7 @@ def test_invalid_requests_are_refused(world: World, kind: int, name: str, code: 
     assert result.error_message
 
 
-def test_what_is_advertised_is_what_the_client_reached_unless_it_was_configured(world: World) -> None:
+def test_advertised_listeners_default_to_the_address_that_the_client_used(world: World) -> None:
     key = ("advertised.listeners",)
     (reached,) = ask(world, BROKER, "3", key).configs
     assert (reached.value, reached.config_source, reached.read_only) == ("PLAINTEXT://127.0.0.1:9092", 4, True)

@@ -47,7 +47,7 @@ def test_everything(world: World, tmp_path: Path) -> None:
     assert 0 < result.usable_bytes <= result.total_bytes
 
 
-def test_what_is_asked_for_as_far_as_it_is_there(world: World) -> None:
+def test_only_requested_partitions_that_exist_are_described(world: World) -> None:
     assert set(sizes(ask(world, ("t", (1, 9)), ("nope", (0,)), ("u", ())))) == {("t", 1)}
     assert ask(world).topics == ()
 

@@ -70,7 +70,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         ((), 1, ("dd", 0), [("e", 0, [0])], ("e", 1)),
     ],
 )
-def test_pages_as_kafka_turns_them(
+def test_pages_and_cursors_are_those_of_kafka(
     world: World,
     names: tuple[str, ...],
     limit: int,
@@ -92,7 +92,7 @@ def test_a_wrong_cursor_refuses_all(world: World, cursor: tuple[str, int]) -> No
 
 
 @given(st.integers(1, 7), st.lists(st.integers(1, 5), min_size=1, max_size=5))
-def test_turning_pages_shows_everything_once(limit: int, counts: list[int]) -> None:
+def test_following_the_cursors_returns_every_partition_once(limit: int, counts: list[int]) -> None:
     world = World()
     for number, count in enumerate(counts):
         world.topic(f"t{number}", count)

@@ -43,7 +43,7 @@ def test_this_broker_is_among_the_live_ones_before_it_is_registered() -> None:
     assert [address.node_id for address in live_addresses(node, call("INSIDE"))] == [1, 2]
 
 
-def test_while_there_is_no_controller_this_broker_answers_for_it() -> None:
+def test_without_a_controller_this_broker_is_named() -> None:
     node = cast(Any, Node())
     assert controller_id(node) == 2
     node.topics.apply_controller(1)

@@ -96,7 +96,7 @@ class TestReading:
 
 
 class TestLimits:
-    def test_a_first_batch_comes_whole_however_large(self, world: World) -> None:
+    def test_the_first_batch_is_returned_whole_above_all_size_limits(self, world: World) -> None:
         batch_bytes = len(whole(world)) // 5
         for how in ({"partition_max_bytes": 10}, {"partition_max_bytes": 0}, {"max_bytes": 0}, {"max_bytes": 2}):
             assert sizes(get(world, ("t", 0, 0), **how)) == [batch_bytes]
@@ -118,7 +118,7 @@ class TestLimits:
         answers = get(world, ("t", 2, 0), ("t", 1, 0), ("u", 0, 0), partition_max_bytes=2)
         assert sizes(answers) == [0, batch_bytes, 0]
 
-    def test_the_broker_has_a_limit_of_its_own(self) -> None:
+    def test_fetch_max_bytes_of_the_broker_limits_the_response(self) -> None:
         world = World({"fetch.max.bytes": "1024"})
         world.topic()
         for _ in range(40):
@@ -137,7 +137,7 @@ class TestWhatIsNotThere:
         (answer,) = get(world, (bytes(16), 0, 0), version=13, max_wait_ms=500)
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
-    def test_beside_existing_partitions_it_wakes_no_fetch_and_comes_last(self, world: World) -> None:
+    def test_an_unknown_topic_does_not_complete_the_fetch_and_is_listed_last(self, world: World) -> None:
         reply = world.serve(fetch, fetch_request(("nope", 0, 0), ("t", 2, 0), max_wait_ms=500), 12)
         assert not reply.answered
         world.after(500)
@@ -247,7 +247,7 @@ class TestWaiting:
         await asyncio.sleep(0)
         assert parts(answered(reply))[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def test_ends_when_the_peer_goes(self, world: World) -> None:
+    def test_an_abandoned_fetch_leaves_no_timer_and_no_watch(self, world: World) -> None:
         self.ask(world).abandon()
         assert len(world.node.timers) == 0
         assert world.partition(index=2)._watches == {}
@@ -335,7 +335,7 @@ class TestColdReads:
         assert ColdLog.loads == 1
         assert sizes(answers) == [len(whole(world)), 0, 0]
 
-    async def test_what_does_not_stay_in_memory_is_waited_for_in_the_end(self, world: World) -> None:
+    async def test_data_evicted_between_passes_is_read_blocking_in_the_last_pass(self, world: World) -> None:
         ColdLog.stays = 1
         answers = await self.response(world)
         assert ColdLog.loads == 3 + 2  # the second pass needs less, the third pass needs the same again

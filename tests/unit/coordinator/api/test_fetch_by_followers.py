@@ -128,7 +128,7 @@ class TestTheLeader:
         assert Cluster(leader=2).follow(0).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     @pytest.mark.parametrize("offset", [-1, 3])
-    def test_an_offset_that_is_not_in_the_log_says_nothing_of_the_follower(self, offset: int) -> None:
+    def test_an_offset_out_of_range_does_not_update_the_fetch_state(self, offset: int) -> None:
         world = Cluster()
         world.produce(b"a", b"b")
         assert world.follow(offset).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -136,7 +136,7 @@ class TestTheLeader:
         assert fetched is not None
         assert fetched.log_end_offset == -1
 
-    def test_a_follower_with_another_history_hears_where_it_parts(self) -> None:
+    def test_a_diverging_follower_gets_the_diverging_epoch(self) -> None:
         """KIP-595. What it has does not count."""
         world = Cluster()
         world.produce(b"a", b"b")
@@ -149,7 +149,7 @@ class TestTheLeader:
         assert fetched is not None
         assert fetched.log_end_offset == -1
 
-    def test_a_history_that_parts_before_the_first_record_of_the_epoch(self) -> None:
+    def test_a_divergence_before_the_first_record_of_the_leader_epoch(self) -> None:
         """The leader has no record of its own epoch yet, and the follower's last record is of a lost one."""
         world = Cluster()
         world.produce(b"a", b"b")
@@ -190,7 +190,7 @@ class TestWaiting:
         assert only(world.ask(1, max_wait_ms=500, high_watermark=0)).high_watermark == 1
         assert isinstance(world.ask(1, max_wait_ms=500, high_watermark=1), DelayedReply)
 
-    async def test_a_leader_that_is_replaced_says_so_at_once(self) -> None:
+    async def test_a_replaced_leader_answers_delayed_fetches_with_fenced_leader_epoch(self) -> None:
         world = Cluster()
         reply = world.ask(0, max_wait_ms=500)
         world.partition().apply(placed(leader=1, leader_epoch=EPOCH + 1), NOW_MS)
@@ -209,7 +209,7 @@ class TestWaiting:
         assert later.error_code == ErrorCode.NONE
         assert only(later).records
 
-    def test_what_a_follower_has_counts_when_it_asks_and_not_when_it_is_answered(self) -> None:
+    def test_caught_up_time_is_that_of_the_request_not_of_the_response(self) -> None:
         """F12. A follower that falls silent while its fetch waits does not look caught up."""
         world = Cluster()
         world.ask(0, max_wait_ms=20_000)

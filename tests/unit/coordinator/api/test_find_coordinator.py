@@ -31,7 +31,7 @@ def test_many_groups_at_once() -> None:
     ]
 
 
-def test_there_is_no_coordinator_of_transactions_yet() -> None:
+def test_the_transaction_coordinator_is_refused_with_a_final_error() -> None:
     answer = GroupWorld().ask(find_coordinator, FindCoordinatorRequest(key="t", key_type=1), 2)
     assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert (answer.node_id, answer.port) == (-1, -1)

@@ -20,7 +20,7 @@ def ask(world: World, instance_id: bytes = UUID_ZERO) -> GetTelemetrySubscriptio
     return response
 
 
-def test_a_client_gets_an_id_and_what_to_push() -> None:
+def test_a_client_gets_an_instance_id_and_the_subscribed_metrics() -> None:
     world = World({"telemetry.max.bytes": "1000"})
     configs = {"metrics": "org.apache.kafka.,a.", "interval.ms": "100"}
     eager.run_eagerly(world.node.topics.configs.update(ConfigKind.CLIENT_METRICS, "m", lambda _: configs))
@@ -32,7 +32,7 @@ def test_a_client_gets_an_id_and_what_to_push() -> None:
     assert ask(world, response.client_instance_id).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
-def test_without_a_subscription_a_client_pushes_nothing_and_asks_again_in_five_minutes() -> None:
+def test_without_a_subscription_no_metrics_are_requested_and_the_interval_is_five_minutes() -> None:
     response = ask(World())
     assert (response.error_code, response.requested_metrics, response.push_interval_ms) == (0, (), 300_000)
 

@@ -19,7 +19,7 @@ def test_a_member_of_its_generation_is_alive() -> None:
     assert beat(world, world.member().member_id) == ErrorCode.NONE
 
 
-def test_a_heartbeat_begins_the_session_anew() -> None:
+def test_a_heartbeat_restarts_the_session_timeout() -> None:
     world = GroupWorld().open()
     member = world.member()
     for _ in range(5):

@@ -107,7 +107,7 @@ def test_a_running_broker_refuses_to_change_read_only_configs(world: World) -> N
 
 
 @pytest.mark.parametrize("name", ["3", ""])
-def test_what_no_broker_was_given_while_it_ran_can_be_taken_away(world: World, name: str) -> None:
+def test_deleting_a_dynamic_config_that_is_not_set_succeeds(world: World, name: str) -> None:
     throttle = "leader.replication.throttled.rate"
     assert ask(world, (throttle, DELETE, None), ("num.partitions", DELETE, ""), kind=BROKER, name=name) == (0, None)
     assert ask(world, kind=BROKER, name=name) == (0, None)

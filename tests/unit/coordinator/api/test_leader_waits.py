@@ -126,7 +126,7 @@ def test_the_other_requests_of_the_connection_go_on(cluster: Cluster) -> None:
     assert cluster.ask().reply.mutes is False
 
 
-def test_what_names_this_broker_only_is_answered_at_once(cluster: Cluster) -> None:
+def test_a_response_that_names_only_this_broker_is_not_delayed(cluster: Cluster) -> None:
     cluster.elect(0)
     assert leader_of(cluster.ask()) == 0
 

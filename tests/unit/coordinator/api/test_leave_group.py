@@ -31,7 +31,7 @@ def test_many_leave_at_once_and_each_is_answered(version: int) -> None:
     ]
 
 
-def test_of_an_unknown_group_everybody_is_unknown() -> None:
+def test_members_of_an_unknown_group_are_unknown_member_id() -> None:
     world = GroupWorld().open()
     request = LeaveGroupRequest(group_id="none", members=(MemberIdentity(member_id="a"),))
     assert world.ask(leave_group, request, 4).members[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID

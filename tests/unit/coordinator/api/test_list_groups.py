@@ -26,7 +26,7 @@ def test_every_group_is_listed_with_its_state_and_type() -> None:
     }
 
 
-def test_filters_by_state_and_type_whatever_their_case() -> None:
+def test_filters_by_state_and_type_ignore_case() -> None:
     world = world_with_two()
     assert names(world, states_filter=("STABLE",)) == {"stable"}
     assert names(world, states_filter=("Empty", "Stable")) == {"stable", "simple"}
@@ -44,5 +44,5 @@ def test_while_a_shard_loads_the_list_would_be_wrong() -> None:
     assert names(world) == {"stable", "simple"}
 
 
-def test_before_the_offsets_topic_exists_there_are_none() -> None:
+def test_no_groups_are_listed_before_the_offsets_topic_exists() -> None:
     assert names(GroupWorld(), 0) == set()

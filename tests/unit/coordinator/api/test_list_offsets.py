@@ -151,7 +151,7 @@ def test_offline(world: World) -> None:
 
 
 @pytest.mark.parametrize("isolation", [0, 1])
-async def test_records_behind_the_high_watermark_are_not_there_yet(isolation: int) -> None:
+async def test_uncommitted_records_are_not_found(isolation: int) -> None:
     """Two records are committed, a third, the newest, is not."""
     flushing = World({"log.flush.interval.messages": "1"}, flush_executor=Gate())
     flushing.topic()
@@ -184,7 +184,9 @@ def test_the_earliest_offset_has_the_epoch_of_its_record(world: World) -> None:
 @pytest.mark.parametrize(
     ("version", "code"), [(4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)]
 )
-def test_a_leader_that_is_behind_its_own_epoch_knows_no_end(world: World, version: int, code: ErrorCode) -> None:
+def test_latest_is_refused_until_the_high_watermark_reaches_the_epoch_start(
+    world: World, version: int, code: ErrorCode
+) -> None:
     """Its high watermark is lower than what its predecessor may have told."""
     state = world.partition().state
     state.become_leader(1, (state.broker_id, 8), (state.broker_id, 8), world.now_ms)

@@ -87,7 +87,7 @@ def test_an_id_outweighs_names() -> None:
 @pytest.mark.parametrize(
     ("topic", "version"), [(b"x" * 16, 10), (b"x" * 16, 11), (None, 11), (None, 12), (UUID_ZERO, 13)]
 )
-def test_what_a_version_cannot_ask(topic: str | bytes | None, version: int) -> None:
+def test_topic_ids_and_null_names_are_refused_by_version(topic: str | bytes | None, version: int) -> None:
     reply = ask(World(), requested(topic), version)
     assert [topic.error_code for topic in reply.topics] == [ErrorCode.INVALID_REQUEST]
     assert reply.error_code == (ErrorCode.INVALID_REQUEST if version == 13 else 0)
@@ -106,7 +106,7 @@ def test_unknown_and_wrong_names() -> None:
     assert world.node.topics.names() == ["t"]
 
 
-def test_a_missing_topic_is_created_and_shown_to_whom_asks_again() -> None:
+def test_a_missing_topic_is_created_and_returned_by_the_next_request() -> None:
     world = World({"num.partitions": "3"})
     world.topic("t")
     reply = ask(world, requested("new", "t", "a b"), 9, create=True)
@@ -124,14 +124,14 @@ def test_creation_needs_the_broker_too() -> None:
     assert codes(ask(world, requested("new"), 9, create=True)) == {"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_a_creation_that_is_refused_says_why() -> None:
+def test_a_refused_auto_creation_returns_its_error() -> None:
     world = World({"default.replication.factor": "3"})
     world.topic("a.b")
     assert codes(ask(world, requested("new"), 9, create=True)) == {"new": ErrorCode.INVALID_REPLICATION_FACTOR}
     assert codes(ask(world, requested("a_b"), 9, create=True)) == {"a_b": ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
-def test_the_offsets_topic_is_created_as_its_own_kind() -> None:
+def test_the_offsets_topic_is_created_with_its_own_partition_count() -> None:
     world = GroupWorld()
     for code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE):
         reply = ask(world, requested("__consumer_offsets", "__transaction_state"), 9, create=True)

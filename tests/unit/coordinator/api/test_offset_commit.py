@@ -48,7 +48,7 @@ def test_the_answer_waits_until_the_offset_is_written() -> None:
     assert codes(reply.value) == [[0]]
 
 
-def test_an_unknown_topic_and_too_long_metadata_spoil_nothing_else() -> None:
+def test_an_unknown_topic_and_too_long_metadata_do_not_affect_other_partitions() -> None:
     world = GroupWorld().open()
     parts = (
         OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="x" * 4097),

@@ -81,7 +81,7 @@ def test_a_topic_may_be_named_by_its_id(world: World) -> None:
         ({"records": batch(b"a" * 1_100_000)}, ErrorCode.MESSAGE_TOO_LARGE),
     ],
 )
-def test_what_cannot_be_written(world: World, how: dict[str, Any], code: ErrorCode) -> None:
+def test_invalid_batches_are_refused_and_not_appended(world: World, how: dict[str, Any], code: ErrorCode) -> None:
     assert outcome(send(world, **how)) == (code, -1, -1)
     assert world.partition().high_watermark == 0
 
@@ -186,7 +186,7 @@ class TestTimestamps:
         assert index == 1
         assert why.startswith(f"Timestamp {NOW_MS + self.HOUR_MS + 1} of message with offset 1 is out of range.")
 
-    def test_the_past_is_refused_where_the_topic_says_so(self) -> None:
+    def test_too_old_timestamps_are_refused_if_the_topic_limits_them(self) -> None:
         world = World()
         world.topic(message_timestamp_before_max_ms="1000")
         assert outcome(send(world, batch(b"a", timestamp=NOW_MS - 1000)))[0] is ErrorCode.NONE
@@ -210,7 +210,7 @@ def test_a_record_records_without_key_is_not_for_a_compacted_topic() -> None:
     assert [error.batch_index for error in answer.record_errors] == [0]
 
 
-def test_a_topic_keeps_its_batches_in_its_own_codec() -> None:
+def test_batches_are_recompressed_with_the_codec_of_the_topic() -> None:
     world = World()
     world.topic(compression_type="zstd")
     assert outcome(send(world, batch(b"a" * 1000))) == (ErrorCode.NONE, 0, 0)

@@ -23,7 +23,7 @@ def test_a_route_leads_somewhere(key: int) -> None:
         assert codec(route.response, version).encode is not None
 
 
-def test_nothing_else_is_served() -> None:
+def test_an_unknown_api_key_has_no_route() -> None:
     assert len(routes()) == len(SERVES)
     assert routes().get(10_000) is None
 

@@ -56,7 +56,7 @@ def test_a_missing_protocol_is_reported_before_a_missing_group_id() -> None:
     assert GroupWorld().open().ask(sync_group, nameless, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_an_assignment_that_the_offsets_topic_cannot_hold_is_refused_and_the_group_goes_on() -> None:
+def test_a_too_large_assignment_is_refused_and_the_group_can_rebalance() -> None:
     world = GroupWorld({"message.max.bytes": "1000"}).open()
     joined = world.ask(join_group, join_request(), 3)
 

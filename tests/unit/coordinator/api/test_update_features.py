@@ -39,7 +39,7 @@ def test_unsupported_feature_updates_are_refused(version: int, update: tuple[str
     assert reply.results == ()
 
 
-def test_the_level_that_is_there_already() -> None:
+def test_an_update_to_the_current_level_succeeds() -> None:
     (result,) = ask(1, ("group.version", 0, 1)).results
     assert (result.feature, result.error_code) == ("group.version", 0)
     assert ask(2, ("group.version", 0, 1)).results == ()

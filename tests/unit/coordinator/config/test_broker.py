@@ -110,7 +110,7 @@ def test_a_property_without_effect_is_accepted_with_a_warning() -> None:
     assert definition_of("num.network.threads").support is Support.NO_EFFECT
 
 
-def test_a_file_of_kafkas_own_start_up_guide_is_taken() -> None:
+def test_the_quickstart_properties_of_kafka_are_accepted() -> None:
     config = BrokerConfig(
         {
             "process.roles": "broker,controller",
@@ -177,7 +177,7 @@ def test_broker_id_is_an_older_name() -> None:
     assert BrokerConfig({"broker.id": "-1"}).node_id == BrokerConfig().node_id
 
 
-def test_changes_come_on_top_and_leave_the_old_settings_alone() -> None:
+def test_changed_returns_new_settings_and_keeps_the_old_ones() -> None:
     before = BrokerConfig({"num.partitions": "2", "node.id": "5"})
     after = before.changed({"num.partitions": "3"})
     assert (before.num_partitions, after.num_partitions, after.node_id) == (2, 3, 5)

@@ -24,6 +24,6 @@ def test_a_match_is_a_pattern_for_each_attribute() -> None:
         "client_id=" + "a" * (MATCH_CHARS_MAX + 1),
     ],
 )
-def test_what_is_no_match(text: str) -> None:
+def test_an_invalid_match_pattern_is_refused(text: str) -> None:
     with pytest.raises(ConfigRefused, match="Illegal client matching pattern"):
         check_client_metrics({"match": text})

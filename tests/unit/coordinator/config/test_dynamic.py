@@ -53,7 +53,7 @@ def test_a_property_of_one_broker_has_no_default_for_all() -> None:
         check_dynamic(["ssl.protocol"], of_all_brokers=True)
 
 
-def test_stored_configs_are_used_one_by_one() -> None:
+def test_invalid_stored_configs_are_ignored_and_valid_ones_used() -> None:
     used, ignored = usable({"log.retention.ms": "5", "log.segment.bytes": "1", "nobody": "1"})
     assert (used, len(ignored)) == ({"log.retention.ms": "5"}, 2)
 

@@ -24,7 +24,7 @@ PATTERNS = st.recursive(
 
 
 @given(PATTERNS, st.text("ab.]1- \n", max_size=8), st.sampled_from(["{}", "^{}$", "(?i){}"]))
-def test_it_matches_what_re_matches(pattern: str, text: str, around: str) -> None:
+def test_it_matches_the_same_texts_as_re(pattern: str, text: str, around: str) -> None:
     pattern = around.format(pattern)
     assert LinearPattern(pattern).fullmatch(text) == bool(re.fullmatch(pattern, text)), pattern
 
@@ -67,14 +67,14 @@ def test_no_pattern_takes_more_steps_than_positions_for_a_character(pattern: str
         "(" * (DEPTH_MAX + 1) + "a" + ")" * (DEPTH_MAX + 1),
     ],
 )
-def test_what_would_need_backtracking_or_is_too_large_is_refused(pattern: str) -> None:
+def test_patterns_with_backtracking_or_above_the_size_limit_are_refused(pattern: str) -> None:
     re.compile(pattern)
     with pytest.raises(ValueError, match=re.escape(pattern) + "|\\*\\+|{"):
         LinearPattern(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["(", "a)", "[a", "*a", "a**", "a{2}{3}", "\\"])
-def test_what_re_refuses_is_refused(pattern: str) -> None:
+def test_patterns_that_re_refuses_are_refused(pattern: str) -> None:
     with pytest.raises((ValueError, re.error)):
         LinearPattern(pattern)
 

@@ -53,7 +53,7 @@ def test_a_reassignment_completes_when_its_replicas_are_in_the_isr() -> None:
     assert not decision.changes_replicas
 
 
-def test_a_broker_that_stops_hands_over_and_touches_nothing_else() -> None:
+def test_a_controlled_shutdown_changes_only_partitions_with_the_stopping_broker() -> None:
     assert briefs(hand_over(TOPICS, live(1, 2, 3), 1)) == [
         ("t", 0, (2, (2, 3), 6)),
         ("t", 1, (2, (2, 3), 5)),

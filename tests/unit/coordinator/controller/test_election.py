@@ -5,7 +5,7 @@ from tests.unit.coordinator.controller.kit import brief, live, partition
 from rota.coordinator.controller.election import elect_preferred, maintain, without_claim
 
 
-def test_a_partition_whose_brokers_are_well_stays_as_it_is() -> None:
+def test_a_partition_with_live_brokers_is_not_changed() -> None:
     assert maintain(partition(), live(1, 2, 3)) is None
 
 

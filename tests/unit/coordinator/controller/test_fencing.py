@@ -12,7 +12,7 @@ def test_a_first_report_counts_at_once_and_for_that_registration_only() -> None:
     assert fencing.next_ms(0) is None
 
 
-def test_a_broker_that_comes_back_again_and_again_is_fenced_ever_later() -> None:
+def test_repeated_death_reports_fence_a_broker_with_growing_delays() -> None:
     fencing, now_ms, holds = Fencing(), 0, []
     for epoch in range(9):
         fencing.report_dead(1, epoch, now_ms)

@@ -116,7 +116,7 @@ async def test_a_broker_that_stops_gives_its_leaderships_away(cluster: Members) 
     assert await cluster[2].requests.hand_over() == 0
 
 
-async def test_a_broker_gives_away_one_partition_whose_log_failed(cluster: Members) -> None:
+async def test_a_partition_whose_log_failed_is_handed_over_alone(cluster: Members) -> None:
     await cluster.create("t", (2, 3), (2, 3))
     assert await cluster[2].requests.hand_over_partition("t", 1) == 1
     assert [brief(cluster.state("t", index)) for index in range(2)] == [(2, (2, 3)), (3, (3,))]
@@ -154,7 +154,7 @@ async def test_a_broker_that_cannot_leave_an_isr_does_not_start(cluster: Members
     assert [brief(cluster.state("t", index))[1] for index in range(2)] == [(2, 3), (3,)]
 
 
-async def test_what_others_prevented_is_not_reported_as_done(cluster: Members) -> None:
+async def test_an_election_lost_to_a_concurrent_change_is_not_reported_as_done(cluster: Members) -> None:
     """SW2."""
     await cluster.create("t", (2, 3))
     await cluster.write("t", replace(cluster.state("t", 0), leader=3, leader_broker_epoch=cluster[3].epoch))

@@ -65,13 +65,13 @@ class TestOwnership:
         await cluster.pass_ms(RETRY_MS)
         assert len(cluster.controllers()) == 1
 
-    async def test_a_controller_whose_session_expires_competes_again(self, cluster: Members) -> None:
+    async def test_an_expired_session_ends_the_controllership_and_elects_another(self, cluster: Members) -> None:
         await cluster[1].store.expire()
         await cluster.settled()
         assert len(cluster.controllers()) == 1
         assert cluster.controllers() != [1]
 
-    async def test_an_election_whose_answer_is_lost_counts(self, cluster: Members) -> None:
+    async def test_a_controller_election_with_a_lost_response_counts(self, cluster: Members) -> None:
         await cluster[2].freeze()
         cluster[3].store.lose_next_commit(applied=True)
         await cluster[1].kill()

@@ -45,7 +45,7 @@ def test_a_member_commits_in_its_generation_also_while_joins_are_awaited(at: Cal
     assert at("a").after(3) >> commit(1, "a", 1) << committed(3) << reply(1, OK)
 
 
-def test_all_that_a_client_says_of_an_offset_is_kept() -> None:
+def test_all_fields_of_a_committed_offset_are_stored() -> None:
     script = stable("a").after(4)
     event = Commit(
         token=Token(1),
@@ -118,7 +118,7 @@ def test_a_first_commit_makes_a_simple_group_without_a_group_record() -> None:
     assert script.group.hard is None
 
 
-def test_a_generation_of_a_group_that_is_not_there_is_illegal() -> None:
+def test_a_commit_with_a_generation_to_an_unknown_group_is_illegal_generation() -> None:
     assert Script() >> commit(1, "a", 1) << refuse(1, ErrorCode.ILLEGAL_GENERATION)
 
 
@@ -160,7 +160,7 @@ def test_a_simple_group_outlives_its_last_offset_until_the_next_look() -> None:
         assert script.does(ExpireOffsets(10**9)).group.is_vacant
 
 
-def test_what_never_was_leaves_nothing() -> None:
+def test_deleted_topics_leave_an_unknown_group_vacant() -> None:
     assert Script().does(topics_deleted("t")).group.is_vacant
 
 
@@ -174,7 +174,7 @@ def test_offsets_of_a_subscribed_topic_are_not() -> None:
     )
 
 
-def test_a_group_whose_subscriptions_are_not_known_yet_may_subscribe_to_everything() -> None:
+def test_offsets_are_not_dropped_while_subscriptions_are_unknown() -> None:
     script = Script().does(commit(1)).does(join(2, new="a")).is_in(GroupState.PREPARING, 0)
     assert script >> drop(3, "t") << reply(3, dropped(("t", ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)))
 
@@ -187,6 +187,6 @@ def test_a_group_of_another_kind_must_be_empty() -> None:
     assert script >> drop(5, "t") << forgotten() << reply(5, dropped(("t", OK)))
 
 
-def test_a_group_that_is_not_there_has_no_offsets_to_drop() -> None:
+def test_dropping_offsets_of_an_unknown_group_is_group_id_not_found() -> None:
     for script in (Script(), dead()):
         assert script >> drop(1, "t") << refuse(1, OffsetsDropped(ErrorCode.GROUP_ID_NOT_FOUND))

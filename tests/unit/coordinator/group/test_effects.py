@@ -12,7 +12,7 @@ def test_a_reply_waits_and_a_refusal_does_not() -> None:
     assert refuse(Token(1), ErrorCode.NONE) == Reply(Token(1), ErrorCode.NONE, when_durable=False)
 
 
-def test_a_refusal_says_nothing_but_its_code() -> None:
+def test_a_refused_join_has_default_fields_besides_its_error() -> None:
     assert Joined(member_id=MemberId("a"), error=ErrorCode.UNKNOWN_MEMBER_ID) == Joined(
         member_id=MemberId("a"),
         error=ErrorCode.UNKNOWN_MEMBER_ID,
@@ -30,7 +30,7 @@ def test_notes_do_not_share_their_fields() -> None:
     assert Note("x").fields is not Note("x").fields
 
 
-def test_what_was_decided_comes_out_in_that_order() -> None:
+def test_effects_are_returned_in_the_order_of_the_calls() -> None:
     step = Step(5, 5)
     step.append(GroupRecord("g", None))
     step.reply(Token(1), ErrorCode.NONE)

@@ -41,7 +41,7 @@ TOMBSTONE = Append(GroupRecord(GROUP, None))
 LOOK = ExpireOffsets(WEEK_MS)
 
 
-def test_the_offsets_of_an_empty_group_expire_a_week_after_it_became_empty_and_it_goes_with_them() -> None:
+def test_offsets_expire_a_week_after_the_group_became_empty_and_the_group_is_deleted() -> None:
     script = stable("a").does(commit(1, "a", 1)).after(50).does(leave(2, "a")).after(WEEK_MS - 1)
     assert script >> LOOK
     assert script.after(1) >> LOOK << forgotten() << TOMBSTONE
@@ -102,7 +102,7 @@ def test_a_retention_that_the_client_gave_counts_alone() -> None:
     assert script.after(WEEK_MS) >> LOOK
 
 
-def test_an_empty_group_without_offsets_goes_at_the_next_look() -> None:
+def test_an_empty_group_without_offsets_is_deleted_at_the_next_expiry_check() -> None:
     assert stable("a").does(leave(1, "a")) >> LOOK << TOMBSTONE
     assert empty() >> LOOK << TOMBSTONE
 
@@ -111,7 +111,7 @@ def test_but_not_while_an_id_was_given_that_may_still_be_used() -> None:
     assert Script().does(join(1, new="a", known=True)) >> LOOK
 
 
-def test_what_is_not_there_does_not_end() -> None:
+def test_an_unknown_group_does_not_expire() -> None:
     assert Script() >> LOOK
 
 
@@ -140,7 +140,7 @@ def test_a_group_with_members_is_not_deleted(script: Script) -> None:
     assert script >> DeleteGroup(Token(1)) << refuse(1, ErrorCode.NON_EMPTY_GROUP)
 
 
-def test_a_group_that_is_not_there_is_not_deleted() -> None:
+def test_deleting_an_unknown_group_is_group_id_not_found() -> None:
     assert Script() >> DeleteGroup(Token(1)) << refuse(1, ErrorCode.GROUP_ID_NOT_FOUND)
     assert empty().does(DeleteGroup(Token(1))) >> DeleteGroup(Token(2)) << refuse(2, ErrorCode.GROUP_ID_NOT_FOUND)
 

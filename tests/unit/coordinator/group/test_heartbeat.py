@@ -41,7 +41,7 @@ from rota.protocol.errors import ErrorCode
         (preparing, ErrorCode.REBALANCE_IN_PROGRESS),
     ],
 )
-def test_a_member_hears_whether_it_has_to_join_again(at: Callable[..., Script], answer: ErrorCode) -> None:
+def test_the_heartbeat_response_says_whether_to_rejoin(at: Callable[..., Script], answer: ErrorCode) -> None:
     assert at("a") >> heartbeat(1, "a", 1) << refuse(1, answer)
 
 
@@ -119,7 +119,7 @@ def test_a_member_that_is_silent_is_removed_when_its_session_ends() -> None:
     script.emitted(notes.FAILED, member="b", reason="removing member b on heartbeat expiration.")
 
 
-def test_the_rebalance_tells_that_a_session_ended() -> None:
+def test_the_rebalance_event_names_the_expired_member() -> None:
     script = stable("a", "b").after(10_000).does(fires("session:b"))
     script.emitted(notes.PREPARING, reason="removing member b on heartbeat expiration.", client_reason=None)
 
@@ -135,7 +135,7 @@ def test_a_member_that_waits_with_its_join_is_alive() -> None:
     script.is_in(GroupState.PREPARING, 1)
 
 
-def test_its_session_begins_anew_when_it_is_answered() -> None:
+def test_the_session_restarts_when_the_join_is_answered() -> None:
     script = preparing("a", "b").does(join(1, "b")).after(50_000).does(fires("session:b"))
     (script >> join(2, "a")).includes(arm("session:b", 60_000))
 
@@ -146,7 +146,7 @@ def test_a_member_that_waits_with_its_sync_is_alive() -> None:
     (script >> sync(2, "a", 1, {})).includes(arm("session:b", 60_000))
 
 
-def test_a_member_that_does_not_come_to_a_rebalance_is_not_waited_for_when_its_session_ends() -> None:
+def test_the_join_phase_ends_when_the_session_of_the_last_missing_member_expires() -> None:
     script = preparing("a").after(10_000)
     assert (
         script
@@ -206,7 +206,7 @@ def test_it_ends_even_the_initial_delay_as_in_kafka() -> None:
     script.does(fires("pending:b")).is_in(GroupState.COMPLETING, 1)
 
 
-def test_a_key_that_is_not_ours_is_our_own_mistake() -> None:
+def test_an_unknown_timer_key_is_an_assertion_error() -> None:
     with pytest.raises(AssertionError):
         stable("a").does(fires("tea"))
 

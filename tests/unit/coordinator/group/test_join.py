@@ -110,7 +110,7 @@ def test_a_member_that_joins_while_joins_are_awaited_waits_with_them() -> None:
     assert script >> join(1, new="b") << arm("session:b", 300_000)
 
 
-def test_a_pending_member_holds_the_join_phase_open_until_it_comes() -> None:
+def test_the_join_phase_waits_for_a_pending_member() -> None:
     script = preparing("a").does(join(1, new="b", known=True))
     assert script >> join(2, "a")
     assert (
@@ -134,7 +134,7 @@ def test_a_pending_id_is_no_id_for_a_static_member() -> None:
     assert script >> join(2, "a", instance="i") << join_refused(2, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def test_a_flood_of_members_that_never_come_back_is_bounded() -> None:
+def test_the_number_of_pending_members_is_limited() -> None:
     script = Script()
     for n in range(PENDING_MEMBERS_MAX + 1):
         script.does(join(n, new=f"m{n}", known=True))
@@ -165,7 +165,7 @@ def test_a_member_id_of_an_unknown_group_makes_no_group() -> None:
 
 
 @pytest.mark.parametrize("wrong", [join(1, protocols=()), join(1, protocol_type="")])
-def test_a_first_member_without_protocols_is_refused_and_as_in_kafka_the_group_is_there(wrong: Join) -> None:
+def test_a_refused_first_member_still_creates_the_group_as_in_kafka(wrong: Join) -> None:
     script = Script()
     assert script >> wrong << born(0) << join_refused(1, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     assert not script.group.is_vacant
@@ -214,7 +214,7 @@ def test_a_fenced_member_gets_the_error() -> None:
 
 
 @pytest.mark.parametrize("member", ["", "a"])
-def test_a_dead_group_sends_everybody_to_look_for_its_coordinator(member: str) -> None:
+def test_a_join_of_a_dead_group_is_coordinator_not_available(member: str) -> None:
     refused = join_refused(1, ErrorCode.COORDINATOR_NOT_AVAILABLE, member)
     assert dead() >> join(1, member) << refused
 
@@ -228,12 +228,12 @@ def test_a_full_group_admits_no_member() -> None:
     script.is_in(GroupState.STABLE, 1).emitted(notes.GROUP_FULL, members=2)
 
 
-def test_a_full_group_knows_its_members() -> None:
+def test_a_member_of_a_full_group_may_rejoin() -> None:
     script = stable("a", "b", config=TWO_AT_MOST)
     assert script >> join(1, "b") << join_reply(1, "b", 1, "a")
 
 
-def test_of_a_group_grown_too_large_the_last_to_rejoin_goes_and_is_not_waited_for() -> None:
+def test_after_the_size_limit_shrank_the_last_member_to_rejoin_is_removed() -> None:
     script = stable("a", "b", "c", config=GroupConfig(initial_rebalance_delay_ms=0)).reloaded(TWO_AT_MOST)
     script.out.clear()
     script.is_in(GroupState.PREPARING, 1).does(join(1, "a")).does(join(2, "b"))
@@ -250,7 +250,7 @@ def test_of_a_group_grown_too_large_the_last_to_rejoin_goes_and_is_not_waited_fo
     )
 
 
-def test_a_member_that_waits_in_a_full_group_may_ask_again() -> None:
+def test_a_waiting_member_of_a_full_group_may_repeat_its_join() -> None:
     script = stable("a", "b", "c").reloaded(TWO_AT_MOST)
     script.out.clear()
     script.does(join(1, "a")).does(join(2, "b"))
@@ -267,7 +267,7 @@ def test_in_preparing_a_member_is_updated_and_waits_for_the_others() -> None:
     assert (member.protocols, member.rebalance_ms) == (CHANGED, 90_000)
 
 
-def test_in_preparing_the_last_member_to_come_begins_the_generation() -> None:
+def test_the_last_member_to_rejoin_begins_the_generation() -> None:
     script = preparing("a")
     assert (
         script

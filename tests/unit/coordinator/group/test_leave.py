@@ -63,7 +63,7 @@ def test_the_reason_of_each_leaver_is_logged() -> None:
     script.emitted(notes.LEFT, member="b", client_reason="closed", state="PreparingRebalance")
 
 
-def test_the_last_member_leaves_an_empty_group_with_a_generation_of_its_own() -> None:
+def test_when_the_last_member_leaves_the_empty_group_has_a_new_generation() -> None:
     script = stable("a").after(5)
     assert (
         script >> leave(1, "a") << disarm("session:a") << disarm("join") << generation(2, 5) << left(1, ("a", None, OK))
@@ -151,7 +151,7 @@ def test_an_administrator_removes_by_instance() -> None:
     )
 
 
-def test_each_leaver_of_a_batch_has_its_own_answer_and_one_rebalance_follows() -> None:
+def test_a_batch_of_leaves_has_one_result_per_member_and_one_rebalance() -> None:
     script = stable("a", "b", "c", instances=True)
     event = Leave(
         Token(1),

@@ -54,7 +54,7 @@ def test_a_record_is_the_whole_truth_for_its_key_and_none_takes_it_away() -> Non
     assert (group.hard, group.generation, group.offsets) == (None, 0, {})
 
 
-def test_what_is_vacant() -> None:
+def test_unknown_and_dead_groups_are_vacant() -> None:
     assert Script().group.is_vacant
     assert dead().group.is_vacant
     for script in (empty(), stable("a"), Script().does(commit(1)), Script().does(join(1, known=True))):
@@ -64,7 +64,7 @@ def test_what_is_vacant() -> None:
 @pytest.mark.parametrize(
     "event", [sync(1, "a", 1), leave(1, "a"), commit(1, "a", 1), fires("join"), heartbeat(1, "a", 1)]
 )
-def test_what_is_vacant_stays_so_when_it_has_nothing_to_say(event: Event) -> None:
+def test_refused_events_leave_a_vacant_group_vacant(event: Event) -> None:
     script = Script().does(event)
     assert script.group.is_vacant
     assert not script.log
@@ -86,7 +86,7 @@ def test_an_empty_group_of_consumers_subscribes_to_nothing_and_a_new_one_may_to_
     assert not empty().group.is_subscribed_to("t")
 
 
-def test_a_generation_with_assignments_comes_up_stable_with_full_sessions() -> None:
+def test_a_loaded_generation_with_assignments_is_stable_with_full_sessions() -> None:
     script = stable("a", "b").after(100).reloaded()
     assert script.is_in(GroupState.STABLE, 1) << arm("session:a", 10_100) << arm("session:b", 10_100)
     assert script >> sync(1, "b", 1) << given(1, b"B") >> heartbeat(2, "a", 1) << refuse(2, ErrorCode.NONE)
@@ -100,14 +100,14 @@ def test_the_leader_is_the_same_after_a_crash() -> None:
     script.does(join(2, "a")).is_in(GroupState.PREPARING, 1)
 
 
-def test_a_rebalance_that_a_crash_cut_short_is_forgotten_and_the_generation_goes_on() -> None:
+def test_a_loaded_group_continues_the_generation_before_an_unfinished_rebalance() -> None:
     script = preparing("a").reloaded()
     script.out.clear()
     assert script.is_in(GroupState.STABLE, 1) >> heartbeat(1, "a", 1) << refuse(1, ErrorCode.NONE)
     assert script >> join(2, "new") << join_refused(2, ErrorCode.UNKNOWN_MEMBER_ID, "new")
 
 
-def test_a_member_whose_join_a_crash_cut_short_is_given_a_new_id_for_a_while() -> None:
+def test_after_loading_an_unknown_member_gets_a_new_id_for_a_while() -> None:
     """G3a. After UNKNOWN_MEMBER_ID librdkafka would wait for seconds."""
     script = stable("a").reloaded().after(JOIN_AGAIN_MS - 1)
     script.out.clear()
@@ -164,14 +164,14 @@ def test_members_that_do_not_rejoin_after_that_are_removed() -> None:
     assert (script >> fires("join")).includes(generation(2, 60_000, stored("a")))
 
 
-def test_an_empty_group_comes_up_empty() -> None:
+def test_a_loaded_empty_group_is_empty() -> None:
     script = stable("a").does(leave(1, "a")).reloaded()
     assert script.is_in(GroupState.EMPTY, 2)
     assert (script.group.protocol_type, script.group.describe().members) == ("consumer", ())
     assert empty().reloaded().is_in(GroupState.EMPTY, 0)
 
 
-def test_a_simple_group_comes_up_with_its_offsets() -> None:
+def test_a_loaded_simple_group_has_its_offsets() -> None:
     script = Script().does(commit(1)).reloaded()
     script.is_in(GroupState.EMPTY, 0)
     assert script.group.offsets.keys() == {("t", 0)}

@@ -24,7 +24,7 @@ def members(**protocols: str) -> Members:
     return made
 
 
-def test_the_first_leads_until_it_goes() -> None:
+def test_the_leader_is_the_first_member_until_it_is_removed() -> None:
     roster = members(a="x", b="x", c="x")
     assert roster.leader == A
     roster.remove(B)
@@ -60,7 +60,7 @@ def test_votes(preferences: dict[str, str], chosen: str) -> None:
     assert members(**preferences).select_protocol() == chosen
 
 
-def test_what_all_know_is_kept_up_to_date() -> None:
+def test_common_protocols_follow_updates_and_removals() -> None:
     roster = members(a="x y", b="y")
     assert roster.supports(protos("y"))
     assert not roster.supports(protos("x"))
@@ -106,7 +106,7 @@ def test_an_instance_keeps_its_place_its_vote_and_its_part() -> None:
     assert roster.replace(roster.by_id[A], MemberId("a2")).member_id == roster.leader
 
 
-def test_who_may_speak_for_an_instance() -> None:
+def test_check_compares_member_id_and_instance_id() -> None:
     roster = Members()
     roster.add(static("a"))
     assert roster.check(A, InstanceId("i-a")) is ErrorCode.NONE

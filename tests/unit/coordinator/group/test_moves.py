@@ -73,7 +73,7 @@ def test_of_many_members_those_with_changes_are_named_and_the_others_summed_up()
     assert (by_member[-1].member_id, by_member[-1].kept_count) == ("", 20)
 
 
-def test_what_would_hold_the_loop_is_not_compared() -> None:
+def test_too_large_assignments_are_not_compared() -> None:
     assert moves({}, {MemberId(str(n)): b"" for n in range(MEMBERS_COMPARED_MAX + 1)}) == UNKNOWN
     assert moves({}, parts(a=part(*range(PARTITIONS_COMPARED_MAX + 1)))) == UNKNOWN
     assert moves({}, parts(a=part(1) + bytes(ASSIGNMENTS_BYTES_MAX))) == UNKNOWN

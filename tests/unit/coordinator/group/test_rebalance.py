@@ -47,13 +47,13 @@ def test_the_initial_delay_is_waited_out_also_by_a_member_that_is_alone() -> Non
     )
 
 
-def test_the_initial_delay_is_prolonged_while_members_come() -> None:
+def test_the_initial_delay_is_extended_while_members_join() -> None:
     script = Script(config=THREE_S).does(join(1, new="a")).after(2_000).does(join(2, new="b"))
     assert script.after(1_000) >> fires("join") << arm("join", 6_000)
     script.after(3_000).does(fires("join")).is_in(GroupState.COMPLETING, 1)
 
 
-def test_the_initial_delay_ends_at_the_rebalance_timeout_however_many_come() -> None:
+def test_the_initial_delay_never_exceeds_the_rebalance_timeout() -> None:
     script = Script(config=THREE_S).does(join(1, new="a", rebalance_ms=7_000))
     rung_ms = []
     for n in range(2, 9):
@@ -91,7 +91,7 @@ def test_the_largest_rebalance_timeout_of_the_members_counts() -> None:
     assert script >> join(1, new="b", rebalance_ms=90_000) << arm("session:b", 300_000) << arm("join", 90_000)
 
 
-def test_dynamic_members_that_do_not_come_are_removed() -> None:
+def test_dynamic_members_that_do_not_rejoin_are_removed() -> None:
     script = preparing("a", "b").does(join(1, "b")).after(60_000)
     assert (
         script
@@ -106,7 +106,7 @@ def test_dynamic_members_that_do_not_come_are_removed() -> None:
     script.emitted(notes.NOT_REJOINED, members=["a"], generation=1)
 
 
-def test_static_members_that_do_not_come_stay_and_another_leads() -> None:
+def test_static_members_that_do_not_rejoin_stay_and_another_member_leads() -> None:
     script = stable("a", "b", instances=True).does(join(1, new="new")).does(join(2, "b", instance="i-b")).after(60_000)
     script.does(fires("join")).is_in(GroupState.COMPLETING, 2)
     assert script.group.members.leader == "b"
@@ -121,7 +121,7 @@ def test_the_change_of_leader_is_logged() -> None:
 BOTH = (Proto("range", SUBSCRIPTION), Proto("roundrobin", SUBSCRIPTION))
 
 
-def test_when_no_static_member_comes_the_join_phase_goes_on() -> None:
+def test_when_no_static_member_rejoins_the_join_phase_is_prolonged() -> None:
     script = stable("a", "b", instances=True).does(join(1, new="c")).does(leave(2, "c")).after(60_000)
     assert script >> fires("join") << arm("join", 120_000)
     script.is_in(GroupState.PREPARING, 1).emitted(notes.NOBODY_REJOINED, generation=1)
@@ -185,7 +185,7 @@ def test_a_sync_timer_that_rings_late_changes_nothing() -> None:
         assert script >> fires("sync")
 
 
-def test_heartbeats_tell_the_members_of_a_rebalance_to_join() -> None:
+def test_heartbeats_during_the_join_phase_get_rebalance_in_progress() -> None:
     script = preparing("a")
     assert script >> heartbeat(1, "a", 1) << refuse(1, ErrorCode.REBALANCE_IN_PROGRESS)
     assert MemberId("a") in script.group.members.by_id

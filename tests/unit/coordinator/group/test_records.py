@@ -44,7 +44,7 @@ offsets = st.builds(
 
 
 @given(text, groups)
-def test_a_group_comes_back_as_it_was(group_id: str, value: GroupValue) -> None:
+def test_a_group_record_survives_encode_and_decode(group_id: str, value: GroupValue) -> None:
     record = GroupRecord(group_id, value)
     ((key, raw),) = encode([record])
     assert key is not None
@@ -53,7 +53,9 @@ def test_a_group_comes_back_as_it_was(group_id: str, value: GroupValue) -> None:
 
 
 @given(text, text, int32, offsets)
-def test_an_offset_comes_back_as_it_was(group_id: str, topic: str, partition: int, value: OffsetValue) -> None:
+def test_an_offset_record_survives_encode_and_decode(
+    group_id: str, topic: str, partition: int, value: OffsetValue
+) -> None:
     record = OffsetRecord(group_id, topic, partition, value)
     ((key, raw),) = encode([record])
     assert key is not None
@@ -105,7 +107,7 @@ def test_a_key_of_another_kind_is_nothing_to_us() -> None:
 
 
 @given(st.lists(st.builds(OffsetRecord, text, text, int32, st.none() | offsets), max_size=6))
-def test_offsets_by_the_dozen_are_as_one_by_one(records: list[OffsetRecord]) -> None:
+def test_encoding_many_offsets_equals_encoding_each(records: list[OffsetRecord]) -> None:
     assert encode(records) == [encoded for record in records for encoded in encode([record])]
     for record, (key, _) in zip(records, encode(records), strict=True):
         assert key == encode_key(OffsetCommitKey(group=record.group_id, topic=record.topic, partition=record.partition))

@@ -17,7 +17,7 @@ def test_defaults() -> None:
     assert (config.group_size_max, config.offsets_retention_ms) == (2**31 - 1, 7 * 24 * 3_600_000)
 
 
-def test_offsets_of_a_commit_are_replayed_together_as_one_by_one() -> None:
+def test_replaying_offsets_together_equals_replaying_each() -> None:
     values = [OffsetValue(1, -1, "", 5), OffsetValue(2, -1, "", 5), None, OffsetValue(3, -1, "", 5), None]
     records = [OffsetRecord("g", "t", partition % 3, value) for partition, value in enumerate(values)]
     together, one_by_one = Group("g", GroupConfig()), Group("g", GroupConfig())
@@ -44,7 +44,7 @@ def test_while_it_rebalances_the_last_assignment_is_shown_without_protocol() -> 
     assert shown.members[0] == member(b"", b"A")
 
 
-def test_before_the_first_assignment_there_is_none() -> None:
+def test_a_group_in_completing_describes_empty_assignments() -> None:
     assert completing("a", instances=True).group.describe() == Description(
         GroupState.COMPLETING, "consumer", "", (member(b"", b""),)
     )

@@ -152,7 +152,7 @@ def test_in_preparing_a_takeover_takes_the_place_of_the_join_that_waits() -> Non
     )
 
 
-def test_in_preparing_the_last_that_was_missing_may_come_back_as_another() -> None:
+def test_a_replaced_static_member_completes_the_join_phase() -> None:
     script = stable("a", "b", instances=True).does(join(1, "a", instance="i-a"))
     assert (
         script

@@ -49,7 +49,7 @@ def test_a_record_of_a_later_version_is_read_by_its_known_fields() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"\0", b"\0\1\0\0\0\1\0\5t", b"\0\0\x7f\xff\xff\xff"])
-def test_what_cannot_be_read_makes_the_answer_unknown(raw: bytes) -> None:
+def test_an_unreadable_subscription_makes_the_topics_unknown(raw: bytes) -> None:
     assert topics_of(value(of("t"), raw)) is None
 
 

@@ -40,7 +40,7 @@ from rota.protocol.records.batch import BATCH_HEADER_BYTES
 RECORD_OVERHEAD_BYTES = 15  # of one record in a batch: attributes, deltas and lengths
 
 
-def test_the_leader_brings_the_assignment_and_everybody_gets_its_part_once_it_is_recorded() -> None:
+def test_members_get_their_assignments_once_they_are_recorded() -> None:
     script = completing("a", "b")
     assert (
         script
@@ -55,7 +55,7 @@ def test_the_leader_brings_the_assignment_and_everybody_gets_its_part_once_it_is
     script.emitted(notes.ASSIGNED, leader="a", generation=1, members=2, static_members=0)
 
 
-def test_a_session_begins_anew_with_the_assignment() -> None:
+def test_the_session_restarts_with_the_assignment() -> None:
     script = completing("a", "b").does(sync(1, "b", 1)).after(9_000).does(sync(2, "a", 1, {}))
     assert script.after(1_000) >> fires("session:b") << arm("session:b", 19_000)
 
@@ -71,7 +71,7 @@ def test_the_count_of_static_members_is_logged() -> None:
     script.emitted(notes.ASSIGNED, members=2, static_members=2)
 
 
-def test_whom_the_leader_forgot_gets_an_empty_part_and_whom_it_invented_nothing() -> None:
+def test_a_member_without_an_assignment_gets_an_empty_one_and_unknown_members_are_ignored() -> None:
     script = completing("a", "b").does(sync(1, "b", 1))
     assert (
         script
@@ -89,7 +89,7 @@ def test_a_follower_brings_no_assignment() -> None:
     script.is_in(GroupState.COMPLETING, 1)
 
 
-def test_a_follower_that_comes_late_gets_the_stored_part() -> None:
+def test_a_late_follower_gets_the_stored_assignment() -> None:
     script = completing("a", "b").does(sync(1, "a", 1, {"a": b"0", "b": b"1"}))
     assert script >> sync(2, "b", 1) << disarm("sync") << given(2, b"1")
 

@@ -53,7 +53,7 @@ def test_a_rebalance_names_its_trigger_and_the_members_reason() -> None:
     assert started.generation == 1
 
 
-def test_the_join_phase_says_how_long_it_took_and_for_whom() -> None:
+def test_the_generation_event_has_the_wait_of_each_member() -> None:
     script = stable("a", "b").after(10)
     script.does(join(5, new="c")).after(200).does(join(6, "b")).after(300).does(join(7, "a"))
     generation = of_type(script, EventType.GENERATION_STARTED)
@@ -101,7 +101,7 @@ def test_an_assignment_of_another_protocol_has_only_members() -> None:
     assert (assigned.moves, assigned.partition_count, assigned.member_count) == ((), -1, 1)
 
 
-def test_members_that_leave_expire_and_do_not_come_back() -> None:
+def test_leaving_and_expired_members_have_events() -> None:
     script = stable("a", "b", "c").does(leave(9, "c", reason="closed"))
     left, started = events(script)
     assert (left.type, left.client_reason, left.members[0].member_id) == (EventType.MEMBER_LEFT, "closed", "c")
@@ -152,7 +152,7 @@ def test_commits_to_a_group_that_does_not_exist_leave_no_event() -> None:
     assert events(script) == []
 
 
-def test_a_member_with_other_assignors_is_refused_with_what_it_supports() -> None:
+def test_a_refused_member_event_names_its_assignors() -> None:
     script = stable("a")
     for _ in range(5):
         script.does(join(-5, new="b", protocols=(Proto("sticky", SUBSCRIPTION),)))

@@ -18,9 +18,7 @@ def test_a_folder_of_this_start_of_the_machine(tmp_path: Path, monkeypatch: pyte
     assert not was_written_in_this_boot(tmp_path)
 
 
-def test_a_system_that_tells_no_boots_apart_vouches_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_boot_id_no_file_counts_as_of_this_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "none")
     (tmp_path / BOOT_FILE).write_text(boot_id())
     assert boot_id() == ""

@@ -33,7 +33,7 @@ def opened(path: Path) -> LogDirectory:
     return LogDirectory(path, node_id=1, cluster_id="c")
 
 
-def test_everything_comes_back_after_a_stop_in_order(tmp_path: Path) -> None:
+def test_after_a_clean_stop_all_logs_are_opened_in_order(tmp_path: Path) -> None:
     directory = opened(tmp_path / "data")
     for partition in range(3):
         fill(directory.open_log("with-dash", partition, CONFIG), 5 * partition)
@@ -129,7 +129,7 @@ def test_deleted_records_stay_deleted_through_a_crash(tmp_path: Path) -> None:
     assert (log.log_start_offset, offsets(log)) == (7, [7, 8, 9])
 
 
-def test_a_deleted_log_goes_in_two_steps(tmp_path: Path) -> None:
+def test_a_deleted_log_is_renamed_then_removed(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     topic = "t" * 249
     for partition in range(2):
@@ -159,7 +159,7 @@ def test_a_log_deleted_while_checkpoints_are_written_leaves_nothing_behind(tmp_p
     assert (again.log_start_offset, again.log_end_offset) == (0, 0)
 
 
-def test_a_new_log_has_nothing_of_an_old_one_of_its_name(tmp_path: Path) -> None:
+def test_a_recreated_log_has_no_checkpoints_of_the_deleted_one(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     log = directory.open_log("t", 0, CONFIG, topic_id=b"1" * 16)
     fill(log, 10)

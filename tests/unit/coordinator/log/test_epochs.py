@@ -26,7 +26,7 @@ def test_an_epoch_without_records_gives_way() -> None:
     assert epochs((0, 0), (1, 10), (2, 10)).entries() == [(0, 0), (2, 10)]
 
 
-def test_what_contradicts_a_later_truth_goes() -> None:
+def test_entries_that_contradict_a_later_one_are_removed() -> None:
     assert epochs((0, 0), (5, 10), (7, 20), (6, 15)).entries() == [(0, 0), (5, 10), (6, 15)]
 
 
@@ -45,7 +45,7 @@ def test_where_an_epoch_ended(requested: int, answer: tuple[int, int]) -> None:
     assert epochs((1, 5), (3, 10), (4, 20)).end(requested, 50) == answer
 
 
-def test_an_empty_log_knows_no_epoch() -> None:
+def test_an_empty_log_has_no_epoch() -> None:
     assert LeaderEpochs().end(0, 10) == (-1, -1)
     assert (LeaderEpochs().latest, LeaderEpochs().at(0)) == (-1, -1)
 
@@ -55,14 +55,14 @@ def test_the_epoch_of_a_record() -> None:
     assert [known.at(offset) for offset in (4, 5, 9, 10, 99)] == [-1, 1, 1, 3, 3]
 
 
-def test_truncation_forgets_what_began_later() -> None:
+def test_truncation_removes_epochs_that_start_later() -> None:
     known = epochs((1, 5), (3, 10))
     assert known.truncate(10)
     assert not known.truncate(10)
     assert known.entries() == [(1, 5)]
 
 
-def test_a_new_start_forgets_what_ended_before() -> None:
+def test_a_new_log_start_removes_epochs_that_ended_before() -> None:
     known = epochs((1, 5), (3, 10), (4, 20))
     assert known.begin(12)
     assert known.entries() == [(3, 12), (4, 20)]

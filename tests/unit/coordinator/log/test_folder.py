@@ -100,7 +100,7 @@ def test_compaction_may_stop_before_any_step(tmp_path: Path, clean: bool) -> Non
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"rubbish", bytes(80)])
-def test_a_missing_or_damaged_index_is_made_anew(tmp_path: Path, damage: bytes | None) -> None:
+def test_a_missing_or_damaged_index_is_rebuilt(tmp_path: Path, damage: bytes | None) -> None:
     log = DiskLog.open(tmp_path / "t-0", CONFIG)
     fill(log, 12, timestamps=range(12))
     log.close()

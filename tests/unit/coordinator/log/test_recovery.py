@@ -68,7 +68,7 @@ def test_offsets_that_go_back_are_damage(offset: int) -> None:
     assert recovered(DATA, next_offset=1)[0].size_bytes == 0
 
 
-def test_epochs_and_indexes_are_made_anew() -> None:
+def test_epochs_and_indexes_are_rebuilt() -> None:
     segment, cut, epochs = recovered(DATA)
     assert (cut, epochs.entries()) == (0, [(0, 0), (1, 6)])
     assert len(segment.offsets) > 1

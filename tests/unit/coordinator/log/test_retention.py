@@ -41,7 +41,7 @@ KEEP = LogConfig(retention_ms=None, retention_bytes=None)
         (KEEP, 40, 0, 4),
     ],
 )
-def test_what_goes(config: LogConfig, start: int, now_ms: int, count: int) -> None:
+def test_expired_segments_by_time_size_and_start(config: LogConfig, start: int, now_ms: int, count: int) -> None:
     assert expired_count(SEGMENTS, config, start, now_ms) == count
 
 

@@ -67,7 +67,7 @@ def test_a_gap_between_offsets_leads_to_the_next_batch() -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=30), st.data())
-def test_a_cut_leaves_what_would_have_been_without_it(counts: list[int], data: st.DataObject) -> None:
+def test_a_truncated_segment_equals_one_without_the_removed_batches(counts: list[int], data: st.DataObject) -> None:
     segment = filled(counts)
     offset = data.draw(st.integers(BASE, segment.next_offset))
     kept = [place for place in partition_lookup(segment) if place[2] < offset]
@@ -81,7 +81,7 @@ def test_a_cut_leaves_what_would_have_been_without_it(counts: list[int], data: s
 
 
 @given(st.lists(st.integers(1, 5), max_size=30))
-def test_indexes_made_anew_are_the_same(counts: list[int]) -> None:
+def test_rebuilt_indexes_equal_the_originals(counts: list[int]) -> None:
     segment, again = filled(counts), filled(counts)
     again.rebuild()
     assert again.offsets.to_bytes() == segment.offsets.to_bytes()
@@ -90,7 +90,7 @@ def test_indexes_made_anew_are_the_same(counts: list[int]) -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=60))
-def test_a_batch_of_the_brokers_own_leaves_what_its_header_would_have_left(counts: list[int]) -> None:
+def test_append_own_updates_the_segment_as_a_parsed_header_does(counts: list[int]) -> None:
     segment = Segment(BASE, MemoryStore(), None, index_interval_bytes=200)
     for number, count in enumerate(counts):
         base, now_ms = segment.next_offset, 1000 + number
@@ -103,7 +103,7 @@ def test_a_batch_of_the_brokers_own_leaves_what_its_header_would_have_left(count
     assert segment.next_offset == BASE + sum(counts)
 
 
-def test_the_first_batch_comes_whole_and_the_last_may_be_cut() -> None:
+def test_a_read_returns_the_first_batch_whole_and_may_cut_the_last() -> None:
     segment = filled([20, 20])
     first, second = (position for position, _, _ in partition_lookup(segment))
     assert len(segment.read(first, 0, segment.size_bytes)) == second
@@ -140,7 +140,7 @@ def test_times() -> None:
     assert (segment.largest, segment.first_timestamp) == ((900, BASE + 3), 500)
 
 
-def test_indexes_of_sealed_segments_come_and_go(tmp_path: Path) -> None:
+def test_indexes_of_sealed_segments_are_loaded_and_evicted(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "t-0", OpenFiles(), LoadedIndexes(limit=1))
     folder.open(200)
     first, second = folder.create(BASE, 200, 0), folder.create(BASE + 1000, 200, 0)

@@ -66,7 +66,7 @@ def test_a_duplicate_is_answered_with_its_first_offsets() -> None:
     assert log.log_end_offset == 13
 
 
-def test_a_refused_set_leaves_nothing_of_it() -> None:
+def test_no_batch_of_a_refused_set_is_appended() -> None:
     log = MemoryLog(CONFIG)
     with pytest.raises(AppendRefused) as refused:
         log.append(idempotent(0) + idempotent(5), leader_epoch=0, now_ms=0)
@@ -173,7 +173,7 @@ def test_a_truncated_producer_continues_from_the_remaining_batches() -> None:
     assert log.append(idempotent(4), leader_epoch=0, now_ms=0) == Appended(4, 4)
 
 
-def test_truncation_below_the_start_begins_anew_there() -> None:
+def test_truncation_below_the_log_start_restarts_the_log_there() -> None:
     log = MemoryLog(CONFIG)
     fill(log, 12)
     log.delete_before(10)
@@ -322,7 +322,7 @@ def test_the_names_of_removed_segments_are_synced_before_others_take_their_offse
 
 
 @pytest.mark.parametrize("count", [0, 3])
-def test_a_follower_keeps_what_lies_beyond_a_gap_that_no_index_spans(tmp_path: Path, count: int) -> None:
+def test_a_follower_appends_after_an_offset_gap_larger_than_an_index_entry(tmp_path: Path, count: int) -> None:
     """Law L2. Compaction of the leader has left more than 2^31 offsets without a record."""
     log, far = DiskLog.open(tmp_path / "t-0", CONFIG), (1 << 31) + 5
     if count:

@@ -22,7 +22,7 @@ def producers(draw: st.DrawFn) -> Producer:
 
 
 @given(st.lists(producers(), max_size=5, unique_by=lambda producer: producer.producer_id))
-def test_there_and_back(state: list[Producer]) -> None:
+def test_a_snapshot_survives_write_and_read(state: list[Producer]) -> None:
     assert read_snapshot(write_snapshot(state)) == state
 
 

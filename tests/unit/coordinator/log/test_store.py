@@ -46,7 +46,7 @@ def test_a_memory_store_counts_synced_bytes() -> None:
     assert store.synced_bytes == 1
 
 
-def test_a_file_comes_with_the_first_append(tmp_path: Path) -> None:
+def test_the_file_is_created_at_the_first_append(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "0.log", OpenFiles())
     sync(store)
     store.seal()

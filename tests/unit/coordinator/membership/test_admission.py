@@ -33,7 +33,7 @@ def test_a_datagram_that_was_overtaken_is_accepted() -> None:
     ]
 
 
-def test_a_burst_is_bounded_and_the_allowance_comes_back() -> None:
+def test_a_burst_is_limited_and_the_allowance_refills() -> None:
     limits, source = RateLimits(), ("10.0.0.1", 7)
     assert [limits.accept(source, 0) for _ in range(2 * BURST)].count(True) == BURST
     assert [limits.accept(source, 1000) for _ in range(2 * BURST)].count(True) == DATAGRAMS_PER_SECOND

@@ -47,7 +47,7 @@ def test_a_datagram_arrives_once() -> None:
     assert dict(pair.receiver.discarded) == {"replayed": 1}
 
 
-def test_what_is_not_for_this_life_or_not_from_a_registered_one_is_discarded() -> None:
+def test_datagrams_of_other_registrations_or_without_authentication_are_discarded() -> None:
     pair = Pair()
     pair.target.epoch = 99
     assert pair.admit(pair.sealed()) is None
@@ -80,7 +80,7 @@ def test_a_flood_from_one_source_is_not_even_authenticated() -> None:
     assert pair.admit(pair.sealed()) is not None
 
 
-def test_a_suspect_hears_first_that_it_is_one() -> None:
+def test_a_datagram_to_a_suspect_has_its_suspicion_first() -> None:
     pair = Pair()
     pair.target.status = Status.SUSPECT
     for broker_id in range(100, 200):

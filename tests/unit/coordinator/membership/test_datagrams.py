@@ -115,7 +115,7 @@ def test_hostile_bytes_are_nothing(raw: bytes) -> None:
         {"claims": (Claim(broker_id=1, epoch=1, incarnation=INCARNATION_MAX, status=Status.DEAD),)},
     ],
 )
-def test_values_that_mean_nothing_are_refused(fields: dict[str, Any]) -> None:
+def test_invalid_field_values_are_refused(fields: dict[str, Any]) -> None:
     assert CODEC.open(CODEC.seal(a_datagram(**fields))) is None
 
 

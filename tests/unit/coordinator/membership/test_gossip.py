@@ -41,7 +41,7 @@ def test_a_newer_claim_replaces_the_older_one() -> None:
     assert [gossip.take() for _ in range(7)] == [*[[claim(1, 49)]] * 6, []]
 
 
-def test_claims_about_lives_that_are_over_are_forgotten() -> None:
+def test_claims_about_ended_registrations_are_removed() -> None:
     gossip = Gossip()
     gossip.put(claim(1), 3)
     gossip.put(claim(2), 3)

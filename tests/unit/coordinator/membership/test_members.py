@@ -62,7 +62,7 @@ def test_members_that_received_the_same_claims_agree(claims: list[tuple[int, Sta
     assert (first.incarnation, first.status) == max([(0, ALIVE), *claims])
 
 
-def test_a_claim_says_what_is_known() -> None:
+def test_a_claim_has_the_status_and_incarnation_of_the_member() -> None:
     assert a_member(SUSPECT, 3).claim() == Claim(broker_id=1, epoch=11, incarnation=3, status=SUSPECT)
     assert a_member(ALIVE, 3).claim(DEAD) == Claim(broker_id=1, epoch=11, incarnation=3, status=DEAD)
     assert a_member().claim(ALIVE, 4) == Claim(broker_id=1, epoch=11, incarnation=4, status=ALIVE)

@@ -52,7 +52,7 @@ class TestProbes:
         assert [relay.requester for relay in probes.take_expired_relays(90)] == [1]
         assert probes.take_expired_relays(90) == []
 
-    def test_pings_of_lives_that_are_over_are_dropped(self) -> None:
+    def test_pings_of_ended_registrations_are_dropped(self) -> None:
         probes = Probes()
         probes.begin(2, 12, 0, 100)
         probes.begin(3, 13, 0, 100)

@@ -88,7 +88,7 @@ async def test_evidence_is_enough() -> None:
         await until(lambda: Dead(2, 102) in first.changes)
 
 
-async def test_a_broker_that_comes_back_in_the_same_life_is_alive_again() -> None:
+async def test_a_dead_broker_that_responds_in_the_same_registration_is_alive() -> None:
     """Its datagrams are lost for a while, as in a network that is cut."""
     async with cluster(3) as (first, second, third):
         deaf = second.service.swim.channel

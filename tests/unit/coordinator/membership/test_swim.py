@@ -107,7 +107,7 @@ class TestPings:
         requests = [each for each in talk.sent if each.kind == Kind.PING_REQUEST]
         assert {(each.receiver, each.subject, each.subject_epoch) for each in requests} == {(3, 2, 12)}
 
-    def test_without_indirect_pings_no_broker_is_asked(self) -> None:
+    def test_without_indirect_pings_no_ping_request_is_sent(self) -> None:
         talk = Conversation(2, 3, indirect_pings=0)
         talk.until(5_000, 3)
         assert Kind.PING_REQUEST not in [kind for kind, _ in talk.take()]
@@ -153,7 +153,7 @@ class TestSuspicion:
         talk.until(1_000, 3)
         assert talk.changes == [Suspected(2, 12), Dead(2, 12)]
 
-    def test_a_suspect_that_objects_lives(self) -> None:
+    def test_a_suspect_that_refutes_the_suspicion_is_alive(self) -> None:
         talk = Conversation(2, 3)
         talk.until(410, 3)
         talk.says(2, Kind.GOSSIP, incarnation=1)
@@ -161,7 +161,7 @@ class TestSuspicion:
         talk.until(10_000, 2, 3)
         assert len(talk.changes) == 2
 
-    def test_a_suspect_that_says_nothing_new_has_not_objected(self) -> None:
+    def test_gossip_of_the_same_incarnation_does_not_refute_a_suspicion(self) -> None:
         talk = Conversation(2, 3)
         talk.until(410, 3)
         talk.says(2, Kind.GOSSIP)
@@ -198,7 +198,7 @@ class TestSuspicion:
         talk.says(3, Kind.GOSSIP, talk.claim(2, Status.DEAD))
         assert talk.changes == [Dead(2, 12)]
 
-    def test_claims_about_other_lives_mean_nothing(self) -> None:
+    def test_claims_about_other_registrations_are_ignored(self) -> None:
         talk = Conversation(2, 3)
         for epoch in (0, 99):
             talk.says(3, Kind.GOSSIP, Claim(broker_id=2, epoch=epoch, incarnation=5, status=Status.DEAD))
@@ -213,7 +213,7 @@ class TestSuspicion:
         talk.until(60_000, 3)
         assert talk.changes == []
 
-    def test_a_dead_broker_is_pinged_seldom_and_may_come_back(self) -> None:
+    def test_a_dead_broker_is_pinged_less_often_and_can_return(self) -> None:
         talk = Conversation(2, 3)
         talk.until(2_000, 3)
         talk.take()
@@ -254,7 +254,7 @@ class TestRefutation:
         talk.says(3, Kind.GOSSIP, talk.claim(1, Status.ALIVE, 7))
         assert (talk.take(), talk.swim.channel.incarnation) == ([], 1)
 
-    def test_a_node_whose_objections_are_lost_declares_no_member_dead(self) -> None:
+    def test_a_node_whose_refutations_are_lost_declares_no_member_dead(self) -> None:
         """FD4: it hears others, but nobody hears it."""
         talk = Conversation(2, 3)
         talk.says(3, Kind.GOSSIP, talk.claim(1, Status.SUSPECT))
@@ -320,7 +320,7 @@ class TestEvidence:
 
 
 class TestHealth:
-    def test_a_node_that_hears_no_member_becomes_less_healthy(self) -> None:
+    def test_a_node_without_responses_is_less_healthy_and_declares_members_dead_later(self) -> None:
         talk = Conversation(2, 3)
         talk.until(600)
         assert talk.swim.health.level > 0
@@ -329,7 +329,7 @@ class TestHealth:
         talk.until(10_000)
         assert sorted(change.broker_id for change in talk.changes if isinstance(change, Dead)) == [2, 3]
 
-    def test_a_witness_says_that_the_fault_is_not_here(self) -> None:
+    def test_with_another_responding_member_the_local_health_stays_good(self) -> None:
         talk = Conversation(2, 3)
         talk.until(1_000, 3)
         assert talk.changes[-1] == Dead(2, 12)
@@ -414,14 +414,14 @@ class TestStandstill:
 
 
 class TestRegistrations:
-    def test_alone_there_is_nothing_to_do(self) -> None:
+    def test_a_broker_alone_sends_nothing_and_has_no_deadline(self) -> None:
         talk = Conversation()
         assert talk.swim.next_deadline_ms is None
         talk.done(talk.swim.tick(1_000))
         talk.done(talk.swim.accuse(2, 1_000))
         assert talk.take() == []
 
-    def test_without_a_registration_of_its_own_it_is_silent_and_deaf(self) -> None:
+    def test_without_its_own_registration_a_broker_sends_and_accepts_nothing(self) -> None:
         """FD13."""
         talk = Conversation(2, 3)
         talk.until(410, 3)
@@ -460,7 +460,7 @@ class TestRegistrations:
         talk.says(3, Kind.GOSSIP, talk.claim(2, Status.DEAD, 9))
         assert member.status is Status.ALIVE, "that was the life before"
 
-    def test_what_is_known_of_a_life_stays_known(self) -> None:
+    def test_an_address_change_keeps_the_status_of_a_registration(self) -> None:
         talk = Conversation(2, 3)
         talk.until(2_000, 3)
         talk.done(talk.swim.members_changed(BROKERS | {2: (12, ("127.0.0.1", 22))}, talk.now_ms))

@@ -64,7 +64,7 @@ async def test_changes_during_a_read_are_read_again(pair: Pair) -> None:
     await pair.same()
 
 
-async def test_brokers_come_register_again_and_go(pair: Pair) -> None:
+async def test_the_image_follows_registration_reregistration_and_removal(pair: Pair) -> None:
     assert dict(pair.image.brokers) == {}
     await register(pair.store, 1, Registration([Endpoint("A", "h", 1)]), wall_ms=0)
     await pair.updater.settled()

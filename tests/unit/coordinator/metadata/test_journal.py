@@ -161,7 +161,7 @@ def test_several_entries_share_one_fsync(path: Path, monkeypatch: pytest.MonkeyP
     assert replayed(path) == ([b"one", b"two", b"three"], 0)
 
 
-def test_a_closed_journal_says_so(path: Path) -> None:
+def test_an_append_to_a_closed_journal_fails(path: Path) -> None:
     journal = Journal(path)
     journal.close()
     journal.close()
@@ -169,6 +169,6 @@ def test_a_closed_journal_says_so(path: Path) -> None:
         journal.append(b"one")
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_journal_in_a_missing_folder_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match="cannot open"):
         Journal(tmp_path / "nowhere" / "journal")

@@ -44,7 +44,7 @@ def world() -> World:
     return World()
 
 
-def test_an_answer_about_a_leader_that_lives_waits_for_news_of_its_death_only(world: World) -> None:
+def test_a_response_with_a_live_leader_waits_only_the_detection_time(world: World) -> None:
     reply = world.wait()
     world.pass_ms(NEWS_MS - 1)
     assert not reply.answered
@@ -52,7 +52,7 @@ def test_an_answer_about_a_leader_that_lives_waits_for_news_of_its_death_only(wo
     assert reply.answered
 
 
-def test_news_that_come_a_moment_after_the_question_make_it_wait_for_the_election(world: World) -> None:
+def test_a_suspicion_after_the_request_delays_the_response_until_the_election(world: World) -> None:
     reply = world.wait()
     world.pass_ms(NEWS_MS - 1)
     world.lost.suspect(2, 12)
@@ -91,7 +91,7 @@ def test_a_broker_that_answers_is_named_again(world: World) -> None:
     assert 2 in world.lost
 
 
-def test_a_broker_that_registers_again_lives(world: World) -> None:
+def test_a_broker_that_registers_again_is_not_lost(world: World) -> None:
     world.lost.brokers_changed(registered(b1=11, b2=12))
     world.lost.suspect(2, 12)
     world.lost.brokers_changed(registered(b1=11, b2=12))

@@ -59,7 +59,7 @@ async def test_topics_keep_ids_configs_and_partitions(tmp_path: Path) -> None:
     assert await ProducerIds(topics.store, broker_id=2).take() == BLOCK_IDS
 
 
-async def test_a_migration_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+async def test_an_interrupted_migration_continues(tmp_path: Path) -> None:
     journal = tmp_path / "metadata.journal"
     (first, second) = await left_alone(journal)
     topics = await cluster()

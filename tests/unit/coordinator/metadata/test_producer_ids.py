@@ -44,7 +44,7 @@ def test_the_block_is_noted_as_kafka_does() -> None:
     assert json.loads(data) == {"version": 1, "broker": 7, "block_start": "0", "block_end": "999"}
 
 
-async def test_producers_that_come_together_share_a_block(tmp_path: Path) -> None:
+async def test_concurrent_producers_get_ids_of_one_block(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path / "journal")
     ids = ProducerIds(store, broker_id=1)
     assert await asyncio.gather(*(ids.take() for _ in range(50))) == list(range(50))

@@ -23,7 +23,7 @@ def laid_out(path: Path | None = None) -> EmbeddedStore:
     return store
 
 
-def test_a_broker_is_there_with_its_addresses() -> None:
+def test_a_registration_has_the_addresses_of_the_broker() -> None:
     store = laid_out()
     run_eagerly(register(store, 1, Registration(HERE, rack="r1", directory_id="d", swim="h:5"), wall_ms=5))
     data, stat = run_eagerly(store.get("/brokers/ids/1"))
@@ -96,14 +96,14 @@ async def test_the_end_of_a_session_that_has_not_expired_yet_is_awaited() -> Non
     await tree.close()
 
 
-def test_the_first_to_ask_is_the_controller() -> None:
+def test_the_first_claim_wins_the_controller() -> None:
     store = laid_out()
     assert run_eagerly(claim_controller(store, 3, wall_ms=5)) == 3
     assert run_eagerly(claim_controller(store, 4, wall_ms=6)) == 3
     assert run_eagerly(claim_controller(store, 3, wall_ms=7)) == 3
 
 
-def test_a_broker_that_died_is_not_there_any_more(tmp_path: Path) -> None:
+def test_after_a_crash_the_registration_and_controller_are_removed(tmp_path: Path) -> None:
     path, copy = tmp_path / "journal", tmp_path / "copy"
     store = laid_out(path)
     run_eagerly(register(store, 1, Registration(HERE), wall_ms=5))

@@ -16,7 +16,7 @@ def session(timeout_ms: int = 60_000) -> RemoteSession:
     return session
 
 
-async def test_listeners_hear_of_all_but_the_first_connection() -> None:
+async def test_listeners_are_called_for_all_but_the_first_connection() -> None:
     s, states = session(), list[SessionState]()
     s.on_session(states.append)
     s.state_changed(CONNECTED, 7)
@@ -84,7 +84,7 @@ async def test_the_watches_of_an_expired_session_are_removed() -> None:
     assert events == []
 
 
-async def test_the_first_connection_has_its_own_time_and_later_ones_that_of_the_session() -> None:
+async def test_the_first_connection_has_its_own_timeout_and_later_ones_the_session_timeout() -> None:
     s = RemoteSession("the server", 60_000, connection_timeout_ms=1)
     s.begin()
     with pytest.raises(StoreFailed, match="for 1 ms"):

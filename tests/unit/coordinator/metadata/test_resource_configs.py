@@ -47,7 +47,7 @@ async def test_a_change_is_in_the_own_image_at_once_and_in_the_others_soon(pair:
     assert pair.image.configured(BROKERS) == ["1", DEFAULT_NAME]
 
 
-async def test_what_has_no_configs_has_no_node(pair: Pair) -> None:
+async def test_a_resource_without_configs_has_no_node(pair: Pair) -> None:
     await pair.set(GROUPS, "g", {"a": "1"})
     await pair.set(GROUPS, "g", {})
     await pair.updater.settled()

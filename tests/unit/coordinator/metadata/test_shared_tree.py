@@ -168,7 +168,9 @@ async def test_after_a_failed_fsync_nothing_is_written_until_the_journal_is_read
     await again.close()
 
 
-async def test_a_write_for_which_there_is_no_room_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_to_a_full_disk_fails_and_later_writes_succeed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = EmbeddedStore(tmp_path / "journal")
 
     def full(file: int, data: object, position: int) -> int:

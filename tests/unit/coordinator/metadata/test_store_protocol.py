@@ -30,7 +30,7 @@ def test_a_stat_is_five_numbers() -> None:
     assert Stat(*stat_row(stat)) == stat
 
 
-def test_a_frame_says_its_length() -> None:
+def test_a_frame_begins_with_its_length() -> None:
     data = frame(["ok"])
     assert data == b'\0\0\0\x06["ok"]'
     assert payload_bytes(data[:4]) == 6

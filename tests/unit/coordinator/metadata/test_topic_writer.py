@@ -68,7 +68,7 @@ async def check(tree: SharedTree, reported: list[Topic]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_of_two_creations_at_one_time_at_most_one_is_reported_and_is_there(seed: int) -> None:
+async def test_of_two_concurrent_creations_at_most_one_succeeds(seed: int) -> None:
     chance, tree = random.Random(seed), SharedTree()
     first, second = [await broker(tree, broker_id, chance) for broker_id in (1, 2)]
     outcomes = await asyncio.gather(first.create("t", PARTITIONS), second.create("t", PARTITIONS))
@@ -77,7 +77,7 @@ async def test_of_two_creations_at_one_time_at_most_one_is_reported_and_is_there
 
 
 @pytest.mark.parametrize("seed", [2, 812, *range(20)])
-async def test_a_deletion_under_way_deletes_nothing_of_a_topic_created_meanwhile(seed: int) -> None:
+async def test_a_concurrent_deletion_does_not_delete_the_recreated_topic(seed: int) -> None:
     chance, tree = random.Random(seed), SharedTree()
     first, second = [await broker(tree, broker_id, chance) for broker_id in (1, 2)]
     await first.create("t", PARTITIONS)

@@ -50,7 +50,7 @@ def code(outcome: object) -> ErrorCode:
     return outcome.code
 
 
-def test_a_topic_is_there_once_it_is_created(topics: Topics) -> None:
+def test_a_created_topic_is_in_the_image(topics: Topics) -> None:
     topic = made(run_eagerly(topics.create("t", 3, configs={"retention.ms": "1"})))
     assert topics.get("t") == topic == topics.by_id(topic.topic_id)
     assert topics.names() == ["t"]
@@ -96,7 +96,7 @@ def test_a_wrong_name_is_refused(topics: Topics, name: str) -> None:
     assert code(run_eagerly(topics.create(name))) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_names_that_metrics_cannot_tell_apart_collide(topics: Topics) -> None:
+def test_names_that_differ_in_dot_and_underscore_collide(topics: Topics) -> None:
     run_eagerly(topics.create("a.b_c"))
     refusal = run_eagerly(topics.create("a_b.c"))
     assert refusal == Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic 'a_b.c' collides with existing topic: a.b_c")
@@ -138,7 +138,7 @@ def test_partitions_are_added_and_never_taken_away(topics: Topics) -> None:
     assert topics.get("t") == grown
 
 
-def test_listeners_hear_of_every_change_after_the_image_has_it(topics: Topics) -> None:
+def test_listeners_are_called_after_the_image_has_changed(topics: Topics) -> None:
     changes: list[tuple[Change, Topic | None]] = []
     topics.on_change(lambda change: changes.append((change, topics.get("t"))))
     created = made(run_eagerly(topics.create("t")))
@@ -257,7 +257,7 @@ async def test_changes_of_one_topic_at_one_time_build_on_each_other(tmp_path: Pa
     await again.store.close()
 
 
-async def test_of_names_that_collide_one_is_created_however_close_they_come(tmp_path: Path) -> None:
+async def test_of_concurrent_colliding_names_one_is_created(tmp_path: Path) -> None:
     """Law T4."""
     topics = await topics_on_disk(tmp_path / "journal")
     outcomes = await asyncio.gather(*(topics.create(name) for name in ("a.b", "a_b", "a.b", "other")))

@@ -15,7 +15,7 @@ IDS = st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True).map(tupl
 
 
 @given(st.binary(min_size=16, max_size=16))
-def test_a_uuid_is_22_characters_and_comes_back(value: bytes) -> None:
+def test_a_uuid_survives_text_and_has_22_characters(value: bytes) -> None:
     text = znodes.uuid_text(value)
     assert len(text) == 22
     assert znodes.uuid_bytes(text) == value
@@ -28,7 +28,7 @@ def test_invalid_uuids_are_refused(text: str) -> None:
 
 
 @given(IDS, st.integers(-1, 99), st.integers(0, 1000), st.integers(-1, 99), st.binary(min_size=16, max_size=16))
-def test_a_topic_comes_back(
+def test_a_topic_survives_write_and_read(
     replicas: tuple[int, ...], leader: int, epoch: int, broker_epoch: int, topic_id: bytes
 ) -> None:
     state = PartitionState(
@@ -49,7 +49,7 @@ def test_a_topic_comes_back(
     assert (read, read.version) == (state, 7)
 
 
-def test_a_registration_is_read_with_or_without_rotas_own_fields() -> None:
+def test_a_registration_is_read_with_or_without_rota_fields() -> None:
     node = {"version": 5, "host": "h", "port": 9, "endpoints": ["A://h:9", "B://[::1]:8"], "rack": None}
     endpoints = (Endpoint("A", "h", 9), Endpoint("B", "::1", 8))
     assert znodes.read_broker(3, znodes.json_bytes(node), 17) == BrokerRegistration(

@@ -66,7 +66,7 @@ async def test_a_store_that_was_not_opened_can_be_closed() -> None:
         await store.get("/")
 
 
-async def test_a_zookeeper_that_is_not_there_fails_the_opening() -> None:
+async def test_opening_fails_without_a_zookeeper() -> None:
     store = ZooKeeperStore("127.0.0.1:9", session_timeout_ms=300)
     with pytest.raises(StoreFailed, match="for 300 ms"):
         await store.open()
@@ -77,7 +77,7 @@ def test_a_broker_without_zookeeper_does_not_import_kazoo() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-async def test_the_opening_connection_has_its_own_time() -> None:
+async def test_the_first_connection_has_its_own_timeout() -> None:
     store = ZooKeeperStore("127.0.0.1:9", session_timeout_ms=60_000, connection_timeout_ms=200)
     async with asyncio.timeout(20):
         with pytest.raises(StoreFailed, match=r"no connection to .*127\.0\.0\.1:9 for 200 ms: is it running"):

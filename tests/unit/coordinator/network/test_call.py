@@ -9,7 +9,7 @@ import pytest
 from rota.coordinator.network.call import Call, HangUp, Route
 
 
-def test_a_call_carries_what_an_api_is_told_of_its_client() -> None:
+def test_a_call_has_the_version_and_the_addresses_of_the_client() -> None:
     call = Call(3, "client", "/127.0.0.1", "broker", 9092)
     assert (call.version, call.client_host, call.reached_host, call.reached_port) == (3, "/127.0.0.1", "broker", 9092)
     assert call.connection_id == 0
@@ -22,5 +22,5 @@ def test_a_route_cannot_be_changed() -> None:
         route.key = 13  # type: ignore[misc]
 
 
-def test_hanging_up_is_an_exception_of_its_own() -> None:
+def test_hang_up_is_not_an_os_error() -> None:
     assert not issubclass(HangUp, OSError)

@@ -33,7 +33,7 @@ async def test_pipelined_requests_are_answered_in_order(serve: Serve) -> None:
     assert [await peer.told() for _ in range(200)] == list(range(200))
 
 
-async def test_a_frame_may_come_byte_by_byte(serve: Serve) -> None:
+async def test_a_frame_may_arrive_byte_by_byte(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     whole = framed(struct.pack(">hhih", HEARTBEAT, 0, 7, -1) + b"\0\3now" + struct.pack(">i", 7) + b"\0\1m")
@@ -88,7 +88,7 @@ async def test_a_request_behind_a_parked_one_that_does_not_mute_is_served(serve:
     assert [await peer.told() for _ in range(10)] == list(range(10))
 
 
-async def test_a_parked_reply_that_is_there_already_leaves_at_once(serve: Serve) -> None:
+async def test_an_answered_delayed_reply_is_sent_at_once(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     peer.ask(1, "at once")
@@ -140,7 +140,7 @@ async def test_a_client_id_that_is_no_text_is_taken_as_kafka_takes_it(serve: Ser
     assert world.calls[0].client_id == "\ufffda"
 
 
-async def test_what_is_advertised_is_told_instead(serve: Serve) -> None:
+async def test_the_advertised_address_replaces_the_reached_one(serve: Serve) -> None:
     world = await serve(advertised_listeners="PLAINTEXT://broker.example:9092")
     peer = await world.peer()
     peer.ask(1)
@@ -320,7 +320,7 @@ async def test_requests_under_way_are_bounded_and_go_on_below_the_bound(serve: S
     assert [await peer.told() for _ in range(50)] == list(range(50))
 
 
-async def test_a_peer_with_much_to_ask_lets_the_others_have_their_turn(serve: Serve) -> None:
+async def test_many_requests_of_one_peer_do_not_delay_the_others(serve: Serve) -> None:
     world = await serve()
     chatty, quiet = await world.peer(), await world.peer()
     chatty.ask(0)
@@ -374,7 +374,7 @@ async def test_replies_behind_one_that_is_not_known_are_bounded(serve: Serve) ->
     ]
 
 
-async def test_versions_that_there_are_not_fill_no_table(serve: Serve) -> None:
+async def test_unsupported_versions_do_not_fill_the_handler_table(serve: Serve) -> None:
     world = await serve()
     peer = await world.peer()
     for version in range(5, 3_000):
@@ -398,7 +398,7 @@ async def test_a_muted_connection_reads_only_a_little_ahead(serve: Serve) -> Non
     assert [await peer.told() for _ in range(59_999)] == list(range(1, 60_000))
 
 
-async def test_frames_that_are_announced_and_do_not_come_take_nobodys_room(serve: Serve) -> None:
+async def test_announced_frames_that_never_arrive_hold_no_memory(serve: Serve) -> None:
     world = await serve(rota_inflight_bytes_max="300000")
     for _ in range(10):
         (await world.peer()).send(struct.pack(">i", 90_000_000) + b"x")

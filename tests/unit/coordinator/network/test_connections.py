@@ -33,7 +33,7 @@ async def test_a_connection_above_the_limit_is_closed_and_the_others_go_on(serve
     assert await fourth.told() == 4
 
 
-async def test_one_address_has_its_own_limit(serve: Serve) -> None:
+async def test_connections_per_ip_are_limited(serve: Serve) -> None:
     world = await serve(max_connections_per_ip="1")
     first, second = await world.peer(), await world.peer()
     assert await second.ended()

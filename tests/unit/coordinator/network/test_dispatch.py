@@ -53,12 +53,12 @@ def test_a_version_is_learnt_once() -> None:
 
 
 @pytest.mark.parametrize("api", [12 << 16 | 5, 12 << 16 | 0xFFFF, 13 << 16, 0xFFFF_FFFF, 1 << 16 | 3])
-def test_what_is_not_in_the_table_is_unknown(api: int) -> None:
+def test_an_api_without_a_route_raises_unknown_api(api: int) -> None:
     with pytest.raises(UnknownApi):
         DISPATCHER.handler_of(api)
 
 
-def test_an_unsupported_version_is_answered_in_version_0_whatever_the_request_holds() -> None:
+def test_an_unsupported_version_is_answered_in_version_0_without_decoding_the_request() -> None:
     known = DISPATCHER.handler_of(18 << 16 | 77)
     request, end = known.decode(b"\xff\xff\xff", 0)
     response = known.serve(None, None, request)  # type: ignore[arg-type]

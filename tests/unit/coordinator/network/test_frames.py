@@ -63,14 +63,14 @@ def test_another_protocol_is_named(head: bytes, word: str) -> None:
     assert word in (framer.refused or "")
 
 
-def test_a_frame_above_the_limit_that_comes_whole_is_refused_and_so_is_all_that_follows() -> None:
+def test_a_complete_frame_above_the_limit_is_refused_with_all_that_follows() -> None:
     framer = Framer(100)
     assert framer.feed(framed(bytes(101))) == []
     assert framer.refused is not None
     assert framer.feed(framed(b"small")) == []
 
 
-def test_a_large_frame_says_so_while_it_is_unfinished() -> None:
+def test_large_is_the_size_of_an_incomplete_large_frame() -> None:
     framer, size = Framer(1 << 20), LARGE_FRAME_BYTES + 1
     assert framer.feed(framed(b"small") + framed(bytes(size))[:10]) == [b"small"]
     assert framer.large == size + 4

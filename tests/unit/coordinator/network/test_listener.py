@@ -20,7 +20,7 @@ async def test_port_0_finds_a_free_port(serve: Serve) -> None:
     assert await peer.told() == 1
 
 
-async def test_several_listeners_each_tell_their_own_address(serve: Serve) -> None:
+async def test_each_listener_returns_its_own_advertised_address(serve: Serve) -> None:
     world = await serve(
         listeners="INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0", advertised_listeners="OUTSIDE://outside.example:1"
     )

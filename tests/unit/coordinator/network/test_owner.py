@@ -24,7 +24,7 @@ def test_an_address_is_shown_as_it_is_dialled(name: Any, shown: tuple[str, int])
     assert address(name) == shown
 
 
-def test_what_a_peer_has_not_taken_is_known() -> None:
+def test_unacknowledged_bytes_counts_what_the_peer_has_not_read() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as peer:
         connected, _ = server.accept()
         with connected:

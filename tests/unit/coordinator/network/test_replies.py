@@ -32,7 +32,7 @@ def test_record_batches_are_not_copied() -> None:
     assert any(isinstance(piece, memoryview) and piece.obj is records for piece in pieces)
 
 
-def test_a_slot_knows_how_large_its_reply_is() -> None:
+def test_fill_returns_the_size_of_the_reply() -> None:
     slot = Slot(known(0), 7, 30)
     assert slot.pieces is None
     assert slot.fill(HeartbeatResponse(error_code=0)) == 10

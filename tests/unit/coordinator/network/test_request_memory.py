@@ -20,14 +20,14 @@ class Waiter:
         self.replies += 1
 
 
-def test_below_the_limit_everybody_goes_on() -> None:
+def test_below_the_limit_every_frame_is_read() -> None:
     request_memory = RequestMemoryPool(100)
     for waiter in (Waiter(), Waiter()):
         request_memory.hold(50)
         assert request_memory.goes_on(waiter)
 
 
-def test_above_the_limit_one_goes_on_and_the_others_in_their_order() -> None:
+def test_above_the_limit_one_frame_is_read_and_the_others_in_order() -> None:
     request_memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
     assert [request_memory.goes_on(waiter) for waiter in (first, second, third, first)] == [True, False, False, True]
@@ -38,7 +38,7 @@ def test_above_the_limit_one_goes_on_and_the_others_in_their_order() -> None:
     assert third.rooms == 1
 
 
-def test_waiters_resume_when_there_is_room() -> None:
+def test_waiters_are_admitted_when_memory_is_released() -> None:
     request_memory, first, second, third = RequestMemoryPool(100), Waiter(), Waiter(), Waiter()
     request_memory.hold(150)
     assert [request_memory.goes_on(waiter) for waiter in (first, second, third)] == [True, False, False]

@@ -67,7 +67,7 @@ def test_a_refused_push_is_not_stored_and_can_be_repeated_at_once(what: Push, co
     assert client.request(2) == expected
 
 
-def test_a_client_that_changes_its_broker_pushes_there_at_once() -> None:
+def test_subscription_ids_are_equal_on_all_brokers_so_a_moved_client_may_push() -> None:
     subscriptions = [{"metrics": "b.,a.", "interval.ms": "500"}, {"metrics": "a.", "match": "client_id=app-.*"}]
     first, second = (subscription_of(ONE, LABELS, list(order)) for order in (subscriptions, subscriptions[::-1]))
     assert first == second
@@ -103,7 +103,7 @@ def test_instances_and_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(telemetry) == 2
 
 
-def test_what_is_shown() -> None:
+def test_an_instance_shows_its_client_and_its_pushes() -> None:
     telemetry = ClientTelemetry()
     Client(telemetry).request(0)
     Client(telemetry).push(1, push(b"abc"))

@@ -60,7 +60,7 @@ def test_hl1_a_storm_of_events_is_one_line(lines: list[Any]) -> None:
     assert [finding.code for finding in world.log.active()["g"]] == [Code.MEMBER_FLAPS]
 
 
-def test_hl1_a_finding_that_goes_on_is_logged_again_with_its_count(lines: list[Any]) -> None:
+def test_hl1_a_lasting_finding_is_logged_again_with_its_count(lines: list[Any]) -> None:
     world = World()
     world.flap("g")
     world.log.round()

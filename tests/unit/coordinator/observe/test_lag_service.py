@@ -81,7 +81,7 @@ async def test_gl2_concurrent_requests_share_one_request_to_the_cluster() -> Non
     assert world.asked[3:] == ["offsets", "times"]
 
 
-async def test_gl2_a_source_that_fails_is_asked_once_too() -> None:
+async def test_gl2_a_failing_source_is_read_once_for_concurrent_callers() -> None:
     world = World()
     answers = await asyncio.gather(*(world.lag.of("unknown") for _ in range(5)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [LookupError] * 5
@@ -92,7 +92,7 @@ async def test_gl2_a_source_that_fails_is_asked_once_too() -> None:
     assert world.asked == ["offsets"] * 2
 
 
-async def test_what_is_known_has_an_age() -> None:
+async def test_a_cached_lag_has_an_age() -> None:
     world = World()
     assert world.lag.asked_ago_ms("g") == NEVER_MS
     lag = await world.lag.of("g")
@@ -125,7 +125,7 @@ async def test_an_old_base_is_no_base_of_a_trend() -> None:
         assert partition.has_trend
 
 
-async def test_an_unknown_group_raises_what_the_source_raises_and_the_last_lag_is_known() -> None:
+async def test_an_unknown_group_raises_the_error_of_the_source() -> None:
     world = World()
     with pytest.raises(LookupError):
         await world.lag.of("unknown")

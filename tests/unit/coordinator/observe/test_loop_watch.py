@@ -37,7 +37,7 @@ async def test_a_stall_is_counted_and_logged_with_the_running_callback() -> None
     assert any(line["event"] == "Event loop stood still" and "hold_the_loop" in line["ran"] for line in lines)
 
 
-async def test_lines_are_rare_and_say_how_many_stalls_are_not_among_them() -> None:
+async def test_log_lines_are_limited_and_count_the_stalls_left_out() -> None:
     watch = LoopWatch()
     with capture_logs() as lines:
         for at in (100.0, 100.1, 100.2, 105.0):

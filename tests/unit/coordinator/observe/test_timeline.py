@@ -14,7 +14,7 @@ def event(time_ms: int = 5) -> GroupEvent:
     return GroupEvent(time_ms=time_ms, type=EventType.LOADED)
 
 
-def test_events_come_back_in_order_with_their_sequence() -> None:
+def test_events_are_returned_in_order_with_their_sequence() -> None:
     timelines = Timelines()
     for time_ms in range(3):
         timelines.add("g", event(time_ms))

@@ -127,7 +127,7 @@ def test_tl2_the_bytes_that_wait_are_bounded_and_the_longest_queue_gives_way(mon
     assert (world.times(few), world.times(many), world.log.dropped) == ([0], [3, 4, 5], 3)
 
 
-def test_tl2_what_waits_is_written_in_slices_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tl2_pending_events_are_written_in_slices_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline_log, "PENDING_SLICE", 2)
     world = World()
     for time_ms in range(6):

@@ -33,7 +33,7 @@ def reader(*passes: list[Page]) -> Callable[[bool], Result]:
     return lambda wait: Result([], waited=True) if wait else Result(next(upcoming))
 
 
-async def test_a_read_goes_on_pass_by_pass_while_it_needs_other_data() -> None:
+async def test_a_read_is_repeated_while_it_needs_other_data() -> None:
     pages = [Page(number) for number in range(6)]
     result = await load_and_read(Result(pages[:1]), reader(*([page] for page in pages[1:]), []))
     assert (result.loads, result.waited) == ([], False)
@@ -41,7 +41,7 @@ async def test_a_read_goes_on_pass_by_pass_while_it_needs_other_data() -> None:
     assert all(threading.get_ident() not in page.threads for page in pages)
 
 
-async def test_a_read_goes_on_while_it_needs_less_than_before() -> None:
+async def test_a_read_is_repeated_while_it_needs_less_than_before() -> None:
     pages = [Page(number) for number in range(3)]
     result = await load_and_read(Result(pages), reader(pages[1:], pages[2:], []))
     assert not result.waited

@@ -90,7 +90,7 @@ async def test_trouble_answers(world: World) -> None:
     assert (waiting.value, left_nothing(world)) == (1, True)
 
 
-async def test_a_peer_that_goes_leaves_nothing_behind(world: World) -> None:
+async def test_an_abandoned_fetch_leaves_no_timer_and_no_watch(world: World) -> None:
     waiting = poll(world, 1).delayed_reply
     world.append(b"a")
     waiting.abandon()

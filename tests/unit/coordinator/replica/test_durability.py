@@ -124,7 +124,7 @@ async def test_a_partition_that_went_offline_before_its_flush_is_left_alone() ->
     assert gate.waiting == []
 
 
-async def test_a_partition_without_flush_messages_is_flushed_when_asked() -> None:
+async def test_a_partition_without_flush_messages_commits_at_once_and_can_be_flushed() -> None:
     gate = Gate()
     durability = Durability(gate)
     target = Partition("t", bytes(16), 0, 0, MemoryLog(LogConfig()), flush_worker=durability)

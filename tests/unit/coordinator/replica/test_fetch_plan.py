@@ -33,7 +33,7 @@ def batch_bytes(world: World) -> int:
     return world.partition().log.size_bytes // 3
 
 
-def test_all_that_is_there(world: World) -> None:
+def test_all_available_records_are_read(world: World) -> None:
     result = plan(world, ("t", 0), ("t", 1)).read()
     assert (result.size_bytes, result.must_answer) == (6 * batch_bytes(world), False)
     assert [key for key, _ in result.responses] == [("t", 0), ("t", 1)]
@@ -70,7 +70,9 @@ def test_a_delayed_fetch_watches_the_existing_partitions(world: World) -> None:
 
 
 @pytest.mark.parametrize(("previous", "answered"), [((3, 0), [("t", 1)]), ((2, 0), [("t", 0), ("t", 1)])])
-def test_what_is_known_is_not_answered_again(world: World, previous: tuple[int, int], answered: list[Key]) -> None:
+def test_unchanged_partitions_are_left_out_of_the_response(
+    world: World, previous: tuple[int, int], answered: list[Key]
+) -> None:
     def is_unchanged(key: Key, high_watermark: int, log_start_offset: int) -> bool:
         return (high_watermark, log_start_offset) == previous
 

@@ -112,7 +112,7 @@ def test_a_change_is_answered(answer: PartitionData) -> None:
     assert keys(consumer.next(t1=answer)) == [B]
 
 
-def test_a_log_that_parts_is_answered() -> None:
+def test_a_diverging_partition_is_always_in_the_response() -> None:
     consumer = Consumer()
     consumer.full(A)
     answer = response()

@@ -36,7 +36,7 @@ def copy(leader: Partition, follower: Partition) -> bool:
     return follower_log.append(follower, records, EPOCH)
 
 
-def test_a_follower_has_what_its_leader_has_up_to_the_leaders_high_watermark() -> None:
+def test_a_follower_copies_records_and_the_high_watermark_of_its_leader() -> None:
     leader, follower = leader_with(b"a", b"b"), partition(2)
     moved: list[int] = []
     follower.watch(lambda: moved.append(follower.high_watermark))
@@ -59,7 +59,7 @@ def test_the_log_start_follows_the_leader_but_not_past_the_high_watermark() -> N
     assert follower.log_start_offset == 2
 
 
-def test_what_is_truncated_is_gone_and_the_one_who_read_it_hears_of_it() -> None:
+def test_truncation_removes_records_and_calls_on_truncated() -> None:
     leader, follower = leader_with(b"a", b"b", b"c"), partition(2)
     copy(leader, follower)
     follower_log.take_bounds(follower, 3, 0, EPOCH)
@@ -143,7 +143,7 @@ class TestCuts:
         copy(leader_with(b"a", b"b", b"c"), follower)
         return follower
 
-    def test_the_records_are_there_until_it_is_finished(self, follower: Partition) -> None:
+    def test_records_remain_until_the_truncation_is_finished(self, follower: Partition) -> None:
         cut = follower_log.begin_truncate(follower, 1, EPOCH)
         assert follower.log.log_end_offset == 3
         cut.finish()

@@ -76,7 +76,7 @@ async def test_a_smaller_isr_counts_when_it_is_written() -> None:
     assert world.partition.high_watermark == 1
 
 
-async def test_a_follower_that_has_everything_comes_in_again() -> None:
+async def test_a_follower_that_caught_up_returns_to_the_isr() -> None:
     world = World(True, True)
     world.fall_silent()
     await world.until(lambda: world.partition.state.isr == {1})
@@ -85,7 +85,7 @@ async def test_a_follower_that_has_everything_comes_in_again() -> None:
     assert world.written[-1] == ("t", 0, 3, (2, 1))
 
 
-async def test_a_refused_change_is_decided_anew() -> None:
+async def test_after_a_refused_change_the_isr_is_decided_again() -> None:
     world = World(False, True)
     world.fall_silent()
     await world.until(lambda: not world.outcomes[:1] or world.outcomes == [True])

@@ -80,7 +80,7 @@ def test_with_flush_on_append_records_are_readable_only_after_the_flush() -> Non
     assert calls == [1]
 
 
-def test_the_leader_epoch_is_in_what_is_kept() -> None:
+def test_appended_batches_have_the_leader_epoch() -> None:
     replica = partition()
     replica.append(batch(), NOW_MS)
     assert replica.log.epoch_end(5) == (5, 1)
@@ -98,7 +98,7 @@ def test_watchers_are_called_after_each_append_until_they_leave() -> None:
     assert calls == ["first", "second", "second"]
 
 
-def test_a_watcher_may_leave_and_another_come_while_they_are_called() -> None:
+def test_watchers_may_be_added_and_removed_while_they_are_called() -> None:
     replica, calls = partition(), list[str]()
 
     def leave() -> None:
@@ -202,7 +202,9 @@ def test_committed_writes_are_answered_at_once() -> None:
 
 @pytest.mark.parametrize("make", [partition, flushing], ids=["to the system", "to the medium"])
 @pytest.mark.parametrize("end", [Partition.close, lambda replica: replica.fail("broken"), lambda replica: None])
-def test_what_is_committed_needs_no_wait(make: Callable[[], Partition], end: Callable[[Partition], None]) -> None:
+def test_a_committed_offset_is_answered_at_once(
+    make: Callable[[], Partition], end: Callable[[Partition], None]
+) -> None:
     replica, answers = make(), list[ErrorCode]()
     replica.append_pairs([(b"k", b"v")], NOW_MS)
     end(replica)
@@ -236,7 +238,7 @@ def test_setting_flush_messages_moves_no_high_watermark_back() -> None:
     assert (replica.high_watermark, len(answers.got)) == (2, 2)
 
 
-def test_leaving_flushes_to_the_system_again_answers_what_waits() -> None:
+def test_removing_flush_messages_answers_the_waiting_appends() -> None:
     replica, answers = flushing(), Answers()
     replica.append(batch(), NOW_MS)
     answers.wait(replica, 1)
@@ -280,7 +282,7 @@ def test_each_wait_ends_at_its_deadline() -> None:
     assert answers.got[2:] == [("300", ErrorCode.NONE)]
 
 
-def test_a_partition_that_goes_leaves_no_timer() -> None:
+def test_a_closed_partition_leaves_no_timer() -> None:
     timers = TimerHeap()
     replica = Partition("t", bytes(16), 3, 5, MemoryLog(LogConfig(flush_messages=1)), timers=timers)
     replica.append(batch(), NOW_MS)
@@ -323,7 +325,7 @@ def test_an_exception_in_one_answer_affects_no_other() -> None:
     assert [line["event"] for line in logs] == ["Answer of a wait failed"]
 
 
-def test_acks_of_the_leader_alone_wait_for_its_own_medium() -> None:
+def test_acks_1_waits_for_the_flush_of_the_leader() -> None:
     replica, got = flushing(), list[ErrorCode]()
     replica.append(batch(), NOW_MS)
     replica.when_flushed(1, NOW_MS + 1_000, got.append)
@@ -333,7 +335,7 @@ def test_acks_of_the_leader_alone_wait_for_its_own_medium() -> None:
     assert got == [ErrorCode.NONE] * 2
 
 
-def test_a_log_that_was_opened_again_goes_on_where_recovery_left_it() -> None:
+def test_a_reopened_log_continues_where_recovery_ended() -> None:
     replica, answers = flushing(), Answers()
     replica.append(batch(), NOW_MS)
     flush(replica)
@@ -350,7 +352,7 @@ def test_a_log_that_was_opened_again_goes_on_where_recovery_left_it() -> None:
     assert answers.got == [("2", ErrorCode.NONE)]
 
 
-def test_a_partition_that_was_offline_from_the_start_comes_back_with_its_flushes_asked_for() -> None:
+def test_a_partition_reopened_after_a_failed_start_waits_for_its_flush() -> None:
     replica = Partition("t", bytes(16), 0, 0, None)
     replica.fail("the disk is away")
     log = MemoryLog(LogConfig(flush_messages=1))
@@ -416,7 +418,7 @@ class TestRoles:
         assert replica.state.isr == {1}
         assert replica.high_watermark == 1
 
-    def test_an_isr_change_that_is_not_answered_bounds_the_high_watermark_whatever_the_image_says(self) -> None:
+    def test_an_unanswered_isr_change_bounds_the_high_watermark_despite_the_image(self) -> None:
         """RE2. The image may be older than the change that is being written."""
         replica = self.leading()
         replica.apply(self.placed(1, 5, 8, isr=(1,)), NOW_MS)

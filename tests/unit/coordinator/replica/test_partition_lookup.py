@@ -38,7 +38,7 @@ def test_missing_topics_and_partitions(world: World, key: Key, code: ErrorCode) 
     assert partition_lookup.missing(key) is code
 
 
-def test_a_partition_that_lives_elsewhere(world: World) -> None:
+def test_a_partition_on_another_broker_is_not_leader_or_follower(world: World) -> None:
     world.node.partitions.close()
     partition_lookup = PartitionLookup(world.node.topics, world.node.partitions)
     assert partition_lookup.missing(("t", 0)) is ErrorCode.NOT_LEADER_OR_FOLLOWER

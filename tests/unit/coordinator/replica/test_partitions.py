@@ -84,7 +84,7 @@ def test_added_partitions_are_opened_and_existing_ones_are_kept(world: World) ->
     assert [partition.index for partition in world.partitions.all()] == [0, 1, 2]
 
 
-def test_replicas_of_other_brokers_are_not_ours(world: World) -> None:
+def test_only_replicas_of_this_broker_are_opened(world: World) -> None:
     world.topics.brokers = {broker: BrokerRegistration(broker_id=broker) for broker in (1, 2)}
     run_eagerly(world.topics.create("t", assignment=[(0, [2]), (1, [1])]))
     assert world.partitions.get("t", 0) is None

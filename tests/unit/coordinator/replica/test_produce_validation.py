@@ -69,7 +69,7 @@ def test_a_batch_is_kept_in_the_codec_of_its_topic(came: Codec, kept: Codec) -> 
     assert (found is sent) == (came is kept)
 
 
-def test_a_topic_that_does_not_care_keeps_what_came() -> None:
+def test_without_a_topic_codec_batches_are_not_recompressed() -> None:
     assert recompress(CORRUPT, None, None) is CORRUPT
 
 
@@ -116,7 +116,7 @@ def test_times_beyond_it_name_the_records(timestamp: int, places: list[int]) -> 
     assert [place for place, _ in refused.value.records] == places
 
 
-def test_a_broker_that_stamps_its_own_time_asks_for_none() -> None:
+def test_with_log_append_time_no_timestamp_is_refused() -> None:
     check_times(batch(b"a", timestamp=NOW_MS + 10**9), LogConfig(log_append_time=True), NOW_MS)
 
 

@@ -47,7 +47,7 @@ def test_a_record_is_committed_when_the_whole_isr_has_it() -> None:
     assert state.high_watermark == 5
 
 
-def test_a_follower_that_lost_committed_records_leaves_the_isr_at_once_and_comes_back_with_them() -> None:
+def test_a_follower_that_lost_committed_records_is_out_of_the_isr_until_it_has_them() -> None:
     """It restarted after a power cut, before anybody noticed. Elected now, it would cut off the others' logs."""
     state = leader(end=5)
     fetch(state, 5, 2, 3)
@@ -89,7 +89,7 @@ def test_a_flush_is_one_more_bound() -> None:
     assert state.high_watermark == 5
 
 
-def test_it_stands_still_while_the_isr_is_too_small() -> None:
+def test_the_high_watermark_does_not_advance_while_the_isr_is_too_small() -> None:
     state = leader(minimum=2)
     state.appended(5)
     fetch(state, 5, 2, 3)
@@ -112,7 +112,7 @@ def test_the_minimum_is_never_more_than_the_replicas() -> None:
     assert not state.has_min_isr
 
 
-def test_a_new_leader_commits_nothing_before_it_hears_of_the_isr() -> None:
+def test_a_new_leader_commits_nothing_before_the_isr_has_fetched() -> None:
     state = leader(end=7)
     assert (state.high_watermark, state.leader_epoch_start_offset) == (0, 7)
     assert fetch(state, 7, 2) == []
@@ -131,7 +131,7 @@ def test_deleted_records_count_as_committed() -> None:
 # ---- the ISR
 
 
-def test_a_follower_that_lags_leaves_the_isr_and_comes_back() -> None:
+def test_a_lagging_follower_leaves_the_isr_and_returns() -> None:
     state = leader()
     state.appended(5)
     late_ms = NOW_MS + LAG_MS + 1
@@ -155,7 +155,7 @@ def test_a_follower_behind_the_leader_epoch_does_not_join_the_isr() -> None:
     assert fetch(state, 7, 2) == [ExpandIsr(frozenset({1, 2}))]
 
 
-def test_a_follower_that_always_has_what_the_last_fetch_offered_is_caught_up() -> None:
+def test_a_follower_one_fetch_behind_the_log_end_is_caught_up() -> None:
     state = leader()
     for step in range(1, 9):
         now_ms = NOW_MS + step * 10_000
@@ -187,7 +187,7 @@ def test_strangers_and_offsets_from_nowhere_change_nothing() -> None:
 # ---- the role
 
 
-def test_a_follower_hears_the_high_watermark_and_truncates() -> None:
+def test_a_follower_takes_the_high_watermark_up_to_its_log_end() -> None:
     state = ReplicaState[str](2, log_end_offset=5, high_watermark=3)
     state.become_follower(4)
     assert list(state.leader_committed(9)) == [MOVED]
@@ -267,7 +267,7 @@ def test_a_wait_ends_at_its_deadline() -> None:
     assert list(state.tick(NOW_MS + 20)) == [Complete("late", timed_out)]
 
 
-def test_the_leaders_own_medium_is_waited_for_without_followers() -> None:
+def test_flushed_waits_for_the_leader_only() -> None:
     state = leader(flushes=True)
     state.appended(5)
     assert state.flushed_error(5) is None
@@ -281,7 +281,7 @@ def test_the_leaders_own_medium_is_waited_for_without_followers() -> None:
 
 
 @pytest.mark.parametrize(("isr", "error"), [(ALL, ErrorCode.NONE), ((1,), ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)])
-def test_what_is_committed_needs_the_minimum_all_the_same(isr: tuple[int, ...], error: ErrorCode) -> None:
+def test_a_committed_offset_is_refused_below_the_minimum_isr(isr: tuple[int, ...], error: ErrorCode) -> None:
     state = leader(minimum=2)
     state.appended(5)
     fetch(state, 5, 2, 3)

@@ -45,7 +45,7 @@ def test_records_received_before_are_not_requested_again_and_change_nothing() ->
     assert follower.log.log_end_offset == 2
 
 
-async def test_a_log_that_parted_is_cut() -> None:
+async def test_a_diverging_log_is_truncated() -> None:
     follower = partition(2)
     copy(leader_with(b"a", b"b", b"c"), follower)
     follower.apply(placed(1, EPOCH + 2), 0)

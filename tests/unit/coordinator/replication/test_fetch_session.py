@@ -40,7 +40,7 @@ def test_the_epoch_starts_over_at_its_end() -> None:
     assert [session.incremental({}, ()).epoch for _ in range(2)] == [EPOCH_MAX, 1]
 
 
-def test_a_session_that_is_lost_or_refused_has_to_begin_anew() -> None:
+def test_a_lost_or_refused_session_is_replaced_by_a_new_one() -> None:
     session = FollowerSession()
     session.answered(77)
     session.lost()

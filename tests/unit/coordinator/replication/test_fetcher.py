@@ -58,7 +58,7 @@ async def copied(cluster: Cluster, index: int = 0) -> None:
     assert response.error_code == 0
 
 
-async def test_it_connects_when_there_is_something_to_follow_and_hangs_up_when_there_is_nothing(
+async def test_it_connects_for_the_first_partition_and_disconnects_after_the_last(
     cluster: Cluster,
 ) -> None:
     road = Road(cluster)
@@ -104,7 +104,7 @@ async def test_a_leader_without_an_address_is_no_evidence_against_it_and_a_retry
     await fetcher.stop()
 
 
-async def test_a_mistake_of_ours_does_not_end_replication(cluster: Cluster) -> None:
+async def test_an_unexpected_exception_does_not_end_replication(cluster: Cluster) -> None:
     road = Road(cluster, ZeroDivisionError())
     fetcher = road.fetcher()
     with capture_logs() as logs:
@@ -125,7 +125,7 @@ async def test_a_lost_connection_is_opened_again(cluster: Cluster) -> None:
     await fetcher.stop()
 
 
-async def test_a_session_that_the_leader_has_lost_begins_anew(cluster: Cluster) -> None:
+async def test_a_session_that_the_leader_lost_is_replaced(cluster: Cluster) -> None:
     road = Road(cluster)
     fetcher = road.fetcher(FetchSettings(wait_ms_max=20))
     for index in (0, 1):

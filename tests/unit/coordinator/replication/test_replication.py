@@ -48,7 +48,7 @@ async def test_a_new_leader_has_every_acknowledged_record_and_the_old_one_loses_
         await cluster.in_sync(1, 2, 3)
 
 
-async def test_logs_that_parted_more_than_once_agree_in_the_end(folder: Path | None) -> None:
+async def test_logs_that_diverged_more_than_once_become_equal(folder: Path | None) -> None:
     """KIP-279: two brokers have led in turn, each without the records of the other."""
     async with Cluster(size=2, folder=folder) as cluster:
         await cluster[1].produce(b"a")
@@ -65,7 +65,7 @@ async def test_logs_that_parted_more_than_once_agree_in_the_end(folder: Path | N
         assert cluster[2].values() == [b"a", b"1", b"3", b"5"]
 
 
-async def test_a_follower_that_falls_silent_leaves_the_isr_and_comes_back(folder: Path | None) -> None:
+async def test_a_stopped_follower_leaves_the_isr_and_returns(folder: Path | None) -> None:
     async with Cluster(folder=folder) as cluster:
         await cluster[1].produce(b"a")
         await cluster.stop(3)
@@ -87,7 +87,7 @@ async def test_too_few_in_sync_replicas_acknowledge_nothing() -> None:
         assert cluster[1].partition().high_watermark == 0
 
 
-async def test_a_follower_that_missed_what_is_deleted_by_now_starts_afresh(folder: Path | None) -> None:
+async def test_a_follower_behind_the_leaders_log_start_restarts_its_log_there(folder: Path | None) -> None:
     async with Cluster(size=2, folder=folder) as cluster:
         await cluster[1].produce(b"a", b"b")
         await cluster[2].replication.stop()
@@ -122,7 +122,7 @@ async def test_a_producer_that_retries_at_the_new_leader_writes_once(folder: Pat
         await cluster.same_logs()
 
 
-async def test_a_partition_that_comes_while_a_fetch_waits_is_copied_at_once() -> None:
+async def test_a_partition_added_during_a_delayed_fetch_is_copied_at_once() -> None:
     """RF2. The fetch that waits at the leader would take ten minutes."""
     how = {"replica_fetch_wait_max_ms": "600000", "replica_lag_time_max_ms": "600000"}
     async with Cluster(size=2, partitions=2, **how) as cluster:
@@ -135,7 +135,7 @@ async def test_a_partition_that_comes_while_a_fetch_waits_is_copied_at_once() ->
         assert cluster[2].values(1) == [b"b", b"c"]
 
 
-async def test_brokers_that_hear_of_a_new_epoch_one_after_the_other_agree_soon() -> None:
+async def test_brokers_that_learn_a_new_epoch_at_different_times_recover() -> None:
     """RE7. The follower is ahead of its leader, then behind it."""
     async with Cluster(size=2) as cluster:
         await cluster[1].produce(b"a")

@@ -26,13 +26,13 @@ from rota.protocol.group_timeline import EventType
 from rota.protocol.offsets_records import OffsetCommitKey, encode_key
 
 
-def test_a_shard_that_is_not_led_here_is_not_ours(world: Any) -> None:
+def test_a_shard_that_is_not_led_here_is_not_coordinator(world: Any) -> None:
     shard = world.shard("g")
     world.coordinator.resign(shard.index)
     assert world.coordinator.ready("g") is ErrorCode.NOT_COORDINATOR
 
 
-def test_a_shard_that_loads_says_so_and_then_answers(world: Any) -> None:
+def test_a_loading_shard_is_coordinator_load_in_progress_until_it_is_ready(world: Any) -> None:
     shard = world.shard("g")
     world.commit("g", 3)
     world.turn()
@@ -104,7 +104,7 @@ def test_our_own_mistake_in_a_write_holds_up_no_other_shard(world: Any, monkeypa
     assert (world.offset("g"), world.offset(other)) == (None, 4)
 
 
-def test_groups_whose_shard_stopped_hear_of_deleted_topics_when_it_is_loaded(
+def test_topics_deleted_while_a_shard_was_stopped_are_removed_at_its_load(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups = [name for name in map(str, range(30)) if world.shard(name) is world.shard("g")]
@@ -159,7 +159,7 @@ def test_deleted_topics_take_their_offsets_along(world: Any) -> None:
     assert world.offset("g") is None
 
 
-def test_a_member_that_falls_silent_is_removed_after_its_session(world: Any) -> None:
+def test_a_member_without_heartbeats_is_removed_after_its_session(world: Any) -> None:
     world.member("g")
     world.after(9_999)
     assert world.shard("g").machines["g"].state.value == "Stable"
@@ -182,7 +182,7 @@ def test_portions_keep_order_and_size() -> None:
     assert [len(part) for part in parts] == [2, 2, 2, 1]
 
 
-def test_one_record_larger_than_a_portion_goes_alone() -> None:
+def test_a_record_larger_than_a_batch_is_written_alone() -> None:
     big = (b"k", bytes(2 * BATCH_RECORD_BYTES_MAX))
     assert [len(part) for part in portions([big, (b"l", b""), big])] == [1, 1, 1]
 
@@ -294,7 +294,7 @@ def test_a_standby_that_leads_reads_the_rest_only() -> None:
     assert standby.shard("a").machines["a"].loads == 1
 
 
-def test_a_standby_whose_log_was_truncated_begins_afresh() -> None:
+def test_a_standby_whose_log_was_truncated_replays_from_the_start() -> None:
     toy = ToyWorld().lead()
     toy.put("a", 1, 7)
     toy.settle()

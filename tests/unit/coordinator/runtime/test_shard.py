@@ -48,7 +48,7 @@ def test_a_write_that_is_committed_when_it_is_appended_makes_no_wait(monkeypatch
     assert outcome() == at_once
 
 
-def test_a_write_that_is_committed_when_it_is_appended_waits_for_an_earlier_one_whose_end_is_not_known_yet(
+def test_a_committed_write_is_answered_after_earlier_pending_writes(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.ask_for_flushes()
@@ -77,7 +77,7 @@ def test_a_refusal_does_not_wait(world: Any) -> None:
     assert world.offset("g") is None
 
 
-def test_what_is_read_leaves_with_the_write_that_it_was_computed_from(world: Any) -> None:
+def test_a_read_is_answered_with_the_write_that_it_depends_on(world: Any) -> None:
     world.ask_for_flushes()
     commit = world.commit("g", 5)
     world.turn()
@@ -144,7 +144,7 @@ def test_a_vacant_group_is_not_kept(world: Any) -> None:
     assert "g" not in world.shard("g").machines
 
 
-def test_our_own_mistake_in_a_step_stops_the_shard_which_is_then_what_its_log_says(
+def test_an_exception_in_a_step_stops_the_shard_and_reloads_it_from_its_log(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.commit("g", 1)
@@ -189,7 +189,7 @@ def test_requests_leave_no_litter(world: Any) -> None:
         del commit, joined
 
 
-def test_a_write_that_is_not_committed_in_time_is_answered_and_what_is_read_from_it_waits_on() -> None:
+def test_a_write_timeout_is_answered_and_dependent_reads_keep_waiting() -> None:
     """CO6. As in Kafka the record may be committed later, so the state that it made stays and the shard with it."""
     toy = ToyWorld().lead()
     toy.ask_for_flushes()
@@ -220,7 +220,7 @@ def test_a_read_that_waits_too_long_is_answered_too() -> None:
     assert toy.shard("a").when_committed("seven", lambda code: code.name) == "seven"
 
 
-def test_what_machines_write_while_they_load_is_committed_in_order_also_after_a_timeout(
+def test_writes_of_loading_machines_are_committed_in_order_after_a_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def loaded(self: Counter, now_ms: int, wall_ms: int) -> list[Effect]:

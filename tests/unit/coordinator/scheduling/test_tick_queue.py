@@ -30,7 +30,7 @@ def test_calls_run_in_order_and_once() -> None:
     assert not loop.ready
 
 
-def test_what_a_call_brings_about_is_done_in_the_same_turn_and_what_that_brings_about_in_the_next() -> None:
+def test_calls_queued_by_a_call_run_in_the_same_tick_and_their_calls_in_the_next() -> None:
     loop, done = Loop(), list[str]()
 
     def write() -> None:
@@ -48,7 +48,7 @@ def test_what_a_call_brings_about_is_done_in_the_same_turn_and_what_that_brings_
     assert done == ["write", "reply"] * 2
 
 
-def test_a_call_that_fails_harms_no_other() -> None:
+def test_a_failing_call_does_not_affect_the_others() -> None:
     loop, done = Loop(), list[str]()
 
     def fails() -> None:

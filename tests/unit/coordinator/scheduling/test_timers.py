@@ -65,7 +65,7 @@ def test_cancelled_timers_are_cleaned_up() -> None:
     assert len(heap._heap) <= STALE_ENTRIES_MIN + 1
 
 
-def test_a_call_may_cancel_another_and_what_it_sets_for_now_waits_its_turn() -> None:
+def test_a_timer_callback_may_cancel_and_set_timers() -> None:
     heap, called = TimerHeap(), list[str]()
 
     def first() -> None:
@@ -153,7 +153,7 @@ def test_a_loop_that_wakes_too_early_sleeps_again() -> None:
     assert clock.loop.asleep()[0].delay == 0.001
 
 
-def test_a_timer_that_fails_harms_no_other() -> None:
+def test_a_failing_timer_does_not_affect_the_others() -> None:
     clock, called, mistake = Clock(), list[str](), RuntimeError("x")
 
     def fails() -> None:

@@ -50,7 +50,7 @@ async def test_a_topic_that_kafka_would_refuse_is_refused(world: World, body: di
 
 
 @pytest.mark.parametrize("text", ["lone \ud800 surrogate", "x" * 40_000])
-async def test_what_the_protocol_cannot_carry_is_refused_and_harms_no_group(world: World, text: str) -> None:
+async def test_values_that_the_protocol_cannot_encode_are_refused(world: World, text: str) -> None:
     await with_offsets(world)
     loads = world.broker.groups.loads_count
     await world.act(RESET, {"group": text, "topic": "t", "to": "latest", "dry_run": False}, 400)

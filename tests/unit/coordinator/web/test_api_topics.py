@@ -79,7 +79,7 @@ def test_a_tombstone_is_null_and_a_long_value_is_cut_between_characters() -> Non
     assert (shown["format"], len(shown["text"].encode())) == ("text", VALUE_BYTES_MAX - 1)
 
 
-def test_a_page_that_ends_inside_a_batch_goes_on_there() -> None:
+def test_a_page_that_ends_inside_a_batch_continues_there() -> None:
     data = write_batch([Record(at, NOW_MS, None, b"v", ()) for at in range(4)])
     found, next_offset = decode_page(data, 1, 2)
     assert ([record.offset for record in found], next_offset) == ([1, 2], 3)

@@ -28,7 +28,7 @@ async def other(world: World) -> AsyncIterator[Broker]:
         yield broker
 
 
-async def test_another_broker_is_asked_over_one_connection(world: World, other: Broker) -> None:
+async def test_requests_to_another_broker_share_one_connection(world: World, other: Broker) -> None:
     asks = Asks(world.broker.node)
     for _ in range(2):
         answer = await asks.ask(7, MetadataRequest(topics=()), 9)

@@ -38,7 +38,7 @@ def test_text_is_never_html(path: Path) -> None:
         assert forbidden not in source
 
 
-def test_the_page_has_no_script_and_no_style_of_its_own() -> None:
+def test_the_page_has_no_inline_script_and_no_inline_style() -> None:
     page = (FOLDER / "index.html").read_text()
     assert not re.search(r"<script(?![^>]*\bsrc=)", page)
     assert not re.search(r"<style|\bstyle=|\bon\w+=", page)

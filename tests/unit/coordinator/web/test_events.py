@@ -70,7 +70,7 @@ async def test_many_groups_are_not_named(world: World, monkeypatch: pytest.Monke
     assert await source.changes() == set()
 
 
-async def test_the_loop_turns_while_many_groups_are_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reading_many_groups_does_not_block_the_loop(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LOOK_GROUPS", 1)
     source = Events(world.broker.http.site)
     await create_topic(world.kafka, "t", 1)

@@ -88,7 +88,7 @@ async def test_names_of_users_cannot_forge_a_line(world: World) -> None:
     assert await value(world, "rota_group_lag_records", group=name, topic="t", partition="0") == 0
 
 
-async def test_a_scraper_may_ask_for_openmetrics(world: World) -> None:
+async def test_the_accept_header_selects_openmetrics(world: World) -> None:
     answer = await world.http.get("/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
     assert {family.name for family in openmetrics(answer.text)} >= {"rota_ready", "rota_loop_stalls"}
@@ -103,13 +103,11 @@ def test_buckets_are_cumulative() -> None:
     assert found[-1][0] == "+Inf"
 
 
-def test_the_help_of_a_family_is_its_own() -> None:
+def test_each_family_has_its_own_help() -> None:
     assert len({family.help for family in FAMILIES.values()}) == len(FAMILIES)
 
 
-async def test_gl2_scrapes_ask_about_a_group_once_in_a_while_and_about_all_in_turn(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_gl2_scrapes_refresh_the_lag_of_all_groups_in_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     of = Lag.of
 

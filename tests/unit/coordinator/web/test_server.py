@@ -37,9 +37,7 @@ async def test_unknown_paths_are_not_found(world: World) -> None:
         b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n",
     ],
 )
-async def test_what_is_no_proper_request_gets_an_error_and_the_connection_closes(
-    world: World, request_bytes: bytes
-) -> None:
+async def test_an_invalid_request_gets_an_error_and_closes_the_connection(world: World, request_bytes: bytes) -> None:
     answer = b""
     with contextlib.suppress(ConnectionResetError):  # it closes while the rest is being sent
         answer = await world.http.raw(request_bytes)
@@ -82,7 +80,9 @@ async def never_read(http: Http, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/openapi.json", "/metrics"])
-async def test_a_peer_that_reads_nothing_of_its_responses_is_closed(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+async def test_the_connection_of_a_peer_that_does_not_read_is_closed(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(guard, "SEND_SECONDS_MAX", 0.1)
     async with Broker(BrokerConfig(PROPERTIES), memory=True) as broker:
