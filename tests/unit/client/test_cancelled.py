@@ -193,7 +193,7 @@ async def test_these_are_the_tasks_inside() -> None:
 
 @pytest.mark.parametrize("step", range(8))
 @pytest.mark.parametrize("victim", sorted(INTERNAL))
-async def test_a_task_inside_is_cancelled_and_the_producer_goes_on(victim: str, step: int) -> None:
+async def test_cancelling_an_internal_task_does_not_stop_the_producer(victim: str, step: int) -> None:
     factory = TaskFactory(victim, step)
     asyncio.get_running_loop().set_task_factory(factory)  # type: ignore[arg-type]
     async with Leader(partitions=1) as leader:

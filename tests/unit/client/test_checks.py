@@ -35,11 +35,11 @@ class Shop:
 FIELDS = {field.name: field for field in fields(Shop)}
 
 
-def test_what_is_right_is_taken() -> None:
+def test_valid_settings_are_accepted() -> None:
     check(Shop(name="x", shelves=9, owner="me", open=False, goods=(), kind=4))
 
 
-def test_a_list_or_text_is_taken_for_the_tuple_that_is_meant() -> None:
+def test_a_list_or_text_becomes_a_tuple() -> None:
     goods = ["bread", "rolls"]
     shop = Shop(name="x", goods=goods)  # type: ignore[arg-type]
     check(shop)
@@ -63,7 +63,7 @@ def test_a_list_or_text_is_taken_for_the_tuple_that_is_meant() -> None:
         ({"kind": 1.5}, "kind (kind) is 1.5; it must be of type str or int"),
     ],
 )
-def test_what_is_wrong_is_refused(given: dict[str, object], told: str) -> None:
+def test_invalid_settings_are_refused(given: dict[str, object], told: str) -> None:
     with pytest.raises(ConfigError) as failed:
         check(Shop(**({"name": "x"} | given)))  # type: ignore[arg-type]
     assert str(failed.value) == told
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_refused(given: dict[str, object], told: str) -> None:
         ("open", None, None),
     ],
 )
-def test_text_is_read_as_what_it_is_for(name: str, text: object, value: object) -> None:
+def test_text_is_parsed_to_the_type_of_the_setting(name: str, text: object, value: object) -> None:
     assert parsed(name, FIELDS[name], text) == value
 
 
@@ -95,7 +95,7 @@ def test_a_refusal_has_both_names() -> None:
     assert str(refused("group_id", "", "a name")) == "group_id (group.id) is ''; it must be a name"
 
 
-def test_an_unknown_setting_is_told_with_its_neighbour_or_its_replacement() -> None:
+def test_an_unknown_setting_is_refused_with_the_nearest_name_or_its_replacement() -> None:
     assert str(unknown("Shop", "shelfs", ["shelves", "name"])) == "Shop has no setting shelfs; did you mean shelves?"
     assert str(unknown("Shop", "zzz", ["b", "a"])) == "Shop has no setting zzz; known: a, b"
     assert str(unknown("Shop", "zzz", ["b"], "ask the baker")) == "Shop has no setting zzz: ask the baker"

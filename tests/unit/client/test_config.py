@@ -89,7 +89,7 @@ def test_the_dotted_names_make_the_same_thing(config: type[ClientConfig]) -> Non
     assert config.from_properties({"bootstrap.servers": B}) == config(bootstrap_servers=B)
 
 
-def test_text_becomes_what_the_setting_is() -> None:
+def test_properties_are_parsed_to_the_types_of_the_settings() -> None:
     made = ConsumerConfig.from_properties(
         {
             "bootstrap.servers": f"{B}, [::1]:9093",
@@ -138,7 +138,7 @@ def test_addresses(text: str, expected: tuple[str, int]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "h", "h:", ":9092", "h:0", "h:65536", "h:x", "h:²", "http://h:1", "SSL://h:1", "a b:1", "h:-1", "h:1/"]
 )
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"bootstrap_servers \(bootstrap\.servers\) is .* must be HOST:PORT"):
         address(text)
 
@@ -201,7 +201,9 @@ def test_servers_may_be_a_tuple() -> None:
         (ProducerConfig, {"linger_ms": -1}, "at least 0"),
     ],
 )
-def test_what_is_wrong_is_refused_by_its_name(config: type[ClientConfig], given: dict[str, Any], told: str) -> None:
+def test_an_invalid_value_is_refused_with_the_name_of_the_setting(
+    config: type[ClientConfig], given: dict[str, Any], told: str
+) -> None:
     with pytest.raises(ConfigError, match=told) as failed:
         config(**{"bootstrap_servers": B, **given})
     assert any(name in str(failed.value) for name in given) or "heartbeat_interval_ms" in str(failed.value)
@@ -219,7 +221,7 @@ def test_what_is_wrong_is_refused_by_its_name(config: type[ClientConfig], given:
         ("qwertzuiop", "known: allow.auto.create.topics, auto.commit.interval.ms"),
     ],
 )
-def test_a_setting_that_is_not_there(name: str, told: str) -> None:
+def test_an_unsupported_setting_is_refused_with_its_replacement(name: str, told: str) -> None:
     with pytest.raises(ConfigError, match=f"ConsumerConfig has no setting {name}") as failed:
         ConsumerConfig.from_properties({"bootstrap.servers": B, name: "x"})
     assert told in str(failed.value)
@@ -333,7 +335,7 @@ def test_partitioners_by_name(given: str | None, own: bool, by_key: bool) -> Non
     assert (config.own_partitioner is not None, config.partitions_by_key) == (own, by_key)
 
 
-def test_a_callable_partitioner_is_the_callers_own() -> None:
+def test_a_callable_is_a_custom_partitioner() -> None:
     def last(topic: str, key: bytes | None, value: bytes | None, partitions: Any) -> int:
         return max(partitions)
 

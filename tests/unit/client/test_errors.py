@@ -43,15 +43,15 @@ def test_one_root(kind: type[Exception]) -> None:
         (BufferFull, TimeoutError),
     ],
 )
-def test_what_python_has_a_word_for_is_that_too(kind: type[Exception], python: type[Exception]) -> None:
+def test_errors_are_subclasses_of_the_matching_builtin(kind: type[Exception], python: type[Exception]) -> None:
     assert issubclass(kind, python)
 
 
-def test_what_may_work_when_it_is_done_again() -> None:
+def test_the_retriable_errors() -> None:
     assert {one for one in ALL if one.retriable} == {Unreachable, TimedOut, BufferFull, RebalanceInProgress}
 
 
-def test_a_brokers_answer_says_what_where_and_what_to_do() -> None:
+def test_a_broker_error_names_operation_partition_and_remedy() -> None:
     error = BrokerError(
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         "fetching",
@@ -74,7 +74,7 @@ def test_a_brokers_answer_says_what_where_and_what_to_do() -> None:
     assert not error.is_retriable
 
 
-def test_a_brokers_own_words_come_first() -> None:
+def test_the_message_of_the_broker_replaces_the_default_text() -> None:
     error = BrokerError(40, "creating", topic="t", detail="retention.ms is no number")
     assert str(error) == "creating (t): INVALID_CONFIG (40): retention.ms is no number"
 
@@ -86,7 +86,7 @@ def test_a_code_of_the_future_is_an_error_all_the_same() -> None:
     assert BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "asking").is_retriable
 
 
-def test_errors_carry_what_they_are_about() -> None:
+def test_errors_have_their_partitions_and_positions() -> None:
     assert CommitFailed("gone", [P]).partitions == (P,)
     assert CommitFailed("gone").partitions == ()
     assert NoOffset("none", [P]).partitions == (P,)

@@ -27,12 +27,12 @@ def test_bound_fields_stand_in_every_line(log: pytest.LogCaptureFixture) -> None
     assert [record.message for record in log.records] == ["left  group='g'", "lost  group='g' node=1"]
 
 
-def test_what_the_text_holds_is_not_taken_for_a_format(log: pytest.LogCaptureFixture) -> None:
+def test_percent_signs_are_not_format_directives(log: pytest.LogCaptureFixture) -> None:
     logger("rota.client.test").info("100% of %s", topic="50%d")
     assert log.messages == ["100% of %s  topic='50%d'"]
 
 
-def test_a_failure_comes_with_its_traceback(log: pytest.LogCaptureFixture) -> None:
+def test_exc_info_is_logged_with_a_traceback(log: pytest.LogCaptureFixture) -> None:
     failure = ZeroDivisionError("nothing to divide")
     logger("rota.client.test").error("a task failed", task="t", exc_info=failure)
     assert log.messages == ["a task failed  task='t'"]
@@ -59,7 +59,7 @@ def test_lines_are_found_where_they_were_written(log: pytest.LogCaptureFixture) 
     }
 
 
-def test_what_nobody_wants_to_see_costs_no_text(log: pytest.LogCaptureFixture) -> None:
+def test_values_of_disabled_levels_are_not_formatted(log: pytest.LogCaptureFixture) -> None:
     class Dear:
         def __repr__(self) -> str:
             raise AssertionError("it was made into text")
@@ -85,7 +85,7 @@ def test_the_applications_logging_decides(log: pytest.LogCaptureFixture) -> None
     assert stream.getvalue() == "INFO|rota.client.test|seen  n=1\n"
 
 
-def test_structlogs_own_configuration_does_not_matter(log: pytest.LogCaptureFixture) -> None:
+def test_the_structlog_configuration_of_the_application_is_not_used(log: pytest.LogCaptureFixture) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("the application's processors are not asked")
 

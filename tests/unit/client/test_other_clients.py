@@ -80,6 +80,6 @@ def test_a_counterpart_is_a_setting_or_a_reason(name: str, found: Any) -> None:
         (AdminConfig, "request.timeut.ms", r"did you mean request.timeout.ms\?"),
     ],
 )
-def test_the_error_says_what_to_use(config: type[ClientConfig], name: str, message: str) -> None:
+def test_the_error_names_the_replacement_setting(config: type[ClientConfig], name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=rf"{config.__name__} has no setting {name}.* ?{message}"):
         config.from_properties({"bootstrap.servers": B, name: "1"})

@@ -100,17 +100,17 @@ def declared() -> set[str]:
     return {alias.name for one in block.body if isinstance(one, ast.ImportFrom) for alias in one.names}
 
 
-def test_what_is_exported_is_what_a_type_checker_sees() -> None:
+def test_exported_names_equal_the_declared_ones() -> None:
     assert set(rota.client.__all__) == declared() == set(dir(rota.client)) == set(rota.client._MODULES)
 
 
 @pytest.mark.parametrize("name", rota.client.__all__)
-def test_each_name_is_there_and_documented(name: str) -> None:
+def test_each_public_name_exists_and_is_documented(name: str) -> None:
     value = getattr(rota.client, name)
     assert name in CONSTANTS or inspect.getdoc(value)
 
 
-def test_another_name_is_told_what_there_is() -> None:
+def test_an_unknown_name_raises_with_the_known_names() -> None:
     with pytest.raises(AttributeError, match=r"rota\.client has no Konsumer; it has .*Consumer"):
         _ = rota.client.Konsumer
 

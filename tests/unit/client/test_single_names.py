@@ -160,7 +160,7 @@ def test_the_parameters_that_take_partitions_are_found() -> None:
 
 @pytest.mark.parametrize("wrong", ["a0", ("a", "0"), ("a",), 7, ("a", 1.0)], ids=repr)
 @pytest.mark.parametrize(("kind", "method", "parameter", "taken"), PARTITIONS)
-async def test_what_is_no_partition_is_refused(
+async def test_values_that_are_no_partition_are_refused(
     leader: Leader, kind: str, method: str, parameter: str, taken: type, wrong: Any
 ) -> None:
     """The two letters of a str are no topic and no number."""
@@ -203,7 +203,7 @@ async def test_an_integer_type_with_index_is_a_whole_number(leader: Leader) -> N
 
 
 @pytest.mark.parametrize("wrong", [["t"], ("t",), b"t", 7], ids=repr)
-async def test_what_is_no_topic_name_is_refused(leader: Leader, wrong: Any) -> None:
+async def test_values_that_are_no_topic_name_are_refused(leader: Leader, wrong: Any) -> None:
     message = "topic takes the name of one topic, not "
     async with Producer(ProducerConfig(bootstrap_servers=leader.address)) as producer:
         with pytest.raises(IllegalUse, match="a topic is a str, not "):
@@ -280,7 +280,7 @@ def test_the_parameters_that_take_a_number_are_found() -> None:
 
 
 @pytest.mark.parametrize(("kind", "method", "parameter"), NUMBERS)
-async def test_what_is_no_number_is_refused(leader: Leader, kind: str, method: str, parameter: str) -> None:
+async def test_values_that_are_no_number_are_refused(leader: Leader, kind: str, method: str, parameter: str) -> None:
     """Law NC8. As the text of a property file or of a command line."""
     more = {"group_id": "g"} if kind == "Consumer" else {}
     async with KINDS[kind](CONFIGS[kind](bootstrap_servers=leader.address, **more)) as facade:

@@ -50,5 +50,5 @@ def test_values_are_equal_hashable_and_travel(value: object) -> None:
     assert hash(copy) == hash(value)
 
 
-def test_all_that_is_public_is_there() -> None:
+def test_all_public_names_exist() -> None:
     assert all(hasattr(types, name) for name in types.__all__)

@@ -13,7 +13,7 @@ from rota.protocol.wire import DecodeError
 HEARTBEAT = b"\x03g1\x00\x00\x00\x07\x03m1\x00\x00"
 
 
-def test_a_heartbeat_is_what_kafka_says_it_is() -> None:
+def test_a_heartbeat_has_the_bytes_of_kafka() -> None:
     message = HeartbeatRequest(group_id="g1", generation_id=7, member_id="m1")
     assert codec(HeartbeatRequest, 4).encode(message) == HEARTBEAT
     assert codec(HeartbeatRequest, 4).decode(HEARTBEAT) == (message, len(HEARTBEAT))
@@ -26,7 +26,7 @@ def test_a_codec_is_made_once() -> None:
     assert codec(HeartbeatRequest, 4) is not codec(HeartbeatRequest, 3)
 
 
-def test_there_is_no_codec_for_a_version_outside_the_range() -> None:
+def test_a_codec_for_an_unsupported_version_is_refused() -> None:
     with pytest.raises(ValueError, match="no version -1"):
         codec(HeartbeatRequest, -1)
 
@@ -52,7 +52,7 @@ def test_the_arrays_of_a_message_have_a_limit_together() -> None:
         codec(DescribeGroupsRequest, 5).decode(groups(ELEMENTS_MAX + 1))
 
 
-def test_the_source_is_there_for_people() -> None:
+def test_the_generated_source_is_readable() -> None:
     text = source(HeartbeatRequest, 4)
     assert "def decode" in text
     assert "m.group_instance_id" in text

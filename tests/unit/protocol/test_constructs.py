@@ -9,7 +9,7 @@ from rota.protocol.constructs import ELEMENTS_MAX, TAGS_MAX, UVARINT, List, Octe
 from rota.protocol.varint import uvarint
 
 
-def test_null_goes_only_where_it_may() -> None:
+def test_null_is_allowed_only_in_nullable_fields() -> None:
     assert Octets(c.Int32sb, flexible=False, nullable=True).parse(b"\xff\xff\xff\xff") is None
     assert Octets(UVARINT, flexible=True, nullable=True).build(None) == b"\0"
     with pytest.raises(c.CheckError):

@@ -32,7 +32,7 @@ FULL = Subscription(
 )
 
 
-def test_what_real_consumers_send_is_read_and_written_back() -> None:
+def test_bytes_of_real_consumers_survive_decode_and_encode() -> None:
     subscription = Subscription(topics=("wirevec",), user_data=b"")
     assert decode_subscription(SUBSCRIPTION_0) == subscription
     assert encode_subscription(subscription, 0) == SUBSCRIPTION_0
@@ -42,7 +42,7 @@ def test_what_real_consumers_send_is_read_and_written_back() -> None:
 
 
 @pytest.mark.parametrize("version", range(VERSION_MAX + 1))
-def test_each_version_keeps_what_it_has(version: int) -> None:
+def test_each_version_has_its_own_fields(version: int) -> None:
     found = decode_subscription(encode_subscription(FULL, version))
     assert (found.topics, found.user_data) == (FULL.topics, FULL.user_data)
     assert found.owned_partitions == (FULL.owned_partitions if version >= 1 else ())
@@ -64,7 +64,7 @@ def test_a_version_of_the_future_is_read_as_our_newest() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"\x00", b"\xff\xff", b"\x00\x00", b"\x00\x01\x00\x00\x00\x01"])
-def test_what_is_not_a_subscription_is_refused(raw: bytes) -> None:
+def test_invalid_bytes_are_refused(raw: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_subscription(raw)
     with pytest.raises(DecodeError):

@@ -22,7 +22,7 @@ def test_it_is_the_packages_and_can_be_continued(first: bytes, second: bytes) ->
     assert crc32c(memoryview(second), crc32c(first)) == package.crc32c(first + second)
 
 
-def test_nothing_else_is_loaded_for_it() -> None:
+def test_the_import_loads_no_other_modules() -> None:
     code = "import rota.protocol.crc, sys; print('argparse' in sys.modules, 'importlib.metadata' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

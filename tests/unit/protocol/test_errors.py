@@ -14,11 +14,11 @@ def test_every_code_of_kafka_has_a_member() -> None:
     assert [int(code) for code in ErrorCode] == list(range(-1, 134))
 
 
-def test_retriable_is_what_kafka_calls_retriable() -> None:
+def test_retriable_codes_are_those_of_kafka() -> None:
     assert {int(code) for code in ErrorCode if code.retriable} == KAFKA_RETRIABLE
 
 
-def test_every_code_has_a_text_of_its_own() -> None:
+def test_every_code_has_its_own_text() -> None:
     texts = [code.text for code in ErrorCode]
     assert all(texts)
     assert len(set(texts)) == len(texts)

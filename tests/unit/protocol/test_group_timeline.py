@@ -59,7 +59,7 @@ def test_slots_go_round() -> None:
     assert [slot_of(0), slot_of(EVENTS_PER_GROUP_MAX - 1), slot_of(EVENTS_PER_GROUP_MAX + 1)] == [0, 255, 1]
 
 
-def test_a_key_of_a_newer_version_is_skipped_and_a_value_is_read_as_ours() -> None:
+def test_a_key_of_a_newer_version_is_skipped_and_a_value_is_decoded() -> None:
     assert decode_key(b"\0\1" + encode_key(TimelineKey(group="g", slot=5))[2:]) is None
     tagged = encode_value(EVENT)[:-1] + b"\x01\x09\x02ok"
     assert decode_value(b"\0\1" + tagged[2:]) == EVENT

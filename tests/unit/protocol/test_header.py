@@ -53,7 +53,7 @@ def test_a_version_of_the_future_still_has_a_header() -> None:
     assert (header.api_version, end) == (99, 12)
 
 
-def test_an_unknown_api_is_told_and_not_guessed() -> None:
+def test_the_header_of_an_unknown_api_has_its_key() -> None:
     header, _ = read_request_header(b"\x7f\xff\0\x00\0\0\0\x07\xff\xff")
     assert header.api_key == 0x7FFF
 

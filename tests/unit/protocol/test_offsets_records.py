@@ -67,7 +67,7 @@ OFFSETS = [OFFSET, OFFSET_WITHOUT_METADATA]
 
 
 @pytest.mark.parametrize(("key", "value"), GROUPS)
-def test_kafkas_groups_come_back_byte_for_byte(key: str, value: str) -> None:
+def test_group_records_of_kafka_survive_decode_and_encode(key: str, value: str) -> None:
     found = decode_value(GroupMetadataValue, bytes.fromhex(value))
     assert encode_value(found, GROUP_VERSION).hex() == value
     assert encode_key(decode_key(bytes.fromhex(key)) or GroupMetadataKey(group="?")).hex() == key
@@ -77,13 +77,13 @@ def test_kafkas_groups_come_back_byte_for_byte(key: str, value: str) -> None:
     ("key", "value", "version"),
     [(*one, OFFSET_VERSION) for one in OFFSETS] + [(*OFFSET_WITH_EXPIRY, OFFSET_WITH_EXPIRY_VERSION)],
 )
-def test_kafkas_offsets_come_back_byte_for_byte(key: str, value: str, version: int) -> None:
+def test_offset_records_of_kafka_survive_decode_and_encode(key: str, value: str, version: int) -> None:
     found = decode_value(OffsetCommitValue, bytes.fromhex(value))
     assert encode_value(found, version).hex() == value
     assert encode_key(decode_key(bytes.fromhex(key)) or GroupMetadataKey(group="?")).hex() == key
 
 
-def test_an_offset_says_what_was_committed() -> None:
+def test_an_offset_record_of_kafka_is_decoded() -> None:
     key, value = map(bytes.fromhex, OFFSET)
     assert decode_key(key) == OffsetCommitKey(group="wirevec-dyn", topic="wirevec", partition=0)
     found = decode_value(OffsetCommitValue, value)
@@ -98,7 +98,7 @@ def test_a_retention_time_makes_an_older_value() -> None:
     assert found.topic_id == bytes(16)
 
 
-def test_a_group_says_who_is_in_it() -> None:
+def test_a_group_record_of_kafka_is_decoded() -> None:
     key, value = map(bytes.fromhex, STATIC_MEMBER)
     assert decode_key(key) == GroupMetadataKey(group="wirevec-static")
     found = decode_value(GroupMetadataValue, value)
@@ -140,13 +140,13 @@ def test_a_type_of_a_newer_broker_is_none() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"\0", b"\0\x01", b"\0\x01\0\x05abc", b"\0\x02\xff\xff"])
-def test_what_is_not_a_key_is_refused(raw: bytes) -> None:
+def test_invalid_keys_are_refused(raw: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_key(raw)
 
 
 @pytest.mark.parametrize("raw", [b"", b"\0\x05" + bytes(40), b"\xff\xff" + bytes(40), b"\0\x04\0"])
-def test_what_is_not_a_value_is_refused(raw: bytes) -> None:
+def test_invalid_values_are_refused(raw: bytes) -> None:
     for message in (OffsetCommitValue, GroupMetadataValue):
         with pytest.raises(DecodeError):
             decode_value(message, raw)

@@ -37,6 +37,6 @@ def test_an_array_longer_than_the_frame_could_hold_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize("frame", [b"", b"\x00", b"\x00\x00\x00\x00"])
-def test_a_frame_that_ends_early_says_so(frame: bytes) -> None:
+def test_a_truncated_frame_raises_decode_error(frame: bytes) -> None:
     with pytest.raises(DecodeError, match="longer than its frame"):
         codec(FetchResponse, 12).decode(frame)

@@ -29,7 +29,7 @@ def test_defaults_are_written_out_where_they_can_be() -> None:
     assert source.names[source.literal((1,))] == (1,)
 
 
-def test_lines_become_functions_and_a_line_can_come_later() -> None:
+def test_lines_become_functions_and_can_be_inserted_later() -> None:
     source = Source()
     source.line(0, "def double(x):")
     mark = source.mark()

@@ -33,7 +33,7 @@ def test_version_0_has_no_generation() -> None:
     assert decode_sticky(V0) == StickyUserData(previous_assignment=HAD, generation=-1)
 
 
-def test_what_follows_is_left_alone() -> None:
+def test_trailing_bytes_are_ignored() -> None:
     assert decode_sticky(V1 + b"more") == decode_sticky(V1)
 
 
@@ -47,7 +47,7 @@ def test_the_generation_alone() -> None:
     assert decode_cooperative(encode_cooperative(7)) == 7
 
 
-def test_the_generation_in_what_librdkafka_writes() -> None:
+def test_the_generation_of_librdkafkas_user_data() -> None:
     assert decode_cooperative(V1) == 9
 
 
@@ -76,6 +76,6 @@ def test_aiokafka_writes_the_same() -> None:
     assert Aiokafka([("t", [0, 3])], 9).encode() == V1
 
 
-def test_kafka_python_puts_a_version_before_it_which_nobody_else_reads() -> None:
+def test_the_version_prefix_of_kafka_python_is_not_readable() -> None:
     assert KafkaPython([("t", [0, 3])], 9).encode() == b"\x00\x01" + V1
     assert decode_sticky(b"\x00\x01" + V1) is None

@@ -27,7 +27,7 @@ def test_a_sixth_byte_is_refused_and_the_end_noticed() -> None:
         read_uvarint(b"\xff\xff", 0)
 
 
-def test_a_text_is_as_long_as_two_bytes_can_say() -> None:
+def test_the_length_of_a_text_is_limited_to_two_bytes() -> None:
     assert text_size(uvarint(TEXT_BYTES_MAX + 1), 0) == (TEXT_BYTES_MAX + 1, 3)
     with pytest.raises(DecodeError):
         text_size(uvarint(TEXT_BYTES_MAX + 2), 0)

@@ -107,7 +107,7 @@ def test_every_kind_has_the_bytes_of_the_specification() -> None:
 
 
 @pytest.mark.parametrize("version", Kinds.VERSIONS)
-def test_every_kind_comes_back(version: int) -> None:
+def test_every_field_type_survives_encode_and_decode(version: int) -> None:
     value = Kinds(o=None, l=None, p=Inner(name="in"), q=Inner(name="there"))
     raw = codec(Kinds, version).encode(value)
     assert codec(Kinds, version).decode(raw) == (value, len(raw))
@@ -127,7 +127,7 @@ def test_null_is_for_versions_that_allow_it() -> None:
         codec(Narrow, 2).decode(b"\xff\xff")
 
 
-def test_a_tagged_field_is_written_only_when_it_says_something() -> None:
+def test_a_tagged_field_is_written_only_if_it_is_not_the_default() -> None:
     assert codec(Tagging, 1).encode(Tagging()) == b"\0\0"
     value = Tagging(late=5, text="t", inner=Inner(name="n"))
     raw = codec(Tagging, 1).encode(value)
@@ -188,7 +188,7 @@ def test_a_declared_message_is_a_dataclass_in_all_that_shows() -> None:
         hash(one)
 
 
-def test_there_is_no_layout_for_a_version_outside_the_range() -> None:
+def test_a_layout_for_an_unsupported_version_is_refused() -> None:
     with pytest.raises(ValueError, match="HeartbeatRequest has no version 5"):
         layout(HeartbeatRequest, 5)
 
@@ -198,7 +198,7 @@ def test_a_layout_can_be_read_by_people() -> None:
     assert names == ["group_id", "generation_id", "member_id", "group_instance_id", "_tags"]
 
 
-def test_a_field_that_comes_and_goes_needs_a_default() -> None:
+def test_a_field_of_some_versions_needs_a_default() -> None:
     @wired
     class Careless:
         VERSIONS, FLEXIBLE = range(2), NEVER

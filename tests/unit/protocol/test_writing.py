@@ -30,7 +30,7 @@ def test_a_message_without_records_is_one_part() -> None:
     assert codec(HeartbeatResponse, 4).parts(HeartbeatResponse()) == [b"\0\0\0\0\0\0\0"]
 
 
-def test_a_tagged_struct_is_written_when_it_is_there() -> None:
+def test_a_tagged_struct_is_written_if_it_is_set() -> None:
     answer = fetched(b"")
     silent = codec(FetchResponse, 12).encode(answer)
     answer.responses[0].partitions[0].current_leader = LeaderIdAndEpoch(leader_id=2, leader_epoch=9)

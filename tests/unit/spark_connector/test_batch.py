@@ -31,7 +31,7 @@ def full(topic: str, write: Write) -> str:
     return topic
 
 
-def test_a_plan_is_what_there_was(full: str, base: dict[str, str], write: Write) -> None:
+def test_a_plan_excludes_records_written_after_it(full: str, base: dict[str, str], write: Write) -> None:
     reader = RotaReader(batch_options({**base, "subscribe": full}))
     pieces = reader.partitions()
     write(full, 0, [(b"late", b"v")])
@@ -74,7 +74,7 @@ def test_an_empty_topic_is_an_empty_plan(topic: str, base: dict[str, str]) -> No
     assert plan(RotaReader(batch_options({**base, "subscribePattern": "no.such.topic"}))) == []
 
 
-def test_a_topic_that_is_not_there_is_named(base: dict[str, str]) -> None:
+def test_an_unknown_topic_is_named(base: dict[str, str]) -> None:
     with pytest.raises(UnknownTopic, match="nowhere"):
         RotaReader(batch_options({**base, "subscribe": "nowhere"})).partitions()
 

@@ -23,7 +23,7 @@ def client(bootstrap: str) -> Iterator[DriverClient]:
     client.close()
 
 
-def test_partitions_by_name_by_pattern_and_as_told(client: DriverClient, bootstrap: str) -> None:
+def test_partitions_by_name_by_pattern_and_by_assignment(client: DriverClient, bootstrap: str) -> None:
     prefix = unique("t")
     one, two = create(bootstrap, f"{prefix}.a"), create(bootstrap, f"{prefix}.b", 1)
     places = (TopicPartition(one, 0), TopicPartition(one, 1), TopicPartition(two, 0))
@@ -33,7 +33,7 @@ def test_partitions_by_name_by_pattern_and_as_told(client: DriverClient, bootstr
     assert client.partitions(TopicSelection(assigned=places[1:2])) == places[1:2]
 
 
-def test_a_topic_that_is_not_there_is_named(client: DriverClient) -> None:
+def test_an_unknown_topic_or_partition_is_named(client: DriverClient) -> None:
     with pytest.raises(UnknownTopic, match=r"nowhere.*Create it first"):
         client.partitions(TopicSelection(names=("nowhere",)))
 
@@ -41,7 +41,7 @@ def test_a_topic_that_is_not_there_is_named(client: DriverClient) -> None:
         client.partitions(TopicSelection(assigned=(TopicPartition("nowhere", 3),)))
 
 
-def test_what_is_there_can_be_asked_for_alone(client: DriverClient, topic: str) -> None:
+def test_existing_omits_unknown_topics_and_partitions(client: DriverClient, topic: str) -> None:
     there, not_there = TopicPartition(topic, 1), (TopicPartition(topic, 7), TopicPartition("nowhere", 0))
     assert client.topic_ids([topic]) == {}
     assert client.existing((there, *not_there)) == (there,)
@@ -82,7 +82,7 @@ async def _delete(bootstrap: str, topic: str) -> None:
         await admin.delete_topics([topic])
 
 
-def test_it_can_be_pickled_and_asked_again_after_a_close(client: DriverClient, topic: str) -> None:
+def test_the_driver_client_can_be_pickled_and_used_after_close(client: DriverClient, topic: str) -> None:
     place = TopicPartition(topic, 0)
     assert client.latest((place,)) == {place: 0}
     again = pickle.loads(pickle.dumps(client))
@@ -94,7 +94,7 @@ def test_it_can_be_pickled_and_asked_again_after_a_close(client: DriverClient, t
     assert client.latest((place,)) == {place: 0}
 
 
-def test_a_commit_that_does_not_succeed_is_told(client: DriverClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_commit_raises(client: DriverClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker, "COMMIT_TIMEOUT_MS", 300)
     with pytest.raises(KafkaError, match="nowhere"):
         client.commit(unique("group"), {TopicPartition("nowhere", 0): 3})

@@ -13,11 +13,11 @@ T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 U0 = TopicPartition("u", 0)
 
 
-def test_what_is_as_it_was_is_not_lost() -> None:
+def test_unchanged_or_grown_logs_are_no_loss() -> None:
     assert detect_losses({T0: 5, T1: 0}, {T0: 5, T1: 9, T2: 3}, set()) == {}
 
 
-def test_each_kind_of_loss_is_told() -> None:
+def test_each_kind_of_loss_has_its_message() -> None:
     told = detect_losses({T0: 5, T1: 6, U0: 7}, {T0: 4, U0: 9}, {"u"})
     assert told == {
         T0: "t-0 was read up to offset 5, and its log now ends at 4",
@@ -26,7 +26,7 @@ def test_each_kind_of_loss_is_told() -> None:
     }
 
 
-def test_a_log_that_begins_behind_what_was_read_does_not_go_back() -> None:
+def test_a_log_that_starts_after_the_read_offset_is_not_read_again() -> None:
     assert restart_offsets({T0: 5, T1: 5, T2: 5}, (T0, T1, T2), {T0: 0, T1: 5}) == {T0: 0}
 
 
@@ -36,7 +36,7 @@ def test_a_log_that_begins_behind_what_was_read_does_not_go_back() -> None:
     length=st.integers(0, 60),
     limit=st.one_of(st.none(), st.integers(1, 20)),
 )
-def test_a_log_made_anew_is_read_whole_and_once(begin: int, first: int, length: int, limit: int | None) -> None:
+def test_a_recreated_log_is_read_completely_once(begin: int, first: int, length: int, limit: int | None) -> None:
     at, latest, seen = {T0: begin}, {T0: first + length}, list[int]()
     again = restart_offsets(at, (T0,), {T0: first})
     if not again:
@@ -50,12 +50,12 @@ def test_a_log_made_anew_is_read_whole_and_once(begin: int, first: int, length: 
     assert seen == list(range(first, first + length))
 
 
-def test_partitions_that_are_gone_are_in_no_end() -> None:
+def test_deleted_partitions_have_no_end_offset() -> None:
     assert next_end({T0: 5, T1: 5}, {}, {T1: 9}, None) == {T1: 9}
     assert next_end({T0: 5, T1: 5}, {}, {T1: 9}, 2) == {T1: 7}
 
 
-def test_what_can_be_read_is_told_from_what_cannot() -> None:
+def test_readable_ranges_are_separated_from_lost_ones() -> None:
     wanted = [
         OffsetRange("t", 0, 2, 9),
         OffsetRange("t", 1, 0, 5),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.spark_connector.errors import DataLost, OptionError
 
 
-def test_an_option_is_named_with_what_is_right() -> None:
+def test_the_message_has_the_option_its_value_and_the_expected_form() -> None:
     refused = OptionError("subscribe", "", "topics, separated by commas")
     assert str(refused) == "option subscribe is ''; it must be topics, separated by commas"
     assert refused.option == "subscribe"

@@ -78,7 +78,7 @@ def test_a_filter_that_the_ranges_keep_is_taken_from_spark(one: Filter, kept: tu
     ],
     ids=repr,
 )
-def test_what_is_not_understood_is_left_to_spark(one: Filter) -> None:
+def test_unsupported_filters_are_left_to_spark(one: Filter) -> None:
     assert push_filters([one])[1] == [one]
     assert cut(one) == (100, 200)
 
@@ -157,7 +157,7 @@ def passes(one: Filter, row: dict[str, Any]) -> bool:
 
 
 @given(FILTERS)
-def test_narrowing_and_what_spark_still_does_are_the_filters(filters: list[Filter]) -> None:
+def test_narrowed_ranges_with_the_remaining_filters_equal_the_filters(filters: list[Filter]) -> None:
     found, rest = push_filters(filters)
     for partition in range(7):
         kept = found.narrow(OffsetRange("t", partition, 0, 7))

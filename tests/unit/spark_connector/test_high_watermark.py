@@ -78,7 +78,7 @@ def test_a_task_does_not_wait_for_ever(given: dict[str, str], full: str, lag: La
         list(read(KafkaInputPartition(OffsetRange(full, 0, 0, 10)), batch_options({**given, **short})))
 
 
-def test_a_task_whose_log_is_truncated_has_lost_data_at_once(given: dict[str, str], full: str) -> None:
+def test_a_task_of_a_truncated_log_raises_data_lost_without_waiting(given: dict[str, str], full: str) -> None:
     with pytest.raises(DataLost, match=rf"offsets 10-11 of {full}-0; its log has 0-9"):
         list(read(KafkaInputPartition(OffsetRange(full, 0, 0, 12)), batch_options(given)))
     lossy = batch_options({**given, "failOnDataLoss": "false"})
@@ -98,7 +98,7 @@ def test_a_batch_with_given_offsets_waits(given: dict[str, str], full: str, lag:
     assert rows(reader, list(reader.partitions())) == [6, 7, 8, 9]
 
 
-def test_a_batch_whose_end_is_behind_its_start_waits(given: dict[str, str], full: str, lag: Lag) -> None:
+def test_a_batch_waits_for_an_end_offset_at_or_after_its_start(given: dict[str, str], full: str, lag: Lag) -> None:
     """The leader changes between the two questions: the start is in the log, the end is the new leader's."""
     starting = f'{{"{full}": {{"0": 6, "1": 0}}}}'
     reader = RotaReader(batch_options({**given, "startingOffsets": starting}))

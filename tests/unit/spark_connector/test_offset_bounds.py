@@ -87,7 +87,7 @@ def test_ends(options: ReadOptions, found: Offsets) -> None:
     assert ending_offsets(options, BOTH, Logs(), {}) == found
 
 
-def test_without_partitions_there_is_nothing_to_ask() -> None:
+def test_without_partitions_no_request_is_sent() -> None:
     assert starting_offsets(batch(), (), Logs()) == {}
 
 
@@ -103,7 +103,7 @@ def test_each_partition_needs_its_offset(option: str) -> None:
 
 
 @pytest.mark.parametrize("offset", [9, 101])
-def test_what_is_outside_of_the_log_is_lost(offset: int) -> None:
+def test_a_starting_offset_outside_the_log_is_data_loss(offset: int) -> None:
     with pytest.raises(DataLost, match=rf"t-0: {offset} is not in 10-100.*failOnDataLoss=false"):
         starting_offsets(batch(startingOffsets=f'{{"t": {{"0": {offset}, "1": 0}}}}'), BOTH, Logs())
 
@@ -115,7 +115,7 @@ def test_lost_data_can_be_lived_with(caplog: pytest.LogCaptureFixture) -> None:
     assert "t-0: 9 is not in 10-100" in caplog.text
 
 
-def test_a_group_that_stands_outside_of_the_log_has_lost_data() -> None:
+def test_a_group_offset_outside_the_log_is_data_loss() -> None:
     class Shorter(Logs):
         def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
             return {one: {T0: 60, T1: 0}[one] for one in partitions}

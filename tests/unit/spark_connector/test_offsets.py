@@ -42,7 +42,7 @@ def test_offsets_as_spark_writes_them() -> None:
         ('{"t": {"0": -3}}', "t-0"),
     ],
 )
-def test_what_is_no_offset_is_refused_with_the_option(text: str, told: str) -> None:
+def test_invalid_offsets_are_refused_with_the_name_of_the_option(text: str, told: str) -> None:
     with pytest.raises(OptionError, match="startingOffsets") as refused:
         parse_offsets(text, "startingOffsets")
     assert told in str(refused.value)
@@ -53,13 +53,13 @@ def test_an_assignment_names_partitions() -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", '{"t": []}', '{"t": 0}', '{"t": [-1]}', '{"t": ["0"]}', '{"t": [true]}'])
-def test_what_is_no_assignment_is_refused(text: str) -> None:
+def test_invalid_assignments_are_refused(text: str) -> None:
     with pytest.raises(OptionError, match="assign"):
         parse_assignment(text, "assign")
 
 
 @given(OFFSETS)
-def test_a_checkpoint_gives_back_what_was_put_in(offsets: dict[TopicPartition, int]) -> None:
+def test_offsets_survive_a_checkpoint(offsets: dict[TopicPartition, int]) -> None:
     assert from_json_tree(json.loads(json.dumps(to_json_tree(offsets)))) == offsets
 
 

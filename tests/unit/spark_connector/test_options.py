@@ -13,7 +13,7 @@ SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 BASE = {**SERVERS, "subscribe": "orders"}
 
 
-def test_a_batch_reads_everything_unless_told_otherwise() -> None:
+def test_a_batch_reads_the_whole_log_by_default() -> None:
     told = batch_options(BASE)
     assert told.topics.names == ("orders",)
     assert (told.starting.offset, told.ending.offset) == (EARLIEST, LATEST)
@@ -22,7 +22,7 @@ def test_a_batch_reads_everything_unless_told_otherwise() -> None:
     assert told.client == {"bootstrap.servers": "127.0.0.1:9092"}
 
 
-def test_a_stream_starts_at_the_end_unless_told_otherwise() -> None:
+def test_a_stream_starts_at_the_end_by_default() -> None:
     assert stream_options(BASE).starting.offset == LATEST
 
 
@@ -54,7 +54,7 @@ def test_a_time_wins_over_offsets() -> None:
     assert told.ending.times == {TopicPartition("orders", 0): 2000}
 
 
-def test_a_stream_can_start_where_the_group_stands() -> None:
+def test_a_stream_can_start_at_the_offsets_of_a_group() -> None:
     told = stream_options({**BASE, "group.id": "g", "startingOffsets": "group"})
     assert told.starting.from_group
     assert told.starting.offset == LATEST
@@ -105,7 +105,7 @@ def test_limits_of_a_micro_batch() -> None:
         ({**SERVERS, "subscribe": "t", "kafka.bootstrap.servers": "nowhere"}, "bootstrap"),
     ],
 )
-def test_what_a_batch_does_not_understand_is_refused_by_name(options: dict[str, str], named: str) -> None:
+def test_invalid_batch_options_are_refused_by_name(options: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         batch_options(options)
 
@@ -118,7 +118,7 @@ def test_what_a_batch_does_not_understand_is_refused_by_name(options: dict[str, 
         ({**BASE, "maxTriggerDelay": "15 fortnights"}, "maxTriggerDelay"),
     ],
 )
-def test_what_a_stream_does_not_understand_is_refused_by_name(options: dict[str, str], named: str) -> None:
+def test_invalid_stream_options_are_refused_by_name(options: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         stream_options(options)
 
@@ -131,7 +131,7 @@ def test_a_sink_may_leave_the_topic_to_its_rows() -> None:
 
 
 @pytest.mark.parametrize("options", [{**SERVERS, "subscribe": "t"}, {**SERVERS, "kafka.acks": "some"}, {}])
-def test_what_a_sink_does_not_understand_is_refused(options: dict[str, str]) -> None:
+def test_invalid_sink_options_are_refused(options: dict[str, str]) -> None:
     with pytest.raises(OptionError):
         write_options(options)
 

@@ -16,7 +16,7 @@ RANGES = st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(0, 10_000)), ma
 )
 
 
-def test_a_range_stays_whole_when_nothing_is_asked() -> None:
+def test_without_options_a_range_is_not_split() -> None:
     assert split_ranges([OffsetRange("t", 0, 3, 9), OffsetRange("t", 1, 4, 4)]) == (OffsetRange("t", 0, 3, 9),)
 
 
@@ -44,7 +44,7 @@ def test_the_splits_cover_the_ranges(given: list[OffsetRange], least: int | None
         assert len(cut) >= min(least, sum(one.length for one in given))
 
 
-def test_input_partitions_are_split_as_the_options_say() -> None:
+def test_input_partitions_are_split_by_max_records_per_partition() -> None:
     servers = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
     options = batch_options({**servers, "subscribe": "t", "maxRecordsPerPartition": "6"})
     planned = plan_input_partitions([OffsetRange("t", 0, 2, 12), OffsetRange("u", 1, 0, 5)], options, {"t": b"id"})

@@ -67,7 +67,7 @@ def test_batches_are_cut_when_they_are_large(
     assert len(batches) > 3
 
 
-def test_who_reads_few_records_does_not_fetch_many(topic: str, write: Write, options: ReadOptions) -> None:
+def test_a_small_range_is_read_with_small_fetches(topic: str, write: Write, options: ReadOptions) -> None:
     import asyncio
 
     write(topic, 0, [(None, b"x" * 900)] * 1000, batch_size=10_000)
@@ -86,7 +86,7 @@ def test_who_reads_few_records_does_not_fetch_many(topic: str, write: Write, opt
     assert few < 100_000
 
 
-def test_what_is_left_of_an_answer_goes_on_by_itself(
+def test_the_rest_of_a_response_is_returned_as_its_own_batch(
     topic: str, write: Write, options: ReadOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "FETCH_BYTES", 100_000)
@@ -112,7 +112,7 @@ def deleted(topic: str, before: int, options: ReadOptions) -> None:
     asyncio.run(delete())
 
 
-def test_records_that_are_gone_fail_the_task(topic: str, write: Write, options: ReadOptions) -> None:
+def test_deleted_records_fail_the_task(topic: str, write: Write, options: ReadOptions) -> None:
     write(topic, 0, [(None, b"x")] * 10)
     deleted(topic, 4, options)
     with pytest.raises(DataLost, match=rf"offsets 2-9 of {topic}-0; its log has 4-9.*failOnDataLoss=false"):
@@ -135,7 +135,7 @@ def test_compacted_away_offsets_are_no_loss(bootstrap: str, write: Write, base: 
     assert rows(OffsetRange(topic, 0, 0, 2), options) == [(0, b"a", b"1"), (1, b"a", b"2")]
 
 
-def test_who_says_nothing_fetches_more_than_a_consumer(options: ReadOptions) -> None:
+def test_the_default_fetch_size_is_larger_than_that_of_a_consumer(options: ReadOptions) -> None:
     from rota.client.config import ConsumerConfig
 
     assert fetch_bytes({}, ConsumerConfig(bootstrap_servers="h:1")) == reading.FETCH_BYTES

@@ -136,7 +136,7 @@ def test_columns_that_make_no_record_are_refused(columns: str, topic: str | None
         check_columns(WriteOptions({}, topic, include_headers=True), schema)
 
 
-def test_what_spark_hands_on_of_its_own_is_taken(base: dict[str, str]) -> None:
+def test_options_that_spark_adds_are_ignored(base: dict[str, str]) -> None:
     assert write_options({**base, "checkpointlocation": "/c", "path": "x"}).topic is None
 
 

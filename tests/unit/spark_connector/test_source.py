@@ -27,7 +27,7 @@ def test_it_is_called_rota() -> None:
 
 
 @pytest.mark.parametrize("word", ["true", "TRUE", "false"])
-def test_headers_are_a_column_when_asked_for(word: str) -> None:
+def test_include_headers_adds_a_column(word: str) -> None:
     schema = source(**READ, INCLUDEHEADERS=word).schema()
     assert ("headers" in schema.names) == (word.lower() == "true")
 
@@ -40,7 +40,7 @@ def test_it_reads_and_writes_batches_and_streams() -> None:
     assert isinstance(source(**SERVERS, topic="t").streamWriter(VALUE, overwrite=False), RotaStreamWriter)
 
 
-def test_options_are_refused_before_anything_is_asked() -> None:
+def test_invalid_options_are_refused_before_any_request() -> None:
     with pytest.raises(OptionError, match="startingOffsets"):
         source(**READ, startingOfset="latest").reader(spark_schema(include_headers=False))
     with pytest.raises(OptionError, match="endingOffsets"):
@@ -62,18 +62,18 @@ def test_records_cannot_be_overwritten() -> None:
         ({"subscribe": "t"}, "kafka.bootstrap.servers"),
     ],
 )
-def test_what_neither_a_batch_nor_a_stream_takes_is_refused_by_load(wrong: dict[str, str], named: str) -> None:
+def test_options_of_neither_batch_nor_stream_are_refused_by_load(wrong: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         source(**{**SERVERS, **wrong} if named != "kafka.bootstrap.servers" else wrong).schema()
 
 
 @pytest.mark.parametrize("option", ["maxOffsetsPerTrigger", "endingTimestamp"])
-def test_what_one_of_them_takes_is_left_to_it(option: str) -> None:
+def test_options_of_batch_or_stream_only_are_accepted_by_load(option: str) -> None:
     assert source(**READ, **{option: "5"}).schema() == spark_schema(include_headers=False)
 
 
 @pytest.mark.parametrize("kind", ["reader", "streamReader"])
-def test_other_columns_than_there_are_are_refused(kind: str) -> None:
+def test_a_schema_with_other_columns_is_refused(kind: str) -> None:
     with pytest.raises(OptionError, match=r"schema.*select and cast"):
         getattr(source(**READ), kind)(VALUE)
     getattr(source(**READ, includeHeaders="true"), kind)(spark_schema(include_headers=True))

@@ -148,7 +148,9 @@ def test_a_deleted_topic_is_lost_data(bootstrap: str, write: Write, opened: Open
     assert rows(lossy, {one: {"0": 0}}, {one: {"0": 1}}) == []
 
 
-def test_a_topic_by_name_that_is_gone_may_come_again(bootstrap: str, topic: str, write: Write, opened: Opened) -> None:
+def test_a_subscribed_topic_may_be_deleted_and_created_again(
+    bootstrap: str, topic: str, write: Write, opened: Opened
+) -> None:
     write(topic, 0, [(None, b"v")])
     strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
     at = [one.latestOffset(one.initialOffset(), ALL) for one in (strict, lossy)][-1]
@@ -163,7 +165,7 @@ def test_a_topic_by_name_that_is_gone_may_come_again(bootstrap: str, topic: str,
     assert rows(lossy, at, end) == [(0, 0), (0, 1)]
 
 
-def test_a_name_that_nobody_knows_is_an_error(topic: str, opened: Opened) -> None:
+def test_an_unknown_topic_name_is_an_error(topic: str, opened: Opened) -> None:
     reader = opened(subscribe=f"{topic},nowhere")
     with pytest.raises(UnknownTopic, match=r"nowhere.*Create it first"):
         reader.initialOffset()
@@ -184,7 +186,7 @@ def test_a_log_that_was_cut_short_is_lost_data(topic: str, write: Write, opened:
 
 
 @pytest.mark.parametrize("limit", [ALL, ReadMaxRows(2)])
-def test_a_topic_made_anew_is_noticed_however_long_it_is(
+def test_a_recreated_topic_is_detected_whatever_its_length(
     bootstrap: str, topic: str, write: Write, opened: Opened, limit: ReadLimit
 ) -> None:
     write(topic, 0, [(None, b"old")] * 3)
@@ -203,7 +205,7 @@ def test_a_topic_made_anew_is_noticed_however_long_it_is(
     assert seen == [(0, offset) for offset in range(8)]
 
 
-def test_a_topic_made_anew_while_it_is_asked_about_is_noticed(
+def test_a_topic_recreated_between_two_requests_is_detected(
     bootstrap: str, topic: str, write: Write, opened: Opened
 ) -> None:
     class Late(DriverClient):
@@ -229,7 +231,7 @@ def test_a_topic_made_anew_while_it_is_asked_about_is_noticed(
     assert seen == [(0, offset) for offset in range(5)]
 
 
-def test_what_is_gone_before_an_available_now_run_is_lost_data(topic: str, write: Write, opened: Opened) -> None:
+def test_offsets_missing_before_an_available_now_run_are_data_loss(topic: str, write: Write, opened: Opened) -> None:
     write(topic, 0, [(None, b"v")] * 3)
     strict, lossy = (opened(subscribe=topic, failOnDataLoss=word) for word in ("true", "false"))
     ahead = {topic: {"0": 50, "1": 0}, "gone": {"0": 7}}
@@ -240,7 +242,7 @@ def test_what_is_gone_before_an_available_now_run_is_lost_data(topic: str, write
     assert lossy.latestOffset(ahead, ALL) == {topic: {"0": 3, "1": 0}}
 
 
-def test_a_start_behind_what_there_was_at_first_is_no_loss(topic: str, write: Write, opened: Opened) -> None:
+def test_records_written_after_prepare_for_available_now_are_no_loss(topic: str, write: Write, opened: Opened) -> None:
     reader = opened(subscribe=topic, startingOffsets="latest")
     reader.prepareForTriggerAvailableNow()
     write(topic, 0, [(None, b"v")] * 3)
@@ -248,7 +250,7 @@ def test_a_start_behind_what_there_was_at_first_is_no_loss(topic: str, write: Wr
     assert at == reader.latestOffset(at, ALL) == reader.latestOffset(at, ALL) == {topic: {"0": 3, "1": 0}}
 
 
-def test_a_new_query_has_one_start_however_often_it_is_asked(topic: str, write: Write, opened: Opened) -> None:
+def test_initial_offset_of_a_new_query_does_not_change(topic: str, write: Write, opened: Opened) -> None:
     reader = opened(subscribe=topic, startingOffsets="latest")
     start = reader.initialOffset()
     write(topic, 0, [(None, b"between")] * 3)
@@ -269,7 +271,7 @@ def test_a_first_batch_that_failed_loses_nothing(topic: str, write: Write, opene
     assert rows(reader, first, reader.latestOffset(first, ALL)) == [(0, 0), (0, 1), (0, 2)]
 
 
-def test_what_can_be_found_again_is_read_at_once(topic: str, write: Write, opened: Opened) -> None:
+def test_explicit_starting_offsets_are_read_in_the_first_batch(topic: str, write: Write, opened: Opened) -> None:
     write(topic, 0, [(None, b"v")] * 3)
     reader = opened(subscribe=topic, startingOffsets=f'{{"{topic}": {{"0": 1, "1": -2}}}}')
     start = reader.initialOffset()
@@ -286,7 +288,7 @@ def test_offsets_below_the_log_are_lost_data(bootstrap: str, topic: str, write: 
     assert rows(lossy, start, end) == [(0, 6), (0, 7), (0, 8)]
 
 
-def test_the_group_is_told_and_can_be_started_from(topic: str, write: Write, opened: Opened) -> None:
+def test_commits_go_to_the_group_and_a_query_can_start_from_it(topic: str, write: Write, opened: Opened) -> None:
     group = unique("group")
     reader = opened(subscribe=topic, group_id=group)
     write(topic, 0, [(None, b"v")] * 4)
@@ -298,7 +300,7 @@ def test_the_group_is_told_and_can_be_started_from(topic: str, write: Write, ope
     assert follower.initialOffset() == {topic: {"0": 4, "1": 0}}
 
 
-def test_a_group_that_cannot_be_told_stops_no_query(
+def test_a_failed_group_commit_does_not_stop_the_query(
     opened: Opened, topic: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker, "COMMIT_TIMEOUT_MS", 300)

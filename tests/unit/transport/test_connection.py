@@ -36,7 +36,7 @@ def big_produce(size: int) -> ProduceRequest:
     return ProduceRequest(acks=0, timeout_ms=1, topic_data=(data,))
 
 
-async def test_an_answer_comes_back() -> None:
+async def test_a_request_returns_its_response() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: ANSWER)
         connection = await dialled(broker)
@@ -47,7 +47,7 @@ async def test_an_answer_comes_back() -> None:
         await closed(connection)
 
 
-async def test_the_system_watches_a_connection_that_nobody_uses() -> None:
+async def test_tcp_keepalive_is_enabled() -> None:
     async with Scripted() as broker:
         connection = await dialled(broker)
         assert connection._transport is not None
@@ -57,7 +57,7 @@ async def test_the_system_watches_a_connection_that_nobody_uses() -> None:
         await closed(connection)
 
 
-async def test_requests_leave_in_order_and_answers_find_who_asked() -> None:
+async def test_requests_are_sent_in_order_and_matched_to_their_responses() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda request: HeartbeatResponse(error_code=request.generation_id))
         connection = await dialled(broker)
@@ -81,7 +81,7 @@ async def test_the_version_is_the_newest_that_both_know_and_the_caller_wants() -
         await closed(connection)
 
 
-async def test_a_silent_broker_is_given_up_for_everybody() -> None:
+async def test_a_request_timeout_fails_all_pending_requests() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
         connection = await dialled(broker)
@@ -96,7 +96,7 @@ async def test_a_silent_broker_is_given_up_for_everybody() -> None:
         await connection.closed()
 
 
-async def test_a_silent_broker_is_noticed_when_nobody_waits_any_more() -> None:
+async def test_the_timeout_of_a_cancelled_request_closes_the_connection() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
         connection = await dialled(broker)
@@ -129,7 +129,7 @@ async def test_each_request_has_its_own_deadline() -> None:
         await closed(connection)
 
 
-async def test_who_stops_waiting_harms_nobody() -> None:
+async def test_cancelling_one_request_does_not_affect_the_others() -> None:
     gate = asyncio.Event()
 
     async def slow(request: HeartbeatRequest) -> HeartbeatResponse:
@@ -152,7 +152,7 @@ async def test_who_stops_waiting_harms_nobody() -> None:
         await closed(connection)
 
 
-async def test_who_waits_is_told_when_the_broker_goes() -> None:
+async def test_pending_requests_fail_when_the_broker_closes_the_connection() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
         ended: list[Connection] = []
@@ -197,7 +197,7 @@ async def test_nonsense_ends_the_connection(answer: Any, told: str) -> None:
             await connection.ask(BEAT, SECONDS)
 
 
-async def test_a_broker_that_goes_in_the_middle_of_an_answer() -> None:
+async def test_a_connection_closed_inside_a_response_fails_the_request() -> None:
     async with Scripted() as broker:
 
         async def half(_: Any) -> object:
@@ -244,7 +244,7 @@ async def test_answers_out_of_order_end_the_connection() -> None:
         await connection.closed()
 
 
-async def test_an_answer_that_nobody_asked_for_ends_the_connection() -> None:
+async def test_an_unexpected_response_closes_the_connection() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: framed(broker.headers[-1], ANSWER) * 2)
         connection = await dialled(broker)
@@ -277,7 +277,7 @@ async def test_large_requests_wait_for_room_and_keep_their_order() -> None:
         await closed(connection)
 
 
-async def test_who_waits_for_room_is_told_when_the_connection_ends() -> None:
+async def test_a_writer_blocked_by_back_pressure_fails_when_the_connection_closes() -> None:
     gate = asyncio.Event()
 
     async def never(_: Any) -> None:
@@ -318,7 +318,7 @@ async def test_a_broker_that_wants_to_be_left_alone_is() -> None:
         await closed(connection)
 
 
-async def test_nobody_may_silence_a_client_for_ever() -> None:
+async def test_the_throttle_time_is_limited() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(throttle_time_ms=2**31 - 1))
         connection = await dialled(broker)

@@ -12,5 +12,5 @@ def test_the_errors_of_connections_are_those_of_the_client(error: type[KafkaErro
     assert issubclass(error, KafkaError)
 
 
-def test_what_may_succeed_later_is_retriable() -> None:
+def test_unreachable_and_timed_out_are_retriable() -> None:
     assert [kind.retriable for kind in (Unreachable, TimedOut, Unsupported)] == [True, True, False]

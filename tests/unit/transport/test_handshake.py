@@ -36,7 +36,7 @@ def older(broker: Scripted, newest: int, api_keys: tuple[ApiVersion, ...]) -> No
     broker.on(ApiVersionsRequest, answer)
 
 
-async def test_the_client_says_who_it_is_in_its_newest_version() -> None:
+async def test_the_first_api_versions_request_has_the_newest_version_and_the_software_name() -> None:
     async with Scripted() as broker:
         connection = await dialled(broker.port)
         assert [header.api_version for header in broker.headers] == [4]
@@ -48,7 +48,7 @@ async def test_the_client_says_who_it_is_in_its_newest_version() -> None:
 
 
 @pytest.mark.parametrize(("newest", "listed", "asked"), [(2, FETCH_ONLY, [4, 2]), (0, (), [4, 0]), (3, (), [4, 0])])
-async def test_an_older_broker_is_asked_what_it_says_that_it_serves(
+async def test_api_versions_falls_back_to_the_version_of_an_older_broker(
     newest: int, listed: tuple[ApiVersion, ...], asked: list[int]
 ) -> None:
     async with Scripted() as broker:
@@ -59,7 +59,7 @@ async def test_an_older_broker_is_asked_what_it_says_that_it_serves(
         await over(connection)
 
 
-async def test_a_broker_that_refuses_every_version_is_not_asked_for_ever() -> None:
+async def test_a_broker_that_refuses_every_version_is_unreachable() -> None:
     async with Scripted() as broker:
         older(broker, -1, FETCH_ONLY)
         with pytest.raises(Unreachable, match=r"refused ApiVersions: UNSUPPORTED_VERSION \(35\)"):
@@ -84,7 +84,7 @@ async def test_a_broker_that_does_not_let_us_in() -> None:
         (b"\0\0\0\x06\0\0\0\1\0\0", Unreachable, "cannot be read"),
     ],
 )
-async def test_what_is_no_broker_is_told_as_such_and_left(answer: Any, kind: type[Exception], told: str) -> None:
+async def test_a_server_that_is_no_broker_is_named_in_the_error(answer: Any, kind: type[Exception], told: str) -> None:
     async with Scripted() as broker:
         broker.on(ApiVersionsRequest, lambda _: answer)
         with pytest.raises(kind, match=told):
@@ -98,7 +98,7 @@ async def test_nothing_listens() -> None:
             await dialled(bound.getsockname()[1])
 
 
-async def test_a_name_that_nobody_knows() -> None:
+async def test_an_unknown_host_name_is_unreachable() -> None:
     with pytest.raises(Unreachable, match=r"the host name no-such-host\.invalid is not known"):
         await dialled(1, "no-such-host.invalid")
 
@@ -117,7 +117,7 @@ async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch)
         await dialled(port, "broker.example")
 
 
-async def test_an_address_that_does_not_answer_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_address_has_its_own_connection_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """A listener whose queue is full takes no connection: the next address is tried."""
     full, fillers = socket.socket(), [socket.socket() for _ in range(3)]
     full.bind(("127.0.0.2", 0))

@@ -41,7 +41,7 @@ def test_ranges_of_an_answer_include_both_ends() -> None:
         ({FETCH: range(4, 19)}, 0, 3, "a version that this library does not have is needed"),
     ],
 )
-def test_without_a_common_version_everybody_is_told_what_the_other_knows(
+def test_without_a_common_version_the_error_names_the_ranges_of_both(
     known: dict[int, range], low: int, high: int | None, told: str
 ) -> None:
     with pytest.raises(Unsupported, match=told):
@@ -49,7 +49,7 @@ def test_without_a_common_version_everybody_is_told_what_the_other_knows(
 
 
 @given(first=st.integers(0, 30), count=st.integers(1, 10), low=st.integers(0, 30), high=st.integers(0, 30))
-def test_what_is_picked_is_known_to_all_and_nothing_newer_is(first: int, count: int, low: int, high: int) -> None:
+def test_the_newest_common_version_is_chosen(first: int, count: int, low: int, high: int) -> None:
     theirs = range(first, first + count)
     common = [one for one in APIS[FETCH].versions if one in theirs and low <= one <= high]
     try:

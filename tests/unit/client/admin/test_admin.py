@@ -28,7 +28,7 @@ async def test_it_is_started_once_and_closed_as_often_as_you_like(pair: Pair) ->
     assert await eventually(lambda: not pair.one._writers)
 
 
-async def test_it_says_how_it_is(pair: Pair) -> None:
+async def test_repr_shows_the_client_id_and_the_state(pair: Pair) -> None:
     admin = Admin(AdminConfig(bootstrap_servers=pair.one.address, client_id="me"))
     seen = [repr(admin)]
     async with admin:
@@ -36,7 +36,7 @@ async def test_it_says_how_it_is(pair: Pair) -> None:
     assert [*seen, repr(admin)] == [f"<Admin client_id='me' {state}>" for state in ("new", "open", "closed")]
 
 
-async def test_what_is_under_way_ends_when_it_is_closed(pair: Pair) -> None:
+async def test_closing_ends_pending_requests(pair: Pair) -> None:
     pair.one.on(DescribeClusterRequest, lambda _: None)
     pair.two.on(DescribeClusterRequest, lambda _: None)
     async with Admin(AdminConfig(bootstrap_servers=pair.one.address)) as admin:
@@ -47,7 +47,7 @@ async def test_what_is_under_way_ends_when_it_is_closed(pair: Pair) -> None:
             await asking
 
 
-async def test_nobody_there_is_told_with_the_address() -> None:
+async def test_an_unreachable_broker_is_named_in_the_error() -> None:
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
         async with Admin(AdminConfig(bootstrap_servers="127.0.0.1:1", default_api_timeout_ms=200)):
             pass
@@ -59,6 +59,6 @@ def test_a_wrong_setting_is_refused() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"everybody": True, "members": ["m"]}, {"everybody": True, "instances": ["i"]}])
-async def test_somebody_or_everybody_is_removed(given: dict[str, object]) -> None:
+async def test_remove_members_needs_either_members_or_everybody(given: dict[str, object]) -> None:
     with pytest.raises(IllegalUse, match="not both, not neither"):
         await Admin(AdminConfig(bootstrap_servers="127.0.0.1:1")).remove_members("g", **given)  # type: ignore[arg-type]

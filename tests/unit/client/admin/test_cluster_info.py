@@ -41,14 +41,14 @@ async def test_brokers_come_in_order_with_their_racks(pair: Pair, cluster: Clust
     assert told.controller == BrokerInfo(2, "h", 2, "r2")
 
 
-async def test_a_refusal_is_told(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_an_error_code_is_raised(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     for broker in pair.both:
         broker.on(DescribeClusterRequest, lambda _: DescribeClusterResponse(cluster_id="", error_code=31))
     with pytest.raises(BrokerError, match="CLUSTER_AUTHORIZATION_FAILED"):
         await describe_cluster(cluster, deadline)
 
 
-async def test_an_old_broker_is_asked_for_metadata(deadline: Deadline) -> None:
+async def test_without_describe_cluster_metadata_is_used(deadline: Deadline) -> None:
     old = tuple(one for one in EVERYTHING if one.api_key != DescribeClusterRequest.KEY)
     async with Scripted(4, versions=old) as broker:
         cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))

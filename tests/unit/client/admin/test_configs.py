@@ -67,7 +67,9 @@ def altered(request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsR
     return IncrementalAlterConfigsResponse(responses=tuple(responses))
 
 
-async def test_a_broker_is_asked_about_itself(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_broker_resources_are_requested_from_that_broker(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
     for broker in pair.both:
         broker.on(DescribeConfigsRequest, described)
     wanted = [TOPIC, ConfigResource.broker(1), ConfigResource.broker(None), OTHER]
@@ -79,7 +81,7 @@ async def test_a_broker_is_asked_about_itself(pair: Pair, cluster: Cluster, dead
     assert ["", "a", "b"] in names[0] + names[1]
 
 
-async def test_an_entry_says_where_it_comes_from(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_an_entry_has_its_source_and_synonyms(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     for broker in pair.both:
         broker.on(DescribeConfigsRequest, described)
     told = await describe_configs(cluster, [TOPIC], deadline, keys=["x"], synonyms=True, documentation=True)
@@ -94,7 +96,7 @@ async def test_an_entry_says_where_it_comes_from(pair: Pair, cluster: Cluster, d
     assert request.include_synonyms  # type: ignore[attr-defined]
 
 
-async def test_a_change_says_what_happens_to_each_setting(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_changes_become_set_delete_append_and_subtract(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.one.on(IncrementalAlterConfigsRequest, altered)
     changes = {
         "retention.ms": 5,

@@ -70,14 +70,14 @@ async def test_many_groups_are_one_request_for_each_broker(pair: Pair, cluster: 
     assert [len(received) for received in pair.requests(OffsetFetchRequest)] == [1, 1]
 
 
-async def test_a_group_that_is_refused_harms_no_other(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_a_refused_group_does_not_affect_the_others(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.one.on(OffsetFetchRequest, fetched)
     with pytest.raises(AdminFailed, match=r"group bad.*GROUP_AUTHORIZATION_FAILED") as failed:
         await list_group_offsets(cluster, {"g": None, "bad": None}, deadline)
     assert list(failed.value.done) == ["g"]
 
 
-async def test_an_old_broker_is_asked_group_by_group(deadline: Deadline) -> None:
+async def test_old_brokers_get_one_request_per_group(deadline: Deadline) -> None:
     def old(request: OffsetFetchRequest) -> OffsetFetchResponse:
         parts = tuple(
             OffsetFetchResponsePartition(partition_index=n, committed_offset=offset)
@@ -143,14 +143,14 @@ async def test_members_are_in_the_way(pair: Pair, cluster: Cluster, deadline: De
     assert (error.topic, error.partition, error.group) == ("a", 1, "g")
 
 
-async def test_a_partition_that_is_not_there_is_told_at_once(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_an_unknown_partition_fails_without_a_retry(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     commits(pair, p1=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     with pytest.raises(AdminFailed, match="describe_topics"):
         await alter_group_offsets(cluster, "g", {FIRST: 4, SECOND: 4}, deadline)
     assert len(pair.requests(OffsetCommitRequest)[0]) == 1
 
 
-async def test_offsets_are_deleted_one_by_one(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_each_deleted_offset_has_its_own_result(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     parts = (
         OffsetDeleteResponsePartition(partition_index=0),
         OffsetDeleteResponsePartition(partition_index=1, error_code=ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC),

@@ -60,7 +60,7 @@ async def test_every_broker_lists_its_groups(pair: Pair, cluster: Cluster, deadl
     ] * 2
 
 
-async def test_a_broker_that_is_silent_is_told_beside_the_groups_of_the_others(
+async def test_an_unresponsive_broker_fails_with_the_groups_of_the_others(
     pair: Pair, cluster: Cluster, later: Deadline
 ) -> None:
     lists(pair.one, "a")
@@ -74,7 +74,9 @@ async def test_a_broker_that_is_silent_is_told_beside_the_groups_of_the_others(
 @pytest.mark.parametrize(
     ("version_max", "filters"), [(3, {"states": ["Stable"], "types": ()}), (4, {"states": (), "types": ["classic"]})]
 )
-async def test_a_broker_that_cannot_filter_is_not_asked(deadline: Deadline, version_max: int, filters: Any) -> None:
+async def test_a_filter_is_refused_if_a_broker_does_not_support_it(
+    deadline: Deadline, version_max: int, filters: Any
+) -> None:
     async with Scripted(versions=until_version(ListGroupsRequest, version_max)) as broker:
         lists(broker, "a")
         cluster = Cluster(ClientConfig(bootstrap_servers=broker.address))
@@ -126,7 +128,7 @@ def member(name: str, instance: str | None = None, metadata: bytes = SUBSCRIPTIO
     )
 
 
-async def test_what_members_said_is_decoded(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_member_metadata_and_assignments_are_decoded(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     describes(pair, group_of("g", member("m", "i")))
     pair.coordinators = {"g": 1}
     told = (await describe_groups(cluster, ["g"], deadline))["g"]
@@ -154,7 +156,7 @@ async def test_bytes_that_are_no_subscription_are_left_alone(pair: Pair, cluster
 
 
 @pytest.mark.parametrize("code", [0, ErrorCode.GROUP_ID_NOT_FOUND])
-async def test_a_group_that_is_not_there_is_not_found(
+async def test_an_unknown_group_is_group_id_not_found(
     pair: Pair, cluster: Cluster, deadline: Deadline, code: int
 ) -> None:
     """Up to DescribeGroups v5 it is Dead, without an error."""
@@ -219,7 +221,9 @@ async def test_members_are_removed_by_id_and_static_ones_by_instance(
     ]
 
 
-async def test_everybody_is_who_is_there(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_remove_all_members_removes_the_described_members(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
     describes(pair, group_of("g", member("m"), member("n", "i")), group_of("empty"))
     leaves(pair)
     await remove_all_members(cluster, "g", deadline, reason="because")
@@ -228,7 +232,7 @@ async def test_everybody_is_who_is_there(pair: Pair, cluster: Cluster, deadline:
     assert [(one.member_id, one.group_instance_id) for one in request.members] == [("", "i"), ("m", None)]  # type: ignore[attr-defined]
 
 
-async def test_who_is_no_member_is_told(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_an_unknown_member_is_in_the_error(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     leaves(pair, m=ErrorCode.UNKNOWN_MEMBER_ID)
     with pytest.raises(AdminFailed, match="UNKNOWN_MEMBER_ID") as failed:
         await remove_members(cluster, "g", deadline, members=["m", "n"], instances=[], reason="")

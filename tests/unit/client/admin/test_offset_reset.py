@@ -41,7 +41,7 @@ def test_a_time_after_the_last_record_is_the_end() -> None:
 
 
 @given(start=st.integers(0, 1000), length=st.integers(0, 1000), committed=st.integers(0, 5000), number=WIDE)
-def test_what_is_set_lies_in_the_log(start: int, length: int, committed: int, number: int) -> None:
+def test_reset_offsets_are_within_the_log(start: int, length: int, committed: int, number: int) -> None:
     for goal in (
         ResetTarget(offset=number),
         ResetTarget(shift_by=number),

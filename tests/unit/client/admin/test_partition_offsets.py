@@ -54,7 +54,9 @@ async def test_ends_and_times(pair: Pair, cluster: Cluster, deadline: Deadline) 
     assert await bounds(cluster, [FIRST, SECOND], deadline) == {FIRST: (10, 20), SECOND: (10, 20)}
 
 
-async def test_what_is_not_there_fails_alone_and_at_once(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_an_unknown_partition_fails_alone_without_a_retry(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
     pair.topics = {"a": [0]}
     lists(pair)
     times = dict.fromkeys((FIRST, SECOND, NOWHERE), LATEST)
@@ -64,7 +66,9 @@ async def test_what_is_not_there_fails_alone_and_at_once(pair: Pair, cluster: Cl
     assert {type(error) for error in failed.value.failed.values()} == {UnknownTopic}
 
 
-async def test_a_partition_without_a_leader_harms_no_other(pair: Pair, cluster: Cluster, later: Deadline) -> None:
+async def test_a_partition_without_a_leader_does_not_affect_the_others(
+    pair: Pair, cluster: Cluster, later: Deadline
+) -> None:
     pair.topics = {"a": [0, -1]}
     lists(pair)
     assert await bounds(cluster, [FIRST, SECOND, NOWHERE], later) == {FIRST: (10, 20)}

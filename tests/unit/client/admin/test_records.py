@@ -52,7 +52,7 @@ def numbers(pair: Pair) -> list[list[list[int]]]:
     ]
 
 
-async def test_each_leader_is_asked_once(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_one_request_is_sent_to_each_leader(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.topics = {"a": [0, 1, 0, 1]}
     deletes(pair, 0)
     deletes(pair, 1)
@@ -70,7 +70,7 @@ async def test_a_leader_that_has_moved_is_followed(pair: Pair, cluster: Cluster,
     assert numbers(pair)[1] == [[1]]
 
 
-async def test_an_offset_beyond_the_end_is_told(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_an_offset_beyond_the_end_is_an_error(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.topics = {"a": [0, 0]}
     deletes(pair, 0, p1=ErrorCode.OFFSET_OUT_OF_RANGE)
     with pytest.raises(AdminFailed, match=r"a-1.*OFFSET_OUT_OF_RANGE.*beyond the end") as failed:

@@ -75,14 +75,16 @@ async def test_many_topics_are_one_request(pair: Pair, cluster: Cluster, deadlin
     assert sum(len(received) for received in pair.requests(CreateTopicsRequest)) == 1
 
 
-async def test_some_topics_fail_and_the_others_are_told(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_failed_topics_are_reported_with_the_created_ones(
+    pair: Pair, cluster: Cluster, deadline: Deadline
+) -> None:
     creates(pair, b=ErrorCode.TOPIC_ALREADY_EXISTS)
     with pytest.raises(AdminFailed, match=r"\(b\): TOPIC_ALREADY_EXISTS.*delete the topic first") as failed:
         await create_topics(cluster, [NewTopic("a"), NewTopic("b")], deadline, validate_only=False, wait=True)
     assert failed.value.done["a"].partitions == 2
 
 
-async def test_a_topic_that_nobody_shows_in_time_is_told_so(
+async def test_a_created_topic_missing_from_metadata_times_out(
     pair: Pair, cluster: Cluster, soon: Deadline, deadline: Deadline
 ) -> None:
     creates(pair)
@@ -96,7 +98,7 @@ async def test_a_topic_that_nobody_shows_in_time_is_told_so(
     assert done["a"].partitions == 2
 
 
-async def test_what_the_controller_had_no_time_for_is_not_begun_again(
+async def test_a_creation_timeout_of_the_controller_is_not_retried(
     pair: Pair, cluster: Cluster, deadline: Deadline
 ) -> None:
     creates(pair, a=ErrorCode.REQUEST_TIMED_OUT)
@@ -105,7 +107,7 @@ async def test_what_the_controller_had_no_time_for_is_not_begun_again(
     assert len(pair.requests(CreateTopicsRequest)[0]) == 1
 
 
-async def test_an_old_broker_knows_no_ids(deadline: Deadline) -> None:
+async def test_deleting_from_an_old_broker_uses_names(deadline: Deadline) -> None:
     async with Scripted(versions=until_version(DeleteTopicsRequest, 5)) as broker:
         broker.on(
             DeleteTopicsRequest,
@@ -133,7 +135,7 @@ async def test_a_topic_is_named_once(cluster: Cluster, deadline: Deadline) -> No
         await create_topics(cluster, [NewTopic("a"), NewTopic("a", 2)], deadline, validate_only=False, wait=True)
 
 
-async def test_nothing_asked_is_nothing_sent(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_empty_calls_send_no_request(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     before = len(pair.one.asked)
     assert await create_topics(cluster, [], deadline, validate_only=False, wait=True) == {}
     await delete_topics(cluster, [], deadline, wait=True)
@@ -175,7 +177,7 @@ async def test_a_deletion_that_fails_names_the_topic(pair: Pair, cluster: Cluste
         await delete_topics(cluster, [SECOND_ID], deadline, wait=True)
 
 
-async def test_a_topic_made_anew_counts_as_deleted(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_a_recreated_topic_counts_as_deleted(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.topics, pair.ids = {"a": [0]}, {"a": SECOND_ID}  # somebody was quick
     answer = DeleteTopicsResponse(responses=(DeletableTopicResult(name="a", topic_id=FIRST_ID),))
     pair.one.on(DeleteTopicsRequest, lambda _: answer)
@@ -212,7 +214,7 @@ async def test_topics_are_described_with_their_partitions(pair: Pair, cluster: C
     assert failed.value.done["a"] == told
 
 
-async def test_internal_topics_are_listed_when_asked_for(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
+async def test_internal_topics_are_listed_on_request(pair: Pair, cluster: Cluster, deadline: Deadline) -> None:
     pair.topics = {"b": [0], "__offsets": [0], "a": [0]}
     assert list(await list_topics(cluster, deadline, internal=False)) == ["a", "b"]
     assert list(await list_topics(cluster, deadline, internal=True)) == ["__offsets", "a", "b"]

@@ -27,7 +27,7 @@ def test_a_transaction_is_hidden_until_its_marker() -> None:
     assert hidden([(7, 0)], *log) == [True, True, False]
 
 
-def test_only_its_own_producer_is_hidden() -> None:
+def test_only_records_of_the_aborted_producer_are_hidden() -> None:
     log = [transactional(0, 2, 7), transactional(2, 2, 8), batch(4, 1), marker(5, 0, 7), marker(6, 1, 8)]
     assert hidden([(7, 0)], *log) == [True, False, False]
 
@@ -37,7 +37,7 @@ def test_a_marker_of_another_producer_ends_nothing() -> None:
     assert hidden([(7, 0)], *log) == [True, True]
 
 
-def test_transactions_come_in_any_order_and_one_after_the_other() -> None:
+def test_aborted_transactions_may_be_in_any_order() -> None:
     log = [transactional(0, 1), marker(1, 0), transactional(2, 1), marker(3, 1), transactional(4, 1), marker(5, 0)]
     assert hidden([(7, 4), (7, 0)], *log) == [True, False, True]
 
@@ -46,5 +46,5 @@ def test_an_answer_may_begin_in_the_middle_of_a_transaction() -> None:
     assert hidden([(7, 3)], transactional(10, 2), marker(12, 0), transactional(13, 1)) == [True, False]
 
 
-def test_what_is_not_transactional_is_never_hidden() -> None:
+def test_non_transactional_batches_are_never_hidden() -> None:
     assert hidden([(7, 0)], batch(0, 2, producer_id=7, producer_epoch=0)) == [False]

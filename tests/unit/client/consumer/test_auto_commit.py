@@ -33,7 +33,7 @@ def test_one_is_under_way_at_most() -> None:
     assert one.is_due(60_000)
 
 
-def test_what_may_pass_is_tried_again_soon() -> None:
+def test_a_retriable_failure_is_retried_after_the_backoff() -> None:
     one = auto()
     one.begin(6_000)
     one.complete(6_500, again=True)
@@ -41,7 +41,7 @@ def test_what_may_pass_is_tried_again_soon() -> None:
     assert one.is_due(6_600)
 
 
-def test_what_does_not_pass_waits_for_its_interval() -> None:
+def test_a_fatal_failure_waits_for_the_next_interval() -> None:
     one = auto()
     one.begin(6_000)
     one.complete(6_500, again=False)

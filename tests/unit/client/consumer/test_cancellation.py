@@ -177,7 +177,7 @@ async def test_a_consumer_whose_start_was_cancelled_can_be_closed() -> None:
 
 
 @pytest.mark.parametrize("name", ["close", "unsubscribe"])
-async def test_a_consumer_whose_end_was_cancelled_leaves_nothing_behind(name: str) -> None:
+async def test_a_cancelled_close_leaves_no_task_and_no_connection(name: str) -> None:
     async with serving() as group:
         before = ours()
         for suspension in count(BEFORE_THE_FIRST_STEP):
@@ -211,7 +211,7 @@ async def test_an_unsubscribe_that_was_cancelled_ends_the_reading() -> None:
         assert suspension > 1
 
 
-async def test_an_unsubscribe_whose_callback_raises_ends_the_reading() -> None:
+async def test_an_unsubscribe_with_a_failing_callback_stops_the_fetching() -> None:
     def refuses(_: object) -> None:
         raise ZeroDivisionError
 
@@ -226,7 +226,7 @@ async def test_an_unsubscribe_whose_callback_raises_ends_the_reading() -> None:
         assert await rest_of(consumer, 0) == list(range(RECORDS))
 
 
-async def test_while_an_unsubscribe_goes_on_nothing_new_is_chosen() -> None:
+async def test_subscribe_and_assign_are_refused_during_an_unsubscribe() -> None:
     """It would be forgotten when the unsubscribe ends."""
     refused: list[str] = []
 

@@ -22,13 +22,13 @@ def topic(name: str, *numbers: int, error: int = 0) -> MetadataResponseTopic:
     return MetadataResponseTopic(name=name, partitions=several, error_code=error)
 
 
-def test_partitions_come_in_order() -> None:
+def test_partitions_are_sorted() -> None:
     assert [one.partition for one in partitions_of(topic("orders", 2, 0, 1))] == [0, 1, 2]
     assert partitions_of(topic("orders", 0)) == (PartitionInfo("orders", 0, 1, 2, (1, 2), ()),)
 
 
 @pytest.mark.parametrize("names", [None, ["orders", "absent"]])
-async def test_what_is_not_there_is_left_out_and_nothing_is_created(names: list[str] | None) -> None:
+async def test_unknown_topics_are_left_out_and_not_created(names: list[str] | None) -> None:
     absent = topic("absent", error=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     async with Scripted() as broker:
         broker.on(MetadataRequest, lambda _: broker.metadata(topic("orders", 0), absent))
@@ -43,7 +43,7 @@ async def test_what_is_not_there_is_left_out_and_nothing_is_created(names: list[
     assert (asked.topics is None) == (names is None)
 
 
-async def test_what_may_not_be_seen_is_an_error() -> None:
+async def test_an_unauthorized_topic_is_an_error() -> None:
     denied = topic("secrets", error=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     async with Scripted() as broker:
         broker.on(MetadataRequest, lambda _: broker.metadata(denied))

@@ -49,7 +49,7 @@ async def queue() -> AsyncIterator[Queue]:
         consumer.assign(())
 
 
-async def test_commits_leave_one_by_one_in_the_order_in_which_they_were_asked_for(queue: Queue) -> None:
+async def test_commits_are_sent_one_at_a_time_in_call_order(queue: Queue) -> None:
     queue.keeper.open.clear()
     first, second = queue.commits.soon(MEMBER, at(1)), queue.commits.soon(MEMBER, at(2))
     third = asyncio.create_task(queue.commits.commit(MEMBER, at(3)))
@@ -88,7 +88,7 @@ async def test_the_time_counts_while_earlier_ones_are_waited_for(queue: Queue) -
     await first
 
 
-async def test_one_that_fails_does_not_spoil_the_next(queue: Queue) -> None:
+async def test_a_failed_commit_does_not_affect_the_next(queue: Queue) -> None:
     queue.keeper.refusals = [int(ErrorCode.GROUP_AUTHORIZATION_FAILED)]
     first, second = queue.commits.soon(MEMBER, at(1)), queue.commits.soon(MEMBER, at(2))
     await second
@@ -97,7 +97,7 @@ async def test_one_that_fails_does_not_spoil_the_next(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID])
-async def test_the_member_is_told_whose_name_was_refused(queue: Queue, code: ErrorCode) -> None:
+async def test_the_membership_is_told_of_a_fenced_commit(queue: Queue, code: ErrorCode) -> None:
     queue.keeper.refusals = [int(code)]
     with pytest.raises(CommitFailed):
         await queue.commits.commit(MEMBER, at(1))
@@ -115,15 +115,13 @@ async def test_an_automatic_commit_that_fails_is_logged_and_left_at_that(
     assert "orders-0" in caplog.text
 
 
-async def test_an_automatic_commit_of_nothing_asks_nobody(queue: Queue) -> None:
+async def test_an_empty_automatic_commit_sends_no_request(queue: Queue) -> None:
     queue.commits.automatic(MEMBER, {})
     await queue.commits.automatic_now(MEMBER, {}, 1_000)
     assert queue.keeper.commits == []
 
 
-async def test_a_commit_that_nobody_waits_for_is_logged_when_it_fails(
-    queue: Queue, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_failed_background_commit_is_logged(queue: Queue, caplog: pytest.LogCaptureFixture) -> None:
     queue.keeper.refusals = [int(ErrorCode.GROUP_AUTHORIZATION_FAILED)]
     task = queue.commits.soon(MEMBER, at(1))
     task.add_done_callback(queue.commits.log_failure)
@@ -131,7 +129,7 @@ async def test_a_commit_that_nobody_waits_for_is_logged_when_it_fails(
     await eventually(lambda: "A commit failed" in caplog.text)
 
 
-async def test_the_end_gives_up_what_is_not_answered(queue: Queue) -> None:
+async def test_closing_cancels_unanswered_commits(queue: Queue) -> None:
     queue.keeper.open.clear()
     first, second = queue.commits.soon(MEMBER, at(1)), queue.commits.soon(MEMBER, at(2))
     await queue.commits.settle(20)

@@ -27,7 +27,7 @@ def framed(*batches: bytes) -> memoryview:
     return memoryview(b"head" + raw + b"tail")[4 : 4 + len(raw)]
 
 
-def test_records_come_as_they_are_asked_for() -> None:
+def test_take_returns_at_most_the_requested_number_of_records() -> None:
     buffered = CompletedFetch(P1, 0, framed(batch(0, 3), batch(3, 4)))
     assert offsets(buffered, 2) == [0, 1]
     assert buffered.next_offset == 2
@@ -39,7 +39,7 @@ def test_records_come_as_they_are_asked_for() -> None:
     assert offsets(buffered) == []
 
 
-def test_records_say_where_they_are_from() -> None:
+def test_records_have_topic_partition_offset_and_epoch() -> None:
     [one] = CompletedFetch(P1, 3, framed(batch(3, 1, epoch=9))).take(5)
     assert (one.topic, one.partition, one.offset, one.leader_epoch) == (*P1, 3, 9)
     assert (one.key, one.value, one.timestamp, one.timestamp_type) == (b"3", b"v", 1_003, 0)
@@ -58,7 +58,7 @@ def test_it_begins_at_the_position_in_the_middle_of_a_batch() -> None:
     assert offsets(buffered) == [4, 5, 6]
 
 
-def test_a_last_batch_that_is_cut_short_comes_next_time() -> None:
+def test_an_incomplete_last_batch_is_ignored() -> None:
     whole, second = batch(0, 3), batch(3, 4)
     for cut in (1, 12, 60, 61, len(second) - 1):
         buffered = CompletedFetch(P1, 0, framed(whole, second[:cut]))
@@ -79,7 +79,7 @@ def test_control_batches_are_left_out_and_passed() -> None:
     assert buffered.next_offset == 5
 
 
-def test_what_compaction_took_away_is_passed() -> None:
+def test_offsets_removed_by_compaction_are_skipped() -> None:
     raw = batch(0, 6)
     header = read_header(raw)
     some = rewrite_batch(header, [one for one in read_records(raw) if one.offset in (1, 3)])
@@ -98,7 +98,7 @@ def test_a_position_in_a_gap_is_passed_too() -> None:
     assert buffered.next_offset == 6
 
 
-def test_read_committed_hides_what_was_aborted() -> None:
+def test_read_committed_hides_aborted_records() -> None:
     log = framed(transactional(0, 2), batch(2, 1), marker(3, 0), transactional(4, 1), marker(5, 1))
     assert offsets(CompletedFetch(P1, 0, log, aborted=ABORTED)) == [2, 4]
     assert offsets(CompletedFetch(P1, 0, log)) == [0, 1, 2, 4]
@@ -115,7 +115,7 @@ def bent(raw: bytes, at: int = -1) -> bytes:
     return bytes(wrong)
 
 
-def test_a_corrupt_batch_comes_after_the_good_ones_and_stays() -> None:
+def test_a_corrupt_batch_raises_after_the_good_records_and_again() -> None:
     buffered = CompletedFetch(P1, 0, framed(batch(0, 2), bent(batch(2, 2)), batch(4, 1)))
     assert offsets(buffered) == [0, 1]
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_checksums_may_be_left_unchecked() -> None:
         CompletedFetch(P1, 0, framed(unknown), check_crcs=False).take(1)
 
 
-def test_what_is_left_is_kept_without_the_frame() -> None:
+def test_copy_rest_keeps_the_remaining_records_only() -> None:
     batches = [batch(at, 10, b"x" * 100) for at in range(0, 100, 10)]
     buffered = CompletedFetch(P1, 0, framed(*batches, batch(100, 5)[:-1]))
     assert offsets(buffered, 15) == list(range(15))
@@ -177,7 +177,9 @@ BATCHES = st.lists(st.tuples(st.integers(1, 6), st.sampled_from(["data", "data",
 
 @settings(deadline=None, max_examples=examples(200))
 @given(BATCHES, st.data())
-def test_however_it_is_taken_it_is_what_lies_in_the_log(kinds: list[tuple[int, str]], data: st.DataObject) -> None:
+def test_any_sequence_of_takes_returns_the_records_of_the_log(
+    kinds: list[tuple[int, str]], data: st.DataObject
+) -> None:
     log, expected, end = [], [], 0
     for count, kind in kinds:
         if kind == "control":

@@ -34,7 +34,7 @@ async def first(consumer: Consumer) -> int:
     return (await asyncio.wait_for(consumer.getone(), TEN_S)).offset
 
 
-async def test_c1_with_each_call_what_the_last_one_gave_is_committed() -> None:
+async def test_c1_each_getone_commits_the_record_of_the_previous_call() -> None:
     keeper = feed()
     async with consuming(keeper, auto_commit_interval_ms=0) as consumer:
         consumer.assign(P0)
@@ -47,7 +47,7 @@ async def test_c1_with_each_call_what_the_last_one_gave_is_committed() -> None:
     assert keeper.committed == {0: 10}
 
 
-async def test_getmany_too_commits_what_the_last_one_gave() -> None:
+async def test_each_getmany_commits_the_records_of_the_previous_call() -> None:
     keeper = feed()
     async with consuming(keeper, auto_commit_interval_ms=0) as consumer:
         consumer.assign(P0)
@@ -81,7 +81,7 @@ async def test_without_automatic_commits_nothing_is_committed() -> None:
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, asyncio.CancelledError])
-async def test_an_exception_commits_what_was_handed_out_before_the_last_call(error: type[BaseException]) -> None:
+async def test_leaving_by_an_exception_commits_the_records_before_the_last_call(error: type[BaseException]) -> None:
     keeper = feed()
 
     async def fails() -> None:
@@ -123,7 +123,7 @@ async def test_an_assignment_that_is_replaced_is_committed_without_the_record_in
         assert consumer.assignment == {P1}
 
 
-async def test_while_a_call_waits_what_failed_is_tried_again_and_what_landed_is_not() -> None:
+async def test_a_waiting_call_retries_a_failed_commit_and_not_a_successful_one() -> None:
     keeper = feed()
     keeper.refusals = [int(ErrorCode.REBALANCE_IN_PROGRESS)]
     async with consuming(keeper, auto_commit_interval_ms=0) as consumer:
@@ -142,7 +142,7 @@ async def test_while_a_call_waits_what_failed_is_tried_again_and_what_landed_is_
         await asyncio.wait([waiting])
 
 
-async def test_what_a_callback_commits_soon_has_landed_when_the_consumer_is_closed() -> None:
+async def test_commits_of_a_callback_are_complete_when_the_consumer_is_closed() -> None:
     keeper = feed()
     async with consuming(keeper, enable_auto_commit=False) as consumer:
         consumer.assign(P0)
@@ -227,7 +227,7 @@ async def test_async_for_ends_when_the_consumer_is_closed_meanwhile() -> None:
         await consumer.getone()
 
 
-async def test_getone_that_waits_is_told_of_the_end() -> None:
+async def test_a_waiting_getone_raises_when_the_consumer_is_closed() -> None:
     keeper = Bookkeeper()
     async with consuming(keeper) as consumer:
         consumer.assign(P0)
@@ -238,7 +238,7 @@ async def test_getone_that_waits_is_told_of_the_end() -> None:
             await waiting
 
 
-async def test_a_commit_that_fails_for_good_is_raised_to_who_asked() -> None:
+async def test_a_fatal_commit_failure_is_raised_to_its_caller() -> None:
     keeper = feed()
     keeper.refusals = [int(ErrorCode.GROUP_AUTHORIZATION_FAILED)] * 2
     async with consuming(keeper, enable_auto_commit=False) as consumer:
@@ -256,7 +256,7 @@ def consumer(**settings: Any) -> Consumer:
     return Consumer(ConsumerConfig(bootstrap_servers="nowhere.invalid:1", **settings))
 
 
-async def test_a_consumer_can_be_made_and_told_what_to_read_before_it_starts() -> None:
+async def test_subscribe_is_allowed_before_start() -> None:
     made = consumer(group_id="tellers")
     made.subscribe(["orders"])
     assert made.state == "NEW"

@@ -173,7 +173,7 @@ def delivered() -> DeliveredRecords:
     return DeliveredRecords(positions)
 
 
-def test_records_come_out_partition_by_partition_in_order(delivered: DeliveredRecords) -> None:
+def test_records_are_returned_by_partition_in_order(delivered: DeliveredRecords) -> None:
     delivered.put({FIRST: [record(FIRST, 1), record(FIRST, 2)], SECOND: [record(SECOND, 0)]})
     assert [(one.partition, one.offset) for one in (delivered.one(), delivered.one(), delivered.one())] == [
         (0, 1),
@@ -182,7 +182,7 @@ def test_records_come_out_partition_by_partition_in_order(delivered: DeliveredRe
     ]
 
 
-def test_what_is_put_later_comes_later(delivered: DeliveredRecords) -> None:
+def test_records_put_later_are_returned_later(delivered: DeliveredRecords) -> None:
     delivered.put({FIRST: [record(FIRST, 1)]})
     delivered.put({FIRST: [record(FIRST, 2)]})
     assert [delivered.one().offset, delivered.one().offset] == [1, 2]

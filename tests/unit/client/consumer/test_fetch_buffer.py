@@ -45,7 +45,7 @@ def waiting() -> Waiting:
     return Waiting()
 
 
-def test_what_came_first_is_given_first(waiting: Waiting) -> None:
+def test_the_first_fetched_batch_is_taken_first(waiting: Waiting) -> None:
     waiting.put(P1, batch(0, 3))
     waiting.put(P0, batch(0, 3))
     assert waiting.take(4) == {P1: [0, 1, 2], P0: [0]}
@@ -54,14 +54,14 @@ def test_what_came_first_is_given_first(waiting: Waiting) -> None:
     assert not waiting.buffer.has_any()
 
 
-def test_positions_move_behind_what_was_taken(waiting: Waiting) -> None:
+def test_the_position_advances_past_the_taken_records(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 3, epoch=4))
     waiting.take(2)
     assert (waiting.positions.of(P0).offset, waiting.positions.of(P0).leader_epoch) == (2, 4)
     assert waiting.positions.of(P1).offset == 0
 
 
-def test_nothing_asked_for_is_nothing_given(waiting: Waiting) -> None:
+def test_taking_no_records_moves_no_position(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 3))
     assert waiting.take(0) == {}
     assert waiting.positions.of(P0).offset == 0
@@ -99,7 +99,7 @@ def test_a_broker_is_full_with_two_answers(waiting: Waiting) -> None:
     assert waiting.buffer.full_nodes() == set()
 
 
-def test_a_paused_partition_keeps_what_it_has(waiting: Waiting) -> None:
+def test_a_paused_partition_keeps_its_buffered_records(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 3))
     waiting.put(P1, batch(0, 3))
     waiting.take(1)
@@ -131,7 +131,7 @@ def test_a_frame_that_several_share_counts_once(waiting: Waiting) -> None:
 
 
 @pytest.mark.parametrize("change", ["seek", "reset", "drop", "drop and come back"])
-def test_what_is_stale_is_neither_given_nor_kept(waiting: Waiting, change: str) -> None:
+def test_records_of_an_earlier_position_epoch_are_dropped(waiting: Waiting, change: str) -> None:
     waiting.put(P0, batch(0, 3))
     if change == "seek":
         waiting.positions.seek(P0, 0)
@@ -150,7 +150,7 @@ def test_what_is_stale_is_neither_given_nor_kept(waiting: Waiting, change: str) 
         assert not waiting.buffer.keep_for_user(P0)
 
 
-def test_a_failure_is_told_once_and_in_its_next_epoch(waiting: Waiting) -> None:
+def test_a_failure_is_raised_once(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2))
     waiting.buffer.fail(P1, KafkaError("no"), waiting.positions.of(P1).position_epoch)
     waiting.put(P2, batch(0, 2))
@@ -162,13 +162,13 @@ def test_a_failure_is_told_once_and_in_its_next_epoch(waiting: Waiting) -> None:
     assert waiting.buffer.next_fetch(P1, waiting.positions.of(P1)) == FetchOffset(0, -1)
 
 
-def test_a_failure_of_the_past_is_not_told(waiting: Waiting) -> None:
+def test_a_failure_of_an_earlier_position_epoch_is_dropped(waiting: Waiting) -> None:
     waiting.buffer.fail(P1, KafkaError("no"), waiting.positions.of(P1).position_epoch)
     waiting.positions.seek(P1, 3)
     assert waiting.take() == {}
 
 
-def test_corrupt_records_are_told_after_what_came_before_them(waiting: Waiting) -> None:
+def test_corrupt_records_raise_after_the_records_before_them(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2), batch(2, 2)[:-1] + b"?")
     waiting.put(P1, batch(0, 2))
     assert waiting.take() == {P0: [0, 1], P1: [0, 1]}
@@ -178,7 +178,7 @@ def test_corrupt_records_are_told_after_what_came_before_them(waiting: Waiting) 
     assert waiting.positions.of(P0).offset == 2
 
 
-def test_what_came_behind_corrupt_records_goes_with_them(waiting: Waiting) -> None:
+def test_batches_after_corrupt_records_are_dropped(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2)[:-1] + b"?")
     waiting.put(P0, batch(2, 2), answer=2)
     with pytest.raises(CorruptRecords):
@@ -187,7 +187,7 @@ def test_what_came_behind_corrupt_records_goes_with_them(waiting: Waiting) -> No
     assert waiting.buffer.next_fetch(P0, waiting.positions.of(P0)) == FetchOffset(0, -1)
 
 
-def test_what_waits_is_taken_before_a_refusal_counts(waiting: Waiting) -> None:
+def test_buffered_records_are_taken_before_an_error_is_handled(waiting: Waiting) -> None:
     waiting.put(P0, batch(0, 2))
     assert waiting.buffer.keep_for_user(P0)
     assert waiting.buffer.next_fetch(P0, waiting.positions.of(P0)) is None

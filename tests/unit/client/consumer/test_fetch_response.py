@@ -60,7 +60,7 @@ def test_records_wait_to_be_taken() -> None:
     assert (case.position.high_watermark, case.position.log_start) == (12, 3)
 
 
-def test_an_answer_without_records_only_tells_where_the_log_ends() -> None:
+def test_an_empty_response_updates_the_high_watermark_only() -> None:
     case = Case()
     case.told(high_watermark=10, log_start_offset=-1)
     assert not case.arrived.has_any()
@@ -91,7 +91,7 @@ def test_out_of_range_is_reset_by_policy(policy: str) -> None:
     assert not case.arrived.has_any()
 
 
-def test_out_of_range_is_told_without_a_policy() -> None:
+def test_out_of_range_raises_without_a_reset_policy() -> None:
     case = Case("none")
     case.told(high_watermark=8, log_start_offset=5)
     case.refused(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -136,7 +136,7 @@ def test_a_replica_that_is_behind_is_not_out_of_range() -> None:
         ErrorCode.UNKNOWN_SERVER_ERROR,
     ],
 )
-def test_what_passes_by_itself_is_waited_for_quietly(code: ErrorCode) -> None:
+def test_a_transient_error_pauses_the_partition(code: ErrorCode) -> None:
     case = Case()
     case.refused(code)
     assert not case.arrived.has_any()
@@ -144,7 +144,7 @@ def test_what_passes_by_itself_is_waited_for_quietly(code: ErrorCode) -> None:
     assert case.position.offset == 10
 
 
-def test_what_does_not_pass_is_told() -> None:
+def test_a_fatal_error_is_raised() -> None:
     case = Case()
     case.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     error = case.raised()
@@ -152,7 +152,7 @@ def test_what_does_not_pass_is_told() -> None:
     assert (error.code, error.topic, error.partition, error.broker) == (29, "orders", 0, "1")
 
 
-def test_records_that_the_broker_finds_corrupt_are_told() -> None:
+def test_corrupt_message_raises_corrupt_records() -> None:
     case = Case()
     case.refused(ErrorCode.CORRUPT_MESSAGE)
     error = case.raised()
@@ -160,7 +160,7 @@ def test_records_that_the_broker_finds_corrupt_are_told() -> None:
     assert (error.partition, error.offset) == (P0, 10)
 
 
-def test_a_refusal_ahead_of_what_waits_is_asked_about_again() -> None:
+def test_out_of_range_ahead_of_buffered_records_is_requested_again() -> None:
     case = Case("latest")
     case.told(records=batch(10, 2))
     case.requested = case.requested._replace(offset=12)
@@ -172,7 +172,7 @@ def test_a_refusal_ahead_of_what_waits_is_asked_about_again() -> None:
     assert case.position.reset == "latest"
 
 
-def test_a_truncated_log_is_read_on_where_it_parted() -> None:
+def test_after_truncation_the_position_is_the_divergence_offset() -> None:
     case = Case("earliest", epoch=5)
     position_epoch = case.position.position_epoch
     case.told(diverging_epoch=EpochEndOffset(epoch=4, end_offset=7), high_watermark=20)
@@ -186,7 +186,7 @@ def test_a_truncated_log_never_moves_forward() -> None:
     assert (case.position.offset, case.position.leader_epoch) == (10, 4)
 
 
-def test_a_truncated_log_is_told_without_a_policy() -> None:
+def test_truncation_raises_without_a_reset_policy() -> None:
     case = Case("none", epoch=5)
     case.told(diverging_epoch=EpochEndOffset(epoch=4, end_offset=7))
     error = case.raised()

@@ -38,7 +38,7 @@ def test_the_first_request_is_full_and_begins_a_session() -> None:
     assert told(FetchSession().ask({P0: requested(), P1: requested(5)}, by_id=True)) == (0, 0, {0: 0, 1: 5}, [])
 
 
-def test_later_requests_say_what_changed() -> None:
+def test_later_requests_contain_only_changes() -> None:
     session = begun()
     assert told(session.ask({P0: requested(), P1: requested(6)}, by_id=True)) == (77, 1, {1: 6}, [])
     assert session.answered(0, 77)
@@ -54,14 +54,14 @@ def test_a_new_turn_at_the_same_offset_is_no_news_for_the_broker() -> None:
     assert told(session.ask({P0: requested(leader_epoch=4), P1: requested(5)}, by_id=True))[2] == {0: 0}
 
 
-def test_a_broker_without_room_is_asked_in_full() -> None:
+def test_without_a_session_every_request_is_full() -> None:
     session = FetchSession()
     for _ in range(2):
         assert told(session.ask({P0: requested()}, by_id=True)) == (0, 0, {0: 0}, [])
         assert session.answered(0, 0)
 
 
-def test_a_session_that_is_forgotten_begins_anew() -> None:
+def test_an_evicted_session_is_replaced_by_a_full_request() -> None:
     session = begun()
     session.ask({P0: requested()}, by_id=True)
     assert not session.answered(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
@@ -99,7 +99,7 @@ def test_a_topic_of_the_same_name_is_another_topic() -> None:
     assert told(asking)[2:] == ({0: 0, 1: 5}, [0, 1])
 
 
-def test_the_epoch_goes_round_without_zero() -> None:
+def test_the_session_epoch_wraps_to_1() -> None:
     session = begun()
     session._epoch = EPOCH_MAX
     session.ask({P0: requested()}, by_id=True)
@@ -117,7 +117,7 @@ STEPS = st.lists(st.tuples(WANTS, st.sampled_from(["answered", "lost", "never ca
 
 @settings(deadline=None)
 @given(STEPS)
-def test_the_broker_knows_what_was_wanted_and_nothing_else(
+def test_the_session_of_the_broker_equals_the_requested_partitions(
     steps: list[tuple[dict[TopicPartition, FetchPartition], str]],
 ) -> None:
     """Whatever is lost on the way: a request that is answered was about exactly what it was to be about."""

@@ -34,7 +34,7 @@ async def test_all_partitions_of_all_leaders_are_read_in_order() -> None:
         assert feed.asked(1)
 
 
-async def test_what_is_written_later_comes_too() -> None:
+async def test_records_written_later_are_fetched() -> None:
     feed = Feed()
     async with reading(feed) as its:
         its.begin(P0)
@@ -44,7 +44,7 @@ async def test_what_is_written_later_comes_too() -> None:
         assert its.positions.of(P0).high_watermark == 6
 
 
-async def test_a_fetch_says_what_the_settings_say() -> None:
+async def test_a_fetch_request_has_the_configured_limits() -> None:
     feed = Feed()
     settings = {"fetch_min_bytes": 3, "fetch_max_bytes": 4_000, "max_partition_fetch_bytes": 500}
     async with reading(feed, **settings, isolation_level="read_committed", client_rack="r1") as its:
@@ -55,7 +55,7 @@ async def test_a_fetch_says_what_the_settings_say() -> None:
         assert [one.partition_max_bytes for one in asked.topics[0].partitions] == [500]
 
 
-async def test_a_batch_above_every_limit_comes_all_the_same() -> None:
+async def test_a_batch_above_all_limits_is_fetched() -> None:
     feed = Feed()
     feed.write(0, batch(0, 1, b"x" * 5_000), batch(1, 1, b"y" * 5_000))
     async with reading(feed, fetch_max_bytes=100, max_partition_fetch_bytes=100) as its:
@@ -63,7 +63,7 @@ async def test_a_batch_above_every_limit_comes_all_the_same() -> None:
         assert await its.offsets(P0, 2) == [0, 1]
 
 
-async def test_what_is_held_is_bounded_however_much_there_is() -> None:
+async def test_buffered_bytes_are_bounded() -> None:
     """Nobody takes: two answers wait, of a broker that has a thousand times as much."""
     feed = Feed()
     for number in range(4):
@@ -83,7 +83,7 @@ async def test_what_is_held_is_bounded_however_much_there_is() -> None:
             assert await its.offsets(partition, 8_000) == list(range(2_000))
 
 
-async def test_a_paused_partition_holds_its_own_and_is_not_fetched() -> None:
+async def test_a_paused_partition_keeps_its_records_and_is_not_fetched() -> None:
     feed = Feed()
     for number in range(2):
         feed.write(number, *(batch(base, 10, b"x" * 1_000) for base in range(0, 1_000, 10)))
@@ -110,7 +110,7 @@ async def test_a_paused_partition_holds_its_own_and_is_not_fetched() -> None:
         assert await its.offsets(P0, 2_000) == list(range(1_000))
 
 
-async def test_everything_paused_is_nothing_asked() -> None:
+async def test_with_all_partitions_paused_no_request_is_sent() -> None:
     feed = Feed()
     async with reading(feed) as its:
         its.begin(P0)
@@ -128,7 +128,7 @@ async def test_everything_paused_is_nothing_asked() -> None:
         assert await its.offsets(P0, 2) == [0, 1]
 
 
-async def test_a_seek_makes_what_is_under_way_stale() -> None:
+async def test_a_response_to_a_request_before_a_seek_is_dropped() -> None:
     feed = Feed()
     feed.write(0, *(batch(base, 5) for base in range(0, 50, 5)))
     async with reading(feed, max_partition_fetch_bytes=150) as its:
@@ -140,7 +140,7 @@ async def test_a_seek_makes_what_is_under_way_stale() -> None:
         assert [one.offset for one in its.taken[5:]] == list(range(33, 50))
 
 
-async def test_a_partition_that_goes_gives_nothing_more() -> None:
+async def test_a_revoked_partition_returns_no_more_records() -> None:
     feed = Feed()
     feed.write(0, batch(0, 5))
     feed.write(1, batch(0, 5))
@@ -180,7 +180,7 @@ async def test_a_leader_that_moves_is_followed() -> None:
         assert asked[0].topics[0].partitions[0].current_leader_epoch == 1
 
 
-async def test_a_leader_that_is_named_is_asked_at_once() -> None:
+async def test_a_leader_named_in_an_error_is_fetched_from_at_once() -> None:
     """KIP-951: before the metadata say so, which here they never do."""
     feed = Feed()
     feed.write(0, batch(0, 2))
@@ -227,7 +227,7 @@ async def test_a_replica_near_by_is_read_until_it_refuses() -> None:
         assert len(feed.asked(0)) > before
 
 
-async def test_an_epoch_is_told_with_the_position() -> None:
+async def test_requests_have_the_leader_epoch_of_the_position() -> None:
     feed = Feed()
     feed.write(0, batch(0, 2, epoch=3))
     async with reading(feed) as its:
@@ -238,7 +238,7 @@ async def test_an_epoch_is_told_with_the_position() -> None:
 
 
 @pytest.mark.parametrize("code", [70, 71, 106])
-async def test_a_session_that_is_lost_begins_anew_at_once(code: int) -> None:
+async def test_a_lost_session_is_replaced_without_a_backoff(code: int) -> None:
     feed = Feed()
     feed.write(0, batch(0, 2))
     async with reading(feed, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000) as its:
@@ -289,7 +289,7 @@ async def test_a_topic_with_an_id_is_fetched_by_it() -> None:
         assert asked[0].topics[0].topic_id == TOPIC_ID
 
 
-async def test_out_of_range_is_told_and_a_seek_goes_on() -> None:
+async def test_out_of_range_is_raised_and_a_seek_continues() -> None:
     feed = Feed()
     feed.write(0, batch(0, 2))
     async with reading(feed, auto_offset_reset="none") as its:
@@ -313,7 +313,7 @@ async def test_a_reset_ends_the_wait() -> None:
         assert its.take() == 0
 
 
-async def test_a_broker_that_refuses_all_is_told_for_each_partition() -> None:
+async def test_an_error_of_the_whole_response_fails_each_partition() -> None:
     feed = Feed()
     async with reading(feed) as its:
         feed.whole = [FetchResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)]
@@ -374,7 +374,7 @@ async def test_missing_positions_end_a_wait_and_let_others_run() -> None:
         assert ran.done()
 
 
-async def test_nothing_comes_after_close() -> None:
+async def test_after_close_no_records_are_returned() -> None:
     feed = Feed()
     feed.write(0, batch(0, 2))
     async with reading(feed) as its:

@@ -29,7 +29,7 @@ def at_once(told: Told, name: str, partitions: Partitions) -> None:
 
 
 @pytest.mark.parametrize("how", [slowly, at_once])
-async def test_each_is_told_what_it_is_for(told: Told, how: object) -> None:
+async def test_each_event_calls_its_own_callback(told: Told, how: object) -> None:
     listener = Listener(*(partial(how, told, name) for name in ("assigned", "revoked", "lost")))  # type: ignore[arg-type]
     await listener.revoked(SOME)
     await listener.assigned(SOME)
@@ -42,7 +42,7 @@ async def test_on_lost_is_on_revoked_when_none_was_given(told: Told) -> None:
     assert told == [("revoked", SOME)]
 
 
-async def test_an_assignment_of_nothing_is_told_a_loss_of_nothing_is_not(told: Told) -> None:
+async def test_only_on_assigned_is_called_with_no_partitions(told: Told) -> None:
     listener = Listener(*(partial(at_once, told, name) for name in ("assigned", "revoked", "lost")))
     await listener.assigned(())
     await listener.revoked(())

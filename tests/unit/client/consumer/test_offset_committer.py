@@ -19,7 +19,7 @@ def feed() -> Bookkeeper:
     return keeper
 
 
-async def test_offsets_are_numbers_or_come_with_metadata() -> None:
+async def test_commit_accepts_numbers_and_offset_and_metadata() -> None:
     keeper = feed()
     async with consuming(keeper, enable_auto_commit=False) as consumer:
         consumer.assign([P0, P1])
@@ -43,7 +43,7 @@ async def test_without_offsets_everything_that_was_handed_out_is_committed() -> 
         assert keeper.committed == {0: 3}
 
 
-async def test_who_chooses_partitions_is_no_member() -> None:
+async def test_with_manual_assignment_the_group_metadata_has_no_member() -> None:
     async with consuming(feed(), group_instance_id="one") as consumer:
         consumer.assign(P0)
         assert consumer.group == GroupMetadata(GROUP, group_instance_id="one")
@@ -69,7 +69,7 @@ async def test_without_a_group_nothing_is_committed() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH])
-async def test_what_newer_brokers_say_of_a_group_that_is_gone_is_understood(code: ErrorCode) -> None:
+async def test_error_codes_of_newer_brokers_for_an_ended_membership_raise_commit_failed(code: ErrorCode) -> None:
     keeper = feed()
     keeper.refusals = [int(code)]
     async with consuming(keeper, enable_auto_commit=False) as consumer:

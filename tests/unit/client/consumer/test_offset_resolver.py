@@ -22,7 +22,7 @@ def feed(**committed: int) -> Bookkeeper:
     return keeper
 
 
-async def test_the_committed_offset_comes_first_the_policy_second(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_position_is_the_committed_offset_else_that_of_the_policy(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "rota.client.consumer")
     async with consuming(feed(p0=4), auto_offset_reset="latest") as consumer:
         consumer.assign([P0, P1])
@@ -53,7 +53,7 @@ async def test_offsets_that_a_transaction_holds_open_are_waited_for() -> None:
         assert await consumer.position(P0) == 4
 
 
-async def test_what_was_sought_meanwhile_stays() -> None:
+async def test_a_seek_during_the_lookup_is_kept() -> None:
     keeper = feed(p0=4)
     keeper.silent = {1}
     async with consuming(keeper) as consumer:
@@ -68,7 +68,7 @@ async def test_what_was_sought_meanwhile_stays() -> None:
         assert (await consumer.position(P0), await consumer.position(P1)) == (7, 3)
 
 
-async def test_what_is_missing_later_is_looked_for_too() -> None:
+async def test_partitions_assigned_during_the_lookup_are_resolved_too() -> None:
     keeper = feed()
     keeper.silent = {1}
     async with consuming(keeper) as consumer:
@@ -102,7 +102,7 @@ async def test_none_is_an_error_once_with_each_poll_and_the_others_are_found() -
         assert (await consumer.position(P0), await consumer.position(P1)) == (4, 0)
 
 
-async def test_what_a_broker_refuses_is_raised_by_the_next_poll() -> None:
+async def test_an_error_of_the_lookup_is_raised_by_the_next_poll() -> None:
     keeper = feed()
     keeper.unstable = [int(ErrorCode.GROUP_AUTHORIZATION_FAILED)]
     async with consuming(keeper) as consumer:
@@ -112,7 +112,7 @@ async def test_what_a_broker_refuses_is_raised_by_the_next_poll() -> None:
         assert await consumer.getmany(timeout_ms=10_000)
 
 
-async def test_a_broker_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_lookup_without_a_response_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
     keeper = feed()
     keeper.silent = {0}
     async with consuming(keeper, default_api_timeout_ms=50, request_timeout_ms=20) as consumer:

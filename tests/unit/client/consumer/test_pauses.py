@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.client.consumer.pauses import Pauses
 
 
-def test_nobody_is_left_alone_without_a_reason() -> None:
+def test_nothing_is_paused_at_the_start() -> None:
     pauses = Pauses(100, 1000)
     assert not pauses.is_paused(1, 0)
     assert pauses.next_end(0) is None
@@ -25,7 +25,7 @@ def test_a_pause_grows_with_each_failure_up_to_the_longest() -> None:
         assert 0.8 * expected - 1 <= end <= 1.2 * expected
 
 
-def test_a_success_begins_anew() -> None:
+def test_a_success_resets_the_backoff() -> None:
     pauses = Pauses(100, 1000)
     for _ in range(5):
         pauses.failed("p", 0)
@@ -35,7 +35,7 @@ def test_a_success_begins_anew() -> None:
     assert (pauses.next_end(5000) or 0) <= 5120
 
 
-def test_the_first_end_is_told_and_what_is_over_is_forgotten() -> None:
+def test_next_end_is_the_earliest_and_expired_pauses_are_removed() -> None:
     pauses = Pauses(100, 1000)
     pauses.pause(1, 0, 300)
     pauses.pause(2, 0, 200)

@@ -37,7 +37,7 @@ async def test_a_second_call_is_refused_while_one_waits() -> None:
         assert await consumer.getmany() == {}
 
 
-async def test_what_has_changed_ends_the_wait_of_a_call() -> None:
+async def test_a_change_of_positions_wakes_a_waiting_call() -> None:
     async with consuming(feed()) as consumer:
         consumer.assign(P0)
         consumer.pause()

@@ -17,14 +17,14 @@ def positions() -> Positions:
     return positions
 
 
-def test_what_is_new_has_no_offset(positions: Positions) -> None:
+def test_a_new_partition_has_no_offset(positions: Positions) -> None:
     assert positions.assigned == {P0, P1}
     assert positions.without_offset() == (P0, P1)
     assert positions.of(P0).reset is None
     assert list(positions.fetchable()) == []
 
 
-def test_what_stays_keeps_its_position_and_its_pause(positions: Positions) -> None:
+def test_a_partition_that_stays_assigned_keeps_its_position_and_pause(positions: Positions) -> None:
     positions.seek(P0, 5, 2)
     positions.pause([P0])
     position_epoch = positions.of(P0).position_epoch
@@ -34,7 +34,7 @@ def test_what_stays_keeps_its_position_and_its_pause(positions: Positions) -> No
     assert positions.assigned == {P0, P2}
 
 
-def test_what_goes_and_comes_back_is_new(positions: Positions) -> None:
+def test_a_partition_assigned_again_is_new(positions: Positions) -> None:
     positions.seek(P0, 5)
     positions.pause([P0])
     position_epoch = positions.of(P0).position_epoch
@@ -65,7 +65,7 @@ def test_a_reset_takes_the_offset_and_a_seek_ends_it(positions: Positions) -> No
     assert positions.without_offset() == (P1,)
 
 
-def test_what_is_paused_is_not_fetched(positions: Positions) -> None:
+def test_paused_partitions_are_not_fetchable(positions: Positions) -> None:
     positions.seek(P0, 5)
     positions.seek(P1, 6)
     positions.pause([P0])
@@ -82,7 +82,7 @@ def test_a_pause_is_for_all_or_none(positions: Positions) -> None:
     assert positions.paused == frozenset()
 
 
-def test_what_may_be_committed(positions: Positions) -> None:
+def test_consumed_has_the_positions_with_an_offset(positions: Positions) -> None:
     positions.seek(P1, 7, 3)
     assert positions.consumed() == {P1: OffsetAndMetadata(7, leader_epoch=3)}
 
@@ -93,7 +93,7 @@ def test_no_log_has_negative_offsets(positions: Positions) -> None:
     assert positions.of(P0).offset is None
 
 
-def test_what_is_not_assigned_cannot_be_moved(positions: Positions) -> None:
+def test_an_unassigned_partition_cannot_be_moved(positions: Positions) -> None:
     for move in (lambda: positions.seek(P2, 1), lambda: positions.reset(P2, "latest"), lambda: positions.of(P2)):
         with pytest.raises(IllegalUse):
             move()

@@ -40,7 +40,7 @@ def refusal(code: ErrorCode) -> PartitionData:
     return PartitionData(partition_index=0, error_code=code)
 
 
-async def test_who_has_what() -> None:
+async def test_partitions_have_their_leaders_and_replicas() -> None:
     feed = Feed(2)
     feed.leaders[1] = 1
     async with reader(feed) as ours:
@@ -61,7 +61,7 @@ async def test_a_record_is_read_as_often_as_one_likes() -> None:
         assert (once.leader, once.leader_epoch) == (0, 0)
 
 
-async def test_a_fetch_says_what_it_was_told() -> None:
+async def test_a_fetch_request_has_the_limits_of_the_call() -> None:
     feed = Feed(1)
     feed.write(0, batch(0, 5))
     async with reader(feed, isolation_level="read_committed") as ours:
@@ -101,7 +101,7 @@ async def test_raw_bytes_that_are_no_batches_are_refused() -> None:
             await ours.fetch_raw(P0, 2)
 
 
-async def test_read_committed_hides_what_was_aborted() -> None:
+async def test_read_committed_hides_aborted_records() -> None:
     feed = Feed(1)
     log = transactional(0, 2) + marker(2, 0) + batch(3, 1)
     aborted = (AbortedTransaction(producer_id=7, first_offset=0),)
@@ -122,7 +122,7 @@ async def test_offsets_are_found() -> None:
         assert await ours.offset_at(P0, 9_999) == 10, "nothing is so late: the end"
 
 
-async def test_records_come_one_after_the_other_up_to_the_stop() -> None:
+async def test_records_are_read_in_order_up_to_the_stop_offset() -> None:
     feed = Feed(1)
     feed.write(0, *(batch(base, 5) for base in range(3, 103, 5)))
     async with reader(feed) as ours:
@@ -131,7 +131,7 @@ async def test_records_come_one_after_the_other_up_to_the_stop() -> None:
         assert [one.offset async for one in ours.read(P0, 50, 50)] == []
 
 
-async def test_without_a_stop_it_waits_for_what_comes() -> None:
+async def test_without_a_stop_offset_it_waits_for_new_records() -> None:
     feed = Feed(1)
     feed.write(0, batch(0, 2))
     seen = []
@@ -157,7 +157,7 @@ async def test_a_leader_that_moves_is_followed() -> None:
         assert [one.offset for one in again.records] == [0, 1]
 
 
-async def test_what_passes_by_itself_is_tried_again() -> None:
+async def test_transient_errors_are_retried() -> None:
     feed = Feed(1)
     feed.write(0, batch(0, 2))
     async with reader(feed) as ours:
@@ -168,7 +168,7 @@ async def test_what_passes_by_itself_is_tried_again() -> None:
         assert len((await ours.fetch(P0, 0)).records) == 2
 
 
-async def test_out_of_range_names_what_there_is() -> None:
+async def test_out_of_range_names_the_bounds_of_the_log() -> None:
     feed = Feed(1)
     feed.write(0, batch(3, 5))
     feed.instead[0] = [refusal(ErrorCode.OFFSET_OUT_OF_RANGE)]
@@ -178,7 +178,7 @@ async def test_out_of_range_names_what_there_is() -> None:
         assert caught.value.positions == {P0: 99}
 
 
-async def test_what_does_not_pass_is_told() -> None:
+async def test_a_fatal_error_is_raised() -> None:
     feed = Feed(1)
     feed.instead[0] = [refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
     async with reader(feed) as ours:
@@ -208,7 +208,7 @@ async def test_a_partition_that_stays_away_is_unknown() -> None:
             await ours.fetch(P0, 0)
 
 
-async def test_corrupt_records_are_told() -> None:
+async def test_corrupt_records_are_raised() -> None:
     feed = Feed(1)
     raw = bytearray(batch(0, 2))
     raw[-1] ^= 1
@@ -226,7 +226,7 @@ def test_settings_are_checked() -> None:
         PartitionReader(ClientConfig(bootstrap_servers="h:1"), isolation_level="committed")
 
 
-async def test_a_high_watermark_that_goes_back_delays_a_read_and_ends_none() -> None:
+async def test_a_lower_high_watermark_of_a_new_leader_delays_a_read() -> None:
     """The new leader of a partition may know of a lower high watermark than the old one for a while."""
     feed = Feed(1)
     feed.write(0, batch(0, 5), batch(5, 5))

@@ -47,9 +47,7 @@ async def test_before_a_rejoin_the_automatic_commit_runs(consumer: Consumer) -> 
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_revoked_partitions_are_there_during_the_callback_and_gone_after_it(
-    consumer: Consumer, fails: bool
-) -> None:
+async def test_revoked_partitions_are_assigned_until_the_callback_returns(consumer: Consumer, fails: bool) -> None:
     async def revoked(partitions: Partitions) -> None:
         assert partitions == (FIRST,)
         assert FIRST in consumer.positions.assigned
@@ -70,7 +68,7 @@ async def test_revoked_partitions_are_there_during_the_callback_and_gone_after_i
     assert consumer.said == ["commit again", *([] if fails else ["settle"]), "changed"]
 
 
-async def test_of_what_is_lost_no_record_waits_when_the_user_hears_of_it(consumer: Consumer) -> None:
+async def test_records_of_lost_partitions_are_dropped_before_the_callback(consumer: Consumer) -> None:
     def lost(_: Partitions) -> None:
         assert [one.partition for one in consumer.delivered.left] == [1]
 
@@ -79,7 +77,7 @@ async def test_of_what_is_lost_no_record_waits_when_the_user_hears_of_it(consume
     assert consumer.positions.assigned == {SECOND}
 
 
-async def test_what_is_assigned_can_be_sought_and_what_stays_keeps_its_place(consumer: Consumer) -> None:
+async def test_on_assigned_may_seek_and_kept_partitions_keep_their_positions(consumer: Consumer) -> None:
     third = TopicPartition("orders", 2)
 
     def assigned(added: Partitions) -> None:

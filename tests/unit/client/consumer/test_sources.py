@@ -17,11 +17,11 @@ def known(leader: int, epoch: int, brokers: tuple[int, ...] = (1, 2, 3), topic_i
     )
 
 
-def test_the_leader_is_asked() -> None:
+def test_the_leader_is_fetched_from() -> None:
     assert Sources(1000).of(P0, known(1, 4), 0) == Source(1, 4)
 
 
-def test_nobody_is_asked_when_nobody_leads() -> None:
+def test_without_a_known_leader_there_is_no_source() -> None:
     assert Sources(1000).of(P0, known(-1, 4), 0) is None
     assert Sources(1000).of(P0, known(9, 4), 0) is None
     assert Sources(1000).of(P0, Metadata(), 0) is None
@@ -35,7 +35,7 @@ def test_a_leader_that_was_named_counts_until_the_metadata_know_better() -> None
     assert sources.of(P0, known(1, 4), 0) == Source(1, 4), "what was named is forgotten"
 
 
-def test_a_named_leader_that_nobody_knows_is_not_asked() -> None:
+def test_a_named_leader_without_an_address_is_ignored() -> None:
     sources = Sources(1000)
     sources.set_leader(P0, 9, 5)
     assert sources.of(P0, known(1, 4), 0) == Source(1, 4)
@@ -52,7 +52,7 @@ def test_a_leader_that_was_named_for_a_deleted_topic_is_forgotten() -> None:
     assert sources.of(P0, known(1, 0, topic_id=b"a" * 16), 0) == Source(1, 0)
 
 
-def test_a_replica_near_by_is_asked_for_a_while() -> None:
+def test_a_preferred_replica_is_used_until_it_expires() -> None:
     sources = Sources(1000)
     sources.set_preferred_replica(P0, 3, 50)
     assert sources.of(P0, known(1, 4), 1049) == Source(3, 4, is_leader=False)
@@ -60,7 +60,7 @@ def test_a_replica_near_by_is_asked_for_a_while() -> None:
     assert not sources.forget_replica(P0)
 
 
-def test_a_replica_that_refuses_or_goes_is_given_up() -> None:
+def test_a_refusing_or_unknown_replica_is_forgotten() -> None:
     sources = Sources(1000)
     sources.set_preferred_replica(P0, 3, 0)
     assert sources.forget_replica(P0)

@@ -36,7 +36,7 @@ async def test_the_position_is_behind_the_record_in_hand_while_others_wait() -> 
             await consumer.position(TopicPartition("orders", 9))
 
 
-async def test_a_seek_gets_past_what_waits() -> None:
+async def test_a_seek_skips_buffered_records() -> None:
     async with consuming(feed()) as consumer:
         consumer.assign(P0)
         assert await first(consumer) == 0
@@ -48,7 +48,7 @@ async def test_a_seek_gets_past_what_waits() -> None:
         assert await consumer.position(P0) == 10
 
 
-async def test_what_waits_of_a_paused_partition_comes_when_it_is_resumed() -> None:
+async def test_buffered_records_of_a_paused_partition_are_returned_after_resume() -> None:
     keeper = feed()
     keeper.write(1, batch(0, 1))
     async with consuming(keeper) as consumer:
@@ -62,7 +62,7 @@ async def test_what_waits_of_a_paused_partition_comes_when_it_is_resumed() -> No
         assert await first(consumer) == 1
 
 
-async def test_seeking_to_a_time_where_nothing_is_goes_to_the_end() -> None:
+async def test_seek_to_time_after_the_last_record_seeks_to_the_end() -> None:
     async with consuming(feed()) as consumer:
         consumer.assign([P0, P1])
         assert await consumer.seek_to_time(5) == {P0: None, P1: None}
@@ -72,7 +72,7 @@ async def test_seeking_to_a_time_where_nothing_is_goes_to_the_end() -> None:
 
 
 @pytest.mark.parametrize("call", ["pause", "resume", "seek_to_beginning", "seek_to_end"])
-async def test_what_is_not_assigned_is_refused_as_a_whole(call: str) -> None:
+async def test_a_call_with_an_unassigned_partition_changes_nothing(call: str) -> None:
     async with consuming(feed()) as consumer:
         consumer.assign(P0)
         consumer.seek(P0, 4)
@@ -111,7 +111,7 @@ async def test_the_lag_ends_where_the_consumer_can_read_to(isolation_level: str,
         assert consumer.lag(P0) == lag
 
 
-async def test_a_lag_is_not_negative_while_a_new_leader_knows_of_less() -> None:
+async def test_lag_is_not_negative_below_the_position() -> None:
     keeper = Bookkeeper(1)
     keeper.instead[0] = [transactions_open(1, 1)]
     async with consuming(keeper) as consumer:
@@ -120,7 +120,7 @@ async def test_a_lag_is_not_negative_while_a_new_leader_knows_of_less() -> None:
         assert consumer.lag(P0) == 0
 
 
-async def test_a_high_watermark_that_goes_back_moves_no_position_and_loses_no_record() -> None:
+async def test_a_lower_high_watermark_of_a_new_leader_keeps_the_position() -> None:
     """The new leader of a partition may know of a lower high watermark than the old one for a while."""
     keeper = Bookkeeper(1)
     keeper.write(0, batch(0, 5))

@@ -38,27 +38,27 @@ def again(*partitions: str) -> Script:
     return script.does(joined(2, protocol=NEXT))
 
 
-def test_what_is_new_is_told_and_the_membership_begins() -> None:
+def test_added_partitions_are_passed_to_on_assigned_and_the_member_is_stable() -> None:
     script = syncing().does(synced("t-1", "t-0"))
     assert script >> Done()
     script.is_in(S.STABLE, 1).said(notes.ADDING, partitions=["t-0", "t-1"])
     assert not script.m.due
 
 
-def test_eager_is_assigned_everything_anew() -> None:
+def test_the_eager_protocol_assigns_all_partitions_again() -> None:
     script = stable().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done(), joined(2))
     _ = script >> synced("t-0")
     script.includes(("assign", ("t-0",), ("t-0",)))
 
 
-def test_cooperative_is_told_what_is_new_and_keeps_the_rest() -> None:
+def test_the_cooperative_protocol_assigns_only_added_partitions() -> None:
     script = cooperative().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
     script.does(joined(2, protocol=NEXT), synced("t-0", "t-1"))
     _ = script >> POLL  # it was not held up: it read on
     script.includes(("assign", ("t-0", "t-1"), ("t-1",)))
 
 
-def test_cooperative_revokes_what_is_gone_and_joins_again_at_once() -> None:
+def test_the_cooperative_protocol_revokes_removed_partitions_and_rejoins() -> None:
     script = again().does(ENDED, synced("t-0"))
     assert script >> POLL << ("revoke", "t-1")
     script.said(notes.ASSIGNMENT, assigned=["t-0"], owned=["t-0", "t-1"], added=[], revoked=["t-1"])
@@ -69,7 +69,7 @@ def test_cooperative_revokes_what_is_gone_and_joins_again_at_once() -> None:
     script.includes(("join", "a", "need to revoke partitions and re-join"))
 
 
-def test_a_member_that_got_nothing_is_told_so() -> None:
+def test_an_empty_assignment_is_passed_to_on_assigned() -> None:
     script = syncing()
     _ = script >> synced()
     script.includes(("assign", (), ()))
@@ -91,13 +91,13 @@ def test_the_leader_may_know_a_topic_that_matches_before_we_do() -> None:
 
 
 @pytest.mark.parametrize("code", [E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID])
-def test_who_is_thrown_out_before_the_poll_takes_nothing_over(code: ErrorCode) -> None:
+def test_a_member_removed_before_the_poll_assigns_nothing(code: ErrorCode) -> None:
     script = syncing().does(ENDED, synced("t-0"), rings("heartbeat"), beaten(code)).is_in(S.DOWN, -1)
     _ = script >> POLL
     script.lacks("assign", "revoke", "lose")
 
 
-def test_who_is_thrown_out_while_it_takes_over_loses_what_it_got() -> None:
+def test_a_member_removed_during_on_assigned_loses_its_partitions() -> None:
     script = syncing().does(synced("t-0"), rings("heartbeat"), beaten(E.UNKNOWN_MEMBER_ID)).is_in(S.DOWN, -1)
     assert script >> Done() << ("lose", "t-0")
 
@@ -123,7 +123,7 @@ class Forgetful:
         raise ValueError("no memory")
 
 
-def test_an_assignor_that_cannot_take_note_is_told_when_all_is_taken_over() -> None:
+def test_an_exception_of_on_assignment_is_raised_after_the_callbacks() -> None:
     script = syncing()
     script.m.assignors["range"] = Forgetful()
     _ = script >> synced("t-0")
@@ -134,7 +134,7 @@ def test_an_assignor_that_cannot_take_note_is_told_when_all_is_taken_over() -> N
     assert isinstance(script.failure.__cause__, ValueError)
 
 
-def test_a_callback_that_fails_is_raised_and_the_membership_goes_on() -> None:
+def test_an_exception_of_a_callback_is_raised_and_the_member_stays_stable() -> None:
     script = syncing().does(synced("t-0"))
     assert script >> Done(ValueError("mine")) << ("fail", "ValueError")
     script.is_in(S.STABLE, 1)

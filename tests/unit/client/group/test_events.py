@@ -11,6 +11,6 @@ def test_events_are_values() -> None:
     assert not hasattr(TimerExpired("session"), "__dict__")
 
 
-def test_what_is_left_out_means_nothing_special() -> None:
+def test_optional_fields_default_to_none() -> None:
     assert HookDone(1).error is None
     assert CommitRefused(22).generation is None

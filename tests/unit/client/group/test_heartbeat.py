@@ -34,7 +34,7 @@ S = MemberState
 E = ErrorCode
 
 
-def test_heartbeats_go_on_whatever_the_user_does() -> None:
+def test_heartbeats_are_sent_without_polls() -> None:
     script = stable()
     for n in range(1, 5):
         script.after(BEAT_MS)
@@ -60,7 +60,7 @@ def test_a_second_heartbeat_waits_for_the_answer_to_the_first() -> None:
     assert script >> rings("heartbeat") << arm("heartbeat", 2 * BEAT_MS)
 
 
-def test_no_heartbeat_goes_behind_a_sync_that_waits() -> None:
+def test_no_heartbeat_is_sent_while_a_sync_is_pending() -> None:
     assert syncing() >> rings("heartbeat") << arm("heartbeat", BEAT_MS)
 
 
@@ -77,14 +77,14 @@ def test_loading_is_being_alive() -> None:
     assert script >> beaten(E.COORDINATOR_LOAD_IN_PROGRESS) << arm("session", SESSION_MS)
 
 
-def test_what_may_pass_is_tried_again_with_the_next_heartbeat() -> None:
+def test_a_transient_error_is_retried_with_the_next_heartbeat() -> None:
     script = stable().does(rings("heartbeat"))
     assert script >> beaten(E.NETWORK_EXCEPTION)
     script.is_in(S.STABLE, 1)
 
 
 @pytest.mark.parametrize(("code", "member"), [(E.ILLEGAL_GENERATION, "a"), (E.UNKNOWN_MEMBER_ID, "")])
-def test_a_member_that_is_thrown_out_loses_what_it_holds_with_the_next_poll(code: ErrorCode, member: str) -> None:
+def test_a_removed_member_loses_its_partitions_at_the_next_poll(code: ErrorCode, member: str) -> None:
     script = stable().does(rings("heartbeat"))
     assert script >> beaten(code) << disarm("heartbeat") << disarm("session") << ("wake",)
     script.is_in(S.DOWN, -1)
@@ -106,13 +106,13 @@ def test_fenced_is_for_good() -> None:
     assert script >> POLL << disarm("poll") << ("fail", "FencedInstance")
 
 
-def test_what_cannot_be_repaired_is_raised_by_the_next_poll() -> None:
+def test_a_fatal_error_is_raised_by_the_next_poll() -> None:
     script = stable().does(rings("heartbeat"))
     _ = script >> beaten(E.GROUP_AUTHORIZATION_FAILED)
     script.includes(("fail", "BrokerError")).is_in(S.DOWN, -1)
 
 
-def test_a_broker_that_knows_no_heartbeats_is_told() -> None:
+def test_an_unsupported_heartbeat_is_raised() -> None:
     script = stable().does(rings("heartbeat"))
     _ = script >> breaks("beat", Unsupported("Heartbeat"))
     script.includes(("fail", "Unsupported"))
@@ -133,7 +133,7 @@ def test_a_member_without_its_coordinator_reads_on_and_looks_for_it(how: object)
     script.is_in(S.STABLE, 1)
 
 
-def test_a_coordinator_that_is_found_but_not_there_is_looked_for_more_slowly() -> None:
+def test_lookups_of_an_unreachable_coordinator_back_off() -> None:
     script = stable().does(rings("heartbeat"), breaks("beat"), FOUND)
     assert script >> breaks("beat") << ("forget", 1) << disarm("heartbeat") << arm("retry", 2 * BACKOFF_MS)
     assert script >> rings("retry") << ("find coordinator",)
@@ -151,7 +151,7 @@ def test_a_rebalance_that_is_heard_of_after_rediscovery_is_joined() -> None:
     assert script.m.rejoin == "group is already rebalancing"
 
 
-def test_a_group_that_may_not_be_read_any_more_is_told() -> None:
+def test_a_group_authorization_failure_is_raised() -> None:
     script = stable().does(rings("heartbeat"), breaks("beat"))
     _ = script >> CoordinatorNotFound(BrokerError(30, "looking"))
     script.includes(("fail", "BrokerError")).is_in(S.DOWN, -1)
@@ -194,7 +194,7 @@ def test_a_commit_that_was_refused_ends_the_membership(code: ErrorCode) -> None:
     assert script.m.reason == f"encountered {code.name} from OFFSET_COMMIT response"
 
 
-def test_a_commit_of_an_earlier_generation_says_nothing_about_this_one() -> None:
+def test_a_refused_commit_of_an_earlier_generation_is_ignored() -> None:
     assert stable() >> CommitRefused(E.ILLEGAL_GENERATION, 0)
     assert joining() >> CommitRefused(E.UNKNOWN_MEMBER_ID)
 
@@ -212,7 +212,7 @@ def test_a_commit_that_was_fenced_is_for_good() -> None:
     script.includes(("fail", "FencedInstance"))
 
 
-def test_another_code_of_a_commit_says_nothing() -> None:
+def test_commit_errors_that_do_not_end_the_membership_are_ignored() -> None:
     assert stable() >> CommitRefused(E.OFFSET_METADATA_TOO_LARGE)
 
 

@@ -82,7 +82,7 @@ def test_a_poll_that_is_given_up_lets_the_joining_go_on() -> None:
     assert script >> FOUND << ("join", "", "")
 
 
-def test_a_join_tells_what_kafka_wants_to_know() -> None:
+def test_a_join_request_has_the_fields_of_the_java_client() -> None:
     request = joining("u", "t", strategy="range,cooperative-sticky", client_rack="r").request("join")
     assert (request.group_id, request.session_timeout_ms, request.rebalance_timeout_ms) == ("g", SESSION_MS, 60_000)
     assert (request.protocol_type, request.group_instance_id) == ("consumer", None)
@@ -123,7 +123,7 @@ def test_eager_gives_everything_up_before_it_joins() -> None:
     assert not script.m.owned
 
 
-def test_cooperative_keeps_what_it_holds_and_tells_so() -> None:
+def test_a_cooperative_rejoin_names_the_owned_partitions() -> None:
     script = cooperative("t-0", "t-1").does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS))
     script.does(POLL, Done())
     said = decode_subscription(script.request("join").protocols[0].metadata)
@@ -132,7 +132,7 @@ def test_cooperative_keeps_what_it_holds_and_tells_so() -> None:
     assert not script.m.due  # reads on while it joins
 
 
-def test_cooperative_gives_up_what_it_does_not_subscribe_to_any_more() -> None:
+def test_a_cooperative_member_revokes_unsubscribed_partitions() -> None:
     script = cooperative().does(subscribes("u"), POLL)
     assert script >> Done() << ("revoke", "t-0")
     script.does(Done())
@@ -146,7 +146,7 @@ def test_a_hook_waits_for_a_poll() -> None:
     assert script >> POLL << ("revoke", "t-0")
 
 
-def test_what_the_users_callback_raises_comes_out_of_poll_and_stops_nothing() -> None:
+def test_an_exception_of_on_revoked_is_raised_by_poll_and_the_join_continues() -> None:
     script = stable().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done())
     _ = script >> Done(ValueError("mine"))
     script.includes(("fail", "ValueError"), ("join", "a", "group is already rebalancing"))
@@ -169,7 +169,7 @@ def test_discovery_is_tried_again_after_a_while_that_grows() -> None:
     )
 
 
-def test_a_group_that_may_not_be_read_is_told() -> None:
+def test_a_group_authorization_failure_is_raised() -> None:
     script = Script().does(POLL)
     assert script >> CoordinatorNotFound(BrokerError(30, "looking")) << ("fail", "BrokerError")
     assert "READ" in str(script.failure)
@@ -192,20 +192,20 @@ def test_a_join_that_may_succeed_later_is_sent_again(code: ErrorCode) -> None:
     ("code", "member"),
     [(E.UNKNOWN_MEMBER_ID, ""), (E.ILLEGAL_GENERATION, "a"), (E.REBALANCE_IN_PROGRESS, "a")],
 )
-def test_a_member_that_may_join_anew_does_so_at_once(code: ErrorCode, member: str) -> None:
+def test_a_refused_join_that_may_be_repeated_is_repeated_at_once(code: ErrorCode, member: str) -> None:
     script = joining()
     script.m.attempts = 0
     assert script >> join_refused(code) << ("join", member, f"rebalance failed due to {java_name(code)}")
 
 
-def test_a_coordinator_that_never_knows_us_is_asked_ever_more_slowly() -> None:
+def test_repeated_unknown_member_errors_back_off() -> None:
     script = joining()
     script.m.attempts = 0
     script.does(join_refused(E.UNKNOWN_MEMBER_ID))
     assert script >> join_refused(E.UNKNOWN_MEMBER_ID) << arm("retry", 2 * BACKOFF_MS)
 
 
-def test_a_cooperative_member_that_is_not_known_loses_what_it_holds_with_the_next_poll() -> None:
+def test_an_unknown_cooperative_member_loses_its_partitions_at_the_next_poll() -> None:
     script = cooperative().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
     assert script >> join_refused(E.UNKNOWN_MEMBER_ID) << ("wake",)
     script.is_in(S.DOWN, -1)
@@ -264,9 +264,7 @@ def test_a_second_member_of_the_same_instance_fences_for_good() -> None:
         (E.UNKNOWN_SERVER_ERROR, BrokerError, "JoinGroup was refused"),
     ],
 )
-def test_what_makes_joining_impossible_is_raised_with_what_to_do(
-    code: ErrorCode, kind: type[Exception], remedy: str
-) -> None:
+def test_a_fatal_join_error_is_raised_with_a_remedy(code: ErrorCode, kind: type[Exception], remedy: str) -> None:
     script = joining()
     assert script >> join_refused(code) << ("fail", kind.__name__)
     assert type(script.failure) is kind
@@ -282,14 +280,14 @@ def test_a_group_of_another_kind_is_refused() -> None:
     script.includes(("fail", "AssignmentFailed"))
 
 
-def test_a_broker_without_static_members_is_told() -> None:
+def test_static_membership_on_an_old_broker_is_an_error() -> None:
     script = joining(group_instance_id="i")
     _ = script >> breaks("join", Unsupported("JoinGroup 5"))
     script.includes(("fail", "BrokerError"))
     assert "group_instance_id" in str(script.failure)
 
 
-def test_what_could_not_even_be_asked_is_raised() -> None:
+def test_a_join_request_that_cannot_be_encoded_is_raised() -> None:
     script = joining()
     _ = script >> breaks("join", KafkaError("a name that does not fit"))
     script.includes(("fail", "KafkaError")).is_in(S.DOWN, -1)

@@ -44,7 +44,7 @@ def assigned(script: Script) -> dict[str, list[str]]:
     }
 
 
-def test_the_leader_assigns_and_everybody_is_named() -> None:
+def test_the_assignment_of_the_leader_names_every_member() -> None:
     script = joining()
     _ = script >> joined(1, leader="a", others={"b": T, "c": U})
     script.does(reads(t=2))
@@ -65,7 +65,7 @@ def test_a_topic_of_others_is_looked_up_first() -> None:
     assert assigned(script) == {"a": ["t-0", "t-1"], "b": ["u-0"]}
 
 
-def test_a_topic_that_is_not_there_is_left_out_until_it_comes() -> None:
+def test_an_unknown_topic_is_assigned_once_it_exists() -> None:
     script = joining().does(joined(1, leader="a", others={"b": U}))
     script.does(reads(t=1))
     script.said(notes.TOPICS_UNKNOWN, topics=["u"])
@@ -76,7 +76,7 @@ def test_a_topic_that_is_not_there_is_left_out_until_it_comes() -> None:
     script.said(notes.REQUEST_JOINING, reason="cached metadata has changed: u from unknown to 3 partitions")
 
 
-def test_who_leads_no_longer_asks_no_longer_for_the_others_topics() -> None:
+def test_a_former_leader_requests_only_its_own_topics() -> None:
     script = joining().does(joined(1, leader="a", others={"b": U}), reads(t=1, u=1), synced("t-0"), Done())
     script.does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), Done())
     _ = script >> joined(2)
@@ -136,7 +136,7 @@ def led_by(assignor: Odd, others: dict[str, bytes] | None = None) -> Script:
     return script
 
 
-def test_what_an_assignor_says_to_its_members_is_brought_to_them() -> None:
+def test_user_data_of_the_assignor_is_sent_to_the_members() -> None:
     script = led_by(Odd(("a", "t-1"))).does()
     assert decode_assignment(script.request("sync").assignments[0].assignment).user_data == b"for a"
 
@@ -157,7 +157,7 @@ def test_an_assignment_that_cannot_be_right_is_refused(assignor: Odd, why: str) 
     assert why in str(script.failure)
 
 
-def test_a_cooperative_assignment_gives_nobody_what_another_still_holds() -> None:
+def test_a_cooperative_assignment_of_a_partition_that_another_member_owns_is_refused() -> None:
     holds = {"b": encoded_subscription(("t",), None, named("t-0"), 3, "")}
     script = led_by(Odd(("a", "t-0"), cooperative=True), holds)
     script.includes(("fail", "AssignmentFailed"))
@@ -166,7 +166,7 @@ def test_a_cooperative_assignment_gives_nobody_what_another_still_holds() -> Non
     script.includes(("sync", 1, ("a", "b")))
 
 
-def test_an_assignor_that_is_not_ours_is_refused() -> None:
+def test_an_unknown_assignor_is_refused() -> None:
     script = joining()
     _ = script >> joined(1, leader="a", protocol="theirs")
     script.includes(("fail", "AssignmentFailed"))

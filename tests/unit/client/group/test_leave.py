@@ -43,7 +43,7 @@ def test_the_time_counts_from_when_the_user_gets_control() -> None:
     assert script >> POLL << disarm("poll")
 
 
-def test_who_does_not_poll_leaves_and_loses_what_it_holds_with_the_next_poll() -> None:
+def test_without_polls_the_member_leaves_and_loses_its_partitions_at_the_next_poll() -> None:
     script = stable().after(POLL_MS)
     assert script >> rings("poll") << ("leave", "a", EXPIRED) << disarm("heartbeat") << disarm("session") << ("wake",)
     script.is_in(S.DOWN, -1).said(notes.POLL_EXPIRED, max_poll_interval_ms=POLL_MS)
@@ -51,7 +51,7 @@ def test_who_does_not_poll_leaves_and_loses_what_it_holds_with_the_next_poll() -
     assert script >> Done() << ("join", "", "consumer pro-actively leaving the group")
 
 
-def test_the_warning_says_what_to_do() -> None:
+def test_the_poll_interval_warning_names_the_settings() -> None:
     script = stable()
     _ = script >> rings("poll")
     script.out.clear()
@@ -65,17 +65,17 @@ def test_a_static_member_that_does_not_poll_sends_nothing() -> None:
     script.lacks("leave").is_in(S.DOWN, -1)
 
 
-def test_who_does_not_poll_while_it_joins_leaves_too() -> None:
+def test_a_joining_member_without_polls_leaves() -> None:
     script = joining().does(RETURNING)
     _ = script >> rings("poll")
     script.includes(("leave", "a", EXPIRED), ("drop", "join")).is_in(S.DOWN, -1)
 
 
-def test_who_is_not_a_member_does_not_leave() -> None:
+def test_without_a_membership_no_leave_is_sent() -> None:
     assert Script() >> rings("poll")
 
 
-def test_a_leave_goes_beside_the_joins() -> None:
+def test_a_leave_is_sent_on_another_connection_than_joins() -> None:
     script = stable().does(rings("poll"))
     assert (script.asked["leave"].lane, script.asked["sync"].lane) == ("", "group")
     assert script.request("leave").group_id == "g"
@@ -155,7 +155,7 @@ def test_closing_while_joining_leaves_at_once(begin: object) -> None:
     script.does(left()).is_in(S.CLOSED, script.m.generation)
 
 
-def test_what_is_held_while_joining_is_lost() -> None:
+def test_partitions_owned_during_a_join_are_lost_on_close() -> None:
     script = cooperative().does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), CLOSE)
     assert script >> Done() << ("lose", "t-0")
 
@@ -167,13 +167,13 @@ def test_an_assignment_that_waits_is_not_taken_over_any_more() -> None:
     script.lacks("assign")
 
 
-def test_without_a_coordinator_nobody_is_told() -> None:
+def test_without_a_coordinator_no_leave_is_sent() -> None:
     script = stable().does(rings("heartbeat"), breaks("beat"), CLOSE, Done())
     _ = script >> Done()
     script.lacks("leave").is_in(S.CLOSED, 1)
 
 
-def test_who_never_joined_closes_at_once() -> None:
+def test_a_member_that_never_joined_closes_at_once() -> None:
     assert Script() >> CLOSE << ("before_leaving",) >> Done()
 
 
@@ -212,5 +212,5 @@ def test_after_the_end_nothing_happens() -> None:
         assert script >> event
 
 
-def test_out_of_time_means_nothing_to_who_does_not_close() -> None:
+def test_a_close_timeout_is_ignored_unless_closing() -> None:
     assert stable() >> CloseTimedOut()

@@ -65,7 +65,7 @@ def test_assignors_without_a_protocol_in_common_are_refused() -> None:
         new_member(ConsumerConfig(bootstrap_servers="h:1", group_id="g"), [Forward(), *resolve("roundrobin")])
 
 
-def test_a_commit_is_given_the_generation_while_there_is_one() -> None:
+def test_group_metadata_has_the_generation_while_it_is_joined() -> None:
     assert Script(group_instance_id="i").m.group == GroupMetadata("g", -1, "", "i")
     assert joining().m.group == GroupMetadata("g", -1, "")
     assert stable().m.group == GroupMetadata("g", 1, "a")
@@ -82,7 +82,7 @@ def test_a_poll_waits_until_the_membership_is_settled() -> None:
 
 
 @pytest.mark.parametrize("late", [beaten(E.UNKNOWN_MEMBER_ID), breaks("beat")])
-def test_an_answer_that_nobody_waits_for_changes_nothing(late: Reply | Broken) -> None:
+def test_an_unexpected_response_is_ignored(late: Reply | Broken) -> None:
     script = stable().does(rings("heartbeat"), beaten())
     assert script >> late
     script.is_in(S.STABLE, 1)

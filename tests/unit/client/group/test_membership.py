@@ -286,7 +286,7 @@ async def test_after_the_callback_that_outlasts_a_poll_no_other_begins(place: Pl
     assert user.story[-1][0] == "assigned"
 
 
-async def test_what_a_callback_raises_comes_out_of_poll(place: Place, scene: Scene) -> None:
+async def test_an_exception_of_a_callback_is_raised_by_poll(place: Place, scene: Scene) -> None:
     member, user = await place.member()
     user.error = ValueError("the user's")
     with pytest.raises(ValueError, match="the user's"):
@@ -296,7 +296,7 @@ async def test_what_a_callback_raises_comes_out_of_poll(place: Place, scene: Sce
     assert (member.state, user.story) == ("STABLE", [("assigned", (ZERO, ONE))])
 
 
-async def test_a_callback_that_cancels_itself_is_told(place: Place) -> None:
+async def test_a_cancelled_error_of_a_callback_becomes_illegal_use(place: Place) -> None:
     member, user = await place.member()
     user.error = asyncio.CancelledError()  # type: ignore[assignment]
     with pytest.raises(IllegalUse, match="cancelled"):
@@ -330,7 +330,7 @@ async def test_a_callback_runs_in_the_context_of_the_poll(place: Place) -> None:
     assert seen == ["the poll"]
 
 
-async def test_what_makes_membership_impossible_is_raised_and_tried_again(place: Place, scene: Scene) -> None:
+async def test_a_fatal_join_error_is_raised_by_each_poll(place: Place, scene: Scene) -> None:
     member, _ = await place.member()
     scene.broker.on(JoinGroupRequest, lambda _: JoinGroupResponse(error_code=81))
     for _ in range(2):
@@ -341,7 +341,7 @@ async def test_what_makes_membership_impossible_is_raised_and_tried_again(place:
     assert member.state == "STABLE"
 
 
-async def test_what_happens_between_polls_is_raised_by_the_next_one(place: Place, scene: Scene) -> None:
+async def test_an_error_between_polls_is_raised_by_the_next_poll(place: Place, scene: Scene) -> None:
     member, user = await place.member(group_instance_id="i")
     await member.poll()
     scene.beat_code = 82
@@ -356,7 +356,7 @@ async def test_what_happens_between_polls_is_raised_by_the_next_one(place: Place
 # ---- coordinators and sessions
 
 
-async def test_a_member_reads_on_while_its_coordinator_is_gone(place: Place, scene: Scene) -> None:
+async def test_a_member_keeps_its_partitions_without_a_coordinator(place: Place, scene: Scene) -> None:
     member, user = await place.member()
     await member.poll()
     scene.broker.on(FindCoordinatorRequest, lambda _: FindCoordinatorResponse(coordinators=(_missing(),)))
@@ -386,7 +386,7 @@ async def test_a_session_without_an_answer_ends_the_membership(place: Place, sce
     assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
 
 
-async def test_who_does_not_poll_leaves_and_is_warned(
+async def test_without_polls_the_member_leaves_with_a_warning(
     place: Place, scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     member, user = await place.member(max_poll_interval_ms=60)
@@ -401,7 +401,7 @@ async def test_who_does_not_poll_leaves_and_is_warned(
     assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
 
 
-async def test_who_waits_in_poll_is_not_too_slow(place: Place, scene: Scene) -> None:
+async def test_waiting_inside_poll_does_not_exceed_the_poll_interval(place: Place, scene: Scene) -> None:
     member, _ = await place.member(max_poll_interval_ms=50)
 
     async def takes_its_time(request: JoinGroupRequest) -> JoinGroupResponse:
@@ -451,14 +451,14 @@ async def test_a_commit_that_was_refused_is_a_reason_to_join(place: Place) -> No
     assert [what for what, _ in user.story] == ["assigned", "lost", "assigned"]
 
 
-async def test_a_pattern_is_matched_against_what_there_is(place: Place, scene: Scene) -> None:
+async def test_a_pattern_subscribes_to_the_existing_topics(place: Place, scene: Scene) -> None:
     member, user = await place.member(subscribed=False)
     member.subscribe(re.compile("[a-t]"))
     await member.poll()
     assert user.story == [("assigned", (ZERO, ONE))]
 
 
-async def test_the_user_may_have_the_group_assign_anew(place: Place, scene: Scene) -> None:
+async def test_rejoin_starts_a_new_rebalance(place: Place, scene: Scene) -> None:
     member, _ = await place.member()
     await member.poll()
     member.rejoin("rebalance enforced by user")
@@ -468,7 +468,7 @@ async def test_the_user_may_have_the_group_assign_anew(place: Place, scene: Scen
     assert scene.asked(JoinGroupRequest)[-1].reason == "rebalance enforced by user"
 
 
-async def test_what_cannot_be_asked_is_raised_by_the_poll_that_waits(place: Place, scene: Scene) -> None:
+async def test_a_request_that_cannot_be_encoded_is_raised_by_poll(place: Place, scene: Scene) -> None:
     member, _ = await place.member()
     member.subscribe(frozenset({"t" * (1 << 16)}))  # longer than the wire can say
     for _ in range(2):
@@ -476,7 +476,7 @@ async def test_what_cannot_be_asked_is_raised_by_the_poll_that_waits(place: Plac
             await member.poll()
 
 
-async def test_a_mistake_comes_out_of_poll_and_nobody_waits_for_ever(place: Place, scene: Scene) -> None:
+async def test_an_unexpected_exception_is_raised_by_poll(place: Place, scene: Scene) -> None:
     member, user = await place.member()
     assert user.member is not None
     scene.broker.on(HeartbeatRequest, lambda _: HeartbeatResponse(error_code=25))
@@ -514,7 +514,7 @@ async def test_a_close_commits_revokes_and_leaves(place: Place, scene: Scene) ->
     assert len(user.story) == 3
 
 
-async def test_a_close_raises_what_callbacks_raised_when_all_is_done(place: Place, scene: Scene) -> None:
+async def test_close_raises_callback_exceptions_after_it_has_left(place: Place, scene: Scene) -> None:
     member, user = await place.member()
     await member.poll()
     user.error = ValueError("the user's")
@@ -524,7 +524,7 @@ async def test_a_close_raises_what_callbacks_raised_when_all_is_done(place: Plac
     assert member.state == "CLOSED"
 
 
-async def test_a_close_is_not_held_up_by_a_broker_that_says_nothing(place: Place, scene: Scene) -> None:
+async def test_close_ends_at_its_timeout_without_a_response(place: Place, scene: Scene) -> None:
     member, user = await place.member()
     await member.poll()
     scene.broker.on(LeaveGroupRequest, lambda _: None)

@@ -24,7 +24,7 @@ from rota.client.group.states import MemberState
 S = MemberState
 
 
-def test_a_pattern_follows_topics_as_they_come_and_go() -> None:
+def test_a_pattern_follows_created_and_deleted_topics() -> None:
     script = Script(pattern="[tu]", counts={"t": 1}).does(POLL, FOUND, reads(t=1), joined(1), synced("t-0"), Done())
     script.does(ENDED)
     assert script >> knows(t=1, v=1)
@@ -52,7 +52,7 @@ def test_another_subscription_is_joined_with_by_the_next_poll() -> None:
     script.is_in(S.STABLE, 1)
 
 
-def test_metadata_that_nobody_asked_for_is_taken_note_of() -> None:
+def test_an_unrequested_metadata_refresh_is_accepted() -> None:
     script = stable()
     assert script >> events.MetadataRefreshed(99, script.m.metadata)
 
@@ -73,7 +73,7 @@ def test_partitions_that_are_added_while_it_synced_are_seen() -> None:
     assert script.request("join").reason == "cached metadata has changed"
 
 
-def test_a_topic_that_is_gone_has_the_leader_join_again() -> None:
+def test_a_deleted_topic_makes_the_leader_rejoin() -> None:
     script = leading()
     assert script >> knows() << ("wake",)
     assert script.m.rejoin == "cached metadata has changed"

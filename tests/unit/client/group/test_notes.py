@@ -24,7 +24,7 @@ from rota.protocol.errors import ErrorCode
 E = ErrorCode
 
 
-def test_the_life_of_a_member_is_told_in_order() -> None:
+def test_the_events_of_a_membership_are_emitted_in_order() -> None:
     script = Script().does(
         *(POLL, FOUND, join_refused(E.MEMBER_ID_REQUIRED, "a"), joined(1, leader="a"), synced("t-0", "t-1"), Done()),
         *(ENDED, RETURNING, rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS)),

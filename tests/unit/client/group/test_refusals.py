@@ -31,7 +31,7 @@ def test_a_refusal_names_group_code_and_remedy(code: ErrorCode, remedy: str) -> 
     assert code.name in str(error)
 
 
-def test_a_code_without_a_remedy_is_told_as_it_is() -> None:
+def test_an_error_code_without_a_remedy_has_its_plain_text() -> None:
     assert str(refused("SyncGroup", E.UNKNOWN_SERVER_ERROR, CONFIG)).startswith("SyncGroup was refused (group orders)")
     plain = ConsumerConfig(bootstrap_servers="h:1", group_id="orders")
     assert "group_instance_id" not in str(refused("JoinGroup", E.UNSUPPORTED_VERSION, plain))

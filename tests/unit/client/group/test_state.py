@@ -22,7 +22,7 @@ def test_a_new_member_has_no_generation_and_nothing_to_do() -> None:
     assert new.group.member_id == ""
 
 
-def test_a_state_changes_only_as_the_table_says() -> None:
+def test_only_listed_state_transitions_are_allowed() -> None:
     with pytest.raises(AssertionError, match="DOWN -> STABLE"):
         member().move(MemberState.STABLE)
 
@@ -40,7 +40,7 @@ def test_no_ticket_is_given_twice() -> None:
     assert len({new.ticket() for _ in range(10)}) == 10
 
 
-def test_leaving_the_generation_keeps_what_is_owned_for_the_next_poll() -> None:
+def test_out_of_group_keeps_the_owned_partitions() -> None:
     joined = stable().m
     owned = joined.owned
     joined.out_of_group("a test", keep_id=True)

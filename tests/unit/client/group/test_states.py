@@ -47,7 +47,7 @@ def reachable(start: MemberState) -> set[MemberState]:
     return seen
 
 
-def test_from_everywhere_there_is_a_way_to_the_group_and_to_the_end() -> None:
+def test_every_state_can_reach_stable_and_closed() -> None:
     for state in set(MemberState) - {S.LEAVING, S.CLOSED}:
         assert {S.STABLE, S.CLOSED} <= reachable(state)
     assert reachable(S.LEAVING) == {S.LEAVING, S.CLOSED}

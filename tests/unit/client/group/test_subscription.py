@@ -32,7 +32,7 @@ def test_names_stay_as_they_are() -> None:
     assert not accepts(wish, "u")
 
 
-def test_a_pattern_matches_the_whole_name_of_what_has_partitions() -> None:
+def test_a_pattern_matches_whole_names_of_topics_with_partitions() -> None:
     known = metadata(t=1, tt=1, u=1, t2=0)
     assert topics_of(re.compile("t.*"), known, exclude_internal=True) == {"t", "tt"}
     assert topics_of(re.compile("t"), known, exclude_internal=True) == {"t"}
@@ -52,7 +52,9 @@ def test_partitions_are_grouped_in_order(partitions: set[TopicPartition]) -> Non
 
 
 @given(PARTITIONS, st.integers(-1, 9), st.one_of(st.none(), st.binary()))
-def test_what_is_told_is_heard(owned: set[TopicPartition], generation: int, user_data: bytes | None) -> None:
+def test_a_subscription_survives_encode_and_decode(
+    owned: set[TopicPartition], generation: int, user_data: bytes | None
+) -> None:
     said = decoded_subscription(encoded_subscription(("u", "t"), user_data, owned, generation, ""), "i")
     assert (said.topics, said.owned, said.generation_id) == (("t", "u"), tuple(sorted(owned)), generation)
     assert (said.user_data, said.group_instance_id, said.rack) == (user_data, "i", None)
@@ -79,7 +81,7 @@ def test_rubbish_is_no_subscription() -> None:
         decoded_subscription(b"\0\3\0", None)
 
 
-def test_a_snapshot_sees_partitions_come_and_topics_go() -> None:
+def test_the_difference_of_snapshots_names_partition_counts_and_topics() -> None:
     before = snapshot({"t", "u", "v"}, metadata(t=1, u=2))
     assert before == {"t": (0,), "u": (0, 1), "v": None}
     now = snapshot(before, metadata(t=2, v=1, other=4))

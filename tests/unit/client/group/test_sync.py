@@ -62,7 +62,7 @@ def test_no_bytes_are_no_partitions() -> None:
         synced("t-0", protocol_type="connect"),
     ],
 )
-def test_an_assignment_that_cannot_be_ours_is_refused(answer: Reply) -> None:
+def test_an_invalid_assignment_is_refused(answer: Reply) -> None:
     script = syncing()
     _ = script >> answer
     script.includes(("fail", "AssignmentFailed")).is_in(S.DOWN, -1)
@@ -101,7 +101,7 @@ def test_fenced_is_for_good() -> None:
     script.includes(("fail", "FencedInstance")).is_in(S.DOWN, -1)
 
 
-def test_what_cannot_be_repaired_is_raised() -> None:
+def test_a_fatal_sync_error_is_raised() -> None:
     script = syncing()
     _ = script >> sync_refused(E.GROUP_AUTHORIZATION_FAILED)
     script.includes(("fail", "BrokerError")).is_in(S.DOWN, -1)

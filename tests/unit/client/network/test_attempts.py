@@ -15,7 +15,7 @@ from rota.protocol.messages.heartbeat import HeartbeatRequest
 from rota.protocol.messages.metadata import MetadataRequest
 
 
-def test_what_calls_for_another_try() -> None:
+def test_the_error_actions_that_are_retried() -> None:
     assert set(ErrorAction) - RETRIED == {ErrorAction.OK, ErrorAction.REJOIN, ErrorAction.RESET, ErrorAction.FATAL}
 
 
@@ -28,7 +28,7 @@ async def test_refresh_reads_metadata_before_the_next_try() -> None:
             assert asked == [FetchRequest, MetadataRequest, FetchRequest]
 
 
-async def test_no_verdict_asks_at_once_again() -> None:
+async def test_retries_wait_with_growing_backoff() -> None:
     """The waits grow: ten tries at 1, 2, 4, 5, 5 … ms take at least their sum."""
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(*[14] * 9, 0))
@@ -39,7 +39,7 @@ async def test_no_verdict_asks_at_once_again() -> None:
             assert (loop.time() - begun) * 1000 >= 0.8 * (1 + 2 + 4 + 6 * 5)
 
 
-async def test_a_timeout_of_somebody_else_is_not_ours() -> None:
+async def test_a_timeout_error_of_the_request_factory_is_raised_unchanged() -> None:
     async with scripted() as brokers, client(*brokers) as cluster:
 
         def broken(_: int) -> HeartbeatRequest:
@@ -60,7 +60,7 @@ async def test_a_cancelled_call_is_over() -> None:
                 await asking
 
 
-async def test_a_cluster_that_is_closed_is_asked_no_more() -> None:
+async def test_closing_ends_a_retry_loop_at_once() -> None:
     """Who is in the middle of its attempts hears of it at once, not when its time is over."""
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, lambda _: None)

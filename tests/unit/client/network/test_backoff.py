@@ -15,9 +15,7 @@ def test_a_longest_wait_below_the_first_is_the_only_one() -> None:
 
 
 @given(failures=st.integers(1, 10_000), first=st.integers(0, 10_000), longest=st.integers(0, 100_000), chance=chances)
-def test_the_wait_is_within_a_fifth_of_what_it_should_be(
-    failures: int, first: int, longest: int, chance: float
-) -> None:
+def test_the_jitter_is_at_most_a_fifth(failures: int, first: int, longest: int, chance: float) -> None:
     plain = wait_ms(failures, first, longest, 0.5)
     assert plain <= longest
     assert plain * (1 - JITTER) <= wait_ms(failures, first, longest, chance) <= plain * (1 + JITTER)

@@ -21,7 +21,7 @@ def link(port: int, broken: list[BrokerConnection] | None = None, **settings: in
     return BrokerConnection(config, BrokerInfo(7, "127.0.0.1", port), (broken if broken is not None else []).append)
 
 
-async def test_it_dials_once_for_everybody() -> None:
+async def test_concurrent_opens_share_one_connection() -> None:
     async with Scripted() as broker:
         one = link(broker.port)
         connections = await asyncio.gather(*(one.open() for _ in range(5)))
@@ -32,7 +32,7 @@ async def test_it_dials_once_for_everybody() -> None:
         assert not one.is_open
 
 
-async def test_who_stops_waiting_does_not_stop_the_dial() -> None:
+async def test_cancelling_one_open_does_not_cancel_the_connection() -> None:
     async with Scripted() as broker:
         one = link(broker.port)
         waiting = [asyncio.create_task(one.open()) for _ in range(2)]
@@ -43,7 +43,7 @@ async def test_who_stops_waiting_does_not_stop_the_dial() -> None:
         await one.close("over")
 
 
-async def test_a_failed_dial_is_told_to_all_and_followed_by_a_rest() -> None:
+async def test_a_failed_connection_fails_all_callers_and_backs_off() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         one = link(bound.getsockname()[1], reconnect_backoff_ms=100, reconnect_backoff_max_ms=400)
@@ -58,7 +58,7 @@ async def test_a_failed_dial_is_told_to_all_and_followed_by_a_rest() -> None:
         await one.close("over")
 
 
-async def test_what_nobody_foresaw_is_told_too(
+async def test_an_unexpected_exception_becomes_unreachable(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(*_: object, **__: object) -> None:
@@ -147,7 +147,7 @@ async def test_never_idle() -> None:
         await one.close("over")
 
 
-async def test_closing_tells_who_waits_for_the_dial() -> None:
+async def test_closing_fails_a_pending_open() -> None:
     async with Scripted() as broker:
         broker.on(ApiVersionsRequest, lambda _: None)
         one = link(broker.port)
@@ -160,7 +160,7 @@ async def test_closing_tells_who_waits_for_the_dial() -> None:
             await one.open()
 
 
-async def test_closing_tells_who_waits_for_an_answer() -> None:
+async def test_closing_fails_a_pending_request() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: None)
         one = link(broker.port)

@@ -46,7 +46,7 @@ async def world() -> AsyncIterator[World]:
         await one.stop()
 
 
-async def test_a_lane_is_a_connection_of_its_own(world: World) -> None:
+async def test_each_lane_has_its_own_connection(world: World) -> None:
     world.tell(0, 1)
     brokers = world.client()
     first = await brokers.open(1)
@@ -58,7 +58,7 @@ async def test_a_lane_is_a_connection_of_its_own(world: World) -> None:
     await brokers.close()
 
 
-async def test_a_broker_that_is_not_known_cannot_be_asked(world: World) -> None:
+async def test_opening_an_unknown_broker_raises_unreachable(world: World) -> None:
     world.tell(0)
     brokers = world.client()
     with pytest.raises(Unreachable, match=r"no broker 5 is known in the cluster; known are: 0 \(127.0.0.1:\d+\)"):
@@ -79,7 +79,7 @@ async def test_a_broker_that_has_moved_gets_another_connection(world: World) -> 
     await brokers.close()
 
 
-async def test_the_least_busy_is_asked(world: World) -> None:
+async def test_ask_any_uses_the_least_loaded_broker(world: World) -> None:
     world.tell(0, 1, 2)
     for one in world.brokers:
         one.on(HeartbeatRequest, lambda _: None)
@@ -95,7 +95,7 @@ async def test_the_least_busy_is_asked(world: World) -> None:
     assert all(isinstance(one, Unreachable) for one in await asyncio.gather(*asking, return_exceptions=True))
 
 
-async def test_who_failed_just_now_is_asked_last(world: World) -> None:
+async def test_ask_any_tries_a_broker_that_just_failed_last(world: World) -> None:
     world.tell(1, 2)
     brokers = world.client()
     await world.brokers[1].stop()
@@ -106,7 +106,7 @@ async def test_who_failed_just_now_is_asked_last(world: World) -> None:
     await brokers.close()
 
 
-async def test_everybody_is_tried_until_one_answers(world: World) -> None:
+async def test_ask_any_tries_all_brokers(world: World) -> None:
     world.tell(1, 2)
     brokers = world.client()
     await world.brokers[1].stop()
@@ -155,7 +155,7 @@ async def test_a_bootstrap_connection_becomes_that_of_its_broker(world: World) -
     await brokers.close()
 
 
-async def test_a_bootstrap_connection_that_nobody_needs_is_closed(world: World) -> None:
+async def test_an_unused_bootstrap_connection_is_closed(world: World) -> None:
     brokers = world.client()
     await brokers.ask_any(ASK)
     world.tell(1)
@@ -165,7 +165,7 @@ async def test_a_bootstrap_connection_that_nobody_needs_is_closed(world: World) 
     await brokers.close()
 
 
-async def test_what_is_wrong_is_told(world: World) -> None:
+async def test_describe_failures_names_each_broker_and_its_failure(world: World) -> None:
     brokers = world.client()
     assert brokers.describe_failures() == f"broker {world.brokers[0].address} was not tried yet"
     world.tell(1, 2)

@@ -94,7 +94,7 @@ async def test_one_of_several_bootstrap_addresses_is_enough() -> None:
             assert cluster.metadata.cluster_id == "scripted"
 
 
-async def test_when_nobody_answers_everybody_is_told() -> None:
+async def test_if_no_broker_responds_the_error_names_all_addresses() -> None:
     async with scripted(3) as brokers:
         addresses = [one.address for one in brokers]
         await brokers[0].stop()
@@ -135,7 +135,7 @@ async def test_it_is_started_first_and_once() -> None:
             await started.start()
 
 
-async def test_closing_tells_everybody_who_waits() -> None:
+async def test_closing_fails_all_pending_calls() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, lambda _: None)
         async with client(*brokers) as cluster:
@@ -237,7 +237,7 @@ async def test_a_dial_counts_for_the_time_of_a_request() -> None:
             await cluster.ask(1, BEAT, timeout_ms=20)
 
 
-async def test_what_has_no_answer_is_not_waited_for() -> None:
+async def test_a_request_without_a_response_returns_none() -> None:
     async with scripted() as brokers:
         brokers[0].on(ProduceRequest, lambda _: None)
         async with client(*brokers) as cluster:
@@ -258,7 +258,7 @@ async def test_codes_that_pass_are_not_seen() -> None:
 
 
 @pytest.mark.parametrize("fatal", [30, 22, 24])
-async def test_codes_that_do_not_pass_come_back_at_once(fatal: int) -> None:
+async def test_fatal_error_codes_are_returned_at_once(fatal: int) -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(fatal))
         async with client(*brokers) as cluster:
@@ -267,14 +267,14 @@ async def test_codes_that_do_not_pass_come_back_at_once(fatal: int) -> None:
             assert brokers[0].counted()[HeartbeatRequest] == 1
 
 
-async def test_at_the_end_of_the_time_the_last_code_comes_back() -> None:
+async def test_at_the_timeout_the_last_error_code_is_returned() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, says(14))
         async with client(*brokers) as cluster:
             assert (await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=200)).error_code == 14
 
 
-async def test_at_the_end_of_the_time_the_last_failure_is_told() -> None:
+async def test_at_the_timeout_the_last_failure_is_in_the_error() -> None:
     async with scripted() as brokers:
         brokers[0].on(HeartbeatRequest, lambda _: CLOSE)
         async with client(*brokers) as cluster:
@@ -286,7 +286,7 @@ async def test_at_the_end_of_the_time_the_last_failure_is_told() -> None:
                 await cluster.ask_until(Node(0), BEAT, code, what="beating", timeout_ms=40)
 
 
-async def test_what_ended_in_time_leaves_the_connection_to_others() -> None:
+async def test_a_timeout_of_one_caller_keeps_the_connection_open() -> None:
     gate = asyncio.Event()
 
     async def slow(_: Any) -> HeartbeatResponse:
@@ -318,7 +318,7 @@ async def test_a_fresh_request_for_each_node() -> None:
             assert [one.generation_id for one in brokers[0].asked if isinstance(one, HeartbeatRequest)] == [1, 2]
 
 
-async def test_any_node_goes_round_a_broken_one() -> None:
+async def test_any_node_avoids_an_unreachable_broker() -> None:
     async with scripted(3) as brokers, client(brokers[0]) as cluster:
         for one in brokers:
             one.on(HeartbeatRequest, says(0))
@@ -357,7 +357,7 @@ async def test_a_leader_is_found_followed_and_forgotten() -> None:
             assert (await cluster.refresh()).topics == {}, "it was wanted for this one call"
 
 
-async def test_a_leader_that_is_never_found_is_told_with_the_reason() -> None:
+async def test_a_leader_lookup_timeout_names_the_reason() -> None:
     async with scripted() as brokers:
         brokers[0].on(
             MetadataRequest, lambda asked: brokers[0].metadata(*([led_by(-1, error=3)] if asked.topics else ()))
@@ -377,7 +377,7 @@ async def test_a_coordinator_is_found_and_followed() -> None:
             assert await cluster.coordinator("g") == 1
 
 
-async def test_a_coordinator_that_is_gone_is_looked_for_again() -> None:
+async def test_a_moved_coordinator_is_looked_up_again() -> None:
     async with scripted(2) as brokers:
         coordinated(brokers, 1, 0)
         brokers[0].on(HeartbeatRequest, says(0))
@@ -388,7 +388,7 @@ async def test_a_coordinator_that_is_gone_is_looked_for_again() -> None:
             assert await cluster.coordinator("g") == 0
 
 
-async def test_a_coordinator_that_metadata_does_not_know_yet_can_be_asked() -> None:
+async def test_a_coordinator_missing_from_metadata_can_be_used() -> None:
     async with scripted(2) as brokers:
         brokers[0].peers = brokers[:1]
         coordinated(brokers, 1)
@@ -397,7 +397,7 @@ async def test_a_coordinator_that_metadata_does_not_know_yet_can_be_asked() -> N
             assert (await cluster.ask_until(Coordinator("g"), BEAT, code, what="beating")).error_code == 0
 
 
-async def test_a_coordinator_that_does_not_come() -> None:
+async def test_a_coordinator_lookup_times_out() -> None:
     async with scripted() as brokers:
         brokers[0].on(
             FindCoordinatorRequest, lambda _: FindCoordinatorResponse(coordinators=(Found(key="g", error_code=15),))
@@ -431,7 +431,7 @@ async def test_until_something_is_known() -> None:
                 await cluster.until(lambda _: 1 // 0, what="looking")
 
 
-async def test_until_says_what_the_brokers_said() -> None:
+async def test_the_timeout_of_until_has_the_errors_of_the_brokers() -> None:
     async with scripted() as brokers:
         brokers[0].on(MetadataRequest, lambda _: brokers[0].metadata(led_by(-1, error=3)))
         async with client(*brokers) as cluster:
@@ -484,7 +484,7 @@ async def test_a_lost_connection_makes_metadata_stale() -> None:
         assert cluster.metadata.version == 1
 
 
-async def test_who_leads_now_is_taken_from_an_answer() -> None:
+async def test_a_leader_named_in_an_error_is_used() -> None:
     """KIP-951."""
     async with scripted(2) as brokers:
         brokers[0].peers = brokers[:1]

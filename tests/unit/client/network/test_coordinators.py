@@ -28,7 +28,7 @@ def at(node: int, error: int = 0) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(coordinators=(one,))
 
 
-async def test_a_coordinator_is_asked_for_once() -> None:
+async def test_concurrent_lookups_share_one_request() -> None:
     town = Town(at(3))
     assert town.coordinators.cached("g") is None
     assert await asyncio.gather(*(town.coordinators.of("g") for _ in range(4))) == [3, 3, 3, 3]
@@ -37,7 +37,7 @@ async def test_a_coordinator_is_asked_for_once() -> None:
     assert town.coordinators.cached("g") == 3
 
 
-async def test_one_that_is_not_there_any_more_is_asked_for_again() -> None:
+async def test_a_moved_coordinator_is_looked_up_again() -> None:
     town = Town(at(3), at(4))
     assert await town.coordinators.of("g") == 3
     town.coordinators.moved("g", 9)
@@ -53,7 +53,7 @@ async def test_an_old_broker_answers_in_the_outer_fields() -> None:
     assert codes(at(1, 15)) == [15]
 
 
-async def test_what_cannot_be_helped_is_raised() -> None:
+async def test_a_fatal_lookup_error_is_raised() -> None:
     town = Town(at(-1, 30), at(3))
     with pytest.raises(BrokerError, match=r"looking for the coordinator \(group g\): GROUP_AUTHORIZATION_FAILED"):
         await town.coordinators.of("g")
@@ -61,12 +61,12 @@ async def test_what_cannot_be_helped_is_raised() -> None:
     assert town.addresses == [(3, "b3", 9092)]
 
 
-async def test_what_did_not_come_in_time_is_told() -> None:
+async def test_a_lookup_timeout_names_the_last_error() -> None:
     with pytest.raises(TimedOut, match=r"no coordinator for group g .* COORDINATOR_NOT_AVAILABLE"):
         await Town(at(-1, 15)).coordinators.of("g")
 
 
-async def test_who_is_cancelled_while_it_asks_holds_up_nobody() -> None:
+async def test_cancelling_one_lookup_does_not_affect_the_others() -> None:
     town = Town(at(3), at(4))
     first = asyncio.create_task(town.coordinators.of("g"))
     second = asyncio.create_task(town.coordinators.of("g"))

@@ -7,18 +7,18 @@ from rota.protocol.registry import APIS
 GROUPS = [(name, group) for name, groups in ACTIONS.items() for group in groups]
 
 
-def test_every_api_is_one_that_can_be_asked() -> None:
+def test_every_api_of_the_table_exists() -> None:
     assert set(ACTIONS) <= {api.name for api in APIS.values()}
 
 
 @pytest.mark.parametrize(("name", "group"), GROUPS)
-def test_a_code_stands_once_in_a_group(name: str, group: CodesByAction) -> None:
+def test_an_error_code_has_one_action_per_group(name: str, group: CodesByAction) -> None:
     codes = [code for several in group.values() for code in several]
     assert len(codes) == len(set(codes))
     assert ErrorCode.NONE not in codes
 
 
-def test_what_a_member_is_told_is_for_members() -> None:
+def test_rejoin_and_reset_belong_to_group_and_fetch_apis() -> None:
     """REJOIN and RESET mean something for a member and a position alone."""
     rejoin = {name for name, groups in ACTIONS.items() if any(group.get(ErrorAction.REJOIN) for group in groups)}
     assert rejoin == {"OffsetCommit", "OffsetFetch", "JoinGroup", "Heartbeat", "SyncGroup"}
@@ -27,7 +27,7 @@ def test_what_a_member_is_told_is_for_members() -> None:
     }
 
 
-def test_nothing_that_kafka_calls_retriable_is_fatal_but_what_java_calls_so() -> None:
+def test_retriable_codes_are_fatal_only_where_the_java_client_treats_them_so() -> None:
     fatal = {
         (APIS[key].name, code.name)
         for key, rules in TABLE.items()

@@ -76,7 +76,7 @@ def test_nothing_but_no_error_is_fine() -> None:
         ("ElectLeaders", "ELECTION_NOT_NEEDED", ErrorAction.FATAL),
     ],
 )
-def test_what_stands_in_javas_client_stands_here(api: str, code: str, expected: ErrorAction) -> None:
+def test_error_actions_equal_those_of_the_java_client(api: str, code: str, expected: ErrorAction) -> None:
     assert error_action(KEYS[api], ErrorCode[code]) is expected
 
 

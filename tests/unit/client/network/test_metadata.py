@@ -37,7 +37,7 @@ def known(*answers: MetadataResponse) -> Metadata:
     return metadata
 
 
-def test_what_an_answer_says_is_known() -> None:
+def test_a_response_sets_brokers_topics_and_leaders() -> None:
     metadata = known(answer(topic((1, 5), (2, 7))))
     assert (metadata.version, metadata.cluster_id, metadata.controller) == (1, "c", 1)
     assert metadata.brokers[2] == BrokerInfo(2, "b2", 9092)
@@ -47,7 +47,7 @@ def test_what_an_answer_says_is_known() -> None:
     assert (metadata.topic_id("t"), metadata.topic_name(ID)) == (ID, "t")
 
 
-def test_what_is_not_there_is_none() -> None:
+def test_unknown_topics_are_none() -> None:
     metadata = known(answer())
     assert metadata.partitions("t") is metadata.leader(P0) is metadata.info(P0) is metadata.topic_id("t") is None
     assert metadata.topic_name(ID) is None
@@ -87,12 +87,12 @@ def test_a_topic_of_another_id_is_another_topic() -> None:
     assert metadata.topic_name(OTHER) == "t"
 
 
-def test_a_broker_that_knows_no_ids_does_not_make_epochs_go_back() -> None:
+def test_a_response_without_topic_ids_does_not_lower_the_leader_epoch() -> None:
     metadata = known(answer(topic((2, 6))), answer(topic((1, 5), topic_id=bytes(16))))
     assert metadata.leader(P0) == 2
 
 
-def test_a_broker_that_knows_no_epochs_is_believed() -> None:
+def test_a_response_without_leader_epochs_is_accepted() -> None:
     assert known(answer(topic((2, 6))), answer(topic((1, -1)))).leader(P0) == 1
 
 
@@ -102,7 +102,7 @@ def test_a_topic_with_an_error_is_known_by_its_error() -> None:
     assert metadata.partitions("t") is None
 
 
-def test_a_topic_told_by_its_id_alone_is_found_by_it() -> None:
+def test_a_topic_without_a_name_is_matched_by_its_id() -> None:
     assert known(answer(topic((1, 1))), answer(topic((2, 2), name=None))).leader(P0) == 2
     assert known(answer(topic((2, 2), name=None))).topics == {}
 
@@ -118,7 +118,7 @@ def test_a_newer_leader_is_taken_over_at_once() -> None:
     assert with_leader(with_brokers(metadata, [BrokerInfo(9, "b9", 1)]), P0, 9, 6).leader(P0) == 9
 
 
-def test_a_broker_that_was_met_is_known_until_metadata_says_otherwise() -> None:
+def test_with_brokers_adds_and_replaces_broker_addresses() -> None:
     metadata = known(answer())
     assert with_brokers(metadata, [BrokerInfo(4, "b4", 1)]).brokers[4].host == "b4"
     assert with_brokers(metadata, [BrokerInfo(1, "b1", 9092)]) is metadata

@@ -63,7 +63,7 @@ def names(request: MetadataRequest) -> list[str | None] | None:
     return None if request.topics is None else [topic.name for topic in request.topics]
 
 
-async def test_what_is_wanted_is_asked(start: Start, paper: Paper) -> None:
+async def test_a_refresh_requests_the_set_topics(start: Start, paper: Paper) -> None:
     updater = start()
     assert (await updater.refresh()).brokers[0].host == "h"
     updater.set_topics(["b", "a", "b"])
@@ -85,7 +85,7 @@ async def test_some_topics_are_wanted_for_a_while(start: Start, paper: Paper) ->
     assert [names(one) for one in paper.asked] == [["a", "b", "c"], ["a"]]
 
 
-async def test_who_asks_meanwhile_gets_the_next_answer(start: Start, paper: Paper) -> None:
+async def test_a_refresh_during_a_request_gets_the_next_response(start: Start, paper: Paper) -> None:
     updater = start()
     paper.gate.clear()
     first = asyncio.create_task(updater.refresh())
@@ -99,7 +99,7 @@ async def test_who_asks_meanwhile_gets_the_next_answer(start: Start, paper: Pape
     assert len(paper.asked) == 2
 
 
-async def test_who_stops_waiting_stops_nobody(start: Start, paper: Paper) -> None:
+async def test_cancelling_one_refresh_does_not_affect_the_others(start: Start, paper: Paper) -> None:
     updater = start()
     paper.gate.clear()
     waiting = [asyncio.create_task(updater.refresh()) for _ in range(2)]
@@ -109,7 +109,7 @@ async def test_who_stops_waiting_stops_nobody(start: Start, paper: Paper) -> Non
     assert (await waiting[1]).brokers
 
 
-async def test_a_failure_is_told_to_who_waits_and_to_nobody_else(start: Start, paper: Paper) -> None:
+async def test_a_failure_is_raised_to_all_waiting_refreshes(start: Start, paper: Paper) -> None:
     updater = start()
     paper.failure = Unreachable("nobody there")
     failures = await asyncio.gather(updater.refresh(), updater.refresh(), return_exceptions=True)
@@ -119,7 +119,7 @@ async def test_a_failure_is_told_to_who_waits_and_to_nobody_else(start: Start, p
     assert (await updater.refresh()).brokers
 
 
-async def test_our_own_mistake_is_told_and_does_not_end_the_news(
+async def test_an_unexpected_exception_is_raised_and_the_updater_continues(
     start: Start, paper: Paper, caplog: pytest.LogCaptureFixture
 ) -> None:
     updater = start()
@@ -131,7 +131,7 @@ async def test_our_own_mistake_is_told_and_does_not_end_the_news(
     assert (await updater.refresh()).brokers
 
 
-async def test_what_is_stale_is_read_in_the_background_until_it_worked(start: Start, paper: Paper) -> None:
+async def test_a_requested_refresh_is_retried_in_the_background(start: Start, paper: Paper) -> None:
     updater = start()
     paper.failure = Unreachable("nobody there")
     updater.request_refresh()
@@ -164,12 +164,12 @@ async def test_the_first_alarm_after_a_quiet_time_is_answered_at_once(start: Sta
     await eventually(lambda: len(paper.asked) == 2)
 
 
-async def test_what_is_old_is_read_again(start: Start, paper: Paper) -> None:
+async def test_metadata_is_refreshed_after_its_max_age(start: Start, paper: Paper) -> None:
     start(metadata_max_age_ms=10)
     await eventually(lambda: len(paper.asked) >= 3)
 
 
-async def test_changes_are_told_and_nothing_else_is(start: Start, paper: Paper) -> None:
+async def test_listeners_are_called_for_changes_only(start: Start, paper: Paper) -> None:
     updater = start()
     told: list[Metadata] = []
     broken = updater.on_change(lambda _: 1 / 0)  # its failure harms nobody
@@ -187,7 +187,7 @@ async def test_changes_are_told_and_nothing_else_is(start: Start, paper: Paper) 
     assert [one.controller for one in told] == [0, 7]
 
 
-async def test_what_others_have_learned_is_known(start: Start) -> None:
+async def test_replace_sets_metadata_and_calls_the_listeners(start: Start) -> None:
     updater = start()
     told: list[Metadata] = []
     updater.on_change(told.append)
@@ -195,7 +195,7 @@ async def test_what_others_have_learned_is_known(start: Start) -> None:
     assert (updater.metadata.controller, len(told)) == (3, 1)
 
 
-async def test_closed_tells_who_waits(start: Start, paper: Paper) -> None:
+async def test_closing_fails_waiting_refreshes(start: Start, paper: Paper) -> None:
     paper.gate.clear()
     updater = start()
     first = asyncio.create_task(updater.refresh())
@@ -211,7 +211,7 @@ async def test_closed_tells_who_waits(start: Start, paper: Paper) -> None:
     assert (await first).brokers
 
 
-async def test_cancelled_in_the_middle_of_a_request_tells_who_waits() -> None:
+async def test_cancelling_the_updater_fails_waiting_refreshes() -> None:
     paper = Paper()
     paper.gate.clear()
     updater = MetadataUpdater(ClientConfig(bootstrap_servers="h:1"), paper.ask, False)

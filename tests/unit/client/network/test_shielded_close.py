@@ -19,7 +19,7 @@ async def test_its_failure_is_raised() -> None:
 
 
 @pytest.mark.parametrize("turns", range(4))
-async def test_who_is_cancelled_waits_for_it_all_the_same(turns: int) -> None:
+async def test_a_cancelled_caller_waits_for_the_shielded_work(turns: int) -> None:
     may_end, done = asyncio.Event(), list[str]()
 
     async def work() -> None:
@@ -40,7 +40,7 @@ async def test_who_is_cancelled_waits_for_it_all_the_same(turns: int) -> None:
     assert done == ["done"]
 
 
-async def test_who_is_cancelled_twice_leaves_it_to_itself() -> None:
+async def test_a_caller_cancelled_twice_leaves_the_work_running() -> None:
     may_end, ended = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:

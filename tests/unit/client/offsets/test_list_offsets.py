@@ -70,14 +70,14 @@ class Scripted(Cluster):
         return MetadataResponse(topics=(MetadataResponseTopic(name="orders", partitions=several, error_code=error),))
 
 
-async def test_each_leader_is_asked_once() -> None:
+async def test_one_request_is_sent_to_each_leader() -> None:
     cluster = Scripted({FIRST: 1, SECOND: 2}, lambda *_: 0)
     found = await list_offsets(cluster, BOTH)
     assert found == {FIRST: OffsetAndTimestamp(10, 5), SECOND: OffsetAndTimestamp(20, 5)}
     assert sorted(cluster.asked) == [(1, [0]), (2, [1])]
 
 
-async def test_only_what_has_moved_is_asked_again() -> None:
+async def test_only_moved_partitions_are_requested_again() -> None:
     cluster = Scripted({FIRST: 1, SECOND: 1}, lambda *_: 0)
 
     def answer(node: int, partition: TopicPartition) -> int:
@@ -97,7 +97,7 @@ async def test_topics_that_are_not_followed_are_looked_up() -> None:
     assert set(await list_offsets(cluster, BOTH)) == {FIRST, SECOND}
 
 
-async def test_one_that_cannot_be_asked_holds_up_no_other() -> None:
+async def test_a_partition_without_a_leader_does_not_delay_the_others() -> None:
     cluster = Scripted({FIRST: 1}, lambda *_: 0)
     told: dict[TopicPartition, OffsetAndTimestamp | None] = {}
     with pytest.raises(UnknownTopic, match="orders-1"):
@@ -105,14 +105,14 @@ async def test_one_that_cannot_be_asked_holds_up_no_other() -> None:
     assert told == {FIRST: OffsetAndTimestamp(10, 5)}
 
 
-async def test_what_does_not_get_better_is_raised_at_once() -> None:
+async def test_a_fatal_error_is_raised_at_once() -> None:
     cluster = Scripted({FIRST: 1, SECOND: 2}, lambda node, _: int(ErrorCode.TOPIC_AUTHORIZATION_FAILED) * (node == 2))
     with pytest.raises(BrokerError, match="orders-1") as raised:
         await list_offsets(cluster, BOTH)
     assert raised.value.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-async def test_the_deadline_tells_the_last_failure() -> None:
+async def test_the_timeout_names_the_last_failure() -> None:
     class Gone(Scripted):
         async def ask(self, node: int, request: Any, **_: Any) -> Any:
             await asyncio.sleep(0)
@@ -130,7 +130,7 @@ def test_an_unknown_topic_has_its_own_error(code: ErrorCode, kind: type[KafkaErr
     assert type(partition_error(FIRST, code)) is kind
 
 
-def test_who_leads_is_read_from_an_answer() -> None:
+def test_leaders_are_read_from_a_metadata_response() -> None:
     several = (
         MetadataResponsePartition(partition_index=0, leader_id=4),
         MetadataResponsePartition(partition_index=1, leader_id=-1),

@@ -38,7 +38,7 @@ async def test_a_commit_names_its_member_and_its_topics_by_id() -> None:
     assert said == [(0, 4, "note"), (1, 5, "")]
 
 
-async def test_a_commit_of_nothing_asks_nobody() -> None:
+async def test_an_empty_commit_sends_no_request() -> None:
     keeper = Bookkeeper(1)
     async with consuming(keeper, enable_auto_commit=False) as consumer:
         await commit(consumer._cluster, MEMBER, {})

@@ -36,7 +36,7 @@ def test_each_code_has_its_error_which_names_the_partition(code: ErrorCode, kind
     assert said.code is code
 
 
-def test_the_end_of_the_membership_comes_before_what_one_partition_has() -> None:
+def test_a_fenced_membership_has_priority_over_partition_errors() -> None:
     refused = {FIRST: int(ErrorCode.OFFSET_METADATA_TOO_LARGE), SECOND: int(ErrorCode.ILLEGAL_GENERATION)}
     error = commit_refused(GROUP, OFFSETS, refused)
     assert isinstance(error, CommitFailed)

@@ -20,7 +20,7 @@ def test_a_batch_lingers() -> None:
     assert of.ready(10 + LINGER_MS).nodes == (1,)
 
 
-def test_a_full_batch_goes_at_once() -> None:
+def test_a_full_batch_is_ready_at_once() -> None:
     of = accumulator()
     queue = led(of)
     first, second = put(of, queue, b"x" * 60), put(of, queue, b"y" * 60)
@@ -30,7 +30,7 @@ def test_a_full_batch_goes_at_once() -> None:
     assert of.ready(0).next_ms == NEVER or of.ready(0).nodes == ()
 
 
-def test_a_record_larger_than_a_batch_goes_alone_and_at_once() -> None:
+def test_a_record_larger_than_batch_size_is_sent_alone_at_once() -> None:
     of = accumulator()
     queue = led(of)
     large, small = put(of, queue, b"x" * 500), put(of, queue, b"1")
@@ -38,14 +38,14 @@ def test_a_record_larger_than_a_batch_goes_alone_and_at_once() -> None:
     assert of.drain(1, 0) == [large]
 
 
-def test_without_lingering_what_came_in_one_turn_goes_together() -> None:
+def test_without_linger_records_of_one_tick_share_a_batch() -> None:
     of = accumulator(linger_ms=0)
     queue = led(of)
     assert put(of, queue, b"1") is put(of, queue, b"2")
     assert of.ready(0).nodes == (1,)
 
 
-def test_when_one_partition_is_due_the_others_of_its_node_come_along() -> None:
+def test_when_one_partition_is_due_all_of_its_node_are_drained() -> None:
     of = accumulator()
     early, late, elsewhere = led(of, 0), led(of, 1), led(of, 2, node=2)
     put(of, early, b"1", 0)
@@ -55,7 +55,7 @@ def test_when_one_partition_is_due_the_others_of_its_node_come_along() -> None:
     assert [one.queue for one in of.drain(1, 5)] == [early, late]
 
 
-def test_a_request_has_a_size_and_partitions_take_turns() -> None:
+def test_requests_are_limited_in_size_and_partitions_alternate() -> None:
     of = accumulator(request_bytes=200, linger_ms=0, idempotent=True)
     queues = [led(of, number) for number in range(3)]
     for _ in range(2):
@@ -77,7 +77,7 @@ def test_hurry_ends_all_lingering() -> None:
     assert of.ready(0).nodes == (1,)
 
 
-def test_without_a_leader_nothing_goes_and_the_topic_is_named() -> None:
+def test_without_a_leader_the_batch_waits_and_its_topic_is_reported() -> None:
     of = accumulator()
     queue = led(of)
     put(of, queue, b"1")
@@ -110,7 +110,7 @@ def test_idempotent_five_batches_of_a_partition_are_on_the_wire() -> None:
     assert [len(one) for one in drained] == [1] * 5 + [0, 0]
 
 
-def test_what_is_sent_again_waits_unless_somebody_else_leads() -> None:
+def test_a_retried_batch_backs_off_unless_the_leader_changed() -> None:
     of = accumulator()
     queue = led(of)
     put(of, queue, b"1")
@@ -136,7 +136,7 @@ def test_a_leader_that_was_not_known_is_no_new_leader() -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_what_is_late_expires_wherever_it_is(waits: bool) -> None:
+def test_batches_expire_queued_or_in_flight(waits: bool) -> None:
     of = accumulator()
     put(of, led(of), b"1")
     if not waits:
@@ -174,7 +174,7 @@ def test_memory_is_given_back_to_the_byte() -> None:
     assert of.used_bytes == 0
 
 
-def test_parts_go_in_the_place_and_age_of_the_whole() -> None:
+def test_parts_of_a_split_batch_keep_its_place_and_age() -> None:
     of = accumulator(idempotent=True)
     queue = led(of)
     whole = put(of, queue, b"x" * 10, 0)
@@ -189,7 +189,7 @@ def test_parts_go_in_the_place_and_age_of_the_whole() -> None:
     assert all(part.is_numbered for part in list(queue.batches)[:-1])
 
 
-def test_without_an_identity_nothing_goes() -> None:
+def test_without_a_producer_id_nothing_is_drained() -> None:
     of = accumulator(idempotent=True)
     assert of.sequences is not None
     of.sequences.producer = None
@@ -199,7 +199,7 @@ def test_without_an_identity_nothing_goes() -> None:
     assert len(of.drain(1, 100)) == 1
 
 
-def test_what_cannot_be_written_leaves_nothing_behind() -> None:
+def test_a_record_that_cannot_be_encoded_uses_no_memory() -> None:
     of = accumulator()
     queue = led(of)
     with pytest.raises(TypeError):

@@ -40,12 +40,12 @@ def test_a_duplicate_has_no_offset() -> None:
     assert written(answer(offset=7, log_append_time_ms=9)) == Written(7, 9)
 
 
-def test_an_answer_that_does_not_tell() -> None:
+def test_error_codes_after_which_the_batch_may_be_written() -> None:
     assert may_be_written(ErrorCode.REQUEST_TIMED_OUT)
     assert not may_be_written(ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
-def test_a_refusal_names_topic_partition_broker_and_what_the_broker_said() -> None:
+def test_a_refusal_names_partition_broker_and_the_message_of_the_broker() -> None:
     text = str(refusal(batch(b"1"), answer(ErrorCode.INVALID_RECORD, said="no key"), "3 (host:9092)"))
     assert "t-0" in text
     assert "3 (host:9092)" in text

@@ -12,7 +12,7 @@ from rota.protocol.records.record import read_records
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_a_sealed_batch_is_what_was_written(codec: Codec) -> None:
+def test_a_sealed_batch_contains_its_records_and_sequence(codec: Codec) -> None:
     made = batch(b"one", b"two", codec=codec)
     made.producer, made.sequence = (7, 1), 40
     made.seal()
@@ -53,7 +53,7 @@ def test_sequences_wrap() -> None:
     assert made.end_sequence == 1
 
 
-def test_who_listens_is_told_once_and_has_seen_the_failure() -> None:
+def test_each_listener_reports_only_its_own_failure() -> None:
     made = batch(b"one", b"two")
     heard = []
     made.listeners = [(1, lambda: heard.append(1) is None), (0, lambda: False)]
@@ -88,13 +88,13 @@ def test_a_split_has_the_same_records_in_their_order(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (100, 1), (1, 100), (50, 50, 50)])
-def test_a_split_makes_two_parts_at_least(sizes: tuple[int, ...]) -> None:
+def test_a_split_creates_at_least_two_parts(sizes: tuple[int, ...]) -> None:
     made = batch(*[b"x" * size for size in sizes])
     made.seal()
     assert len(made.split(1 << 20, Codec.NONE, None)) >= 2
 
 
-def test_what_a_record_is_charged_covers_what_it_takes() -> None:
+def test_the_estimated_size_of_a_record_covers_its_bytes() -> None:
     key, value, headers = b"k" * 200, b"v" * 20_000, (("name", b"content"), ("é", None))
     made = batch()
     assert made.write(1 << 60, key, value, headers)

@@ -34,7 +34,7 @@ class Steps:
             self._loop.call_soon(self._step)
 
 
-async def test_what_is_buffered_is_delivered_though_the_body_was_cancelled() -> None:
+async def test_a_cancelled_body_still_delivers_buffered_records() -> None:
     async with Leader(partitions=1) as leader:
         entered = asyncio.Event()
 
@@ -53,7 +53,7 @@ async def test_what_is_buffered_is_delivered_though_the_body_was_cancelled() -> 
         assert len(leader.logs[0]) == RECORDS
 
 
-async def test_what_is_buffered_is_delivered_though_the_leaving_was_cancelled() -> None:
+async def test_a_cancelled_exit_still_delivers_buffered_records() -> None:
     async with Leader(partitions=1) as leader:
         held = asyncio.Event()
 
@@ -77,7 +77,7 @@ async def test_what_is_buffered_is_delivered_though_the_leaving_was_cancelled() 
         assert len(leader.logs[0]) == 1
 
 
-async def test_what_is_not_delivered_in_time_is_given_up_and_counted(
+async def test_undelivered_records_fail_at_the_limit_and_are_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "rota.client")
@@ -121,7 +121,7 @@ async def test_a_second_cancellation_gives_up_at_once() -> None:
 
 
 @pytest.mark.parametrize("step", range(0, 60, 3))
-async def test_wherever_it_is_cancelled_what_was_sent_is_delivered(step: int) -> None:
+async def test_a_cancellation_at_any_step_loses_no_sent_record(step: int) -> None:
     """Cancelled at each step of starting, sending and leaving: a record whose send() returned is in the log, and no
     task, timer or connection is left."""
     async with Leader(partitions=1) as leader:

@@ -29,7 +29,7 @@ async def test_the_brokers_time() -> None:
     assert await Delivery(made, 0, 1_000) == RecordMetadata("t", 0, 40, 5_000, TimestampType.LOG_APPEND_TIME)
 
 
-async def test_an_offset_that_nobody_told() -> None:
+async def test_without_a_response_the_offset_is_minus_one() -> None:
     made = batch(b"1", b"2")
     made.end(Written(-1))
     assert (await Delivery(made, 1, 1)).offset == -1
@@ -62,7 +62,7 @@ async def test_a_failure_is_raised_each_time_and_seen() -> None:
     assert not made.is_unreported
 
 
-async def test_who_waits_sees_the_failure_before_it_runs_again() -> None:
+async def test_a_failure_with_a_waiting_task_counts_as_reported() -> None:
     made = batch(b"1")
     waiting = asyncio.get_running_loop().create_task(_wait(Delivery(made, 0, 1)))
     await asyncio.sleep(0)
@@ -72,7 +72,7 @@ async def test_who_waits_sees_the_failure_before_it_runs_again() -> None:
         await waiting
 
 
-async def test_callbacks_come_soon_before_and_after() -> None:
+async def test_callbacks_are_called_by_call_soon() -> None:
     made = batch(b"1")
     delivery, heard = Delivery(made, 0, 1), []
     delivery.add_done_callback(heard.append)

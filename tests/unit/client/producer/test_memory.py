@@ -34,7 +34,7 @@ class Room:
         self.memory.freed()
 
 
-async def test_first_come_first_served_also_when_a_later_one_would_fit() -> None:
+async def test_waiters_are_served_in_order_even_if_a_later_one_fits() -> None:
     room = Room()
     large, small = room.enter("large", 10), room.enter("small", 1)
     await asyncio.sleep(0)
@@ -48,7 +48,7 @@ async def test_first_come_first_served_also_when_a_later_one_would_fit() -> None
     assert room.changes == 2
 
 
-async def test_who_gives_up_takes_nothing_and_lets_the_next_one_pass() -> None:
+async def test_a_cancelled_waiter_takes_no_memory_and_unblocks_the_next() -> None:
     room = Room()
     large, small = room.enter("large", 10), room.enter("small", 1)
     await asyncio.sleep(0)
@@ -60,7 +60,7 @@ async def test_who_gives_up_takes_nothing_and_lets_the_next_one_pass() -> None:
     assert not room.memory.waits
 
 
-async def test_who_is_late_takes_nothing() -> None:
+async def test_a_timed_out_waiter_takes_no_memory() -> None:
     room = Room()
     with pytest.raises(TimeoutError):
         await room.enter("late", 1, seconds=0)
@@ -68,7 +68,7 @@ async def test_who_is_late_takes_nothing() -> None:
     assert room.taken == []
 
 
-async def test_who_is_taken_and_late_in_the_same_turn_is_taken() -> None:
+async def test_a_waiter_served_in_the_tick_of_its_timeout_succeeds() -> None:
     room = Room()
     entering = room.enter("x", 1, seconds=0.02)
     await asyncio.sleep(0)
@@ -77,7 +77,7 @@ async def test_who_is_taken_and_late_in_the_same_turn_is_taken() -> None:
     assert await entering == "x"
 
 
-async def test_a_failure_while_taking_is_that_senders_own() -> None:
+async def test_an_exception_of_one_waiter_does_not_affect_the_next() -> None:
     room = Room()
 
     def refuse() -> str:
@@ -92,7 +92,7 @@ async def test_a_failure_while_taking_is_that_senders_own() -> None:
     assert await good == "good"
 
 
-async def test_when_it_ends_nobody_waits() -> None:
+async def test_ending_the_pool_fails_all_waiters() -> None:
     room = Room()
     waiting = room.enter("x", 1)
     await asyncio.sleep(0)

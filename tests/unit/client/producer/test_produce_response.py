@@ -29,7 +29,7 @@ def test_delivered() -> None:
     assert of.used_bytes == 0
 
 
-def test_no_answer_was_asked_for() -> None:
+def test_with_acks_0_batches_are_written_when_sent() -> None:
     of = accumulator()
     one = sent(of)
     settling(of).sent([one])
@@ -46,7 +46,7 @@ def test_a_broken_connection_leaves_doubt_and_another_try() -> None:
     assert of.drain(1, 30) == [one]
 
 
-def test_what_no_version_can_say_is_given_up() -> None:
+def test_an_unsupported_version_fails_the_batch() -> None:
     of = accumulator()
     one = sent(of)
     assert settling(of).unanswered([one], Unsupported("old"), 10).failed == [one]
@@ -62,7 +62,7 @@ def test_a_moved_leader_is_followed_at_once() -> None:
     assert of.drain(2, 10) == [one]
 
 
-def test_a_leader_that_nobody_knows_is_asked_for() -> None:
+def test_an_unknown_new_leader_requests_a_metadata_refresh() -> None:
     of = accumulator()
     one = sent(of)
     moved = answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=9, leader_epoch=1))
@@ -107,7 +107,7 @@ def test_retries_have_an_end() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT])
-def test_what_expires_says_whether_it_may_be_written_and_why_it_was_held_up(code: ErrorCode) -> None:
+def test_an_expired_batch_has_its_last_error_and_whether_it_may_be_written(code: ErrorCode) -> None:
     of = accumulator()
     one = sent(of)
     settle = settling(of)
@@ -131,7 +131,7 @@ def test_without_a_leader_that_is_the_reason() -> None:
     assert "nobody leads t-0" in str(one.outcome.cause)
 
 
-def test_what_keeps_a_node_away_is_the_reason() -> None:
+def test_an_expired_batch_names_the_connection_failure_of_its_node() -> None:
     of = accumulator()
     one = put(of, led(of), b"1")
     settle = settling(of)
@@ -141,7 +141,7 @@ def test_what_keeps_a_node_away_is_the_reason() -> None:
     assert "refused" in str(one.outcome.cause)
 
 
-def test_only_what_nobody_has_seen_can_be_given_up_alone() -> None:
+def test_abandon_untried_fails_only_batches_that_were_never_sent() -> None:
     of = accumulator()
     tried = sent(of)
     untried = put(of, led(of), b"2")

@@ -37,7 +37,7 @@ async def test_send_gives_up_no_turn_of_the_loop_when_it_has_all_it_needs() -> N
         assert not any(one.done() for one in deliveries)
 
 
-async def test_what_comes_in_one_turn_travels_together() -> None:
+async def test_records_of_one_tick_share_a_request() -> None:
     async with Leader(partitions=1) as leader:
         async with Producer(settings(leader)) as producer:
             await producer.send_and_wait("t", b"0")
@@ -46,7 +46,7 @@ async def test_what_comes_in_one_turn_travels_together() -> None:
         assert len([request for request in leader.asked if isinstance(request, ProduceRequest)]) == 2
 
 
-async def test_who_sends_without_end_lets_others_run() -> None:
+async def test_an_endless_sender_yields_to_other_tasks() -> None:
     async with Leader(partitions=1) as leader, Producer(settings(leader, batch_size=200)) as producer:
         await producer.send_and_wait("t", b"0")
         turns: list[int] = []
@@ -135,7 +135,7 @@ async def test_a_name_that_no_topic_may_have_is_refused_at_once() -> None:
                 await producer.send("no/such", b"1")
 
 
-async def test_a_partition_that_there_is_not() -> None:
+async def test_an_unknown_partition_is_refused() -> None:
     async with Leader(partitions=2) as leader, Producer(settings(leader, max_block_ms=30)) as producer:
         with pytest.raises(TimedOut, match="partition 2 of topic t"):
             await producer.send("t", b"1", partition=2)
@@ -158,7 +158,7 @@ async def test_flush_ends_lingering_and_waits_for_everything() -> None:
         await producer.flush()
 
 
-async def test_flush_gives_up_waiting_and_the_rest_goes_on() -> None:
+async def test_a_flush_timeout_keeps_the_records_buffered() -> None:
     held = asyncio.Event()
     async with Leader(partitions=1) as leader:
 
@@ -175,7 +175,7 @@ async def test_flush_gives_up_waiting_and_the_rest_goes_on() -> None:
             assert (await delivery).offset == 0
 
 
-async def test_flush_raises_the_failure_that_nobody_has_seen_and_once() -> None:
+async def test_flush_raises_an_unreported_failure_once() -> None:
     async with Leader(partitions=1) as leader:
         leader.before = lambda *_: REFUSED
         async with Producer(settings(leader)) as producer:
@@ -185,7 +185,7 @@ async def test_flush_raises_the_failure_that_nobody_has_seen_and_once() -> None:
             await producer.flush()
 
 
-async def test_flush_does_not_repeat_what_was_seen() -> None:
+async def test_flush_does_not_raise_reported_failures() -> None:
     async with Leader(partitions=1) as leader:
         leader.before = lambda *_: REFUSED
         async with Producer(settings(leader)) as producer:
@@ -212,7 +212,7 @@ async def test_a_failure_is_logged_once_for_its_batch(caplog: pytest.LogCaptureF
     assert "records=5" in told[0]
 
 
-async def test_leaving_flushes_and_tells_what_failed() -> None:
+async def test_leaving_flushes_and_raises_failures() -> None:
     async with Leader(partitions=1) as leader:
         leader.before = lambda *_: REFUSED
         with pytest.raises(DeliveryFailed):
@@ -232,7 +232,7 @@ async def test_leaving_by_an_exception_flushes_too_and_hides_nothing() -> None:
         assert "INVALID_RECORD" in raised.value.__notes__[0]
 
 
-async def test_a_cancelled_task_gives_up_what_is_not_delivered() -> None:
+async def test_a_cancelled_task_fails_its_undelivered_records() -> None:
     async with Leader(partitions=1) as leader:
         leader.on(ProduceRequest, lambda _: None)
         deliveries = []
@@ -277,7 +277,7 @@ async def test_closed_is_closed() -> None:
             await producer.start()
 
 
-async def test_not_started_is_said() -> None:
+async def test_send_before_start_is_illegal_use() -> None:
     producer = Producer.from_properties({"bootstrap.servers": "127.0.0.1:9092", "linger.ms": "7"})
     with pytest.raises(IllegalUse, match="async with"):
         await producer.send("t", b"1")
@@ -287,7 +287,7 @@ async def test_not_started_is_said() -> None:
         Producer.from_properties({"bootstrap.servers": "127.0.0.1:9092", "linger_ms": "7"})
 
 
-async def test_nobody_there() -> None:
+async def test_an_unreachable_cluster_raises_at_start() -> None:
     async with Leader() as leader:
         config = settings(leader, default_api_timeout_ms=30)
     with pytest.raises(Unreachable):
@@ -295,7 +295,7 @@ async def test_nobody_there() -> None:
             pass
 
 
-async def test_it_shows_what_it_does() -> None:
+async def test_repr_shows_buffered_records_and_bytes() -> None:
     async with Leader() as leader, Producer(settings(leader, linger_ms=1_000)) as producer:
         await producer.send("t", b"1")
         assert "open, 1 topics, 1 records in 22 bytes under way" in repr(producer)
@@ -318,7 +318,7 @@ async def _wait(delivery: object) -> object:
     return await delivery  # type: ignore[misc]
 
 
-async def test_what_is_of_the_wrong_kind_is_refused_and_harms_nobody() -> None:
+async def test_arguments_of_a_wrong_type_are_refused() -> None:
     async with Leader(partitions=1) as leader, Producer(settings(leader)) as producer:
         with pytest.raises(IllegalUse, match="a topic is a str"):
             await producer.send(b"t", b"1")  # type: ignore[arg-type]

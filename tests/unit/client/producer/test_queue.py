@@ -8,7 +8,7 @@ from rota.client.producer.batch import Queue
 from rota.client.types import TopicPartition
 
 
-def test_a_batch_that_goes_again_is_first() -> None:
+def test_a_batch_put_back_is_first() -> None:
     queue = Queue(TopicPartition("t", 0))
     again, later = batch(b"1"), batch(b"2")
     queue.batches.append(later)
@@ -16,7 +16,7 @@ def test_a_batch_that_goes_again_is_first() -> None:
     assert list(queue.batches) == [again, later]
 
 
-def test_numbered_batches_come_back_in_any_order_and_wait_in_theirs() -> None:
+def test_numbered_batches_are_put_back_in_sequence_order() -> None:
     queue = Queue(TopicPartition("t", 0))
     numbered = [batch(b"%d" % number) for number in range(3)]
     for one in numbered:
@@ -39,14 +39,14 @@ def test_an_older_leader_epoch_changes_nothing() -> None:
     assert (queue.leader, queue.leader_epoch) == (3, 6)
 
 
-def test_a_broker_that_knows_no_epochs_is_believed() -> None:
+def test_a_leader_without_an_epoch_is_accepted() -> None:
     queue = Queue(TopicPartition("t", 0))
     queue.lead(1, 5)
     queue.lead(2, -1)
     assert (queue.leader, queue.leader_epoch) == (2, 5)
 
 
-def test_what_is_taken_takes_no_more_records() -> None:
+def test_a_taken_batch_is_not_open_for_records() -> None:
     queue = Queue(TopicPartition("t", 0))
     queue.open = batch(b"1")
     queue.batches.append(queue.open)

@@ -17,7 +17,7 @@ def test_none_stays() -> None:
     assert plain_bytes("value", None) is None
 
 
-def test_text_is_refused_with_what_to_do() -> None:
+def test_a_str_value_is_refused_with_a_remedy() -> None:
     with pytest.raises(IllegalUse, match=r"value is bytes or None, not str: give value\.encode\(\)"):
         plain_bytes("value", "abc")
     with pytest.raises(IllegalUse, match="not dict"):

@@ -44,7 +44,7 @@ def test_keys_may_be_ignored() -> None:
     assert made.choose(b"key", b"", None) is made.queue
 
 
-def test_a_partitioner_of_ones_own_sees_everything() -> None:
+def test_a_custom_partitioner_gets_topic_key_value_and_partitions() -> None:
     reported = []
     made = route(1, 1, 1, own=lambda *given: reported.append(given) or 2)
     assert made.choose(b"k", b"v", None).partition.partition == 2
@@ -57,7 +57,7 @@ def test_a_partitioner_must_give_a_partition(chosen: object) -> None:
         route(1, 1, 1, own=lambda *_: chosen).choose(None, b"", None)
 
 
-def test_without_a_key_it_turns_when_a_batchs_worth_went_there() -> None:
+def test_without_a_key_the_partition_changes_after_batch_size_bytes() -> None:
     of = accumulator()
     told = iter([0, 1])
     made = Route("t", of, None, True, lambda _: next(told))
@@ -74,7 +74,7 @@ def test_a_sticky_partition_that_loses_its_leader_is_left() -> None:
     assert made.queue is made.queues[1]
 
 
-def test_a_leader_whom_nobody_knows_is_none() -> None:
+def test_a_leader_without_an_address_is_none() -> None:
     made = route(1, 9)
     assert [queue.leader for queue in made.queues] == [1, None]
 
@@ -87,7 +87,7 @@ def test_partitions_may_be_added() -> None:
     assert made.numbers == (0, 1)
 
 
-def test_a_topic_that_was_made_anew_begins_with_epoch_0() -> None:
+def test_a_recreated_topic_starts_with_its_own_leader_epoch() -> None:
     made = route(1)
     made.update(topic(1, epoch=8), (1, 2))
     made.update(topic(2, epoch=0), (1, 2))
@@ -96,7 +96,7 @@ def test_a_topic_that_was_made_anew_begins_with_epoch_0() -> None:
     assert made.queues[0].leader == 2
 
 
-def test_a_topic_that_is_gone_has_no_leaders_and_keeps_its_partitions() -> None:
+def test_a_deleted_topic_has_no_leaders_and_keeps_its_partitions() -> None:
     made = route(1, 1)
     made.update(TopicInfo("t", b"i" * 16, is_internal=False, partitions={}, error=3), (1, 2))
     assert made.numbers == (0, 1)

@@ -53,7 +53,7 @@ async def test_no_more_requests_are_in_flight_than_allowed() -> None:
             assert [(await one).offset for one in deliveries] == list(range(1, 6))
 
 
-async def test_what_is_refused_for_now_is_sent_again_in_order() -> None:
+async def test_retriable_errors_are_retried_in_order() -> None:
     async with Leader(partitions=1) as leader:
         leader.before = refusing(ErrorCode.NOT_ENOUGH_REPLICAS, times=3)
         async with Producer(settings(leader, batch_size=0, enable_idempotence=False)) as producer:
@@ -89,7 +89,7 @@ async def test_a_duplicate_is_delivered() -> None:
             assert (await producer.send_and_wait("t", b"1")).offset == -1
 
 
-async def test_what_is_too_large_together_goes_in_parts() -> None:
+async def test_a_too_large_batch_is_split() -> None:
     async with Leader(partitions=1) as leader:
 
         def before(partition: int, records: list[Record]) -> PartitionProduceResponse | None:
@@ -134,7 +134,7 @@ async def test_without_a_producer_id_for_now_records_wait() -> None:
             assert (await producer.send_and_wait("t", b"1")).offset == 0
 
 
-async def test_who_may_have_no_producer_id_is_told_so() -> None:
+async def test_a_refused_producer_id_fails_the_delivery() -> None:
     async with Leader(partitions=1) as leader:
         refusal = InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         leader.on(InitProducerIdRequest, lambda _: refusal)
@@ -158,7 +158,7 @@ async def test_a_broker_that_is_away_costs_no_doubt() -> None:
             assert "t-0" in str(failed.value)
 
 
-async def test_a_broker_that_says_nothing_leaves_doubt() -> None:
+async def test_a_batch_without_a_response_may_be_written() -> None:
     async with Leader(partitions=1) as leader:
         leader.on(ProduceRequest, lambda _: None)
         config = settings(leader, request_timeout_ms=50, delivery_timeout_ms=60)

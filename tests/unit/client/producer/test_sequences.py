@@ -52,7 +52,7 @@ def test_until_the_broker_has_one_the_next_one_waits() -> None:
     assert sequences.may_send(numbering, batch(b"3"))
 
 
-def test_only_the_first_that_is_not_done_goes_again() -> None:
+def test_only_the_first_incomplete_batch_is_sent() -> None:
     sequences, numbering = begun()
     first, second = numbered(sequences, numbering, 1, 1)
     assert sequences.may_send(numbering, first)
@@ -80,7 +80,7 @@ def test_the_first_one_refused_begins_a_new_epoch(code: ErrorCode) -> None:
     assert sequences.may_send(numbering, second)
 
 
-def test_a_broker_that_forgot_cannot_tell_of_a_batch_in_doubt() -> None:
+def test_unknown_producer_id_for_a_batch_that_may_be_written_fails_it() -> None:
     sequences, numbering = begun()
     (first,) = numbered(sequences, numbering, 1)
     first.maybe_written = True
@@ -93,7 +93,7 @@ def test_other_errors_are_not_the_sequences() -> None:
     assert sequences.advise(numbering, first, ErrorCode.NOT_ENOUGH_REPLICAS) is None
 
 
-def test_after_one_that_may_be_written_nothing_new_goes_until_that_is_known() -> None:
+def test_after_an_ambiguous_batch_no_new_batch_is_sent_until_it_is_resolved() -> None:
     sequences, numbering = begun()
     first, second = numbered(sequences, numbering, 1, 1)
     sequences.given_up(numbering, first, maybe_written=True)
@@ -104,7 +104,7 @@ def test_after_one_that_may_be_written_nothing_new_goes_until_that_is_known() ->
     assert sequences.producer == (7, 0)
 
 
-def test_when_nobody_can_tell_a_new_epoch_begins() -> None:
+def test_an_unresolved_batch_bumps_the_producer_epoch() -> None:
     sequences, numbering = begun()
     (first,) = numbered(sequences, numbering, 4)
     sequences.given_up(numbering, first, maybe_written=True)
@@ -114,7 +114,7 @@ def test_when_nobody_can_tell_a_new_epoch_begins() -> None:
     assert (again.producer, again.sequence) == ((7, 1), 0)
 
 
-def test_an_answer_that_comes_late_closes_the_gap() -> None:
+def test_a_late_response_resolves_an_ambiguous_batch() -> None:
     sequences, numbering = begun()
     (first,) = numbered(sequences, numbering, 4)
     sequences.given_up(numbering, first, maybe_written=True)
@@ -161,7 +161,7 @@ def test_when_the_epochs_are_used_up_a_new_identity_is_needed() -> None:
     assert (refused.producer, refused.sequence) == ((8, 0), 0)
 
 
-def test_the_parts_of_a_batch_share_its_sequences() -> None:
+def test_parts_of_a_split_batch_share_its_sequence_numbers() -> None:
     sequences, numbering = begun()
     before, whole, after = numbered(sequences, numbering, 2, 3, 1)
     parts = (batch(b"1", b"2"), batch(b"3"))
@@ -170,7 +170,7 @@ def test_the_parts_of_a_batch_share_its_sequences() -> None:
     assert [part.sequence for part in parts] == [2, 4]
 
 
-def test_a_part_of_one_that_may_be_written_is_not_numbered_anew() -> None:
+def test_a_part_of_an_ambiguous_batch_is_not_renumbered() -> None:
     sequences, numbering = begun()
     (part,) = numbered(sequences, numbering, 1)
     part.maybe_written = part.split_when_ambiguous = True

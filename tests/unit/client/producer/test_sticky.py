@@ -13,7 +13,7 @@ def drawing(*numbers: int) -> Sticky:
     return Sticky(100, lambda _: next(told))
 
 
-def test_it_stays_until_a_batchs_worth_went_there() -> None:
+def test_the_partition_changes_after_batch_size_bytes() -> None:
     sticky = drawing(0, 2)
     sticky.update(range(3), range(3))
     assert [sticky.filled(60), sticky.filled(39), sticky.filled(1)] == [0, 0, 2]
@@ -33,7 +33,7 @@ def test_it_stays_while_others_lose_their_leader() -> None:
     assert sticky.partition == 1
 
 
-def test_nobody_leads_any() -> None:
+def test_without_leaders_any_partition_is_chosen() -> None:
     sticky = drawing(2)
     sticky.update(range(3), [])
     assert sticky.partition == 2

@@ -39,13 +39,13 @@ async def test_a_topic_is_found_once() -> None:
         assert [queue.leader for queue in route.queues] == [0, 0, 0]
 
 
-async def test_those_who_look_at_the_same_time_find_the_same() -> None:
+async def test_concurrent_lookups_return_the_same_route() -> None:
     async with Leader() as leader, looking(leader) as (topics, _):
         routes = await asyncio.gather(*[topics.find("t", None) for _ in range(5)])
         assert len({id(route) for route in routes}) == 1
 
 
-async def test_what_is_not_there_is_no_longer_asked_for_when_nobody_waits() -> None:
+async def test_an_unknown_topic_is_not_requested_after_the_last_lookup() -> None:
     async with Leader() as leader:
         leader.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         async with looking(leader, max_block_ms=20) as (topics, cluster):
@@ -69,7 +69,7 @@ async def test_a_topic_that_appears_is_found() -> None:
             assert len((await finding).queues) == 2
 
 
-async def test_what_is_hopeless_or_no_topic_is_told_at_once() -> None:
+async def test_invalid_topics_and_partitions_are_refused_at_once() -> None:
     async with Leader() as leader, looking(leader) as (topics, _):
         with pytest.raises(IllegalUse, match="a topic is a str"):
             await topics.find(b"t", None)  # type: ignore[arg-type]

@@ -87,7 +87,7 @@ def test_the_layout_is_that_of_the_specification() -> None:
     assert write_batch(records) == raw
 
 
-def test_attributes_are_told_apart() -> None:
+def test_attributes_are_decoded() -> None:
     for codec in Codec:
         assert header(attributes=0x78 | codec).codec is codec
     assert not header(attributes=0x77).is_log_append_time
@@ -136,7 +136,7 @@ def test_a_header_outside_the_buffer_is_refused() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_old_message_formats_are_told_from_garbage(magic: int) -> None:
+def test_old_message_formats_raise_unsupported_magic(magic: int) -> None:
     old = pack(">qiIbb", 0, 20, 0, magic, 0) + b"\xff" * 8  # shorter than a header of magic 2
     for raw in (old, old + bytes(100)):
         with pytest.raises(UnsupportedMagic, match=f"format {magic}"):

@@ -28,7 +28,7 @@ PACKED = [codec for codec in Codec if codec is not Codec.NONE]
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 @pytest.mark.parametrize("codec", list(Codec))
-def test_what_was_compressed_comes_back(codec: Codec, body: bytes) -> None:
+def test_compressed_data_is_decompressed_to_the_original(codec: Codec, body: bytes) -> None:
     for kind in (bytes, bytearray, memoryview):
         packed = compress(codec, kind(body))
         assert type(packed) is bytes
@@ -59,7 +59,7 @@ def test_a_limit_is_held_to_the_byte(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_a_bomb_costs_what_the_limit_costs(codec: Codec) -> None:
+def test_a_decompression_bomb_uses_no_more_memory_than_the_limit(codec: Codec) -> None:
     bomb = compress(codec, bytes(64 << 20))
     limit = 1 << 20
     tracemalloc.start()

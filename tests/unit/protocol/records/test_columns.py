@@ -114,7 +114,7 @@ def test_several_batches_are_one_column_and_append_time_is_the_time_of_all(colum
     assert struct.unpack("<3i", made.types.getvalue()) == (0, 0, 1)
 
 
-def test_what_comes_from_one_buffer_is_not_copied(columns: ModuleType) -> None:
+def test_batches_of_one_buffer_are_not_copied(columns: ModuleType) -> None:
     made = columns.Columns()
     assert made.is_from(RAW)
     made.add_batch(RAW, 0, len(RAW), len(RECORDS), 10, 1000, None, 10, 11)

@@ -37,7 +37,7 @@ def test_log_append_time_is_the_time_of_all(consumed: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("first", "offsets"), [(0, [10, 11, 15]), (10, [10, 11, 15]), (11, [11, 15]), (12, [15]), (16, [])]
 )
-def test_what_lies_below_the_position_is_left_out(consumed: ModuleType, first: int, offsets: list[int]) -> None:
+def test_records_below_the_position_are_skipped(consumed: ModuleType, first: int, offsets: list[int]) -> None:
     found = consumed.decode_consumed(RAW, 0, len(RAW), 3, 10, 1000, None, "orders", 7, 4, first)
     assert [one.offset for one in found] == offsets
 

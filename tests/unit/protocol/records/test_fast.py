@@ -164,7 +164,7 @@ def test_hostile_bytes_are_refused(fast: ModuleType, raw: str, count: int) -> No
         decoded(fast, raw, count)
 
 
-def test_a_batch_of_more_records_than_anybody_sends_is_refused(fast: ModuleType) -> None:
+def test_a_batch_above_the_record_count_limit_is_refused(fast: ModuleType) -> None:
     most = fast.RECORDS_PER_BATCH_MAX
     with pytest.raises(CorruptBatch, match=f"{most + 1} records, of {most} allowed"):
         fast.decode_records(bytes(8 * most), 0, 8 * most, most + 1, 0, 0, None)

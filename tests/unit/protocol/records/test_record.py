@@ -50,12 +50,12 @@ def with_payload(raw: bytes, payload: bytes) -> bytearray:
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 @pytest.mark.parametrize("codec", list(Codec))
-def test_what_was_written_is_read(codec: Codec, kind: type[Any]) -> None:
+def test_written_records_are_read_back(codec: Codec, kind: type[Any]) -> None:
     assert read_records(kind(write_batch(THREE, codec=codec))) == THREE
     assert read_records(kind(b"before" + write_batch(THREE, codec=codec) + b"after"), 6) == THREE
 
 
-def test_the_header_says_what_was_asked_for() -> None:
+def test_the_header_has_the_arguments_of_write_batch() -> None:
     raw = write_batch(
         THREE,
         base_offset=70,
@@ -76,7 +76,7 @@ def test_the_header_says_what_was_asked_for() -> None:
     assert [one.offset for one in read_records(raw)] == [70, 71, 72]
 
 
-def test_records_are_numbered_anew() -> None:
+def test_write_batch_renumbers_the_offsets() -> None:
     raw = write_batch([Record(900, 1, None, b"a"), Record(5, 1, None, b"b")], base_offset=10)
     assert [(one.offset, one.value) for one in read_records(raw)] == [(10, b"a"), (11, b"b")]
 
@@ -184,7 +184,7 @@ class TestRewritten:
         assert (header.base_offset, header.next_offset, header.last_sequence) == (50, 53, 11)
         assert header.max_timestamp == 2000
 
-    def test_the_first_record_gone_moves_the_base_timestamp_alone(self) -> None:
+    def test_removing_the_first_record_changes_only_the_base_timestamp(self) -> None:
         whole = write_batch(THREE, base_offset=50)
         raw = rewrite_batch(read_header(whole), read_records(whole)[1:])
         assert (read_header(raw).base_offset, read_header(raw).base_timestamp) == (50, 900)
@@ -208,7 +208,7 @@ class TestRewritten:
 
 class TestBuilder:
     @pytest.mark.parametrize("codec", list(Codec))
-    def test_it_makes_what_write_batch_makes(self, codec: Codec) -> None:
+    def test_batch_builder_writes_the_same_bytes_as_write_batch(self, codec: Codec) -> None:
         builder = BatchBuilder(10_000, codec)
         for one in THREE:
             assert builder.append(one.timestamp, one.key, one.value, one.headers)
@@ -225,7 +225,7 @@ class TestBuilder:
             builder.append(one.timestamp, one.key, one.value, one.headers)
             assert builder.size_bytes == len(builder.build())
 
-    def test_it_refuses_what_does_not_fit_and_changes_nothing(self) -> None:
+    def test_batch_builder_refuses_records_above_the_size_and_is_unchanged(self) -> None:
         builder = BatchBuilder(BATCH_HEADER_BYTES + 20)
         assert builder.append(100, None, b"12345")
         before = builder.build()

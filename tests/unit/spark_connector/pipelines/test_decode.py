@@ -56,7 +56,7 @@ def from_kafka() -> list[dict[str, object]]:
     return [decode_event(bytes.fromhex(row["key"]), row["value"] and bytes.fromhex(row["value"])) for row in rows]
 
 
-def test_what_apache_kafka_wrote_is_read() -> None:
+def test_records_of_apache_kafka_are_decoded() -> None:
     found: list = from_kafka()
     assert found[0] == {"kind": "commit", "group": "group-fe3f27b44e", "topic": "topic-cebe9dae22"} | {
         "partition": 0,
@@ -100,7 +100,7 @@ def test_an_offset_may_be_taken_back() -> None:
     assert decode_event(COMMIT_KEY, None) == {"kind": "forgotten", "group": "g", "topic": "t", "partition": 3}
 
 
-def test_a_member_tells_its_topics_and_how_many_partitions_it_has() -> None:
+def test_a_member_has_its_topics_and_its_partition_count() -> None:
     subscription = encode_subscription(Subscription(topics=("a", "b")))
     assigned = (TopicPartition(topic="a", partitions=(0, 1)), TopicPartition(topic="b", partitions=(0,)))
     raw = group(member(subscription, encode_assignment(Assignment(assigned_partitions=assigned))))
@@ -115,7 +115,7 @@ def test_a_member_tells_its_topics_and_how_many_partitions_it_has() -> None:
     }
 
 
-def test_a_member_whose_bytes_are_not_a_consumers_is_a_member_all_the_same() -> None:
+def test_a_member_of_another_protocol_has_no_topics_and_partitions() -> None:
     (one,) = decode_event(GROUP_KEY, group(member(b"\x00", b"\x00")))["members"]
     assert (one["member_id"], one["topics"], one["partitions"]) == ("m-1", None, None)
     (two,) = decode_event(GROUP_KEY, group(member(b"json", b"json"), kind="connect"))["members"]
@@ -139,7 +139,7 @@ def test_before_the_assignment_a_member_has_none() -> None:
         (b"\x00\x63rest", b"?", "key of type 99"),
     ],
 )
-def test_what_cannot_be_read_is_skipped_and_says_why(key: bytes | None, value: bytes | None, reason: str) -> None:
+def test_unreadable_records_are_skipped_with_a_reason(key: bytes | None, value: bytes | None, reason: str) -> None:
     told = decode_event(key, value)
     assert told["kind"] == "skipped"
     assert reason in told["reason"]

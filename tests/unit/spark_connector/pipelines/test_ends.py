@@ -26,11 +26,11 @@ def test_an_end_is_that_of_its_time(bootstrap: str, topic: str, write: Write) ->
     assert [found[one] for one in wanted] == [0, 0, 1, 2, 3, 3, 0]
 
 
-def test_what_is_gone_is_left_out(bootstrap: str, topic: str) -> None:
+def test_deleted_topics_have_no_end_offset(bootstrap: str, topic: str) -> None:
     gone, there = TopicPartition("gone", 0), TopicPartition(topic, 1)
     found = end_offsets({"bootstrap.servers": bootstrap}, [(LATER_MS, gone), (LATER_MS, there), (1, gone)])
     assert found == {(LATER_MS, there): 0}
 
 
-def test_nothing_is_asked_for_nothing() -> None:
+def test_without_partitions_no_request_is_sent() -> None:
     assert end_offsets({"bootstrap.servers": "127.0.0.1:1"}, []) == {}

@@ -31,13 +31,13 @@ def test_all_of_them() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["--option", "x"], ["--unknown", "x"]])
-def test_what_is_wrong_is_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_refused(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_arguments([*LEAST, *wrong])
     assert "must be NAME=VALUE" in (told := capsys.readouterr().err) or "--unknown" in told
 
 
-def test_what_is_not_there_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_argument_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_arguments([])
     assert "--bootstrap-servers" in capsys.readouterr().err

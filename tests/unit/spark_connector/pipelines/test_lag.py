@@ -22,27 +22,27 @@ def test_each_window_with_a_commit_has_its_row() -> None:
     assert positions_by_window(told, []) == told
 
 
-def test_who_says_nothing_has_a_row_in_every_window_after() -> None:
+def test_a_group_without_commits_has_a_row_in_every_later_window() -> None:
     quiet, loud = at(FIRST, 5, 1, "quiet"), [at(SECOND, 8, 6, "loud"), at(THIRD, 9, 7, "loud")]
     found = positions_by_window([quiet, *loud], [])
     assert [one for one in found if one.group == "loud"] == loud
     assert [one for one in found if one.group == "quiet"] == [quiet._replace(window=at) for at in WINDOWS]
 
 
-def test_who_was_known_before_is_carried_on() -> None:
+def test_positions_of_earlier_batches_are_carried_forward() -> None:
     before = [at(FIRST, 5, 1, "quiet"), at(SECOND, 6, 2, "quiet"), at(SECOND, 7, 3, "loud")]
     found = positions_by_window([at(THIRD, 8, 9, "loud")], before)
     assert [one for one in found if one.window == THIRD] == [at(THIRD, 8, 9, "loud"), at(THIRD, 6, 2, "quiet")]
 
 
-def test_what_was_taken_back_is_told_and_not_carried_on() -> None:
+def test_a_tombstone_has_one_row_and_is_not_carried_forward() -> None:
     gone = [at(FIRST, 5, 1), at(SECOND, None, 2), at(SECOND, 1, 3, "other")]
     assert positions_by_window(gone, []) == gone
     assert positions_by_window([at(THIRD, 2, 4, "other")], gone)[-1:] == [at(THIRD, 2, 4, "other")]
     assert at(SECOND, None, 2) not in positions_by_window([], gone)
 
 
-def test_a_commit_with_an_old_time_has_its_row_and_is_what_holds_now() -> None:
+def test_a_late_commit_has_its_row_and_is_the_current_position() -> None:
     late = at(FIRST, 9, 8)
     assert positions_by_window([late], [at(SECOND, 6, 2), at(SECOND, 1, 1, "other")]) == [
         late,
@@ -51,13 +51,13 @@ def test_a_commit_with_an_old_time_has_its_row_and_is_what_holds_now() -> None:
     ]
 
 
-def test_a_micro_batch_without_commits_keeps_what_is_known() -> None:
+def test_a_micro_batch_without_commits_keeps_the_known_positions() -> None:
     before = [at(FIRST, 5, 1), at(SECOND, 6, 2)]
     assert positions_by_window([], before) == [at(SECOND, 6, 2)]
     assert positions_by_window([], []) == []
 
 
-def test_the_lag_is_what_lies_between() -> None:
+def test_the_lag_is_the_end_offset_minus_the_committed_offset() -> None:
     rows = [at(FIRST, 5, 1), at(FIRST, 5, 1, partition=1), at(FIRST, 5, 1, partition=2)]
     ends = {(10, TopicPartition("t", 0)): 8, (10, TopicPartition("t", 2)): 4, (20, TopicPartition("t", 1)): 9}
     assert list(with_lags(rows, ends)) == [Lag(rows[0], 8, 3), Lag(rows[1], None, None), Lag(rows[2], 4, 0)]

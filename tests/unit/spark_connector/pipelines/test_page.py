@@ -50,7 +50,7 @@ def test_a_lag_that_is_not_known_makes_the_sum_unknown(values: tuple[int | None,
     assert [value for _, value in lags([lag(0, 0, at, one) for at, one in enumerate(values)])["g"]] == [None]
 
 
-def test_what_was_taken_back_counts_no_more() -> None:
+def test_a_deleted_offset_is_not_counted() -> None:
     assert lags([lag(0, 0, 0, 3), lag(0, 0, 1, None) | {"committed": None}])["g"][0][1] == 3
 
 

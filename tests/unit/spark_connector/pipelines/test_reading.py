@@ -9,6 +9,6 @@ import pytest
 from rota.spark_connector.pipelines.reading import TABLES, read
 
 
-def test_another_table_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_table_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=", ".join(TABLES)):
         read(sentinel.spark, "out", "lags")

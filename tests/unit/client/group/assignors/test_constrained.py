@@ -29,7 +29,7 @@ def test_nothing_moves_without_need() -> None:
     assert share(5, a="4 1", b="0 2 3") == {"a": "1 4", "b": "0 2 3"}
 
 
-def test_a_newcomer_gets_what_is_over_and_no_more() -> None:
+def test_a_new_member_gets_only_the_surplus_partitions() -> None:
     assert share(6, a="0 1 2", b="3 4 5", c="") == {"a": "0 1", "b": "3 4", "c": "2 5"}
 
 
@@ -66,18 +66,18 @@ def test_each_reads_near_by() -> None:
     assert by_rack("y x y x", {"a": "x", "b": "y"}, a="", b="") == {"a": "1 3", "b": "0 2"}
 
 
-def test_balance_comes_before_racks() -> None:
+def test_balance_has_priority_over_racks() -> None:
     assert by_rack("x x x x", {"a": "x", "b": "y"}, a="", b="") == {"a": "0 1", "b": "2 3"}
     assert by_rack("x x x y", {"a": "x", "b": "y"}, a="", b="") == {"a": "0 1", "b": "2 3"}
 
 
-def test_one_more_goes_to_who_is_near() -> None:
+def test_the_extra_partition_goes_to_the_member_in_its_rack() -> None:
     assert by_rack("x y y", {"a": "x", "b": "y"}, a="", b="") == {"a": "0", "b": "1 2"}
 
 
-def test_what_is_far_away_may_move() -> None:
+def test_partitions_in_other_racks_may_move() -> None:
     assert by_rack("x y x y", {"a": "x", "b": "y"}, a="1 2", b="0 3") == {"a": "0 2", "b": "1 3"}
 
 
-def test_who_has_no_rack_keeps_what_it_has() -> None:
+def test_without_racks_of_all_members_nothing_moves() -> None:
     assert by_rack("x y x y", {"a": "x"}, a="0 2", b="1 3") == {"a": "0 2", "b": "1 3"}

@@ -46,7 +46,7 @@ def test_garbage_is_no_generation(garbage: bytes) -> None:
     assert member_data_of(MemberSubscription(("t",), (T0,), user_data=garbage)) == MemberData((T0,), -1)
 
 
-def test_what_moves_is_nobody_s_for_one_round() -> None:
+def test_a_moving_partition_is_unassigned_for_one_rebalance() -> None:
     group = Group("cooperative-sticky", {"t": 4})
     group.join("a")
     assert group.rebalance() == 1
@@ -57,7 +57,7 @@ def test_what_moves_is_nobody_s_for_one_round() -> None:
     assert {m: named(mine) for m, mine in second.items()} == {"a": "t:0 t:1", "b": "t:2 t:3"}
 
 
-def test_what_was_nobody_s_is_given_at_once() -> None:
+def test_an_unowned_partition_is_assigned_at_once() -> None:
     members = {"a": MemberSubscription(("t",), (T0,), 3), "b": MemberSubscription(("t",), (), 3)}
     assert CooperativeStickyAssignor().assign(infos({"t": 2}), members).partitions == {"a": [T0], "b": [T1]}
 
@@ -90,6 +90,6 @@ def test_two_that_claim_the_same_both_give_it_up() -> None:
     assert adjust_assignment(shares, claims) == {"a": [], "b": [T1], "c": []}
 
 
-def test_a_zombie_s_claim_does_not_take_a_partition_from_who_has_it_now() -> None:
+def test_a_claim_of_an_older_generation_does_not_revoke_the_partition() -> None:
     claims = {"a": MemberData([T0], 5), "b": MemberData([T0], 3)}
     assert adjust_assignment({"a": [T0], "b": []}, claims) == {"a": [T0], "b": []}

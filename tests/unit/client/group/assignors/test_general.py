@@ -36,7 +36,7 @@ def test_and_when_its_first_member_leaves_the_others_keep_all() -> None:
     assert made == {"C1": "t0:0 t1:0 t1:1", "C2": "t2:0 t2:1 t2:2"}
 
 
-def test_who_no_longer_subscribes_loses_it() -> None:
+def test_a_member_loses_partitions_of_unsubscribed_topics() -> None:
     made = share({"t": 2, "u": 2}, a=("t", "t:0 u:0"), b=("t u", "t:1 u:1"))
     assert made == {"a": "t:0 t:1", "b": "u:0 u:1"}
 
@@ -48,11 +48,11 @@ def test_partitions_move_only_from_those_that_have_two_more() -> None:
     assert made == {"a": "t:1 t:2 t:3", "b": "t:0 u:0"}
 
 
-def test_a_topic_of_one_member_is_its_own_however_much_it_has() -> None:
+def test_the_only_subscriber_of_a_topic_gets_all_its_partitions() -> None:
     assert share({"t": 1, "u": 5}, a=("t u", ""), b=("t", "")) == {"a": "u:0 u:1 u:2 u:3 u:4", "b": "t:0"}
 
 
-def test_who_missed_a_generation_gets_its_own_back_when_somebody_has_too_much() -> None:
+def test_a_member_that_missed_a_generation_gets_surplus_partitions_back() -> None:
     made = share({"t": 4, "u": 1}, a=("t", "t:0 t:1 t:2 t:3", 5), b=("t u", "t:0 u:0", 4), c=("t", "", 5))
     assert made == {"a": "t:2 t:3", "b": "t:0 u:0", "c": "t:1"}
 
@@ -82,5 +82,5 @@ def test_each_reads_near_by() -> None:
     assert by_rack("", "") == {"a": "t:1 t:3", "b": "t:0 t:2 u:0"}
 
 
-def test_what_is_far_away_may_move() -> None:
+def test_partitions_in_other_racks_may_move() -> None:
     assert by_rack("t:0 t:1", "t:2 t:3 u:0") == {"a": "t:1 t:3", "b": "t:0 t:2 u:0"}

@@ -10,15 +10,15 @@ STATIC = MemberSubscription(("b", "a", "b"), group_instance_id="i2")
 FIRST_STATIC = MemberSubscription(("c",), group_instance_id="i1")
 
 
-def test_dynamic_members_come_by_their_id() -> None:
+def test_dynamic_members_are_sorted_by_member_id() -> None:
     assert sorted_member_ids({"m2": DYNAMIC, "m10": OTHER, "m1": OTHER}) == ["m1", "m10", "m2"]
 
 
-def test_static_members_come_first_by_their_instance_whatever_their_id() -> None:
+def test_static_members_are_first_sorted_by_instance_id() -> None:
     assert sorted_member_ids({"m1": DYNAMIC, "z": FIRST_STATIC, "y": STATIC}) == ["z", "y", "m1"]
 
 
-def test_two_of_one_instance_come_by_their_id() -> None:
+def test_members_of_one_instance_are_sorted_by_member_id() -> None:
     assert sorted_member_ids({"n": STATIC, "m": STATIC}) == ["m", "n"]
 
 

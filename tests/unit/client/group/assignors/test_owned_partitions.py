@@ -9,7 +9,7 @@ P0, P1, P2 = (TopicPartition("t", number) for number in range(3))
 ALL = frozenset((P0, P1, P2))
 
 
-def test_what_one_claims_is_its_own() -> None:
+def test_an_undisputed_claim_is_owned() -> None:
     assert resolve_owned_partitions({"a": MemberData([P0, P1], 3), "b": MemberData([P2], 3)}, ALL).owned == {
         "a": [P0, P1],
         "b": [P2],
@@ -37,19 +37,19 @@ def test_a_third_of_a_newer_generation_has_it() -> None:
     assert resolve_owned_partitions(member_data, ALL).owned["c"] == [P0]
 
 
-def test_an_old_claim_that_nobody_disputes_counts() -> None:
+def test_an_undisputed_claim_of_an_old_generation_is_owned() -> None:
     assert resolve_owned_partitions({"a": MemberData([P0]), "b": MemberData([P1], 9)}, ALL).owned == {
         "a": [P0],
         "b": [P1],
     }
 
 
-def test_partitions_that_are_gone_count_for_nothing_and_a_repeated_one_once() -> None:
+def test_unknown_partitions_are_ignored_and_repeated_ones_count_once() -> None:
     member_data = {"a": MemberData([P1, P0, TopicPartition("gone", 0), TopicPartition("t", -1), P1], 1)}
     assert resolve_owned_partitions(member_data, ALL).owned == {"a": [P0, P1]}
 
 
-def test_who_had_it_in_an_older_generation_is_remembered_the_latest_of_them() -> None:
+def test_the_latest_claim_of_an_older_generation_is_the_previous_owner() -> None:
     member_data = {
         "a": MemberData([P0], 5),
         "b": MemberData([P0, P1], 3),
@@ -59,9 +59,9 @@ def test_who_had_it_in_an_older_generation_is_remembered_the_latest_of_them() ->
     assert resolve_owned_partitions(member_data, ALL).previous == {P0: "c", P1: "b"}
 
 
-def test_when_all_are_of_one_generation_there_is_no_before() -> None:
+def test_claims_of_one_generation_have_no_previous_owners() -> None:
     assert resolve_owned_partitions({"a": MemberData([P0], 5), "b": MemberData([P1], 5)}, ALL).previous == {}
 
 
-def test_nobody_claims_nothing() -> None:
+def test_without_members_nothing_is_owned() -> None:
     assert resolve_owned_partitions({}, ALL).owned == {}

@@ -17,14 +17,14 @@ def of(on: dict[TopicPartition, frozenset[str]], **members: str | None) -> RackI
     return rack_info(infos({"t": len(on)}, on.__getitem__)["t"], told)
 
 
-def test_who_is_near_what() -> None:
+def test_racks_of_members_and_partitions_are_matched() -> None:
     racks = of(ON, a="r1", b="r2", c=None)
     assert [racks.racks_match("a", one) for one in ON] == [True, False, True]
     assert [racks.is_in_same_rack("b", one) for one in ON] == [False, True, True]
     assert [racks.consumers_in_rack(one) for one in ON] == [1, 1, 2]
 
 
-def test_who_has_no_rack_fits_everywhere_and_is_near_nothing() -> None:
+def test_a_member_without_a_rack_matches_any_but_is_in_none() -> None:
     racks = of(ON, a="r1", c="")
     assert racks.racks_match("c", T1)
     assert not racks.is_in_same_rack("c", T1)
@@ -43,7 +43,7 @@ def test_they_do_not_count_when_all_partitions_are_everywhere() -> None:
     assert rack_info((), {"a": MemberSubscription((), rack="r1")}) is NO_RACKS
 
 
-def test_they_can_be_had_also_when_they_do_not_count() -> None:
+def test_all_rack_info_is_available_when_racks_are_not_used() -> None:
     told = all_rack_info(infos({"t": 1}, ON.__getitem__)["t"], {"a": MemberSubscription(("t",), rack="r2")})
     assert not told.is_used
     assert not told.racks_match("a", T0)

@@ -34,7 +34,7 @@ def test_r4() -> None:
         ("d", ["t:0 t:1 t:2"]),
     ],
 )
-def test_r2_members_come_one_by_one_and_go_one_by_one(members: str, expected: list[str]) -> None:
+def test_r2_assignments_as_members_join_and_leave(members: str, expected: list[str]) -> None:
     assert list(layout({"t": 3}, **dict.fromkeys(members, T)).values()) == expected
 
 
@@ -52,9 +52,9 @@ def test_static_members_keep_their_places_when_their_ids_change() -> None:
     assert layout({"t": 3}, b=T, y=second, z=first) == {"z": "t:0", "y": "t:1", "b": "t:2"}
 
 
-def test_a_topic_that_is_not_there_is_nobody_s() -> None:
+def test_an_unknown_topic_is_not_assigned() -> None:
     assert layout({}, a=BOTH) == {"a": ""}
 
 
-def test_nobody_is_given_nothing() -> None:
+def test_without_members_the_assignment_is_empty() -> None:
     assert layout({"t": 1}) == {}

@@ -30,7 +30,7 @@ def test_each_reads_near_by() -> None:
     assert layout({"t": 4}, APART, a=of("t", "r1"), b=of("t", "r2")) == {"a": "t:1 t:3", "b": "t:0 t:2"}
 
 
-def test_balance_comes_first() -> None:
+def test_balance_has_priority_over_racks() -> None:
     assert layout({"t": 4}, APART, a=of("t", "r1"), b=of("t", "r1")) == {"a": "t:1 t:3", "b": "t:0 t:2"}
     assert layout({"t": 3}, APART, a=of("t", "r1"), b=of("t", "r2"), c=of("t", "r2")) == {
         "a": "t:1",
@@ -39,7 +39,7 @@ def test_balance_comes_first() -> None:
     }
 
 
-def test_who_has_no_rack_takes_any() -> None:
+def test_a_member_without_a_rack_gets_any_partition() -> None:
     assert layout({"t": 4}, APART, a=of("t"), b=of("t", "r1")) == {"a": "t:0 t:1", "b": "t:2 t:3"}
 
 

@@ -21,11 +21,11 @@ def test_r4() -> None:
     assert layout({"t": 10}, a=T, b=T, c=T) == {"a": "t:0 t:3 t:6 t:9", "b": "t:1 t:4 t:7", "c": "t:2 t:5 t:8"}
 
 
-def test_it_goes_on_from_topic_to_topic() -> None:
+def test_the_rotation_continues_across_topics() -> None:
     assert layout({"t": 3, "u": 3}, a=BOTH, b=BOTH) == {"a": "t:0 t:2 u:1", "b": "t:1 u:0 u:2"}
 
 
-def test_who_does_not_subscribe_is_passed_over() -> None:
+def test_members_that_do_not_subscribe_are_skipped() -> None:
     assert layout({"t": 3, "u": 2}, a=T, b=BOTH) == {"a": "t:0 t:2", "b": "t:1 u:0 u:1"}
 
 
@@ -34,6 +34,6 @@ def test_static_members_come_first() -> None:
     assert layout({"t": 2}, a=T, z=static) == {"z": "t:0", "a": "t:1"}
 
 
-def test_without_topics_or_members_there_is_nothing() -> None:
+def test_without_topics_or_members_the_assignment_is_empty() -> None:
     assert layout({}, a=BOTH) == {"a": ""}
     assert layout({"t": 1}) == {}

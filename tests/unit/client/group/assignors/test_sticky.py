@@ -22,18 +22,18 @@ def test_it_is_eager() -> None:
     assert StickyAssignor().supports == {RebalanceProtocol.EAGER}
 
 
-def test_a_new_member_says_nothing() -> None:
+def test_a_new_member_has_no_user_data() -> None:
     assert StickyAssignor().user_data(["t"]) is None
 
 
-def test_a_member_says_what_it_had_as_java_writes_it() -> None:
+def test_user_data_has_the_previous_assignment_in_the_format_of_java() -> None:
     assignor = StickyAssignor()
     assignor.on_assignment([T0, U0, T1], None, 7)
     topics = "000000020001740000000200000000000000010001750000000100000000"
     assert assignor.user_data(["t"]) == bytes.fromhex(topics + "00000007")
 
 
-def test_what_a_member_says_is_its_claim() -> None:
+def test_decoded_user_data_is_the_claim_of_the_member() -> None:
     assignor = StickyAssignor()
     assignor.on_assignment([T0, U0, T1], None, 7)
     assert member_data_of(assignor.user_data(["t"])) == MemberData([T0, T1, U0], 7)
@@ -47,7 +47,7 @@ def test_garbage_is_no_claim(garbage: bytes) -> None:
     assert [len(mine) for mine in made.values()] == [2, 1]
 
 
-def test_what_the_subscription_names_as_owned_is_not_asked() -> None:
+def test_owned_partitions_of_the_subscription_are_ignored() -> None:
     members = {"a": MemberSubscription(("t",)), "b": MemberSubscription(("t",), owned=(T0,), generation_id=3)}
     made = StickyAssignor().assign(infos({"t": 2}), members).partitions
     assert made == {"a": [T0], "b": [T1]}
@@ -74,7 +74,7 @@ def test_r4_when_the_third_member_of_the_range_layout_dies() -> None:
     assert layout(group) == {"a": "t:0 t:1 t:2 t:3 t:7", "b": "t:4 t:5 t:6 t:8 t:9"}
 
 
-def test_nobody_and_nothing() -> None:
+def test_without_members_or_topics_the_assignment_is_empty() -> None:
     assert StickyAssignor().assign(infos({"t": 1}), {}).partitions == {}
     assert StickyAssignor().assign({}, {"a": MemberSubscription(("t",))}).partitions == {"a": []}
 

@@ -20,7 +20,7 @@ from rota.client.group.assignors.strategies import STRATEGIES
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_each_name_makes_the_assignor_of_that_name_anew(name: str) -> None:
+def test_each_name_creates_a_new_assignor(name: str) -> None:
     assert for_name(name).name == name
     assert for_name(name) is not for_name(name)
 
@@ -53,7 +53,7 @@ def test_the_default_of_a_consumer_is_eager() -> None:
 
 
 @pytest.mark.parametrize("wrong", [[], ["range", "range"], ["range", RangeAssignor()], [7], [object], [None], ""])
-def test_what_makes_no_sense_is_refused(wrong: list[object]) -> None:
+def test_invalid_strategies_are_refused(wrong: list[object]) -> None:
     with pytest.raises(ConfigError, match="partition_assignment_strategy"):
         resolve(wrong)
 
