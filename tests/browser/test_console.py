@@ -114,7 +114,7 @@ def test_offsets_are_reset_after_a_preview(page: Page, served: Served) -> None:
     expect(page.get_by_role("link", name="once", exact=True)).to_have_count(0)
 
 
-def test_a_refused_action_says_why(page: Page, served: Served) -> None:
+def test_a_refused_action_shows_its_reason(page: Page, served: Served) -> None:
     opened(page, served, f"#/group/{GROUP}")
     page.get_by_role("button", name="Delete the group").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()

@@ -140,7 +140,7 @@ class Group:
         self.committed |= read
 
 
-async def test_what_is_acknowledged_is_read_and_commits_outlive_the_broker(tmp_path: Path) -> None:
+async def test_acknowledged_records_and_commits_survive_a_broker_crash(tmp_path: Path) -> None:
     """The consumer lives through the crash; then another one begins where it was."""
     random = Random(1)
     async with Daemon(tmp_path / "data") as daemon:

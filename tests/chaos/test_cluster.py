@@ -80,7 +80,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
-def test_nothing_acknowledged_is_lost_whatever_happens_to_brokers(cluster: Cluster, seed: int) -> None:
+def test_no_acknowledged_record_is_lost_under_broker_faults(cluster: Cluster, seed: int) -> None:
     random, troubles = Random(seed), list[str]()
     writers = [writer(cluster.bootstrap, partition) for partition, writer in enumerate(WRITERS)]
     committer = Committer(cluster.bootstrap, "g")

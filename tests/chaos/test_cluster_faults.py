@@ -131,7 +131,7 @@ def in_spite_of(cluster: NetworkedCluster, troubles: list[Callable[[], str]], ra
     assert committer.violations == [], f"O1: {done}"
 
 
-def test_brokers_that_hear_but_are_not_heard(cluster: NetworkedCluster, seed: int) -> None:
+def test_asymmetric_network_partitions_of_brokers(cluster: NetworkedCluster, seed: int) -> None:
     """A broker, or a leader, is cut off in one direction, or in both, from one or from all others."""
     random = Random(seed)
 
@@ -164,7 +164,7 @@ def test_a_disk_that_fills_and_is_emptied(cluster: NetworkedCluster, seed: int) 
     in_spite_of(cluster, [fill] * TROUBLES, random)
 
 
-def test_a_zookeeper_that_dies_and_comes_back(cluster: NetworkedCluster, seed: int) -> None:
+def test_a_zookeeper_that_dies_and_returns(cluster: NetworkedCluster, seed: int) -> None:
     """While it is away nothing is elected, and a leader that is killed then is replaced when it is back."""
     random = Random(seed)
 

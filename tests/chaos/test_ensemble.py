@@ -101,7 +101,7 @@ def nodes(client: KazooClient, path: str = "/") -> Iterator[str]:
             yield from nodes(client, child)
 
 
-def test_nobody_but_the_brokers_user_may_change_a_node(cluster: Cluster) -> None:
+def test_only_the_user_of_the_brokers_may_change_nodes(cluster: Cluster) -> None:
     stranger = KazooClient(cluster.zookeeper.address, auth_data=[("digest", "somebody:guessed")])
     stranger.start(HEALED_SECONDS)
     try:

@@ -161,7 +161,7 @@ def left_behind(broker: Broker) -> dict[str, int]:
     }
 
 
-async def test_noise_harms_nobody_and_leaves_nothing_behind(seed: int) -> None:
+async def test_random_bytes_do_not_affect_clients_and_leave_no_state(seed: int) -> None:
     mistakes: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: mistakes.append(context))
     broker = Broker(BrokerConfig(PROPERTIES), memory=True)

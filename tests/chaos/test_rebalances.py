@@ -185,7 +185,7 @@ async def test_a_broker_that_is_dead_before_a_member_connects_is_no_failure(cast
     await cast.settle(member)
 
 
-async def test_members_come_and_go_while_brokers_die(seed: int, cast: Cast) -> None:
+async def test_members_join_and_leave_while_brokers_die(seed: int, cast: Cast) -> None:
     random = Random(seed)
     members = [cast.member(f"{seed}-{at}", session_ms=1_500, instance="i" if at == 0 else None) for at in range(4)]
     for _ in range(4):

@@ -96,7 +96,7 @@ async def test_acknowledged_records_survive(seed: int, tmp_path: Path) -> None:
                 await producer.check(line)
 
 
-async def test_what_an_idempotent_producer_sends_again_is_there_once(seed: int, tmp_path: Path) -> None:
+async def test_retried_batches_of_an_idempotent_producer_are_written_once(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     async with Daemon(tmp_path / "data", log_segment_bytes="1048576") as daemon:
         await create_topic(await daemon.line(), partitions=4)

@@ -77,7 +77,7 @@ async def topics(line: Line) -> dict[str, tuple[bytes, int]]:
     return {topic.name: (bytes(topic.topic_id), len(topic.partitions)) for topic in answer.topics}
 
 
-async def test_topics_come_and_go_while_brokers_die(seed: int, tmp_path: Path) -> None:
+async def test_topics_are_created_and_deleted_while_brokers_die(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     owners = [Owner(name) for name in NAMES]
     async with Daemon(tmp_path / "data") as daemon:

@@ -83,7 +83,7 @@ async def test_a_torn_journal_loses_its_last_change_and_no_other(seed: int, tmp_
         assert await records_of(line, 0, "second") == {}, "A3"
 
 
-async def test_index_files_that_are_gone_are_made_anew(tmp_path: Path) -> None:
+async def test_missing_index_files_are_rebuilt(tmp_path: Path) -> None:
     async with Daemon(tmp_path / "data", log_segment_bytes="1048576") as daemon:
         line = await daemon.line()
         await create_topic(line, partitions=1)

@@ -6,7 +6,7 @@ import pytest
 from tests.cli.kit import Rota
 
 
-def test_a_plan_of_a_stable_group_is_what_happens_then(cli: Rota, topic: str, group: str) -> None:
+def test_a_plan_of_a_stable_group_equals_the_next_rebalance(cli: Rota, topic: str, group: str) -> None:
     cli.create(topic, 6)
     sticky = {"partition_assignment_strategy": ("cooperative-sticky",)}
     with cli.member(group, topic, **sticky):

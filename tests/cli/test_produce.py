@@ -23,7 +23,7 @@ def rota(cli: Rota, *arguments: str, **given: object) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, check=False, timeout=60, **given)  # type: ignore[call-overload,no-any-return]
 
 
-def test_lines_of_standard_input_become_records_and_come_back_as_bytes(cli: Rota, made: str) -> None:
+def test_lines_of_standard_input_become_records(cli: Rota, made: str) -> None:
     lines = b"one\n\nthr\xffee\r\nlast"
     sent = rota(cli, "produce", made, "--partition", "1", "--json", input=lines)
     assert (sent.returncode, sent.stderr) == (0, b"")
@@ -37,7 +37,7 @@ def test_lines_of_standard_input_become_records_and_come_back_as_bytes(cli: Rota
     assert (read.returncode, read.stdout, read.stderr) == (0, b"one\n\nthr\xffee\nlast\n", b"")
 
 
-def test_what_consume_prints_as_json_is_what_produce_reads(cli: Rota, made: str, tmp_path: Path) -> None:
+def test_produce_reads_the_json_of_consume(cli: Rota, made: str, tmp_path: Path) -> None:
     record = {
         "key": "k",
         "value": {"amount": 1, "name": "größe"},

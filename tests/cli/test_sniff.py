@@ -98,7 +98,7 @@ def test_it_ends_after_so_many_messages(cli: Rota, capsys: pytest.CaptureFixture
             assert sniffer.process.wait(60) == 0
 
 
-def test_what_is_no_kafka_client_is_named_and_closed(cli: Rota) -> None:
+def test_a_client_of_another_protocol_is_named_and_closed(cli: Rota) -> None:
     with sniffing(cli) as sniffer:
         host, _, port = sniffer.address.rpartition(":")
         with socket.create_connection((host, int(port))) as client:

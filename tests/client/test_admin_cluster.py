@@ -74,7 +74,7 @@ async def test_groups_are_found_where_they_have_moved(
     assert proxy.asked(DESCRIBE_GROUPS) - described_before == 2  # one for each coordinator
 
 
-async def test_every_broker_is_asked_for_its_groups(proxy: FaultProxy, proxy_admin: Admin, group: str) -> None:
+async def test_list_groups_requests_every_broker(proxy: FaultProxy, proxy_admin: Admin, group: str) -> None:
     await proxy_admin.list_groups()
     assert [proxy.asked(LIST_GROUPS, node) for node in (1, 2, 3)] == [1, 1, 1]
     await proxy.stop_brokers(3)
@@ -83,7 +83,7 @@ async def test_every_broker_is_asked_for_its_groups(proxy: FaultProxy, proxy_adm
     assert (sorted(failed.value.done), list(failed.value.failed)) == ([1, 2], [3])
 
 
-async def test_a_creation_whose_answer_is_lost_is_found_to_be_done(
+async def test_a_creation_with_a_lost_response_reports_topic_already_exists(
     proxy: FaultProxy, proxy_admin: Admin, topic: str
 ) -> None:
     lost = proxy.close(CREATE_TOPICS, after=True)
@@ -93,7 +93,7 @@ async def test_a_creation_whose_answer_is_lost_is_found_to_be_done(
     assert failed.value.codes == {ErrorCode.TOPIC_ALREADY_EXISTS}
 
 
-async def test_a_call_that_is_cancelled_harms_no_other(proxy: FaultProxy, proxy_admin: Admin) -> None:
+async def test_cancelling_one_call_does_not_affect_the_others(proxy: FaultProxy, proxy_admin: Admin) -> None:
     held = proxy.hold(LIST_GROUPS, times=None)
     listing = asyncio.create_task(proxy_admin.list_groups())
     await held.happened(3)

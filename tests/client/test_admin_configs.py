@@ -52,7 +52,7 @@ async def test_a_topic_and_a_broker_are_described(admin: Admin, theirs: AdminCli
     assert len(ours[resource]) > 20
 
 
-async def test_what_is_told_of_a_setting(admin: Admin, resource: ConfigResource) -> None:
+async def test_an_entry_has_value_type_synonyms_and_documentation(admin: Admin, resource: ConfigResource) -> None:
     asked = await admin.describe_configs([resource], keys=["cleanup.policy"], synonyms=True, documentation=True)
     (entry,) = asked[resource].values()
     assert (entry.value, entry.type, entry.is_default) == ("delete", ConfigType.LIST, True)
@@ -60,7 +60,7 @@ async def test_what_is_told_of_a_setting(admin: Admin, resource: ConfigResource)
     assert entry.documentation
 
 
-async def test_settings_are_changed_one_by_one(admin: Admin, resource: ConfigResource) -> None:
+async def test_alter_configs_changes_only_the_named_settings(admin: Admin, resource: ConfigResource) -> None:
     await admin.alter_configs({resource: {"retention.ms": 1234, "cleanup.policy": ConfigChange.append("compact")}})
     found = await seen(admin, resource, retention_ms="1234", cleanup_policy="delete,compact")
     assert found["retention.ms"].source is ConfigSource.TOPIC
@@ -87,7 +87,7 @@ async def test_of_one_resource_all_changes_are_made_or_none(admin: Admin, resour
     await seen(admin, resource, retention_ms="604800000", segment_bytes="1073741824")
 
 
-async def test_a_resource_that_is_not_there(admin: Admin, resource: ConfigResource) -> None:
+async def test_an_unknown_resource_fails_alone(admin: Admin, resource: ConfigResource) -> None:
     nowhere = ConfigResource.topic(unique("topic"))
     with pytest.raises(AdminFailed) as failed:
         await admin.describe_configs([nowhere, resource], keys=["retention.ms"])

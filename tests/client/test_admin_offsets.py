@@ -30,7 +30,9 @@ async def filled(bootstrap: str, admin: Admin, topic: str) -> str:
     return topic
 
 
-async def test_what_one_sets_the_other_reads(admin: Admin, theirs: AdminClient, group: str, filled: str) -> None:
+async def test_offsets_set_by_one_client_are_read_by_the_other(
+    admin: Admin, theirs: AdminClient, group: str, filled: str
+) -> None:
     first, second = parts(filled, 2)
     await admin.alter_group_offsets(group, {first: 4, second: OffsetAndMetadata(0, "by hand")})
     asked = [ConsumerGroupTopicPartitions(group)]
@@ -48,7 +50,7 @@ async def test_what_one_sets_the_other_reads(admin: Admin, theirs: AdminClient, 
     }
 
 
-async def test_single_partitions_are_asked_for(admin: Admin, group: str, filled: str) -> None:
+async def test_offsets_of_single_partitions_are_listed(admin: Admin, group: str, filled: str) -> None:
     first, second = parts(filled, 2)
     await admin.alter_group_offsets(group, {first: 4})
     nobody = unique("group")
@@ -58,7 +60,7 @@ async def test_single_partitions_are_asked_for(admin: Admin, group: str, filled:
     }
 
 
-async def test_a_partition_that_is_not_there_is_told(admin: Admin, group: str, filled: str) -> None:
+async def test_an_unknown_partition_is_in_the_error(admin: Admin, group: str, filled: str) -> None:
     nowhere = TopicPartition(filled, 9)
     with pytest.raises(AdminFailed) as failed:
         await admin.alter_group_offsets(group, {nowhere: 1, TopicPartition(filled, 0): 3})
@@ -129,7 +131,7 @@ async def test_a_reset_by_so_many_records(admin: Admin, group: str, filled: str)
     assert await admin.list_group_offsets([group]) == {group: {first: OffsetAndMetadata(RECORDS)}}
 
 
-async def test_a_topic_that_is_gone_is_in_nobodys_way(admin: Admin, group: str, filled: str) -> None:
+async def test_a_deleted_topic_does_not_block_other_offsets(admin: Admin, group: str, filled: str) -> None:
     first = TopicPartition(filled, 0)
     short = unique("topic")
     await admin.create_topics([NewTopic(short, 1)])

@@ -64,7 +64,7 @@ async def poll_until(look: Callable[[], bool], *consumers: Consumer) -> None:
 
 
 @EACH_PROTOCOL
-async def test_what_is_revoked_is_told_before_what_is_assigned(bootstrap: str, make: Made, strategy: str) -> None:
+async def test_on_revoked_is_called_before_on_assigned(bootstrap: str, make: Made, strategy: str) -> None:
     topic = create_topic(bootstrap, 2)
     async with make(partition_assignment_strategy=(strategy,)) as first:
         told = listening(first, topic)
@@ -85,7 +85,7 @@ async def test_what_is_revoked_is_told_before_what_is_assigned(bootstrap: str, m
     assert told == [("revoked", {0, 1})]
 
 
-async def test_a_listener_commits_what_was_handed_out(bootstrap: str, make: Made) -> None:
+async def test_commit_in_on_revoked_commits_the_returned_records(bootstrap: str, make: Made) -> None:
     topic = create_topic(bootstrap, 1)
     produce_to(bootstrap, topic, 0, TEN)
     async with make(enable_auto_commit=False) as consumer:
@@ -111,7 +111,7 @@ async def test_a_listener_seeks_before_anything_is_read(bootstrap: str, make: Ma
         assert (await asyncio.wait_for(consumer.getone(), PATIENCE_S)).offset == 6
 
 
-async def test_what_is_lost_is_told_with_the_next_poll_and_cannot_be_committed(bootstrap: str, make: Made) -> None:
+async def test_on_lost_is_called_by_the_next_poll_and_a_commit_fails(bootstrap: str, make: Made) -> None:
     topic = create_topic(bootstrap, 1)
     produce_to(bootstrap, topic, 0, TEN)
     async with make(max_poll_interval_ms=300, session_timeout_ms=6_000) as consumer:
@@ -127,7 +127,7 @@ async def test_what_is_lost_is_told_with_the_next_poll_and_cannot_be_committed(b
         assert told[1:] == [("lost", {0}), ("assigned", {0})]
 
 
-async def test_without_on_lost_what_is_lost_is_told_as_revoked(bootstrap: str, make: Made) -> None:
+async def test_without_on_lost_on_revoked_is_called(bootstrap: str, make: Made) -> None:
     topic = create_topic(bootstrap, 1)
     told: list[str] = []
     async with make(max_poll_interval_ms=300, session_timeout_ms=6_000) as consumer:
@@ -139,7 +139,7 @@ async def test_without_on_lost_what_is_lost_is_told_as_revoked(bootstrap: str, m
         await poll_until(lambda: told == ["revoked"], consumer)
 
 
-async def test_what_a_callback_raises_reaches_the_poll_and_the_partitions_move_all_the_same(
+async def test_an_exception_of_a_callback_is_raised_by_poll_and_the_rebalance_completes(
     bootstrap: str, make: Made
 ) -> None:
     topic = create_topic(bootstrap, 1)
@@ -173,7 +173,7 @@ async def test_a_callback_may_neither_poll_nor_close(bootstrap: str, make: Made)
 
 
 @EACH_PROTOCOL
-async def test_records_read_ahead_of_what_is_revoked_go_to_the_next_owner(
+async def test_buffered_records_of_revoked_partitions_are_read_by_the_next_owner(
     bootstrap: str, make: Made, strategy: str
 ) -> None:
     """One partition each in the end; what `async for` had taken and not handed out is read by whoever owns it."""

@@ -47,7 +47,7 @@ def beat(group: str) -> HeartbeatRequest:
     return HeartbeatRequest(group_id=group, generation_id=1, member_id="nobody")
 
 
-async def test_metadata_knows_brokers_topics_and_ids(creating: Cluster, topic: str) -> None:
+async def test_metadata_has_brokers_topics_and_ids(creating: Cluster, topic: str) -> None:
     partition = await created(creating, topic)
     known = creating.metadata
     assert known.cluster_id
@@ -112,7 +112,7 @@ async def test_a_coordinator_is_found_in_every_version(cluster: Cluster, group: 
     assert one.error_code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-async def test_a_fetch_that_waits_holds_up_nobody(creating: Cluster, topic: str, group: str) -> None:
+async def test_a_waiting_fetch_does_not_delay_other_requests(creating: Cluster, topic: str, group: str) -> None:
     partition = await created(creating, topic)
     leader = creating.metadata.leader(partition)
     topic_id = creating.metadata.topic_id(topic)
@@ -128,7 +128,7 @@ async def test_a_fetch_that_waits_holds_up_nobody(creating: Cluster, topic: str,
     waiting.cancel()
 
 
-async def test_cancelled_requests_disturb_nobody(cluster: Cluster, group: str) -> None:
+async def test_cancelled_requests_do_not_affect_the_others(cluster: Cluster, group: str) -> None:
     node = await cluster.coordinator(group)
     asking = [asyncio.create_task(cluster.ask(node, beat(group), lane="group")) for _ in range(60)]
     await asyncio.sleep(0)

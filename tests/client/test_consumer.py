@@ -104,7 +104,7 @@ async def test_async_for_gives_records_in_order_and_ends_with_the_consumer(boots
     assert seen == TEN
 
 
-async def test_a_pattern_follows_topics_as_they_come(bootstrap: str, make: Made, topic: str) -> None:
+async def test_a_pattern_follows_created_topics(bootstrap: str, make: Made, topic: str) -> None:
     first = create_topic(bootstrap, 1, name=f"{topic}-one")
     async with make(metadata_max_age_ms=200) as consumer:
         consumer.subscribe(re.compile(re.escape(topic) + "-.*"))
@@ -219,7 +219,7 @@ async def test_a_seek_in_the_middle_of_async_for_takes_effect_at_once(bootstrap:
     assert seen == [0, 1, 8, 9]
 
 
-async def test_what_is_paused_waits(bootstrap: str, make: Made) -> None:
+async def test_a_paused_partition_returns_no_records_until_resume(bootstrap: str, make: Made) -> None:
     topic = create_topic(bootstrap, 2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     produce_to(bootstrap, topic, 0, TEN)
@@ -236,7 +236,7 @@ async def test_what_is_paused_waits(bootstrap: str, make: Made) -> None:
         assert values(await read(consumer, 9)) == TEN[1:]
 
 
-async def test_offsets_and_topics_can_be_asked_for(bootstrap: str, make: Made) -> None:
+async def test_offsets_and_topics_can_be_listed(bootstrap: str, make: Made) -> None:
     topic = create_topic(bootstrap, 2)
     produce_to(bootstrap, topic, 1, TEN)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -278,7 +278,7 @@ async def test_commits_keep_their_order(bootstrap: str, make: Made) -> None:
         assert await committed_offset(consumer, partition) == 30
 
 
-async def test_closing_commits_what_was_handed_out(bootstrap: str, make: Made) -> None:
+async def test_closing_commits_the_returned_records(bootstrap: str, make: Made) -> None:
     topic = create_topic(bootstrap, 1)
     produce_to(bootstrap, topic, 0, TEN)
     partition = TopicPartition(topic, 0)
@@ -339,7 +339,7 @@ async def crash(consumer: Consumer) -> None:
     await consumer._cluster.close()
 
 
-async def test_while_nothing_comes_the_last_record_is_committed_too(bootstrap: str, make: Made, group: str) -> None:
+async def test_the_last_record_is_committed_while_a_call_waits(bootstrap: str, make: Made, group: str) -> None:
     topic = create_topic(bootstrap, 1)
     produce_to(bootstrap, topic, 0, TEN)
     partition = TopicPartition(topic, 0)
@@ -393,7 +393,7 @@ async def test_a_committed_offset_beyond_the_log_falls_back_to_the_policy(bootst
         assert values(await read(consumer, 10)) == TEN
 
 
-async def test_a_commit_after_the_membership_is_over_says_so(bootstrap: str, make: Made) -> None:
+async def test_a_commit_after_the_end_of_the_membership_fails(bootstrap: str, make: Made) -> None:
     topic = create_topic(bootstrap, 1)
     produce_to(bootstrap, topic, 0, TEN)
     partition = TopicPartition(topic, 0)
@@ -495,7 +495,7 @@ async def test_close_ends_a_poll_of_another_task(bootstrap: str, make: Made) -> 
         assert await waiting == {}
 
 
-async def test_wrong_uses_say_what_to_do(bootstrap: str, make: Made, topic: str) -> None:
+async def test_illegal_calls_raise_with_a_remedy(bootstrap: str, make: Made, topic: str) -> None:
     partition = TopicPartition(topic, 0)
     consumer = make()
     with pytest.raises(IllegalUse, match="start"):

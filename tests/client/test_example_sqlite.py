@@ -96,7 +96,7 @@ async def running(
         await asyncio.wait({task})
 
 
-async def test_it_stops_when_retention_deleted_what_it_has_not_counted(
+async def test_it_stops_when_retention_deleted_uncounted_records(
     bootstrap: str, example: ModuleType, database: sqlite3.Connection
 ) -> None:
     topic = create_topic(bootstrap, 1)

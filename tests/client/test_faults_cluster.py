@@ -105,7 +105,7 @@ async def test_leaders_are_found_though_metadata_lags(proxy: FaultProxy, topic: 
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_a_broker_that_hangs_up_is_told_and_dialled_again(proxy: FaultProxy, after: bool) -> None:
+async def test_a_closed_connection_is_an_error_and_is_opened_again(proxy: FaultProxy, after: bool) -> None:
     async with started(proxy) as cluster:
         await cluster.ask(1, ListGroupsRequest())
         proxy.close(LIST_GROUPS, after=after)
@@ -146,7 +146,7 @@ async def test_one_silent_broker_does_not_keep_metadata_away(proxy: FaultProxy, 
         proxy.thaw(1)
 
 
-async def test_who_stops_waiting_harms_nobody(proxy: FaultProxy) -> None:
+async def test_cancelling_one_request_does_not_affect_the_others(proxy: FaultProxy) -> None:
     async with started(proxy) as cluster:
         held = proxy.hold(LIST_GROUPS, after=True)
         first = asyncio.ensure_future(cluster.ask(1, ListGroupsRequest()))
@@ -217,7 +217,7 @@ AGAIN_OF_A_LEADER = (5, 6, 7, 9, 74, 75, 78)
 
 
 @pytest.mark.parametrize("code", [*AGAIN_OF_A_GROUP, 7], ids=str)
-async def test_commits_see_nothing_of_what_passes(rota_proxy: FaultProxy, topic: str, group: str, code: int) -> None:
+async def test_commits_retry_transient_errors(rota_proxy: FaultProxy, topic: str, group: str, code: int) -> None:
     async with started(rota_proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
@@ -228,7 +228,7 @@ async def test_commits_see_nothing_of_what_passes(rota_proxy: FaultProxy, topic:
         assert [fault.hits for fault in faults] == [1, 1, 1]
 
 
-async def test_unstable_offsets_are_asked_for_again(proxy: FaultProxy, topic: str, group: str) -> None:
+async def test_unstable_offsets_are_fetched_again(proxy: FaultProxy, topic: str, group: str) -> None:
     async with started(proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
@@ -242,7 +242,7 @@ async def test_unstable_offsets_are_asked_for_again(proxy: FaultProxy, topic: st
     ("code", "raised"),
     [(22, CommitFailed), (25, CommitFailed), (12, BrokerError), (28, BrokerError), (30, BrokerError)],
 )
-async def test_commits_that_cannot_succeed_say_so(
+async def test_a_fatal_commit_error_is_raised(
     rota_proxy: FaultProxy, topic: str, group: str, code: int, raised: type[Exception]
 ) -> None:
     async with started(rota_proxy) as cluster:
@@ -255,7 +255,7 @@ async def test_commits_that_cannot_succeed_say_so(
 
 
 @pytest.mark.parametrize("code", AGAIN_OF_A_LEADER, ids=str)
-async def test_offsets_by_time_see_nothing_of_what_passes(rota_proxy: FaultProxy, topic: str, code: int) -> None:
+async def test_list_offsets_retries_transient_errors(rota_proxy: FaultProxy, topic: str, code: int) -> None:
     async with started(rota_proxy) as cluster:
         await made(cluster, topic)
         refused = rota_proxy.refuse(LIST_OFFSETS, code)
@@ -264,7 +264,7 @@ async def test_offsets_by_time_see_nothing_of_what_passes(rota_proxy: FaultProxy
         assert refused.hits == 1
 
 
-async def test_an_answer_that_was_lost_is_asked_for_again(proxy: FaultProxy, topic: str, group: str) -> None:
+async def test_a_request_with_a_lost_response_is_repeated(proxy: FaultProxy, topic: str, group: str) -> None:
     async with started(proxy) as cluster:
         await made(cluster, topic)
         partition = TopicPartition(topic, 0)
@@ -275,7 +275,7 @@ async def test_an_answer_that_was_lost_is_asked_for_again(proxy: FaultProxy, top
         assert [fault.hits for fault in lost] == [1] * 4
 
 
-async def test_calls_end_by_their_deadline_whatever_the_brokers_do(proxy: FaultProxy, group: str) -> None:
+async def test_calls_end_by_their_deadline_with_frozen_brokers(proxy: FaultProxy, group: str) -> None:
     async with started(proxy, request_timeout_ms=200) as cluster:
         proxy.freeze()
         asked = ListGroupsRequest()

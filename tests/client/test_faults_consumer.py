@@ -75,7 +75,7 @@ async def member(proxy: FaultProxy, topic: str, group: str, **more: Any) -> Asyn
         yield Reading(consumer, topic)
 
 
-async def test_a_coordinator_that_moves_is_followed_and_reading_goes_on(
+async def test_a_moved_coordinator_is_followed_while_reading_continues(
     proxy: FaultProxy, full: str, group: str
 ) -> None:
     """R11: the member looks for the coordinator, keeps its generation, and reads on meanwhile."""
@@ -96,7 +96,7 @@ async def test_a_coordinator_that_moves_is_followed_and_reading_goes_on(
         assert {at: one.offset for at, one in committed.items() if one} == its.read
 
 
-async def test_reading_goes_on_while_nobody_coordinates(proxy: FaultProxy, full: str, group: str) -> None:
+async def test_reading_continues_without_a_coordinator(proxy: FaultProxy, full: str, group: str) -> None:
     """R11, R12: a coordinator that cannot be found is no reason to stop."""
     async with member(proxy, full, group) as its:
         await its.until(2, at_once=1)
@@ -108,7 +108,7 @@ async def test_reading_goes_on_while_nobody_coordinates(proxy: FaultProxy, full:
         await its.consumer.commit()
 
 
-async def test_a_coordinator_that_falls_silent_is_given_up_after_the_session(
+async def test_an_unresponsive_coordinator_is_left_after_the_session_timeout(
     proxy: FaultProxy, full: str, group: str
 ) -> None:
     """R12: half-open; the group's connection is dialled anew, where the coordinator is by then."""
@@ -168,7 +168,7 @@ async def test_a_connection_that_breaks_is_not_seen(
 
 
 @pytest.mark.parametrize("code", [22, 25], ids=str)
-async def test_who_was_thrown_out_joins_again(proxy: FaultProxy, full: str, group: str, code: int) -> None:
+async def test_a_removed_member_joins_again(proxy: FaultProxy, full: str, group: str, code: int) -> None:
     more = {"enable_auto_commit": False, "session_timeout_ms": 1_000}
     async with member(proxy, full, group, **more) as its:
         await its.until(2, at_once=1)
@@ -211,7 +211,7 @@ async def test_a_code_that_does_not_pass_is_raised(
             await its.on()
 
 
-async def test_a_fenced_member_is_told_so_for_good(proxy: FaultProxy, full: str, group: str) -> None:
+async def test_a_fenced_member_raises_on_every_call(proxy: FaultProxy, full: str, group: str) -> None:
     async with member(proxy, full, group, group_instance_id="i") as its:
         await its.until(2, at_once=1)
         proxy.refuse(HEARTBEAT, 82)
@@ -224,7 +224,7 @@ async def test_a_fenced_member_is_told_so_for_good(proxy: FaultProxy, full: str,
 @pytest.mark.parametrize(
     ("code", "raised"), [(22, CommitFailed), (25, CommitFailed), (27, RebalanceInProgress), (82, FencedInstance)]
 )
-async def test_a_commit_that_comes_too_late_is_told(
+async def test_a_commit_after_a_rebalance_raises(
     rota_proxy: FaultProxy, rota_full: str, group: str, code: int, raised: type[KafkaError]
 ) -> None:
     async with member(rota_proxy, rota_full, group, enable_auto_commit=False) as its:
@@ -300,7 +300,7 @@ async def test_nothing_is_handed_out_while_a_callback_takes_its_time(proxy: Faul
         await its.until()
 
 
-async def test_closing_ends_in_time_whatever_the_brokers_do(proxy: FaultProxy, full: str, group: str) -> None:
+async def test_close_ends_in_time_with_frozen_brokers(proxy: FaultProxy, full: str, group: str) -> None:
     async with member(proxy, full, group) as its:
         await its.until(2, at_once=1)
         proxy.freeze()

@@ -125,7 +125,7 @@ async def test_a_code_that_passes_is_not_seen(rota_proxy: FaultProxy, rota_full:
 
 
 @pytest.mark.parametrize("code", [29, 76, 87], ids=str)
-async def test_a_code_that_does_not_pass_is_told_and_can_be_gone_on_from(
+async def test_a_fatal_error_is_raised_and_reading_can_continue(
     rota_proxy: FaultProxy, rota_full: str, code: int
 ) -> None:
     async with reading(rota_proxy, rota_full, max_partition_fetch_bytes=200) as its:
@@ -145,7 +145,7 @@ async def test_a_code_that_does_not_pass_is_told_and_can_be_gone_on_from(
 
 
 @pytest.mark.parametrize(("code", "raised"), [(1, OffsetOutOfRange), (2, CorruptRecords)])
-async def test_what_only_the_user_can_decide_is_told(
+async def test_without_a_reset_policy_the_error_is_raised(
     rota_proxy: FaultProxy, rota_full: str, code: int, raised: type[KafkaError]
 ) -> None:
     async with reading(rota_proxy, rota_full, auto_offset_reset="none") as its:
@@ -172,7 +172,7 @@ async def test_answers_that_are_lost_cut_or_late_are_fetched_again(proxy: FaultP
         await its.until()
 
 
-async def test_a_broker_that_falls_silent_is_given_up(proxy: FaultProxy, full: str) -> None:
+async def test_an_unresponsive_broker_is_disconnected(proxy: FaultProxy, full: str) -> None:
     async with reading(proxy, full, max_partition_fetch_bytes=200, request_timeout_ms=300) as its:
         await its.until(2, at_once=1)
         silent = proxy.swallow(FETCH, node=1)

@@ -61,7 +61,7 @@ def once(proxy: FaultProxy, api: int, fault: str | int) -> Any:
         *((SYNC, code) for code in (NOT_AVAILABLE, NOT_COORDINATOR, ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCING)),
     ],
 )
-async def test_a_member_joins_whatever_goes_wrong_once(
+async def test_a_member_joins_despite_any_single_fault(
     bootstrap: str, proxy: FaultProxy, join: Join, api: int, fault: str | int
 ) -> None:
     topic = create_topic(bootstrap, 2)
@@ -86,7 +86,7 @@ async def test_a_heartbeat_that_fails_costs_no_partition(
 
 
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER])
-async def test_a_member_that_is_told_to_be_none_loses_its_partitions_and_joins(
+async def test_a_removed_member_loses_its_partitions_and_rejoins(
     bootstrap: str, proxy: FaultProxy, join: Join, code: int
 ) -> None:
     reader = await member_of_two(bootstrap, join)
@@ -130,7 +130,7 @@ async def test_a_member_reads_on_while_its_coordinator_is_away(
     assert reader.story[1:] == []
 
 
-async def test_a_coordinator_that_falls_silent_is_looked_for(
+async def test_an_unresponsive_coordinator_is_looked_up_again(
     bootstrap: str, proxy: FaultProxy, join: Join, group: str
 ) -> None:
     reader = await join(create_topic(bootstrap, 2), session_timeout_ms=6_000, request_timeout_ms=100)
@@ -152,7 +152,7 @@ async def test_a_leave_that_gets_no_answer_does_not_hold_up_the_close(
     assert reader.told("revoked") == [0, 1]
 
 
-async def test_two_members_come_to_terms_while_every_tenth_answer_is_lost(
+async def test_two_members_become_stable_while_every_tenth_response_is_lost(
     bootstrap: str, proxy: FaultProxy, join: Join
 ) -> None:
     topic = create_topic(bootstrap, 3)

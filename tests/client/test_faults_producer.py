@@ -116,7 +116,7 @@ async def test_answers_that_are_lost_neither_double_nor_reorder(
 
 @pytest.mark.parametrize("fault", ["close", "cut", "hold", "swallow"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_whatever_becomes_of_a_request_records_are_there_once(
+async def test_records_are_written_once_whatever_the_fault(
     proxy: FaultProxy, bootstrap: str, shared: str, mark: str, fault: str, after: bool
 ) -> None:
     async with writing(proxy, bootstrap, shared, mark, request_timeout_ms=300) as its:
@@ -208,7 +208,7 @@ async def test_a_code_that_does_not_pass_fails_the_batch_and_no_other(
 
 
 @pytest.mark.parametrize("code", [14, 15, 51], ids=str)
-async def test_an_identity_that_is_not_given_at_once_is_asked_for_again(
+async def test_init_producer_id_is_retried(
     rota_proxy: FaultProxy, rota: str, rota_shared: str, mark: str, code: int
 ) -> None:
     refused = rota_proxy.refuse(INIT_PRODUCER_ID, code, times=2)
@@ -232,7 +232,7 @@ async def test_without_idempotence_a_lost_answer_may_double_and_loses_nothing(
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["not written", "perhaps written"])
-async def test_what_cannot_be_delivered_fails_in_time_and_says_whether_it_may_be_there(
+async def test_a_delivery_timeout_says_whether_the_record_may_be_written(
     proxy: FaultProxy, bootstrap: str, shared: str, mark: str, after: bool
 ) -> None:
     more = {"delivery_timeout_ms": 400, "request_timeout_ms": 300}

@@ -96,7 +96,7 @@ def delete_before(bootstrap: str, topic: str, offset: int) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-async def test_what_other_clients_compress_is_read(bootstrap: str, codec: str) -> None:
+async def test_compressed_batches_of_other_clients_are_read(bootstrap: str, codec: str) -> None:
     topic = create_topic(bootstrap, 1)
     values = [f"{number} ".encode() * 50 for number in range(300)]
     write(bootstrap, topic, values, **{"compression.type": codec, "linger.ms": 50})
@@ -106,7 +106,7 @@ async def test_what_other_clients_compress_is_read(bootstrap: str, codec: str) -
         assert offsets(found) == list(range(300))
 
 
-async def test_all_of_a_record_comes(bootstrap: str) -> None:
+async def test_all_fields_of_a_record_are_returned(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, b"value", b"key", timestamp=1_234, headers=[("h", b"1"), ("none", None), ("h", b"2")])
@@ -123,7 +123,7 @@ async def test_all_of_a_record_comes(bootstrap: str) -> None:
         assert (third.key, third.value, third.headers) == (None, b"", ())
 
 
-async def test_log_append_time_is_said(bootstrap: str) -> None:
+async def test_log_append_time_is_in_the_timestamp_type(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1, config={"message.timestamp.type": "LogAppendTime"})
     write(bootstrap, topic, [b"one"])
     async with reading(bootstrap, topic) as its:
@@ -132,7 +132,7 @@ async def test_log_append_time_is_said(bootstrap: str) -> None:
         assert one.timestamp > 1_700_000_000_000
 
 
-async def test_many_partitions_come_whole_and_in_order(bootstrap: str) -> None:
+async def test_many_partitions_are_read_completely_and_in_order(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 7)
     write(bootstrap, topic, [str(number).encode() for number in range(7_000)])
     async with reading(bootstrap, topic, max_partition_fetch_bytes=5_000) as its:
@@ -143,7 +143,7 @@ async def test_many_partitions_come_whole_and_in_order(bootstrap: str) -> None:
             assert [one.value for one in mine] == [str(at * 7 + number).encode() for at in range(1_000)]
 
 
-async def test_a_record_above_the_limits_comes_all_the_same(bootstrap: str) -> None:
+async def test_a_record_above_the_fetch_limits_is_returned(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
     values = [bytes(300_000), b"small", bytes(200_000)]
     write(bootstrap, topic, values)
@@ -159,7 +159,7 @@ async def test_a_position_in_the_middle_of_a_batch(bootstrap: str) -> None:
         assert offsets(await its.until(58)) == list(range(42, 100))
 
 
-async def test_what_is_written_while_one_waits_comes_at_once(bootstrap: str) -> None:
+async def test_a_record_written_during_a_waiting_fetch_is_returned_at_once(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 2)
     async with reading(bootstrap, topic, fetch_max_wait_ms=15_000) as its:
         for number in range(3):
@@ -167,7 +167,7 @@ async def test_what_is_written_while_one_waits_comes_at_once(bootstrap: str) -> 
             await its.until(number + 1)
 
 
-async def test_a_paused_partition_goes_on_where_it_was(bootstrap: str) -> None:
+async def test_a_resumed_partition_continues_at_its_position(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 2)
     write(bootstrap, topic, [bytes(100) for _ in range(2_000)], **{"batch.num.messages": 50})
     async with reading(bootstrap, topic, max_partition_fetch_bytes=20_000) as its:
@@ -186,7 +186,7 @@ async def test_a_paused_partition_goes_on_where_it_was(bootstrap: str) -> None:
         assert its.positions.of(second).offset == 1_000
 
 
-async def test_what_was_deleted_is_out_of_range(bootstrap: str) -> None:
+async def test_deleted_records_are_out_of_range(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
     write(bootstrap, topic, [b"%d" % number for number in range(10)])
     delete_before(bootstrap, topic, 6)
@@ -211,7 +211,7 @@ async def test_out_of_range_is_reset_by_policy(bootstrap: str) -> None:
         assert its.positions.of(its.partitions[0]).reset == "earliest"
 
 
-async def test_a_log_that_ends_before_what_was_read_of_it_was_truncated(bootstrap: str) -> None:
+async def test_a_log_that_ends_before_the_position_raises_log_truncated(bootstrap: str) -> None:
     """KIP-320: the epoch of the last record tells that it is not only an offset too far."""
     topic = create_topic(bootstrap, 1)
     write(bootstrap, topic, [b"%d" % number for number in range(10)])
@@ -261,7 +261,7 @@ async def test_an_epoch_that_no_leader_had_does_not_lose_the_position(bootstrap:
         assert offsets(await its.until(6)) == [4, 5, 6, 7, 8, 9]
 
 
-async def test_a_session_says_only_what_changed(bootstrap: str) -> None:
+async def test_a_fetch_session_sends_only_changed_partitions(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 3)
     async with FaultProxy(bootstrap, nodes=1) as proxy, reading(proxy.bootstrap, topic) as its:
         for number in range(3):
@@ -288,7 +288,7 @@ def quiet(proxy: FaultProxy) -> list[FetchRequest]:
 
 @pytest.mark.peer
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-async def test_transactions_are_seen_as_asked(isolation: str) -> None:
+async def test_transactions_are_read_as_the_isolation_level_says(isolation: str) -> None:
     """On Apache Kafka alone: Rota has no transactions."""
     bootstrap = os.environ.get("ROTA_PEER")
     if not bootstrap:

@@ -27,7 +27,7 @@ async def join(bootstrap: str, group: str) -> AsyncIterator[Join]:
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-async def test_partitions_follow_the_members_that_come_and_go(bootstrap: str, join: Join, strategy: str) -> None:
+async def test_partitions_are_reassigned_as_members_join_and_leave(bootstrap: str, join: Join, strategy: str) -> None:
     topic = create_topic(bootstrap, 3)
     everything = [TopicPartition(topic, n) for n in range(3)]
     members: list[Reader] = []
@@ -52,7 +52,7 @@ async def test_an_eager_member_gives_everything_up_before_it_joins(bootstrap: st
     assert all_owned(first, second) == [TopicPartition(topic, n) for n in range(3)]
 
 
-async def test_a_cooperative_member_keeps_what_it_keeps(bootstrap: str, join: Join) -> None:
+async def test_a_cooperative_member_keeps_its_remaining_partitions(bootstrap: str, join: Join) -> None:
     topic = create_topic(bootstrap, 3)
     first = await join(topic, partition_assignment_strategy=("cooperative-sticky",))
     await until(lambda: settled(first), "the first")
@@ -68,7 +68,7 @@ async def test_a_cooperative_member_keeps_what_it_keeps(bootstrap: str, join: Jo
 # ---- coming back and leaving
 
 
-async def test_a_static_member_comes_back_without_a_rebalance(bootstrap: str, group: str, join: Join) -> None:
+async def test_a_static_member_returns_without_a_rebalance(bootstrap: str, group: str, join: Join) -> None:
     topic = create_topic(bootstrap, 2)
     stays = await join(topic, group_instance_id="stays")
     async with readers(bootstrap, group) as elsewhere:
@@ -120,7 +120,7 @@ async def test_a_close_while_the_coordinator_holds_the_join_is_seen_at_once(boot
     assert shares(idle) == [2]
 
 
-async def test_who_does_not_poll_leaves_and_comes_back(bootstrap: str, join: Join) -> None:
+async def test_a_member_without_polls_leaves_and_rejoins(bootstrap: str, join: Join) -> None:
     topic = create_topic(bootstrap, 2)
     slow = await join(topic, polls=False, max_poll_interval_ms=600)
     await slow.member.poll()
@@ -150,7 +150,7 @@ async def test_partitions_that_are_added_are_assigned(bootstrap: str, join: Join
     await until(lambda: settled(*members) and shares(*members) == [2, 2], "the new partitions")
 
 
-async def test_a_pattern_follows_topics_that_come_and_go(bootstrap: str, join: Join) -> None:
+async def test_a_pattern_follows_created_and_deleted_topics(bootstrap: str, join: Join) -> None:
     prefix = unique("pattern")
     first = create_topic(bootstrap, 1, name=f"{prefix}-1")
     reader = await join(re.compile(f"{prefix}-.*"), metadata_max_age_ms=100)
@@ -162,7 +162,7 @@ async def test_a_pattern_follows_topics_that_come_and_go(bootstrap: str, join: J
     await until(lambda: {one.topic for one in reader.owned} == {second}, "the first to be gone")
 
 
-async def test_a_topic_that_comes_late_is_assigned(bootstrap: str, join: Join, topic: str) -> None:
+async def test_a_topic_created_after_the_subscription_is_assigned(bootstrap: str, join: Join, topic: str) -> None:
     reader = await join(topic, metadata_max_age_ms=100)
     await until(lambda: settled(reader), "a membership with nothing to read")
     assert reader.owned == set()
@@ -194,7 +194,7 @@ async def test_a_subscription_that_changes_is_joined_with(bootstrap: str, join: 
 # ---- refusals
 
 
-async def test_members_without_an_assignor_in_common_are_told(bootstrap: str, join: Join) -> None:
+async def test_members_without_a_common_assignor_get_an_error(bootstrap: str, join: Join) -> None:
     topic = create_topic(bootstrap, 1)
     first = await join(topic, partition_assignment_strategy=("range",))
     await until(lambda: settled(first), "the first")
@@ -204,7 +204,7 @@ async def test_members_without_an_assignor_in_common_are_told(bootstrap: str, jo
     assert settled(first)
 
 
-async def test_a_session_timeout_that_the_broker_does_not_allow_is_told(bootstrap: str, join: Join) -> None:
+async def test_an_invalid_session_timeout_raises_with_the_setting(bootstrap: str, join: Join) -> None:
     reader = await join(create_topic(bootstrap, 1), polls=False, session_timeout_ms=2_000_000)
     with pytest.raises(BrokerError, match=r"session_timeout_ms is 2000000") as refused:
         await reader.member.poll()

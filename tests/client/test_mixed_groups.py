@@ -97,7 +97,9 @@ def until_read(members: Sequence[Member | JavaMember], count: int) -> None:
 
 
 @pytest.mark.parametrize(("assignor", "leads"), WHO_LEADS)
-def test_ours_and_theirs_share_a_group(bootstrap: str, join: Join, group: str, assignor: str, leads: str) -> None:
+def test_rota_and_other_clients_share_a_group(
+    bootstrap: str, join: Join, group: str, assignor: str, leads: str
+) -> None:
     """The first one leads; when it closes, another one must."""
     topic = create_topic(bootstrap, PARTITIONS)
     clients = ("rota", STRANGER[assignor], "rota") if leads == "ours" else (STRANGER[assignor], "rota", "rota")
@@ -123,7 +125,7 @@ def test_ours_and_theirs_share_a_group(bootstrap: str, join: Join, group: str, a
 
 @with_java
 @EVERY
-def test_java_follows_ours_and_ours_follow_java(
+def test_java_and_rota_clients_lead_each_other(
     bootstrap: str, join: Join, javas: JavaMembers, group: str, assignor: str
 ) -> None:
     """Ours leads and Java follows; ours goes, so Java leads; another one of ours and a stranger follow."""

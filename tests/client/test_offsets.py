@@ -73,7 +73,7 @@ async def test_topics_that_the_cluster_follows_are_found_through_its_metadata(bo
     assert offsets(await list_offsets(cluster, dict.fromkeys(parts(topic, 2), EARLIEST))) == [0, 0]
 
 
-async def test_what_is_not_there_is_unknown(bootstrap: str, cluster: Cluster, topic: str) -> None:
+async def test_unknown_topics_and_partitions_raise(bootstrap: str, cluster: Cluster, topic: str) -> None:
     with pytest.raises(UnknownTopic) as raised:
         await list_offsets(cluster, {TopicPartition(topic, 0): EARLIEST}, timeout_ms=SHORT_MS)
     assert raised.value.topic == topic
@@ -111,7 +111,7 @@ async def test_a_commit_names_topics_by_id_when_it_can(bootstrap: str, cluster: 
 
 
 @pytest.mark.parametrize("version", [1, 2, 5, 7, 8, 9])
-async def test_older_versions_say_the_same(bootstrap: str, group: str, version: int) -> None:
+async def test_older_request_versions_return_the_same(bootstrap: str, group: str, version: int) -> None:
     topic = create_topic(bootstrap, 2)
     first, second = parts(topic, 2)
 

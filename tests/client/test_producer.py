@@ -69,7 +69,7 @@ def _read(bootstrap: str, topic: str, count: int) -> dict[tuple[int, int], Messa
 
 
 @pytest.mark.parametrize("codec", CODECS)
-async def test_another_client_reads_what_was_sent_where_the_delivery_says(bootstrap: str, codec: str) -> None:
+async def test_another_client_reads_the_records_at_the_delivered_offsets(bootstrap: str, codec: str) -> None:
     topic = create_topic(bootstrap, 3)
     sent: list[tuple[bytes | None, bytes | None]] = [(b"key%d" % at, b"value %d " % at * 20) for at in range(60)]
     sent += [(None, b"no key"), (b"tombstone", None), (b"", b"")]
@@ -131,7 +131,7 @@ def test_keys_go_where_java_sends_them(partitions: int) -> None:
     assert [partition_of(key, partitions) for key in keys] == [int(line) for line in theirs.split()]
 
 
-async def test_the_brokers_time_when_the_topic_says_so(bootstrap: str) -> None:
+async def test_with_log_append_time_the_delivery_has_the_time_of_the_broker(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1, config={"message.timestamp.type": "LogAppendTime"})
     async with producing(bootstrap) as producer:
         where = await producer.send_and_wait(topic, b"1", timestamp_ms=5)
@@ -200,7 +200,7 @@ async def test_a_small_buffer_only_slows_down(bootstrap: str) -> None:
         assert values == sorted(values)
 
 
-async def test_a_full_buffer_is_told(bootstrap: str) -> None:
+async def test_a_full_buffer_raises_after_max_block_ms(bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
     async with (
         FaultProxy(bootstrap, nodes=1) as proxy,
@@ -233,7 +233,7 @@ def makes_no_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
         yield address
 
 
-async def test_a_topic_that_nobody_makes_is_named_in_time(makes_no_topics: str, topic: str) -> None:
+async def test_an_unknown_topic_raises_after_max_block_ms(makes_no_topics: str, topic: str) -> None:
     async with producing(makes_no_topics, max_block_ms=200) as producer:
         with pytest.raises(TimedOut, match=f"{topic}.*200 ms.*UNKNOWN_TOPIC_OR_PARTITION"):
             await producer.send(topic, b"1")

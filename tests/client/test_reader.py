@@ -38,7 +38,7 @@ def full(bootstrap: str) -> str:
     return topic
 
 
-async def test_who_leads_what_and_where_it_lies(reader: PartitionReader, full: str) -> None:
+async def test_partitions_have_leaders_and_replicas(reader: PartitionReader, full: str) -> None:
     partitions = await reader.partitions(full)
     assert [one.partition for one in partitions] == [0, 1]
     leader = await reader.leader(TopicPartition(full, 1))
@@ -77,7 +77,7 @@ async def test_reading_begins_at_an_offset_or_a_time(reader: PartitionReader, bo
     assert [one.value async for one in reader.read(partition, start, LATEST)] == [b"late", b"later"]
 
 
-async def test_what_a_fetch_tells_of_the_log(reader: PartitionReader, full: str) -> None:
+async def test_a_fetch_result_has_the_offsets_of_the_log(reader: PartitionReader, full: str) -> None:
     found = await reader.fetch(TopicPartition(full, 0), 10, max_bytes=1)
     assert found.records[0].offset == 10
     assert found.next_offset == found.records[-1].offset + 1 < 50, "about a batch, not all"
@@ -87,7 +87,7 @@ async def test_what_a_fetch_tells_of_the_log(reader: PartitionReader, full: str)
     assert (end.records, end.next_offset) == ([], 50)
 
 
-async def test_raw_batches_hold_what_fetch_decodes(reader: PartitionReader, full: str) -> None:
+async def test_raw_batches_contain_the_records_of_fetch(reader: PartitionReader, full: str) -> None:
     partition, offset, values = TopicPartition(full, 0), 0, []
     while offset < 50:
         raw = await reader.fetch_raw(partition, offset, max_bytes=200)
@@ -97,7 +97,7 @@ async def test_raw_batches_hold_what_fetch_decodes(reader: PartitionReader, full
     assert values == [one.value async for one in reader.read(partition, 0, 50)]
 
 
-async def test_what_comes_later_is_waited_for(reader: PartitionReader, bootstrap: str) -> None:
+async def test_read_waits_for_new_records(reader: PartitionReader, bootstrap: str) -> None:
     topic = create_topic(bootstrap, 1)
     values = []
     async with asyncio.timeout(PATIENCE_S):
@@ -110,12 +110,12 @@ async def test_what_comes_later_is_waited_for(reader: PartitionReader, bootstrap
     assert values == [b"0", b"1", b"2"]
 
 
-async def test_an_offset_that_is_not_there_names_what_is(reader: PartitionReader, full: str) -> None:
+async def test_an_offset_out_of_range_names_the_bounds_of_the_log(reader: PartitionReader, full: str) -> None:
     with pytest.raises(OffsetOutOfRange, match="begins at 0 and ends at 50"):
         await reader.fetch(TopicPartition(full, 0), 51)
 
 
-async def test_a_topic_that_is_not_there_is_unknown(bootstrap: str, topic: str) -> None:
+async def test_an_unknown_topic_raises(bootstrap: str, topic: str) -> None:
     config = ClientConfig(bootstrap_servers=bootstrap, default_api_timeout_ms=300)
     async with PartitionReader(config) as reader:
         with pytest.raises(UnknownTopic, match=topic):
@@ -140,7 +140,7 @@ async def test_leaders_that_move_are_noticed_and_followed(bootstrap: str, full: 
             assert [one.offset async for one in reader.read(partition, 40, LATEST)] == list(range(40, 50))
 
 
-async def test_what_is_lost_on_the_way_is_asked_for_again(bootstrap: str, full: str) -> None:
+async def test_lost_responses_are_requested_again(bootstrap: str, full: str) -> None:
     partition = TopicPartition(full, 0)
     async with FaultProxy(bootstrap, nodes=1) as proxy:
         config = ClientConfig(

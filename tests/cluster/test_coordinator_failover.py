@@ -81,7 +81,7 @@ async def test_it_dies_when_the_trigger_is_noticed(group: Group) -> None:
     assert await group.b.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-async def test_it_dies_when_members_are_being_told(group: Group) -> None:
+async def test_it_dies_when_members_learn_of_the_rebalance(group: Group) -> None:
     before = group.a.generation
     group.begin(group.c.join())
     async with asyncio.timeout(10):

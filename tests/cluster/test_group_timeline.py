@@ -26,7 +26,7 @@ def join(brokers: Brokers, client_id: str) -> Member:
     return CLIENTS["confluent-kafka"](brokers.bootstrap(), settings)
 
 
-async def test_the_story_is_told_by_the_new_coordinator_after_a_failover() -> None:
+async def test_after_a_failover_the_new_coordinator_has_the_timeline() -> None:
     async with Brokers(3) as brokers:
         await brokers.by_id[1].topics.create("t", 4, 3)
         members = [join(brokers, "alpha")]

@@ -70,7 +70,7 @@ async def test_records_and_committed_offsets_of_a_broker_that_was_alone_are_in_t
         await brokers.tree.close()
 
 
-async def test_a_store_that_lost_its_data_starts_no_broker_on_the_logs_of_a_cluster(tmp_path: Path) -> None:
+async def test_brokers_do_not_start_on_existing_logs_with_an_empty_store(tmp_path: Path) -> None:
     properties = {**Brokers(1).properties, "log.dirs": str(tmp_path), "offsets.topic.replication.factor": "1"}
     trees = [SharedTree(), SharedTree()]
 

@@ -57,7 +57,7 @@ async def test_the_log_of_a_topic_that_was_deleted_meanwhile_is_set_aside_and_no
         assert (line["log_level"], line["topic"], line["partition"], line["folder"]) == ("warning", "deleted", 0, stray)
 
 
-async def test_a_broker_alone_that_lost_its_journal_renames_no_log(tmp_path: Path) -> None:
+async def test_a_standalone_broker_without_its_journal_renames_no_log(tmp_path: Path) -> None:
     properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}
     async with Broker(BrokerConfig(properties)) as broker:
         host, port = broker.address

@@ -55,7 +55,7 @@ def send(cluster: Cluster) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_count_goes_on_when_a_broker_and_an_instance_are_killed(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_count_continues_when_a_broker_and_an_instance_are_killed(cluster: Cluster, tmp_path: Path) -> None:
     programs = [JavaProgram(PROGRAM, cluster.bootstrap, str(tmp_path / f"state-{number}")) for number in range(2)]
     counts = Counts(cluster.bootstrap)
     with programs[0], programs[1]:

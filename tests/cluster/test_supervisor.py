@@ -140,7 +140,7 @@ async def test_brokers_share_topics_and_one_that_is_killed_is_started_again(supe
     await until(lambda: all(map(answers, supervised.brokers)), "both brokers answer at their addresses")
 
 
-async def test_a_stop_is_in_order_and_everything_is_there_at_the_next_start(supervised: Supervised) -> None:
+async def test_after_an_orderly_stop_the_next_start_has_all_data(supervised: Supervised) -> None:
     """Law SV1."""
     async with Admin(AdminConfig(bootstrap_servers=supervised.bootstrap)) as admin:
         await admin.create_topics([NewTopic("t", 4, 1)])
@@ -152,7 +152,7 @@ async def test_a_stop_is_in_order_and_everything_is_there_at_the_next_start(supe
     assert await supervised.stop() == 0
 
 
-async def test_brokers_stop_when_their_supervisor_is_gone(supervised: Supervised) -> None:
+async def test_brokers_stop_when_their_supervisor_dies(supervised: Supervised) -> None:
     """Law SV2: none goes on with a store that nobody serves, at an address that the next start needs."""
     workers = supervised.workers
     await supervised.stop(signal.SIGKILL)

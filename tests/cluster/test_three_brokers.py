@@ -41,7 +41,7 @@ async def create(brokers: Brokers, partitions: int = 3, replicas: int = 3) -> No
         await admin.create_topics([NewTopic("t", partitions, replicas)])
 
 
-async def test_any_broker_tells_of_all_brokers_and_of_one_controller(brokers: Brokers) -> None:
+async def test_every_broker_returns_all_brokers_and_the_same_controller(brokers: Brokers) -> None:
     controllers = set()
     for broker_id in brokers.ids:
         async with Admin(AdminConfig(bootstrap_servers=brokers.bootstrap(broker_id))) as admin:
@@ -52,7 +52,7 @@ async def test_any_broker_tells_of_all_brokers_and_of_one_controller(brokers: Br
     assert len(controllers) == 1
 
 
-async def test_what_is_produced_to_leaders_is_copied_and_consumed(brokers: Brokers) -> None:
+async def test_records_of_leaders_are_replicated_and_consumed(brokers: Brokers) -> None:
     await create(brokers)
     await produce(brokers, 0, 30)
     copies = [

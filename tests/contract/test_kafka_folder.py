@@ -73,7 +73,7 @@ def test_every_record_is_found_by_its_time(folder: Path) -> None:
         assert (found.offset, found.timestamp) == (first.offset, first.timestamp)
 
 
-def test_indexes_made_anew_are_the_same(folder: Path) -> None:
+def test_rebuilt_indexes_equal_those_of_kafka(folder: Path) -> None:
     """Of the rolled segments, byte by byte."""
     for file in folder.glob("*index"):
         file.unlink()
@@ -95,7 +95,7 @@ def test_snapshots_are_the_same(folder: Path) -> None:
     assert {p.producer_id for p in read_snapshot(last.read_bytes())} == {p.producer_id for p in log.producers.all()}
 
 
-def test_goes_on_where_kafka_stopped(folder: Path) -> None:
+def test_appends_continue_after_the_records_of_kafka(folder: Path) -> None:
     log = DiskLog.open(folder, CONFIG)
     again = max(RECORDED.glob("*.log")).read_bytes()
     batch = bytearray(again)
@@ -110,7 +110,7 @@ def test_goes_on_where_kafka_stopped(folder: Path) -> None:
     not (os.environ.get("ROTA_PEER") and os.environ.get("ROTA_PEER_DATA")),
     reason="ROTA_PEER names no running Apache Kafka, or ROTA_PEER_DATA not its folder",
 )
-def test_opens_what_a_running_kafka_has_just_written(tmp_path: Path) -> None:
+def test_the_folder_of_a_running_kafka_can_be_opened(tmp_path: Path) -> None:
     from confluent_kafka import Producer
 
     topic = f"rota-log-{time.time_ns()}"

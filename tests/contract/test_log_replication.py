@@ -135,7 +135,7 @@ def test_offsets_epochs_producers_and_gaps_are_kept(world: str) -> None:
 
 
 @pytest.mark.parametrize("world", list(WORLDS))
-def test_what_does_not_follow_or_is_damaged_is_refused_whole(world: str) -> None:
+def test_batches_with_a_gap_or_damage_are_refused_completely(world: str) -> None:
     made = WORLDS[world](CONFIG)
     leader = WORLDS["memory"](CONFIG).log
     for _ in range(2):

@@ -69,7 +69,7 @@ async def test_a_node_is_made_read_changed_and_deleted(store: Store) -> None:
     assert await store.exists("/a") is None
 
 
-async def test_what_the_tree_refuses(store: Store) -> None:
+async def test_invalid_tree_operations_are_refused(store: Store) -> None:
     await store.create("/a")
     await store.create("/a/b")
     await store.create("/e", ephemeral=True)
@@ -187,7 +187,7 @@ async def test_a_watch_fires_once_and_is_set_again_with_a_read(store: Store) -> 
     assert heard[1:] == [WatchEvent("/a", EventType.CHANGED)]
 
 
-async def test_a_watch_on_children_hears_of_them_and_of_the_end(store: Store) -> None:
+async def test_a_children_watch_fires_for_children_and_deletion(store: Store) -> None:
     heard: list[WatchEvent] = []
     await store.create("/a")
     await store.children("/a", heard.append)
@@ -233,7 +233,7 @@ async def test_a_watcher_may_change_the_tree(store: Store) -> None:
     assert await store.children("/") == ["a", "b", "c"]
 
 
-async def test_a_closed_store_says_so(store: Store) -> None:
+async def test_calls_of_a_closed_store_fail(store: Store) -> None:
     await store.close()
     for call in (store.get("/"), store.create("/a"), store.exists("/a"), store.children("/"), store.commit([])):
         with pytest.raises(StoreFailed):

@@ -25,7 +25,7 @@ from rota.coordinator.metadata.store import (
 CREATED, CHANGED, DELETED, CHILD = EventType.CREATED, EventType.CHANGED, EventType.DELETED, EventType.CHILD
 
 
-async def test_sessions_share_the_tree_and_hear_of_each_others_changes(store_world: StoreWorld) -> None:
+async def test_sessions_share_the_tree_and_watch_each_others_changes(store_world: StoreWorld) -> None:
     first, second, heard = await store_world.open(), await store_world.open(), Heard()
     assert first.session_id != second.session_id
     assert await second.exists("/a", heard.watch) is None
@@ -84,7 +84,7 @@ async def test_a_change_of_another_session_fires_the_watch_before_it_is_read(sto
     await asyncio.gather(write(), read())
 
 
-async def test_a_session_that_was_cut_off_for_a_moment_goes_on(store_world: StoreWorld) -> None:
+async def test_a_session_survives_a_short_disconnection(store_world: StoreWorld) -> None:
     """Laws S4, S11: nodes and watches are still there, and the changes that it missed fire them."""
     first, second, heard = await store_world.open(), await store_world.open(), Heard()
     session = first.session_id
@@ -206,7 +206,7 @@ async def test_a_client_that_starts_again_at_once_finds_its_former_node(store_wo
     assert await again.exists("/e") == fresh
 
 
-async def test_a_change_whose_answer_is_lost_has_an_unknown_outcome(store_world: StoreWorld) -> None:
+async def test_a_change_with_a_lost_response_has_an_unknown_outcome(store_world: StoreWorld) -> None:
     """Law S10: it may have been applied, as here; whoever sent it reads."""
     first, second, heard = await store_world.open(), await store_world.open(), Heard()
     await second.exists("/a", heard.watch)

@@ -30,7 +30,7 @@ async def test_brokers_that_start_together_create_their_chroot(world: ZooKeeperW
     assert await stores[4].children("/") == ["a"]
 
 
-async def test_what_a_user_creates_others_may_read_and_not_change(world: ZooKeeperWorld) -> None:
+async def test_nodes_of_a_user_are_readable_but_not_writable_by_others(world: ZooKeeperWorld) -> None:
     owner = await world.open(digest="rota:secret", set_acl=True)
     same_user = await world.open(digest="rota:secret")
     stranger = await world.open(digest="rota:guessed")
@@ -102,7 +102,7 @@ async def test_calls_fail_when_the_connection_is_lost_for_longer_than_a_session(
         await store.create("/a")
 
 
-async def test_closing_does_not_wait_for_a_zookeeper_that_is_gone(world: ZooKeeperWorld) -> None:
+async def test_closing_does_not_wait_for_an_unreachable_zookeeper(world: ZooKeeperWorld) -> None:
     store = await world.open()
     await world.suspend(store)
     call = asyncio.ensure_future(store.get("/"))

@@ -179,7 +179,7 @@ async def test_exactly_once_a_member_that_was_thrown_out_writes_nothing(
         assert sold(owner) == 500
 
 
-def test_at_least_once_goes_on_with_the_first_record_that_retention_left(
+def test_at_least_once_continues_at_the_log_start_after_retention(
     broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -28,7 +28,7 @@ def test_the_record_is_read_again_after_each_restart(rota_broker: RunningBroker,
     assert rota_broker.group(rota_topic).committed() == {(rota_topic, 0): 0}
 
 
-def test_repaired_it_goes_on(rota_broker: RunningBroker, rota_topic: str) -> None:
+def test_with_the_fix_reading_continues_after_the_last_record(rota_broker: RunningBroker, rota_topic: str) -> None:
     produce(rota_broker, rota_topic, "a", "b")
     assert [read_one(rota_broker, rota_topic, step=1) for _ in range(2)] == [b"a", b"b"]
     assert rota_broker.group(rota_topic).committed() == {(rota_topic, 0): 2}

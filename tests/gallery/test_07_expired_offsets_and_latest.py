@@ -37,7 +37,7 @@ def fortnight(broker: RunningBroker, topic: str, reset: str) -> bytes | None:
     return value
 
 
-def test_what_was_written_meanwhile_is_lost(rota_broker: RunningBroker, rota_topic: str) -> None:
+def test_records_written_meanwhile_are_skipped(rota_broker: RunningBroker, rota_topic: str) -> None:
     assert fortnight(rota_broker, rota_topic, "latest") == b"later"
 
 

@@ -26,7 +26,7 @@ class SeekTo(ConsumerRebalanceListener):  # type: ignore[misc]
         pass
 
 
-def test_there_is_nothing_to_seek_in(rota_broker: RunningBroker, rota_topic: str) -> None:
+def test_seek_before_the_assignment_fails(rota_broker: RunningBroker, rota_topic: str) -> None:
     consumer = KafkaConsumer(**kafka_python(rota_broker, rota_topic))
     consumer.subscribe([rota_topic])
     with pytest.raises(ValueError, match="Unassigned partition"):
@@ -34,7 +34,7 @@ def test_there_is_nothing_to_seek_in(rota_broker: RunningBroker, rota_topic: str
     consumer.close()
 
 
-def test_repaired_it_reads_from_there(rota_broker: RunningBroker, rota_topic: str) -> None:
+def test_with_the_fix_reading_starts_at_the_sought_offset(rota_broker: RunningBroker, rota_topic: str) -> None:
     produce(rota_broker, rota_topic, "a", "b")
     consumer = KafkaConsumer(**kafka_python(rota_broker, rota_topic))
     consumer.subscribe([rota_topic], listener=SeekTo(consumer, 1))

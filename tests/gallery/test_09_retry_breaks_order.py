@@ -29,7 +29,7 @@ def write(broker: RunningBroker, topic: str, *, idempotent: bool) -> None:
     assert producer.flush(WAIT_S) == 0
 
 
-def test_the_refused_record_comes_last(rota_broker: RunningBroker, rota_topic: str) -> None:
+def test_the_refused_record_is_written_last(rota_broker: RunningBroker, rota_topic: str) -> None:
     write(rota_broker, rota_topic, idempotent=False)
     assert read_all(rota_broker, rota_topic, 4) == ["1", "3", "4", "2"]
 

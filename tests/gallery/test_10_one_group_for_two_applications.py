@@ -50,6 +50,6 @@ async def test_the_start_of_the_one_stops_the_other(rota_broker: RunningBroker, 
     assert await generations(rota_broker, (rota_topic, rota_topic), topics) == 1
 
 
-async def test_repaired_nobody_notices(rota_broker: RunningBroker, rota_topic: str) -> None:
+async def test_with_the_fix_no_rebalance_occurs(rota_broker: RunningBroker, rota_topic: str) -> None:
     topics = (rota_topic, f"{rota_topic}-other")
     assert await generations(rota_broker, topics, topics) == 0

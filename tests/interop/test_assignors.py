@@ -90,7 +90,7 @@ def test_r4_sticky_when_the_third_member_of_the_range_layout_dies(
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
-def test_cooperative_sticky_takes_only_what_moves(bootstrap: str, join: Join, group: str, client: str) -> None:
+def test_cooperative_sticky_revokes_only_moving_partitions(bootstrap: str, join: Join, group: str, client: str) -> None:
     """KIP-429: who keeps a partition never stops reading it."""
     topic = create_topic(bootstrap, 4)
     first = join(client, group=group, topics=[topic], assignors=["cooperative-sticky"])

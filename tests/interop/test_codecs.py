@@ -50,7 +50,9 @@ PRODUCERS = {"confluent-kafka": by_confluent, "kafka-python": by_kafka_python, "
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("producer", PRODUCERS)
-async def test_every_client_reads_what_this_one_wrote(bootstrap: str, join: Join, producer: str, codec: str) -> None:
+async def test_every_client_reads_the_batches_of_each_producer(
+    bootstrap: str, join: Join, producer: str, codec: str
+) -> None:
     topic = create_topic(bootstrap, 1)
     await PRODUCERS[producer](bootstrap, topic, codec)
     for member in [join(client, group=unique("group"), topics=[topic]) for client in CLIENTS]:

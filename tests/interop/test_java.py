@@ -13,7 +13,7 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 VALUES = [str(number) for number in range(500)]
 
 
-def test_what_java_writes_in_each_codec_others_read(bootstrap: str, join: Join) -> None:
+def test_other_clients_read_each_codec_of_java(bootstrap: str, join: Join) -> None:
     topics = {codec: create_topic(bootstrap, 1) for codec in CODECS}
     talk(bootstrap, "produce", "500", *(f"{topic}={codec}" for codec, topic in topics.items()))
     for client in ("confluent-kafka", "kafka-python", "aiokafka"):
@@ -23,7 +23,7 @@ def test_what_java_writes_in_each_codec_others_read(bootstrap: str, join: Join) 
             assert [r.value.decode() for r in reader.records if r.topic == topic and r.value is not None] == VALUES
 
 
-def test_what_others_write_in_each_codec_java_reads(bootstrap: str) -> None:
+def test_java_reads_each_codec_of_other_clients(bootstrap: str) -> None:
     topics = [create_topic(bootstrap, 1) for _ in CODECS]
     for topic, codec in zip(topics, CODECS, strict=True):
         produce(bootstrap, topic, [value.encode() for value in VALUES], **{"compression.type": codec, "linger.ms": 20})

@@ -68,7 +68,7 @@ def test_the_lag_of_a_group_with_members(bootstrap: str, join: Join, group: str)
     assert "range" in state
 
 
-def test_offsets_are_reset_deleted_and_the_group_goes(bootstrap: str, group: str) -> None:
+def test_offsets_are_reset_and_deleted_and_the_group_is_deleted(bootstrap: str, group: str) -> None:
     topic = create_topic(bootstrap, 2)
     produce(bootstrap, topic, [b"x"] * 20)
     about = ["--group", group, "--topic", topic]

@@ -42,7 +42,7 @@ def test_it_writes_with_headers_keys_and_idempotence(bootstrap: str) -> None:
     ]
 
 
-def test_it_reads_as_a_group_and_goes_on_where_it_stopped(bootstrap: str, group: str) -> None:
+def test_a_group_reader_continues_at_its_committed_offsets(bootstrap: str, group: str) -> None:
     topic = create_topic(bootstrap, 2)
     produce(bootstrap, topic, [b"%d" % number for number in range(10)])
     reading = ["-G", group, "-X", "auto.offset.reset=earliest", "-e", "-q", topic]

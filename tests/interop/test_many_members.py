@@ -17,7 +17,7 @@ def test_twenty_members_join_at_once(bootstrap: str, join: Join, group: str) -> 
     until(lambda: [len(member.values) for member in members] == [1] * MEMBERS, "one record each")
 
 
-def test_half_of_them_go_while_others_come(bootstrap: str, join: Join, group: str) -> None:
+def test_half_of_the_members_leave_while_others_join(bootstrap: str, join: Join, group: str) -> None:
     topic = create_topic(bootstrap, 10)
     going = [join("confluent-kafka", group=group, topics=[topic]) for _ in range(5)]
     until_sizes(going, *[2] * 5)

@@ -50,9 +50,7 @@ def test_a_new_topic_that_matches_a_regular_expression(bootstrap: str, join: Joi
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
-def test_r7_a_member_that_stops_polling_leaves_and_comes_back(
-    bootstrap: str, join: Join, group: str, client: str
-) -> None:
+def test_r7_a_member_that_stops_polling_leaves_and_rejoins(bootstrap: str, join: Join, group: str, client: str) -> None:
     """max.poll.interval.ms: heartbeats go on, but the client leaves by itself."""
     topic = create_topic(bootstrap, 2)
     steady = join(client, group=group, topics=[topic], client_id="steady")

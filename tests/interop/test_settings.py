@@ -60,7 +60,7 @@ def test_max_poll_records(bootstrap: str, group: str) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_group_shows_who_its_members_are(
+def test_describe_groups_has_client_ids_and_hosts_of_the_members(
     bootstrap: str, admin: AdminClient, join: Join, group: str, client: str
 ) -> None:
     topic = create_topic(bootstrap, 2)

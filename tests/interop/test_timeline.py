@@ -103,7 +103,7 @@ def join(served: Served, client: str, group: str, topic: str, client_id: str, **
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
-def test_a_group_tells_its_story_after_a_restart_and_after_sigkill(served: Served, client: str) -> None:
+def test_the_timeline_of_a_group_survives_a_restart_and_sigkill(served: Served, client: str) -> None:
     group, topic = unique("group"), create_topic(served.address, 4)
     alpha = join(served, client, group, topic, "alpha")
     until_sizes([alpha], 4)

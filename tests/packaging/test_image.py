@@ -22,7 +22,7 @@ def image_command() -> list[str]:
     return command
 
 
-def test_what_the_image_copies_is_there() -> None:
+def test_the_files_that_the_image_copies_exist() -> None:
     copied = [
         line.split()[1:-1] for line in DOCKERFILE.splitlines() if line.startswith("COPY ") and "--from" not in line
     ]
@@ -31,7 +31,7 @@ def test_what_the_image_copies_is_there() -> None:
     assert not missing
 
 
-def test_the_image_runs_as_nobody_special_and_is_looked_after() -> None:
+def test_the_image_has_its_own_user_and_a_health_check() -> None:
     assert re.search(r"^USER rota$", DOCKERFILE, re.MULTILINE)
     assert re.search(r"^HEALTHCHECK .*", DOCKERFILE, re.MULTILINE)
     assert re.search(r"^ARG BASE=", DOCKERFILE, re.MULTILINE)

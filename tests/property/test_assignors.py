@@ -157,7 +157,7 @@ def test_when_a_member_leaves_the_others_keep_all(strategy: str, group: Group, d
 @EVERY_STICKY
 @QUICK
 @given(group=groups(equal=True), more=st.integers(1, 3))
-def test_when_members_join_only_what_balance_needs_moves(strategy: str, group: Group, more: int) -> None:
+def test_when_members_join_only_the_partitions_needed_for_balance_move(strategy: str, group: Group, more: int) -> None:
     started = start(group, strategy)
     before = started.owned
     for number in range(more):
@@ -185,7 +185,7 @@ def test_the_order_of_the_members_plays_no_part(
 @EVERY
 @QUICK
 @given(said=subscriptions(), counts=COUNTS)
-def test_whatever_members_say_no_partition_goes_to_two_or_to_one_that_does_not_want_it(
+def test_with_any_user_data_each_partition_has_one_subscribed_owner(
     strategy: str, said: dict[str, MemberSubscription], counts: dict[str, int]
 ) -> None:
     made = for_name(strategy).assign(infos(counts), said).partitions

@@ -126,7 +126,7 @@ async def played(script: list[tuple[str, int]]) -> World:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(script=st.lists(steps, max_size=40))
-def test_every_request_gets_its_own_answer(script: list[tuple[str, int]]) -> None:
+def test_every_request_gets_its_own_response(script: list[tuple[str, int]]) -> None:
     async def play() -> None:
         world = await played(script)
         await world.do(("drain", 0))
@@ -146,7 +146,7 @@ def test_every_request_gets_its_own_answer(script: list[tuple[str, int]]) -> Non
 
 @settings(max_examples=examples(150), deadline=None)
 @given(script=st.lists(harms, max_size=40))
-def test_when_it_ends_everybody_is_told(script: list[tuple[str, int]]) -> None:
+def test_closing_fails_every_pending_request(script: list[tuple[str, int]]) -> None:
     async def play() -> None:
         world = await played(script)
         world.connection.end(Unreachable("over"))

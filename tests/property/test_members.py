@@ -14,7 +14,7 @@ DEEDS = st.sampled_from(["come", "come", "go", "grow", "cut", "cut", "wait"])
 @pytest.mark.parametrize("strategy", ["range", "sticky", "cooperative-sticky"])
 @settings(max_examples=examples(12), deadline=None)
 @given(seed=st.integers(0, 1 << 32), deeds=st.lists(st.tuples(DEEDS, st.integers(0, 800)), max_size=12))
-def test_a_partition_has_one_owner_and_a_group_comes_to_rest(
+def test_a_partition_has_one_owner_and_the_group_becomes_stable(
     strategy: str, seed: int, deeds: list[tuple[str, int]]
 ) -> None:
     members = Members(seed, strategy)

@@ -129,7 +129,7 @@ def ended(world: World) -> list[int]:
     return [number for _, number in world.logs[0].records]
 
 
-def test_when_the_first_of_two_in_doubt_expires_the_second_comes_once() -> None:
+def test_when_the_first_of_two_ambiguous_batches_expires_the_second_is_written_once() -> None:
     world = one_partition(80)
     world.now_ms += DELIVERY_MS - 30
     world.send(0, 80)
@@ -215,7 +215,7 @@ def test_a_sticky_partition_is_led_and_filled(sizes: list[int], led: set[int], c
             taken = 0
 
 
-def test_a_broker_that_knows_nothing_of_a_producer_gets_its_batches_one_by_one() -> None:
+def test_after_unknown_producer_id_batches_are_sent_one_at_a_time() -> None:
     world = World(1, idempotent=True)
     world.identify()
     world.accumulator.flushing = True

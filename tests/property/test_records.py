@@ -76,7 +76,7 @@ def decoded(fast: ModuleType, data: bytes, count: int, base_offset: int, base_ti
 
 @settings(deadline=None)
 @given(RECORDS, CODECS, st.integers(0, 2**50))
-def test_what_was_written_is_read(written: list[Record], codec: Codec, base_offset: int) -> None:
+def test_written_records_are_read_back(written: list[Record], codec: Codec, base_offset: int) -> None:
     raw = write_batch(written, codec=codec, base_offset=base_offset)
     expected = [
         Record(base_offset + number, one.timestamp, one.key, one.value, one.headers)
@@ -88,7 +88,9 @@ def test_what_was_written_is_read(written: list[Record], codec: Codec, base_offs
 
 @settings(deadline=None)
 @given(RECORDS, CODECS, st.data())
-def test_what_compaction_keeps_stays_where_it_was(written: list[Record], codec: Codec, data: st.DataObject) -> None:
+def test_records_kept_by_compaction_keep_their_offsets(
+    written: list[Record], codec: Codec, data: st.DataObject
+) -> None:
     raw = write_batch(written, codec=codec, base_offset=1000)
     keep = data.draw(st.sets(st.integers(1000, 999 + len(written))))
     kept = [one for one in read_records(raw) if one.offset in keep]
@@ -149,7 +151,7 @@ def consumed(module: ModuleType, data: bytes, count: int, base_offset: int, base
 
 @settings(deadline=None, max_examples=examples(200))
 @given(RECORDS, st.integers(-(2**62), 2**62), INT64, st.data())
-def test_consumers_read_what_everybody_reads(
+def test_the_consumer_decoder_equals_the_general_decoder(
     written: list[Record], base_offset: int, base_time: int, data: st.DataObject
 ) -> None:
     """Compiled and interpreted, whole batches and the rest of one, honest bytes and bent ones."""

@@ -71,7 +71,7 @@ def test_a_batch_is_equal_byte_for_byte(name: str, rows: Rows, producer: Any, tr
 @pytest.mark.parametrize("codec", list(Codec))
 @settings(deadline=None, max_examples=examples(30))
 @given(rows=RECORDS)
-def test_what_they_write_we_read(name: str, codec: Codec, rows: Rows) -> None:
+def test_batches_of_other_clients_are_read(name: str, codec: Codec, rows: Rows) -> None:
     raw = theirs(OTHERS[name], rows * 10, codec, (-1, -1, -1), False)
     header = read_header(raw)
     check_batch(raw, 0, header)
@@ -82,7 +82,7 @@ def test_what_they_write_we_read(name: str, codec: Codec, rows: Rows) -> None:
 @pytest.mark.parametrize("codec", list(Codec))
 @settings(deadline=None, max_examples=examples(30))
 @given(rows=RECORDS, base_offset=st.integers(0, 2**40))
-def test_what_we_write_they_read(name: str, codec: Codec, rows: Rows, base_offset: int) -> None:
+def test_other_clients_read_batches_of_rota(name: str, codec: Codec, rows: Rows, base_offset: int) -> None:
     raw = write_batch(ours(rows), codec=codec, base_offset=base_offset)
     batch = READERS[name](bytearray(raw))
     assert batch.validate_crc()
@@ -111,7 +111,7 @@ def test_a_marker_of_a_transaction_is_a_control_batch(name: str, key: bytes, com
     assert (marker.offset, marker.key[3:] == b"\x01") == (9, commits)
 
 
-def test_gzip_is_what_the_standard_library_reads() -> None:
+def test_gzip_batches_are_readable_by_the_standard_library() -> None:
     rows: Rows = [(1, b"k", b"v" * 1000, [])]
     raw = write_batch(ours(rows), codec=Codec.GZIP)
     assert gzip.decompress(raw[BATCH_HEADER_BYTES:]) == write_batch(ours(rows))[BATCH_HEADER_BYTES:]

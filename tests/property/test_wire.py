@@ -132,7 +132,7 @@ every_message = pytest.mark.parametrize("message", EVERYTHING, ids=lambda messag
 @every_message
 @law
 @given(data=st.data())
-def test_compiled_code_does_what_construct_does(message: type[Any], data: st.DataObject) -> None:
+def test_compiled_codecs_equal_those_of_construct(message: type[Any], data: st.DataObject) -> None:
     for version, value, raw in drawn(data, message):
         made, reference = codec(message, version), layout(message, version)
         assert made.decode(raw, 0) == (value, len(raw))
@@ -267,7 +267,7 @@ def test_kafka_python_reads_and_writes_the_same(message: type[Any], data: st.Dat
 
 
 @pytest.mark.parametrize(("find", "lacks"), [(kio_type, KIO_LACKS), (kafka_python_knows, KAFKA_PYTHON_LACKS)])
-def test_what_an_oracle_does_not_cover_is_listed(find: Callable[..., Any], lacks: set[tuple[str, int]]) -> None:
+def test_messages_without_an_oracle_are_listed(find: Callable[..., Any], lacks: set[tuple[str, int]]) -> None:
     pairs = {(message.__name__, version) for message in MESSAGES for version in message.VERSIONS}
     known = {(one.__name__, version) for one in MESSAGES for version in one.VERSIONS if find(one, version)}
     assert pairs - known == lacks

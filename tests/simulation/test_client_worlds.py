@@ -24,7 +24,7 @@ def story(seed: int) -> list[str]:
     return lines
 
 
-def test_a_seed_tells_the_same_story_again() -> None:
+def test_a_seed_reproduces_its_run() -> None:
     first = story(1)
     assert story(1) == first
     assert story(2) != first

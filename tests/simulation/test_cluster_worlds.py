@@ -33,7 +33,7 @@ print(play(1).loop.trace.hexdigest())
 """
 
 
-def test_a_seed_tells_the_same_story_again_after_another_one_and_in_another_process() -> None:
+def test_a_seed_reproduces_its_run_after_another_seed_and_in_another_process() -> None:
     """All turns of the loop and all bytes that were sent are the same, whatever ran before, in any order of hashes."""
     first = play(1).loop.trace.hexdigest()
     play(2)

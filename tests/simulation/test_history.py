@@ -55,7 +55,7 @@ def test_commits_under_way_together_may_end_in_any_order() -> None:
         assert is_linearizable(ops)
 
 
-def test_owners_of_one_generation_take_turns() -> None:
+def test_overlapping_owners_of_one_generation_are_found() -> None:
     first, again = Claim("g", 1, 0, "a", 0, 5), Claim("g", 1, 0, "b", 4, 9)
     assert double_owners([again, first]) == [(first, again)]
     assert not double_owners([first, Claim("g", 1, 0, "b", 5, 9), Claim("g", 2, 0, "c", 4, 9)])

@@ -24,7 +24,7 @@ def test_time_jumps_and_the_wall_clock_with_it() -> None:
     assert time.time() > EPOCH_S + 3600
 
 
-def test_everybody_waiting_is_a_deadlock() -> None:
+def test_a_loop_without_runnable_tasks_is_a_deadlock() -> None:
     async def main(loop: SimLoop) -> None:
         await loop.create_future()
 
@@ -61,7 +61,7 @@ async def echoed(loop: SimLoop, sizes: list[int]) -> tuple[bytes, bytes, list[fl
 
 
 @pytest.mark.parametrize("chance", range(5))
-def test_bytes_arrive_in_order_and_a_seed_tells_one_story(chance: int) -> None:
+def test_bytes_arrive_in_order_and_a_seed_reproduces_its_run(chance: int) -> None:
     sizes = [1, 10, 100_000, 3, 300_000]
     sent, came, times = simulate(chance, lambda loop: echoed(loop, sizes))
     assert came == sent
@@ -93,7 +93,7 @@ async def pair(loop: SimLoop) -> tuple[Any, Told, Told]:
     return transport, client, ends[0]
 
 
-def test_a_cut_is_told_to_both_and_what_was_under_way_is_lost() -> None:
+def test_a_cut_closes_both_sides_and_loses_bytes_in_flight() -> None:
     async def main(loop: SimLoop) -> None:
         transport, client, server = await pair(loop)
         transport.write(b"never")
@@ -105,7 +105,7 @@ def test_a_cut_is_told_to_both_and_what_was_under_way_is_lost() -> None:
     simulate(1, main)
 
 
-def test_a_silent_link_tells_nobody() -> None:
+def test_a_silent_link_closes_no_connection() -> None:
     async def main(loop: SimLoop) -> None:
         transport, client, server = await pair(loop)
         transport.link.hush()
@@ -119,7 +119,7 @@ def test_a_silent_link_tells_nobody() -> None:
     simulate(1, main)
 
 
-def test_who_does_not_read_holds_the_writer_up() -> None:
+def test_a_peer_that_does_not_read_blocks_the_writer() -> None:
     async def main(loop: SimLoop) -> None:
         async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await asyncio.sleep(10)
@@ -139,7 +139,7 @@ def test_who_does_not_read_holds_the_writer_up() -> None:
     simulate(1, main)
 
 
-def test_nobody_there_is_refused() -> None:
+def test_a_connection_without_a_listener_is_refused() -> None:
     async def main(loop: SimLoop) -> None:
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", 9)

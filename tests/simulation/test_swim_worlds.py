@@ -45,7 +45,7 @@ def assert_agreed(world: SwimWorld) -> None:
         assert len(seen) <= 1, (of, seen)
 
 
-def test_lost_late_and_doubled_datagrams_kill_nobody(seed: int) -> None:
+def test_lost_late_and_duplicate_datagrams_declare_no_broker_dead(seed: int) -> None:
     world, _ = a_world(seed)
     world.run(20_000)
     assert world.deaths() == []
@@ -72,7 +72,7 @@ def test_evidence_never_kills_one_that_answers(seed: int) -> None:
     assert world.deaths() == []
 
 
-def test_a_cluster_that_was_cut_in_two_comes_together_again(seed: int) -> None:
+def test_a_partitioned_cluster_merges_again(seed: int) -> None:
     world, random = a_world(seed)
     ids = list(world.nodes)
     random.shuffle(ids)
@@ -87,7 +87,7 @@ def test_a_cluster_that_was_cut_in_two_comes_together_again(seed: int) -> None:
     assert_agreed(world)
 
 
-def test_a_pair_that_cannot_talk_is_helped_by_the_others(seed: int) -> None:
+def test_a_pair_without_a_link_is_alive_by_indirect_pings(seed: int) -> None:
     """In one direction and in both."""
     world, random = a_world(seed, 3, loss_max=0.05)
     one, other = random.sample(list(world.nodes), 2)
@@ -96,7 +96,7 @@ def test_a_pair_that_cannot_talk_is_helped_by_the_others(seed: int) -> None:
     assert world.deaths() == []
 
 
-def test_one_that_can_only_hear_declares_nobody_dead(seed: int) -> None:
+def test_a_broker_that_can_only_receive_declares_no_broker_dead(seed: int) -> None:
     world, random = a_world(seed, 3, loss_max=0.05)
     mute = random.choice(list(world.nodes))
     world.cut({mute}, set(world.nodes) - {mute}, both=False)
@@ -105,7 +105,7 @@ def test_one_that_can_only_hear_declares_nobody_dead(seed: int) -> None:
     assert {of for _, _, of in world.deaths()} == {mute}
 
 
-def test_one_that_can_only_speak_takes_nobody_along(seed: int) -> None:
+def test_a_broker_that_can_only_send_does_not_affect_the_others(seed: int) -> None:
     """It believes that the others are gone; those may believe that it is."""
     world, random = a_world(seed, 3, loss_max=0.05)
     deaf = random.choice(list(world.nodes))
@@ -114,7 +114,7 @@ def test_one_that_can_only_speak_takes_nobody_along(seed: int) -> None:
     assert {of for _, by, of in world.deaths() if by != deaf} <= {deaf}
 
 
-def test_one_that_stood_still_declares_nobody_dead(seed: int) -> None:
+def test_a_broker_after_a_standstill_declares_no_broker_dead(seed: int) -> None:
     world, random = a_world(seed)
     frozen = random.sample(list(world.nodes), random.randint(1, len(world.nodes)))
     at_once_ms = random.choice((0, random.randrange(600, 60_000)))  # 0: each for a time of its own
@@ -128,7 +128,7 @@ def test_one_that_stood_still_declares_nobody_dead(seed: int) -> None:
     assert [world.statuses(broker_id) for broker_id in world.nodes] == [ALIVE] * len(world.nodes)
 
 
-def test_brokers_come_and_go_and_the_rest_agree(seed: int) -> None:
+def test_members_agree_while_brokers_join_and_leave(seed: int) -> None:
     """Registrations change and are read late, by one after the other."""
     world, random = a_world(seed, 3)
     for _ in range(10):
@@ -152,7 +152,7 @@ def test_brokers_come_and_go_and_the_rest_agree(seed: int) -> None:
     assert_agreed(world)
 
 
-def test_a_seed_tells_the_same_story_again() -> None:
+def test_a_seed_reproduces_its_run() -> None:
     def story(seed: int) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
         world, _ = a_world(seed)
         world.kill(1)

@@ -32,7 +32,7 @@ def story(seed: int) -> list[Any]:
     return lines
 
 
-def test_a_seed_tells_the_same_story_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_reproduces_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     first = story(1)
     monkeypatch.setattr(join_group, "uuid4", itertools.count(1).__next__)
     assert story(1) == first

@@ -99,9 +99,7 @@ def test_long_records_and_every_codec(spark: SparkSession, base: Options, new_to
     assert again.selectExpr("bit_xor(xxhash64(value))").first() == frame.selectExpr("bit_xor(xxhash64(value))").first()
 
 
-def test_offsets_and_times_bound_what_is_read(
-    spark: SparkSession, base: Options, new_topic: NewTopic, send: Send
-) -> None:
+def test_offsets_and_times_bound_the_range(spark: SparkSession, base: Options, new_topic: NewTopic, send: Send) -> None:
     topic = new_topic(2)
     send(topic, [Sent(b"v", None, part, T0 + 1000 * at) for at in range(10) for part in (0, 1)])
 
@@ -160,7 +158,7 @@ def counting(bootstrap: str) -> Iterator[tuple[str, Counter[tuple[str, int]]]]:
         yield address, counts
 
 
-def test_filters_narrow_what_is_fetched(spark: SparkSession, bootstrap: str, new_topic: NewTopic, send: Send) -> None:
+def test_filters_reduce_the_fetched_bytes(spark: SparkSession, bootstrap: str, new_topic: NewTopic, send: Send) -> None:
     """Shown by the bytes of records that a broker sends: Spark's own filters would come after them."""
     topic = new_topic(4)
     other = new_topic(1)

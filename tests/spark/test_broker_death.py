@@ -37,7 +37,7 @@ def send(cluster: Cluster, first: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rota", "kafka"])
-def test_a_stream_goes_on_when_a_broker_is_killed(
+def test_a_stream_continues_when_a_broker_is_killed(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, official: str, kind: str
 ) -> None:
     assert official == "kafka"

@@ -59,7 +59,7 @@ async def test_a_stream_outlives_a_broker_that_is_killed(spark: SparkSession, tm
     assert values(table) == list(range(54))
 
 
-async def test_a_broker_that_stays_away_fails_the_stream_which_goes_on_from_its_checkpoint(
+async def test_without_a_broker_the_stream_fails_and_continues_from_its_checkpoint(
     spark: SparkSession, tmp_path: Path, table: Table
 ) -> None:
     async with Daemon(tmp_path / "data") as daemon:
@@ -80,7 +80,7 @@ async def test_a_broker_that_stays_away_fails_the_stream_which_goes_on_from_its_
     assert values(table) == list(range(36))
 
 
-async def test_a_task_that_cannot_read_says_why(spark: SparkSession, tmp_path: Path) -> None:
+async def test_a_task_that_cannot_read_fails_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
     async with Daemon(tmp_path / "data") as daemon:
         await lives(daemon)
         topic = await asyncio.to_thread(create_topic, daemon.address, 3)

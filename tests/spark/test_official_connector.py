@@ -46,7 +46,7 @@ def test_it_writes_and_both_read(spark: SparkSession, base: Options, new_topic: 
     assert {bytes(row[0]): row[3] for row in rows(loaded(spark, base, official, subscribe=again))} == placed
 
 
-def test_it_streams_and_goes_on_from_its_checkpoint(
+def test_a_stream_continues_from_its_checkpoint(
     spark: SparkSession, base: Options, new_topic: NewTopic, send: Send, official: str, tmp_path: Path
 ) -> None:
     topic, table = new_topic(2), unique("seen").replace("-", "_")

@@ -135,7 +135,7 @@ def run(spark: SparkSession, job: Job) -> None:
     start(spark, job).awaitTermination()
 
 
-def test_the_tables_tell_what_a_group_did(spark: SparkSession, activity: Activity, tmp_path: Path):
+def test_the_tables_have_the_activity_of_a_group(spark: SparkSession, activity: Activity, tmp_path: Path):
     run(spark, job(activity, tmp_path))
     check(spark, activity, str(tmp_path))
 

@@ -32,7 +32,7 @@ async def stands(bootstrap: str, group: str) -> dict[TopicPartition, int]:
     return {one: at.offset for one, at in found[group].items() if at is not None}
 
 
-def test_the_group_stands_at_the_end_of_a_run_and_the_next_query_starts_there(
+def test_a_run_commits_its_end_to_the_group_and_the_next_query_starts_there(
     spark: SparkSession, bootstrap: str, base: Options, new_topic: NewTopic, send: Send, table: Table, tmp_path: Path
 ) -> None:
     topic, group = new_topic(2), unique("group")
@@ -68,7 +68,7 @@ def test_lag_is_in_the_progress_and_the_group_follows_each_batch(spark: SparkSes
     assert sources[0].metrics == {}, "Spark asks no Python source for avgOffsetsBehindLatest and the like"
 
 
-async def test_a_group_with_members_is_left_alone_and_the_query_goes_on(
+async def test_offsets_of_a_group_with_members_are_not_changed_and_the_query_continues(
     spark: SparkSession, bootstrap: str, base: Options, new_topic: NewTopic, send: Send, table: Table
 ) -> None:
     topic, group = await asyncio.to_thread(new_topic), unique("group")

@@ -58,7 +58,7 @@ def test_columns_become_records(spark: SparkSession, base: Options, new_topic: N
     }
 
 
-def test_keys_go_where_everybody_else_sends_them(spark: SparkSession, base: Options, new_topic: New, bootstrap: str):
+def test_keys_are_partitioned_as_by_other_clients(spark: SparkSession, base: Options, new_topic: New, bootstrap: str):
     ours, theirs = new_topic(PARTITIONS), new_topic(PARTITIONS)
     save(spark.createDataFrame([(key, "v") for key in KEYS], "key string, value string"), base, topic=ours)
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
@@ -113,7 +113,7 @@ def test_a_record_that_is_too_large_fails_the_write(spark: SparkSession, base: O
     assert "max_request_size" in failure(large, own, topic=topic)
 
 
-def test_what_makes_no_record_is_refused(spark: SparkSession, base: Options):
+def test_invalid_columns_and_options_are_refused(spark: SparkSession, base: Options):
     frame = spark.createDataFrame([(1, "x")], "number int, value string")
     assert "among key, value, topic, partition, headers" in failure(frame, base, topic="t")
     assert "option topic" in failure(frame.select("value"), base)
@@ -130,7 +130,7 @@ def copy(spark: SparkSession, base: Options, source: str, target: str, checkpoin
     writing.trigger(availableNow=True).start().awaitTermination()
 
 
-def test_a_stream_goes_on_from_its_checkpoint_and_loses_nothing(
+def test_a_stream_continues_from_its_checkpoint_without_loss(
     spark: SparkSession, base: Options, new_topic: New, send: Callable[..., None], tmp_path: Path
 ):
     source, target = new_topic(1), new_topic(1)

@@ -46,7 +46,7 @@ def expected(topic: str, count: int, partitions: int = 1, first: int = 0) -> lis
     return sorted((topic, at % partitions, at // partitions, str(at).encode()) for at in range(first, first + count))
 
 
-def test_available_now_reads_what_there_is_in_limited_batches_and_goes_on_from_its_checkpoint(
+def test_available_now_reads_in_limited_batches_and_continues_from_its_checkpoint(
     spark: SparkSession, base: Options, new_topic: NewTopic, send: Send, table: Table
 ) -> None:
     topic = new_topic(2)
@@ -61,7 +61,7 @@ def test_available_now_reads_what_there_is_in_limited_batches_and_goes_on_from_i
     assert table.rows() == expected(topic, 40, 2)
 
 
-def test_available_now_reads_nothing_that_comes_later(spark: SparkSession, rota: str) -> None:
+def test_available_now_excludes_records_written_after_its_start(spark: SparkSession, rota: str) -> None:
     topic, seen = create_topic(rota, 1), list[int]()
     written(rota, topic, numbered(10))
     base = {"kafka.bootstrap.servers": rota}
@@ -157,7 +157,7 @@ def test_topics_and_partitions_that_appear_are_read_from_their_beginning(
     assert table.rows() == expected(one, 10, 2) + expected(two, 3)
 
 
-def test_a_topic_made_anew_fails_the_stream_or_is_read_from_its_beginning(
+def test_a_recreated_topic_fails_the_stream_or_is_read_from_its_start(
     spark: SparkSession, base: Options, new_topic: NewTopic, send: Send, table: Table
 ) -> None:
     topic = new_topic(1)
@@ -203,13 +203,13 @@ def test_offsets_below_the_log_fail_the_stream_or_are_passed_over(spark: SparkSe
         ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "minOffsetsPerTrigger is 9"),
     ],
 )
-def test_load_refuses_what_no_query_takes(spark: SparkSession, wrong: Options, words: str) -> None:
+def test_load_refuses_unknown_options(spark: SparkSession, wrong: Options, words: str) -> None:
     with pytest.raises(AnalysisException) as caught:
         stream(spark, {"kafka.bootstrap.servers": "127.0.0.1:9", "subscribe": "t"}, **wrong)
     assert words in str(caught.value)
 
 
-def test_the_start_refuses_what_a_stream_does_not_take(spark: SparkSession, table: Table) -> None:
+def test_start_refuses_options_that_are_not_for_streams(spark: SparkSession, table: Table) -> None:
     base = {"kafka.bootstrap.servers": "127.0.0.1:9", "subscribe": "t"}
     frame = stream(spark, base, endingOffsets="latest")
     with pytest.raises((StreamingQueryException, AnalysisException), match="a stream has no end"):

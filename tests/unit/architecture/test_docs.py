@@ -14,7 +14,7 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "benchmarks" / "README.md"])
 
 
-def test_every_law_names_a_test_that_is_there() -> None:
+def test_every_law_names_an_existing_test() -> None:
     text = (ROOT / "docs" / "LAWS.md").read_text()
     named = NAMED_TEST.findall(text)
     assert named
@@ -28,7 +28,7 @@ def test_every_law_names_a_test_that_is_there() -> None:
         assert NAMED_TEST.search(next(line for line in text.splitlines() if line.startswith(f"| {row} |"))), row
 
 
-def test_every_law_stands_once() -> None:
+def test_every_law_id_is_unique() -> None:
     rows = re.findall(r"^\| (\S+) \|", (ROOT / "docs" / "LAWS.md").read_text(), re.MULTILINE)
     assert [row for row, count in Counter(rows).items() if count > 1] == []
 

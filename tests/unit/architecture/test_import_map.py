@@ -11,7 +11,7 @@ def test_the_map_in_the_docs_is_fresh() -> None:
     assert page(text, drawn(imports())) == text, "run: python -m tools.import_map"
 
 
-def test_a_package_stands_above_what_it_imports() -> None:
+def test_a_package_is_in_a_layer_above_its_imports() -> None:
     graph = {"a": {"b", "c"}, "b": {"c"}, "c": set[str](), "d": set[str]()}
     assert layers(graph) == [["a"], ["b"], ["c", "d"]]
     assert drawn(graph).splitlines()[2:4] == ["a  → b · c", "-"]

@@ -135,12 +135,12 @@ def test_a_file_and_its_functions_fit_on_a_few_screens(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sources(), ids=named)
-def test_a_file_opens_with_what_it_is(path: Path) -> None:
+def test_every_file_begins_with_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
 
 
 @pytest.mark.parametrize("pure", PURE)
-def test_what_is_said_to_be_pure_exists(pure: str) -> None:
+def test_the_listed_pure_modules_exist(pure: str) -> None:
     assert [path for path in sources() if named(path).startswith(pure)]
 
 

@@ -48,7 +48,7 @@ def test_valid_values(parse: Callable[[str], Any], text: str, value: object) -> 
         (time_ms, "yesterday", "2026-01-31T12:00:00"),
     ],
 )
-def test_invalid_values_say_what_is_valid(parse: Callable[[str], Any], text: str, says: str) -> None:
+def test_invalid_values_are_refused_with_the_valid_ones(parse: Callable[[str], Any], text: str, says: str) -> None:
     with pytest.raises(ArgumentTypeError, match=says):
         parse(text)
 

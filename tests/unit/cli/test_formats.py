@@ -43,7 +43,7 @@ def test_json_is_exact_as_json(value: Any) -> None:
 
 
 @given(st.binary(), st.sampled_from(["string", "json", "hex", "base64"]))
-def test_whatever_a_record_holds_is_valid_json(data: bytes, kind: str) -> None:
+def test_any_record_becomes_valid_json(data: bytes, kind: str) -> None:
     json.dumps(decode(data, kind))
 
 

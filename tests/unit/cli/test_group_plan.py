@@ -106,6 +106,6 @@ def test_changes_are_signed_numbers(text: str, change: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "+", "two", "+2.5", "99999", "--1"])
-def test_what_is_no_number_is_refused(text: str) -> None:
+def test_an_invalid_member_change_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match=r"\+N"):
         member_change(text)

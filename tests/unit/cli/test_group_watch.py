@@ -22,11 +22,11 @@ def test_the_change_of_the_lag_and_the_rate_of_commits() -> None:
     assert compared(look(0, 10, 5, 5), look(2000, 4, 8, 15)) == (-6, 6.5)
 
 
-def test_what_is_not_known_has_no_change() -> None:
+def test_unknown_offsets_have_no_change() -> None:
     assert compared({}, look(0, 10, 5)) == (None, None)
     assert compared(look(0, None, None), look(1000, 5, 3)) == (None, None)
     assert compared(look(0, 5, 3), look(0, 5, 3)) == (0, None)
 
 
-def test_without_groups_the_table_says_so() -> None:
+def test_the_table_without_groups_has_the_row_no_groups() -> None:
     assert table_of({}).cells()[0][0] == "no groups"

@@ -48,7 +48,7 @@ def test_markup_in_names_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "[red]x[/red]" in stream.getvalue()
 
 
-def test_with_json_there_is_one_document_and_no_note() -> None:
+def test_json_output_is_one_document_without_notes() -> None:
     stream = io.StringIO()
     out = Output(stream, as_json=True)
     out.note("for people")
@@ -57,7 +57,7 @@ def test_with_json_there_is_one_document_and_no_note() -> None:
     assert stream.getvalue().isascii()
 
 
-def test_an_empty_table_says_so() -> None:
+def test_an_empty_table_prints_its_placeholder() -> None:
     stream = io.StringIO()
     Output(stream, as_json=False).show({}, Table(("TOPIC",), [], empty="no topics"))
     assert stream.getvalue() == "no topics\n"

@@ -15,6 +15,6 @@ def test_the_page_is_fresh() -> None:
     assert PAGE.read_text() == fresh, "write it with: python -m rota.cli.page > docs/COMMANDS.md"
 
 
-def test_every_command_stands_in_it() -> None:
+def test_the_page_has_every_command() -> None:
     text = PAGE.read_text()
     assert [name for name in COMMANDS if f"### rota {name}\n" not in text] == []

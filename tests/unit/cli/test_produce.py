@@ -71,7 +71,7 @@ async def test_an_input_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     os.close(descriptor)
 
 
-def test_a_file_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["produce", "t", "--file", "/does/not/exist"]) == 2
     assert "cannot read /does/not/exist: No such file" in capsys.readouterr().err
 

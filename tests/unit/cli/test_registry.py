@@ -7,11 +7,11 @@ from importlib.util import find_spec
 from rota.cli.registry import COMMANDS, SECTIONS
 
 
-def test_each_name_stands_once() -> None:
+def test_each_command_name_is_unique() -> None:
     assert len(COMMANDS) == sum(map(len, SECTIONS.values()))
 
 
-def test_each_module_is_there() -> None:
+def test_the_module_of_each_command_exists() -> None:
     assert [command.name for command in COMMANDS.values() if find_spec(command.module) is None] == []
 
 

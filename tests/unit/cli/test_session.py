@@ -109,7 +109,7 @@ def test_a_listener_that_does_not_answer_is_exit_code_3_after_the_timeout() -> N
     assert f"{address} has not answered" in done.stderr
 
 
-def test_a_reader_that_has_gone_ends_the_command_silently() -> None:
+def test_a_closed_pipe_ends_the_command_silently() -> None:
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reads, writes = os.pipe()
     os.close(reads)
@@ -178,6 +178,6 @@ def test_a_variable_that_is_not_utf_8_is_refused(
 
 
 @pytest.mark.parametrize("host", [".", "a" * 80])
-async def test_what_is_no_name_of_a_host_is_not_reached(host: str) -> None:
+async def test_an_invalid_host_name_is_unreachable(host: str) -> None:
     with pytest.raises(Unreachable, match=f"no broker answers: {re.escape(host)}:9092: not a name of a host"):
         await require_listener(((host, 9092),))

@@ -16,7 +16,7 @@ def test_addresses_and_apis() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "9092", ":1", "a:b", "a:70000"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="HOST:PORT"):
         _address(text)
 

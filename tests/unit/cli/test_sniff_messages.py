@@ -68,7 +68,7 @@ def test_a_request_and_its_response_are_decoded_and_printed() -> None:
     assert "group_id=g" in asked
 
 
-def test_a_long_body_is_cut_unless_it_is_asked_for() -> None:
+def test_a_long_body_is_truncated_unless_full() -> None:
     sent = read_request(request_frame(HeartbeatRequest(group_id="g" * 500, generation_id=3, member_id="m"), 4))
     found = document(sent, 1, "2026-01-01T00:00:00.123Z", with_body=True)
     assert len(line(found, full=False)) < 400
@@ -132,7 +132,7 @@ def test_other_responses_are_passed_on_as_they_are() -> None:
     assert rewritten(answered, frame, moved) is frame
 
 
-def test_what_cannot_be_decoded_is_named_by_its_header_and_passed_on() -> None:
+def test_an_undecodable_message_is_shown_by_its_header() -> None:
     sent = read_request(request_header(999, 1, 7, "c") + b"xyz")
     assert (sent.api, sent.body) == ("api 999", None)
     assert "not known" in sent.problem

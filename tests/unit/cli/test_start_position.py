@@ -25,6 +25,6 @@ def test_positions(text: str, position: StartPosition) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "begin", "1.5", "@", "@x"])
-def test_what_is_no_position_is_refused(text: str) -> None:
+def test_an_invalid_position_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError):
         start_position(text)

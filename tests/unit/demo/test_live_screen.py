@@ -39,7 +39,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("stream", [Terminal(), io.StringIO()], ids=["terminal", "file"])
-def test_what_is_printed_after_the_last_picture_stands_in_a_line_of_its_own(stream: TextIO) -> None:
+def test_output_after_the_last_frame_begins_on_a_new_line(stream: TextIO) -> None:
     with live_screen(stream) as screen:
         screen.show(STATE)
     print("done", file=stream)

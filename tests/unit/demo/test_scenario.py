@@ -60,7 +60,7 @@ def test_the_crash_waits_until_each_member_has_read_enough(story: Scenario) -> N
     assert story.is_ready_for_crash()
 
 
-def test_a_record_that_nobody_read_is_missing(story: Scenario) -> None:
+def test_an_unread_record_is_missing(story: Scenario) -> None:
     story.state.members, story.state.ends = [member([], (0, 0, 8))], {0: 10}
     assert story.missing_records() == 1
 

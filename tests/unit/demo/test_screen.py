@@ -33,7 +33,7 @@ def test_fields_are_shown_without_tails_of_member_ids() -> None:
     assert fields({"event": "x", "member": member, "reason": None}) == "member=rota…"
 
 
-def test_lag_is_what_is_not_committed() -> None:
+def test_lag_is_the_end_offset_minus_the_committed_offset() -> None:
     assert State(committed={0: 5}, ends={0: 7, 1: 3}).lag() == 5
 
 

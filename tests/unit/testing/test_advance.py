@@ -33,7 +33,7 @@ async def test_brokers_that_do_not_run_share_an_advance() -> None:
     assert min(hosted.clock.wall_ms() for hosted in host) >= time.time_ns() // 1_000_000 + 86_390_000
 
 
-def test_a_live_member_keeps_its_session_for_days_and_goes_on_reading(broker: RunningBroker, topic: str) -> None:
+def test_a_live_member_keeps_its_session_for_days_and_continues_reading(broker: RunningBroker, topic: str) -> None:
     produce(broker.bootstrap_servers, topic, "a")
     with consumer(broker.bootstrap_servers, "live", topic) as member:
         take(member, 1)

@@ -36,7 +36,7 @@ def test_a_frozen_broker_answers_when_it_is_thawed() -> None:
         written.result()
 
 
-def test_two_brokers_side_by_side_know_nothing_of_each_other() -> None:
+def test_two_brokers_in_one_process_are_independent() -> None:
     with running_broker() as first, running_broker({"num.partitions": "4"}) as second:
         first.create_topic("mine")
         second.create_topic("mine")

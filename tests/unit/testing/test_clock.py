@@ -23,7 +23,7 @@ def test_both_times_advance_together_and_go_on() -> None:
     assert (clock.now_ms(), clock.wall_ms()) == (106_000, 106_000)
 
 
-def test_a_paused_clock_goes_on_from_where_it_stopped() -> None:
+def test_a_resumed_clock_continues_at_its_paused_time() -> None:
     machine = Machine()
     clock = AdjustableClock(machine.read, machine.read)
     clock.pause()
@@ -47,6 +47,6 @@ def test_a_paused_clock_advances_on_request() -> None:
     assert clock.now_ms() == 101_000
 
 
-def test_time_never_goes_back() -> None:
+def test_a_negative_advance_is_refused() -> None:
     with pytest.raises(ValueError, match="-1 ms"):
         AdjustableClock().advance(-1)

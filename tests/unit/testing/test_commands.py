@@ -41,7 +41,7 @@ async def test_refusals(commands: Commands, command: str, arguments: dict[str, A
         await commands.perform(command, arguments)
 
 
-async def test_a_broker_that_is_down_refuses_and_comes_back(commands: Commands) -> None:
+async def test_a_killed_broker_refuses_commands_until_restart(commands: Commands) -> None:
     await commands.perform("kill", {})
     with pytest.raises(CommandRefused, match="not running"):
         await commands.perform("freeze", {})

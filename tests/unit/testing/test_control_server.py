@@ -60,7 +60,7 @@ async def test_a_command_and_its_result() -> None:
         (b"GET / HTTP/1.1\r\n\r\n", "POST"),
     ],
 )
-async def test_what_cannot_be_performed_is_answered_with_the_reason(request_bytes: bytes, error: str) -> None:
+async def test_a_refused_command_is_answered_with_the_reason(request_bytes: bytes, error: str) -> None:
     host = Host()
     server = ControlServer(Commands(host))
     url = await server.start()

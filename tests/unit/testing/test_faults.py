@@ -27,7 +27,7 @@ def test_a_stalled_reply_is_noticed_by_the_request_timeout(broker: RunningBroker
     assert fault.hits == 1
 
 
-def test_an_error_is_answered_as_often_as_asked_and_retried(broker: RunningBroker, topic: str) -> None:
+def test_an_error_fault_is_returned_the_given_number_of_times(broker: RunningBroker, topic: str) -> None:
     produce(broker.bootstrap_servers, topic, "a")
     with consumer(broker.bootstrap_servers, "refused", topic) as member:
         take(member, 1)

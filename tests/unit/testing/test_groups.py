@@ -8,7 +8,7 @@ from tests.unit.testing.clients import consumer, produce, take
 from rota.testing import CommandRefused, NotInTime, RunningBroker
 
 
-def test_a_group_settles_and_says_who_owns_what(broker: RunningBroker) -> None:
+def test_settled_returns_the_partitions_of_each_member(broker: RunningBroker) -> None:
     broker.create_topic("two", partitions=2)
     group = broker.group("owners")
     with consumer(broker.bootstrap_servers, "owners", "two", client_id="a") as first:
@@ -40,7 +40,7 @@ def test_a_member_expires_now_and_joins_again(broker: RunningBroker, topic: str)
         assert group.settled(1)
 
 
-def test_what_does_not_come_in_time_is_a_failure_that_shows_the_group(broker: RunningBroker) -> None:
+def test_a_timeout_raises_with_the_state_of_the_group(broker: RunningBroker) -> None:
     with pytest.raises(NotInTime, match=r'(?s)a stable group of 2 members.*"state"'):
         broker.group("nobody", within_s=0).settled(2)
     with pytest.raises(NotInTime, match="the offsets"):

@@ -48,7 +48,7 @@ async def test_a_killed_broker_closes_its_connections_and_listens_no_more() -> N
     hosted.discard()
 
 
-async def test_elapsed_time_stands_still_while_it_is_frozen() -> None:
+async def test_elapsed_time_stops_while_the_broker_is_frozen() -> None:
     hosted = hosted_broker()
     await hosted.start()
     hosted.freeze()

@@ -15,7 +15,7 @@ from rota.testing.errors import CommandRefused
 from rota.testing.loop_thread import LoopThread
 
 
-def test_it_is_gone_when_it_is_closed() -> None:
+def test_closing_ends_the_thread_and_the_listener() -> None:
     others = set(threading.enumerate())
     thread = LoopThread()
     host, _, port = thread.bootstrap_servers.rpartition(":")
@@ -26,7 +26,7 @@ def test_it_is_gone_when_it_is_closed() -> None:
     assert set(threading.enumerate()) <= others
 
 
-def test_what_keeps_it_from_starting_is_raised_here(tmp_path: Path) -> None:
+def test_a_failed_start_is_raised_by_the_constructor(tmp_path: Path) -> None:
     thread = LoopThread(data=tmp_path)
     with pytest.raises(StorageFailed):
         LoopThread(data=tmp_path)

@@ -20,7 +20,7 @@ def test_it_takes_commands_and_ends_when_it_is_closed() -> None:
         os.kill(process.pid, 0)
 
 
-def test_a_server_that_cannot_start_says_why(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_start_raises_with_the_reason(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CannotStart, match="code 2"):
         OwnProcess({"no.such.property": "1"})
     assert "no.such.property" in capfd.readouterr().err

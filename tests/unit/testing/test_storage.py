@@ -15,7 +15,7 @@ from rota.testing.storage import FaultyDisk, KeptMemory
 TOPIC = Topic(name="t", topic_id=b"1" * 16, partitions=())
 
 
-def test_a_log_is_opened_again_with_what_it_held() -> None:
+def test_a_log_opened_again_has_its_records() -> None:
     memory = KeptMemory(alone=False)
     first = memory.open_log(TOPIC, 0, LogConfig())
     memory.abandon()

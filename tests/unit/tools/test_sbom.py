@@ -18,7 +18,7 @@ BY_NAME = {each["name"]: each for each in SBOM["components"]}
 FOR_DEVELOPERS = {"docs", "test"}
 
 
-def test_the_file_is_what_the_tool_writes() -> None:
+def test_the_sbom_file_equals_the_output_of_the_tool() -> None:
     assert document() == SBOM, "python -m tools.sbom > deploy/sbom.cdx.json"
 
 
