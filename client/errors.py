@@ -76,9 +76,9 @@ class BrokerError(KafkaError):
         place = [f"{topic}-{partition}" if partition is not None else topic] if topic is not None else []
         place += [f"group {group}"] if group is not None else []
         place += [f"broker {broker}"] if broker is not None else []
-        said = detail or self.code.text
-        told = f"{what}{' (' + ', '.join(place) + ')' if place else ''}: {self.code.name} ({int(self.code)}): {said}"
-        super().__init__(f"{told.rstrip('.')}. {remedy}" if remedy else told)
+        reason = detail or self.code.text
+        text = f"{what}{' (' + ', '.join(place) + ')' if place else ''}: {self.code.name} ({int(self.code)}): {reason}"
+        super().__init__(f"{text.rstrip('.')}. {remedy}" if remedy else text)
 
     @property
     def is_retriable(self) -> bool:
@@ -174,8 +174,8 @@ class AdminFailed(KafkaError):
     def __init__(self, what: str, done: Mapping[Any, Any], failed: Mapping[Any, KafkaError]) -> None:
         self.done, self.failed = dict(done), dict(failed)
         first = [f"{error}" if str(name) in str(error) else f"{name}: {error}" for name, error in self.failed.items()]
-        told = "; ".join(first[:FAILURES_TOLD]) + ("; …" if len(first) > FAILURES_TOLD else "")
-        super().__init__(f"{what}: {len(self.failed)} of {len(self.done) + len(self.failed)} failed: {told}")
+        failures = "; ".join(first[:FAILURES_TOLD]) + ("; …" if len(first) > FAILURES_TOLD else "")
+        super().__init__(f"{what}: {len(self.failed)} of {len(self.done) + len(self.failed)} failed: {failures}")
 
     @property
     def codes(self) -> frozenset[ErrorCode]:

@@ -49,7 +49,7 @@ async def describe_cluster(cluster: Cluster, deadline: Deadline) -> ClusterDescr
         return await _from_metadata(cluster, deadline)
     if answer.error_code:
         raise BrokerError(answer.error_code, "describing the cluster", detail=answer.error_message)
-    nodes = [BrokerInfo(one.broker_id, one.host, one.port, one.rack) for one in answer.brokers]
+    nodes = [BrokerInfo(broker.broker_id, broker.host, broker.port, broker.rack) for broker in answer.brokers]
     return _description(answer.cluster_id, answer.controller_id, nodes)
 
 
@@ -63,9 +63,11 @@ async def elect_leaders(
 
     def build(keys: Sequence[TopicPartition]) -> ElectLeadersRequest:
         topics = {topic: tuple(key.partition for key in keys if key.topic == topic) for topic, _ in keys}
-        named = tuple(TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in topics.items())
+        requested = tuple(TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in topics.items())
         kind = UNCLEAN if unclean else PREFERRED
-        return ElectLeadersRequest(election_type=kind, topic_partitions=named, timeout_ms=deadline.broker_timeout_ms)
+        return ElectLeadersRequest(
+            election_type=kind, topic_partitions=requested, timeout_ms=deadline.broker_timeout_ms
+        )
 
     def read(
         sent: SentRequest[TopicPartition], answer: ElectLeadersResponse
@@ -73,9 +75,9 @@ async def elect_leaders(
         for key in sent.keys if answer.error_code else ():
             yield KeyResult(key, answer.error_code, False)
         for topic in answer.replica_election_results:
-            for one in topic.partition_result:
-                key, needed = TopicPartition(topic.topic, one.partition_id), one.error_code != _NOT_NEEDED
-                yield KeyResult(key, one.error_code if needed else 0, needed, one.error_message)
+            for result in topic.partition_result:
+                key, needed = TopicPartition(topic.topic, result.partition_id), result.error_code != _NOT_NEEDED
+                yield KeyResult(key, result.error_code if needed else 0, needed, result.error_message)
 
     if results.pending():
         version_min = UNCLEAN_VERSION if unclean else 0
@@ -96,7 +98,7 @@ async def _from_metadata(cluster: Cluster, deadline: Deadline) -> ClusterDescrip
         timeout_ms=deadline.remaining_ms,
         version_min=1,
     )
-    nodes = [BrokerInfo(one.node_id, one.host, one.port, one.rack) for one in answer.brokers]
+    nodes = [BrokerInfo(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers]
     return _description(answer.cluster_id, answer.controller_id, nodes)
 
 

@@ -192,17 +192,21 @@ async def describe_configs(
     def build(batch: Sequence[ConfigResource]) -> DescribeConfigsRequest:
         return DescribeConfigsRequest(
             resources=tuple(
-                DescribeConfigsResource(resource_type=one.type, resource_name=one.name, configuration_keys=requested)
-                for one in batch
+                DescribeConfigsResource(
+                    resource_type=resource.type, resource_name=resource.name, configuration_keys=requested
+                )
+                for resource in batch
             ),
             include_synonyms=synonyms,
             include_documentation=documentation,
         )
 
     def read(_: SentRequest[ConfigResource], answer: DescribeConfigsResponse) -> Described:
-        for one in answer.results:
-            entries = {entry.name: _config_entry(entry) for entry in one.configs}
-            yield KeyResult(_resource(one.resource_type, one.resource_name), one.error_code, entries, one.error_message)
+        for result in answer.results:
+            entries = {entry.name: _config_entry(entry) for entry in result.configs}
+            yield KeyResult(
+                _resource(result.resource_type, result.resource_name), result.error_code, entries, result.error_message
+            )
 
     await run_concurrently(
         partial(request_with_retries, cluster, target, results, build, read, deadline, keys=keys)
@@ -218,12 +222,14 @@ async def alter_configs(
     results = CallResults[ConfigResource, None]("altering configs", 44, changes, _error_context, remedies=REMEDIES)
 
     def build(batch: Sequence[ConfigResource]) -> IncrementalAlterConfigsRequest:
-        altered = tuple(_alter_resource(one, changes[one]) for one in batch)
+        altered = tuple(_alter_resource(resource, changes[resource]) for resource in batch)
         return IncrementalAlterConfigsRequest(resources=altered, validate_only=validate_only)
 
     def read(_: SentRequest[ConfigResource], answer: IncrementalAlterConfigsResponse) -> Altered:
-        for one in answer.responses:
-            yield KeyResult(_resource(one.resource_type, one.resource_name), one.error_code, None, one.error_message)
+        for result in answer.responses:
+            yield KeyResult(
+                _resource(result.resource_type, result.resource_name), result.error_code, None, result.error_message
+            )
 
     await run_concurrently(
         partial(request_with_retries, cluster, target, results, build, read, deadline, keys=keys)
@@ -235,8 +241,8 @@ async def alter_configs(
 def _group_by_target(resources: Iterable[ConfigResource], other_target: Target) -> dict[Target, list[ConfigResource]]:
     """Group the resources by target: brokers by their own id, all others under `other_target`."""
     found: dict[Target, list[ConfigResource]] = {}
-    for one in resources:
-        found.setdefault(_target(one, other_target), []).append(one)
+    for resource in resources:
+        found.setdefault(_target(resource, other_target), []).append(resource)
     return found
 
 
@@ -258,16 +264,16 @@ def _error_context(resource: ConfigResource) -> ErrorContext:
     )
 
 
-def _config_entry(one: DescribeConfigsResourceResult) -> ConfigEntry:
+def _config_entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
-        one.name,
-        one.value,
-        ConfigSource(one.config_source),
-        one.read_only,
-        one.is_sensitive,
-        ConfigType(one.config_type),
-        one.documentation or None,
-        tuple(ConfigSynonym(also.name, also.value, ConfigSource(also.source)) for also in one.synonyms),
+        result.name,
+        result.value,
+        ConfigSource(result.config_source),
+        result.read_only,
+        result.is_sensitive,
+        ConfigType(result.config_type),
+        result.documentation or None,
+        tuple(ConfigSynonym(also.name, also.value, ConfigSource(also.source)) for also in result.synonyms),
     )
 
 

@@ -52,7 +52,7 @@ class GroupDescription:
     type: str = CLASSIC
 
 
-def from_consumer_group_describe(one: newer.DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
+def from_consumer_group_describe(group: newer.DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
     """Convert a group of a ConsumerGroupDescribe response (KIP-848)."""
     members = tuple(
         MemberDescription(
@@ -68,33 +68,35 @@ def from_consumer_group_describe(one: newer.DescribedGroup, coordinator: BrokerI
             ),
             rack=member.rack_id,
         )
-        for member in one.members
+        for member in group.members
     )
     return GroupDescription(
-        one.group_id, one.group_state, PROTOCOL_TYPE, one.assignor_name, members, coordinator, CONSUMER
+        group.group_id, group.group_state, PROTOCOL_TYPE, group.assignor_name, members, coordinator, CONSUMER
     )
 
 
-def from_describe_groups(one: DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
+def from_describe_groups(group: DescribedGroup, coordinator: BrokerInfo | None) -> GroupDescription:
     """Convert a group of a DescribeGroups response."""
-    members = tuple(_member(member, one.protocol_type) for member in one.members)
-    return GroupDescription(one.group_id, one.group_state, one.protocol_type, one.protocol_data, members, coordinator)
+    members = tuple(_member(member, group.protocol_type) for member in group.members)
+    return GroupDescription(
+        group.group_id, group.group_state, group.protocol_type, group.protocol_data, members, coordinator
+    )
 
 
-def _member(one: DescribedGroupMember, protocol_type: str) -> MemberDescription:
+def _member(member: DescribedGroupMember, protocol_type: str) -> MemberDescription:
     consumes = protocol_type == PROTOCOL_TYPE
-    subscription = _subscription(one.member_metadata) if consumes else Subscription()
+    subscription = _subscription(member.member_metadata) if consumes else Subscription()
     return MemberDescription(
-        one.member_id,
-        one.group_instance_id,
-        one.client_id,
-        one.client_host,
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
         subscription.topics,
-        _partitions(_assigned(one.member_assignment)) if consumes else (),
+        _partitions(_assigned(member.member_assignment)) if consumes else (),
         _partitions(subscription.owned_partitions),
         subscription.rack_id,
-        one.member_metadata,
-        one.member_assignment,
+        member.member_metadata,
+        member.member_assignment,
     )
 
 
@@ -113,4 +115,4 @@ def _assigned(raw: bytes) -> tuple[TopicPartitions, ...]:
 
 
 def _partitions(topics: Iterable[TopicPartitions]) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(one.topic, partition) for one in topics for partition in one.partitions)
+    return tuple(TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions)

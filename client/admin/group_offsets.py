@@ -63,13 +63,13 @@ async def list_group_offsets(
         return _fetch_request({name: requested[name] for name in names})
 
     def read(sent: SentRequest[str], answer: OffsetFetchResponse) -> Iterable[KeyResult[str, Offsets]]:
-        parts: list[tuple[str, Any]] = [(one.group_id, one) for one in answer.groups]
-        for name, one in parts or [(sent.keys[0], answer)]:  # before v8 the whole answer is about one group
-            by_partition = dict(_each_partition(one.topics))
+        parts: list[tuple[str, Any]] = [(group.group_id, group) for group in answer.groups]
+        for name, result in parts or [(sent.keys[0], answer)]:  # before v8 the whole answer is about one group
+            by_partition = dict(_each_partition(result.topics))
             worst = next((part.error_code for part in by_partition.values() if part.error_code), 0)
             yield KeyResult(
                 name,
-                one.error_code or worst,
+                result.error_code or worst,
                 dict.fromkeys(requested.get(name) or ()) | _committed_offsets(by_partition),
             )
 
@@ -97,8 +97,11 @@ async def alter_group_offsets(
 
     def build(keys: Sequence[TopicPartition]) -> OffsetCommitRequest:
         topics = tuple(
-            OffsetCommitRequestTopic(name=name, partitions=tuple(_commit_partition(one, offsets[one]) for one in ones))
-            for name, ones in _by_topic(keys).items()
+            OffsetCommitRequestTopic(
+                name=name,
+                partitions=tuple(_commit_partition(partition, offsets[partition]) for partition in partitions),
+            )
+            for name, partitions in _by_topic(keys).items()
         )
         return OffsetCommitRequest(group_id=group, topics=topics)
 
@@ -125,9 +128,11 @@ async def delete_group_offsets(
         topics = tuple(
             OffsetDeleteRequestTopic(
                 name=name,
-                partitions=tuple(OffsetDeleteRequestPartition(partition_index=one.partition) for one in ones),
+                partitions=tuple(
+                    OffsetDeleteRequestPartition(partition_index=partition.partition) for partition in partitions
+                ),
             )
-            for name, ones in _by_topic(keys).items()
+            for name, partitions in _by_topic(keys).items()
         )
         return OffsetDeleteRequest(group_id=group, topics=topics)
 
@@ -136,8 +141,8 @@ async def delete_group_offsets(
     ) -> Iterable[KeyResult[TopicPartition, None]]:
         for key in sent.keys if answer.error_code else ():
             yield KeyResult(key, answer.error_code, None)
-        for key, one in _each_partition(answer.topics):
-            yield KeyResult(key, one.error_code, None)
+        for key, result in _each_partition(answer.topics):
+            yield KeyResult(key, result.error_code, None)
 
     if results.pending():
         await request_with_retries(cluster, Coordinator(group), results, build, read, deadline)
@@ -153,8 +158,8 @@ def _of(group: str) -> Callable[[TopicPartition], ErrorContext]:
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
     found: dict[str, list[TopicPartition]] = {}
-    for one in partitions:
-        found.setdefault(one.topic, []).append(one)
+    for partition in partitions:
+        found.setdefault(partition.topic, []).append(partition)
     return found
 
 
@@ -163,13 +168,13 @@ def _fetch_request(requested: Mapping[str, tuple[TopicPartition, ...] | None]) -
     group, given = next(iter(requested.items()))
     return OffsetFetchRequest(
         group_id=group,
-        topics=None if given is None else tuple(OffsetFetchRequestTopic(**one) for one in _fetch_topics(given)),
+        topics=None if given is None else tuple(OffsetFetchRequestTopic(**topic) for topic in _fetch_topics(given)),
         groups=tuple(
             OffsetFetchRequestGroup(
                 group_id=name,
                 topics=None
                 if partitions is None
-                else tuple(OffsetFetchRequestTopics(**one) for one in _fetch_topics(partitions)),
+                else tuple(OffsetFetchRequestTopics(**topic) for topic in _fetch_topics(partitions)),
             )
             for name, partitions in requested.items()
         ),
@@ -177,21 +182,21 @@ def _fetch_request(requested: Mapping[str, tuple[TopicPartition, ...] | None]) -
 
 
 def _fetch_topics(partitions: Iterable[TopicPartition]) -> Iterator[dict[str, Any]]:
-    for name, ones in _by_topic(partitions).items():
-        yield {"name": name, "partition_indexes": tuple(one.partition for one in ones)}
+    for name, in_topic in _by_topic(partitions).items():
+        yield {"name": name, "partition_indexes": tuple(partition.partition for partition in in_topic)}
 
 
 def _each_partition(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
     for topic in topics:
-        for one in topic.partitions:
-            yield TopicPartition(topic.name, one.partition_index), one
+        for partition in topic.partitions:
+            yield TopicPartition(topic.name, partition.partition_index), partition
 
 
 def _committed_offsets(by_partition: Mapping[TopicPartition, Any]) -> Offsets:
     return {
-        key: OffsetAndMetadata(one.committed_offset, one.metadata or "", one.committed_leader_epoch)
-        for key, one in sorted(by_partition.items())
-        if one.committed_offset >= 0
+        key: OffsetAndMetadata(result.committed_offset, result.metadata or "", result.committed_leader_epoch)
+        for key, result in sorted(by_partition.items())
+        if result.committed_offset >= 0
     }
 
 
@@ -208,4 +213,4 @@ def _commit_partition(partition: TopicPartition, at: int | OffsetAndMetadata) ->
 def _read_offset_commit(
     _: SentRequest[TopicPartition], answer: OffsetCommitResponse
 ) -> Iterable[KeyResult[TopicPartition, None]]:
-    return (KeyResult(key, one.error_code, None) for key, one in _each_partition(answer.topics))
+    return (KeyResult(key, result.error_code, None) for key, result in _each_partition(answer.topics))

@@ -64,12 +64,13 @@ async def list_groups(
 
     def read(sent: SentRequest[int], answer: ListGroupsResponse) -> Iterable[KeyResult[int, dict[str, GroupListing]]]:
         listed = [
-            GroupListing(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in answer.groups
+            GroupListing(group.group_id, group.protocol_type, group.group_state, group.group_type)
+            for group in answer.groups
         ]
-        yield KeyResult(sent.node, answer.error_code, {one.group_id: one for one in listed})
+        yield KeyResult(sent.node, answer.error_code, {listing.group_id: listing for listing in listed})
 
     await request_all_brokers(cluster, results, lambda _: request, read, deadline, version_min=version_min)
-    found = {name: one for listed in results.all_or_raise().values() for name, one in listed.items()}
+    found = {name: listing for listed in results.all_or_raise().values() for name, listing in listed.items()}
     return {name: found[name] for name in sorted(found)}
 
 
@@ -81,11 +82,11 @@ async def describe_groups(cluster: Cluster, groups: Iterable[str], deadline: Dea
         return DescribeGroupsRequest(groups=tuple(names))
 
     def read(sent: SentRequest[str], answer: DescribeGroupsResponse) -> Iterable[KeyResult[str, GroupDescription]]:
-        for one in answer.groups:
-            is_dead = one.group_state == DEAD and not one.error_code
-            code = ErrorCode.GROUP_ID_NOT_FOUND if is_dead else one.error_code
-            description = from_describe_groups(one, cluster.metadata.brokers.get(sent.node))
-            yield KeyResult(one.group_id, code, description, one.error_message)
+        for group in answer.groups:
+            is_dead = group.group_state == DEAD and not group.error_code
+            code = ErrorCode.GROUP_ID_NOT_FOUND if is_dead else group.error_code
+            description = from_describe_groups(group, cluster.metadata.brokers.get(sent.node))
+            yield KeyResult(group.group_id, code, description, group.error_message)
 
     await request_each_broker(cluster, coordinator(cluster, deadline), Coordinator, results, build, read, deadline)
     await _describe_consumer_groups(cluster, results, deadline)
@@ -109,9 +110,9 @@ async def _describe_consumer_groups(
     def read(
         sent: SentRequest[str], answer: ConsumerGroupDescribeResponse
     ) -> Iterable[KeyResult[str, GroupDescription]]:
-        for one in answer.groups:
-            description = from_consumer_group_describe(one, cluster.metadata.brokers.get(sent.node))
-            yield KeyResult(one.group_id, one.error_code, description, one.error_message)
+        for group in answer.groups:
+            description = from_consumer_group_describe(group, cluster.metadata.brokers.get(sent.node))
+            yield KeyResult(group.group_id, group.error_code, description, group.error_message)
 
     await request_each_broker(
         cluster, coordinator(cluster, deadline), Coordinator, consumer_results, build, read, deadline
@@ -138,7 +139,7 @@ async def delete_groups(cluster: Cluster, groups: Iterable[str], deadline: Deadl
         return DeleteGroupsRequest(groups_names=tuple(names))
 
     def read(_: SentRequest[str], answer: DeleteGroupsResponse) -> Iterable[KeyResult[str, None]]:
-        return (KeyResult(one.group_id, one.error_code, None) for one in answer.results)
+        return (KeyResult(result.group_id, result.error_code, None) for result in answer.results)
 
     await request_each_broker(cluster, coordinator(cluster, deadline), Coordinator, results, build, read, deadline)
     results.all_or_raise()
@@ -170,9 +171,9 @@ async def remove_members(
     def read(sent: SentRequest[str], answer: LeaveGroupResponse) -> Iterable[KeyResult[str, None]]:
         for name in sent.keys if answer.error_code else ():
             yield KeyResult(name, answer.error_code, None)
-        for one in answer.members:
-            name = one.group_instance_id if one.group_instance_id in statics else one.member_id
-            yield KeyResult(str(name), one.error_code, None)
+        for member in answer.members:
+            name = member.group_instance_id if member.group_instance_id in statics else member.member_id
+            yield KeyResult(str(name), member.error_code, None)
 
     if requested:
         await request_with_retries(
@@ -185,8 +186,8 @@ async def remove_all_members(cluster: Cluster, group: str, deadline: Deadline, *
     """Remove all current members. Static members are removed by instance id, so that they do not keep their place.
     Raises AdminFailed."""
     described = (await describe_groups(cluster, (group,), deadline))[group].members
-    instances = [one.group_instance_id for one in described if one.group_instance_id is not None]
-    members = [one.member_id for one in described if one.group_instance_id is None]
+    instances = [member.group_instance_id for member in described if member.group_instance_id is not None]
+    members = [member.member_id for member in described if member.group_instance_id is None]
     await remove_members(cluster, group, deadline, members=members, instances=instances, reason=reason)
 
 
@@ -207,5 +208,5 @@ def _of(group: str) -> Callable[[str], ErrorContext]:
     return lambda _: ErrorContext(group=group)
 
 
-def _listed(one: ListedGroup) -> GroupListing:
-    return GroupListing(one.group_id, one.protocol_type, one.group_state, one.group_type)
+def _listed(group: ListedGroup) -> GroupListing:
+    return GroupListing(group.group_id, group.protocol_type, group.group_state, group.group_type)

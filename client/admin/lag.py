@@ -44,10 +44,10 @@ async def group_lag(
     partitions = sorted({*offsets, *members} if requested is None else requested)
     ranges = await bounds(cluster, partitions, deadline)
     lags = {}
-    for one in partitions:
-        at, (start, end) = offsets.get(one), ranges.get(one, (None, None))
+    for partition in partitions:
+        at, (start, end) = offsets.get(partition), ranges.get(partition, (None, None))
         committed = None if at is None else at.offset
-        lags[one] = PartitionLag(committed, start, end, compute_lag(committed, end), members.get(one))
+        lags[partition] = PartitionLag(committed, start, end, compute_lag(committed, end), members.get(partition))
     return lags
 
 

@@ -40,7 +40,7 @@ class ResetTarget:
     shift_by: int | None = None
 
     def __post_init__(self) -> None:
-        given = [one.name for one in fields(self) if getattr(self, one.name) is not None]
+        given = [field.name for field in fields(self) if getattr(self, field.name) is not None]
         if len(given) != 1:
             names = " and ".join(given) or "none of them"
             raise IllegalUse(f"reset_group_offsets takes one of to, time_ms, offset, shift_by; it was given {names}")
@@ -65,12 +65,12 @@ async def reset_group_offsets(
     group has members, AdminFailed."""
     require_no_members(group, await describe_group_if_exists(cluster, group, deadline))
     committed = (await list_group_offsets(cluster, {group: None}, deadline))[group]
-    known = {one: at.offset for one, at in committed.items() if at is not None}
+    known = {partition: at.offset for partition, at in committed.items() if at is not None}
     requested = tuple(known) if what is None else await resolve_partitions(cluster, what, deadline)
     ranges = await bounds(cluster, requested, deadline)
     if what is None:
         requested = tuple(ranges)  # partitions that no longer exist get no offset
-    times = {one: goal.time_ms for one in requested if goal.time_ms is not None and one in ranges}
+    times = {partition: goal.time_ms for partition in requested if goal.time_ms is not None and partition in ranges}
     at_time = await list_offsets(cluster, times, deadline, isolation_level="read_uncommitted")
     offsets = plan_reset(group, requested, goal, ranges, known, at_time)
     if not dry_run:
@@ -81,7 +81,7 @@ async def reset_group_offsets(
 def require_no_members(group: str, described: GroupDescription | None) -> None:
     """Raises BrokerError (NON_EMPTY_GROUP) when the group has members."""
     if described is not None and described.members:
-        names = ", ".join(one.group_instance_id or one.member_id for one in described.members)
+        names = ", ".join(member.group_instance_id or member.member_id for member in described.members)
         remedy = f"Stop its members ({names}), or remove them with remove_members(), then reset."
         raise BrokerError(ErrorCode.NON_EMPTY_GROUP, WHAT, group=group, remedy=remedy)
 
@@ -98,16 +98,22 @@ def plan_reset(
     results = CallResults[TopicPartition, int](
         WHAT, 8, requested, lambda key: ErrorContext(key.topic, key.partition, group)
     )
-    for one in results.pending():
-        if one not in ranges:
-            results.fail(one, results.error(one, ErrorCode.LEADER_NOT_AVAILABLE, "the partition has no leader"))
-        elif goal.shift_by is not None and one not in committed:
-            results.fail(one, KafkaError(f"{WHAT} of group {group}: nothing is committed for {one} to shift"))
+    for partition in results.pending():
+        if partition not in ranges:
+            results.fail(
+                partition, results.error(partition, ErrorCode.LEADER_NOT_AVAILABLE, "the partition has no leader")
+            )
+        elif goal.shift_by is not None and partition not in committed:
+            results.fail(
+                partition, KafkaError(f"{WHAT} of group {group}: nothing is committed for {partition} to shift")
+            )
         else:
-            results.succeed(one, _reset_offset(goal, ranges[one], committed.get(one, 0), at_time.get(one)))
+            results.succeed(
+                partition, _reset_offset(goal, ranges[partition], committed.get(partition, 0), at_time.get(partition))
+            )
     if results.failed:
-        for one in tuple(results.done):
-            del results.done[one]
+        for partition in tuple(results.done):
+            del results.done[partition]
     return results.all_or_raise()
 
 

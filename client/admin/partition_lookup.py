@@ -22,11 +22,11 @@ async def find_leaders(
     cluster: Cluster, results: CallResults[TopicPartition, Any], deadline: Deadline
 ) -> dict[TopicPartition, int]:
     """Return the leader of each pending partition that has one. A partition that does not exist fails in `results`."""
-    leaders = await list_leaders(cluster, {one.topic for one in results.pending()}, results, deadline)
-    for one in results.pending():
-        if one not in leaders:
-            results.fail(one, results.error(one, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    return {one: leader for one, leader in leaders.items() if leader >= 0}
+    leaders = await list_leaders(cluster, {partition.topic for partition in results.pending()}, results, deadline)
+    for partition in results.pending():
+        if partition not in leaders:
+            results.fail(partition, results.error(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    return {partition: leader for partition, leader in leaders.items() if leader >= 0}
 
 
 async def list_leaders(
@@ -38,11 +38,13 @@ async def list_leaders(
         described = await describe_topics(cluster, topics, deadline)
     except AdminFailed as error:
         described = error.done
-        for one in results.pending():
-            if one.topic in error.failed:
-                results.fail(one, error.failed[one.topic])
+        for partition in results.pending():
+            if partition.topic in error.failed:
+                results.fail(partition, error.failed[partition.topic])
     return {
-        TopicPartition(one.topic, one.partition): one.leader for topic in described.values() for one in topic.partitions
+        TopicPartition(partition.topic, partition.partition): partition.leader
+        for topic in described.values()
+        for partition in topic.partitions
     }
 
 
@@ -52,15 +54,17 @@ async def resolve_partitions(
     """Return the given partitions and all partitions of the given topics, sorted. Raises AdminFailed for those that do
     not exist."""
     given = tuple(what)
-    named = [one if isinstance(one, str) else one.topic for one in given]
-    described = await describe_topics(cluster, dict.fromkeys(named), deadline)
-    existing = {TopicPartition(name, one.partition) for name, topic in described.items() for one in topic.partitions}
-    single = [one for one in given if not isinstance(one, str)]
+    topics = [item if isinstance(item, str) else item.topic for item in given]
+    described = await describe_topics(cluster, dict.fromkeys(topics), deadline)
+    existing = {
+        TopicPartition(name, partition.partition) for name, topic in described.items() for partition in topic.partitions
+    }
+    single = [item for item in given if not isinstance(item, str)]
     results = CallResults[TopicPartition, None]("looking up partitions", 3, single, lambda key: ErrorContext(*key))
-    for one in single:
-        if one in existing:
-            results.succeed(one, None)
+    for partition in single:
+        if partition in existing:
+            results.succeed(partition, None)
         else:
-            results.fail(one, results.error(one, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    whole = {one for one in existing if one.topic in given}
-    return tuple(sorted({*results.all_or_raise(), *whole}))
+            results.fail(partition, results.error(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    of_topics = {partition for partition in existing if partition.topic in given}
+    return tuple(sorted({*results.all_or_raise(), *of_topics}))

@@ -42,10 +42,12 @@ async def delete_records(
     def build(keys: Sequence[TopicPartition]) -> DeleteRecordsRequest:
         topics: dict[str, list[DeleteRecordsPartition]] = {}
         for key in keys:
-            one = DeleteRecordsPartition(partition_index=key.partition, offset=before[key])
-            topics.setdefault(key.topic, []).append(one)
-        named = tuple(DeleteRecordsTopic(name=name, partitions=tuple(ones)) for name, ones in topics.items())
-        return DeleteRecordsRequest(topics=named, timeout_ms=deadline.broker_timeout_ms)
+            partition = DeleteRecordsPartition(partition_index=key.partition, offset=before[key])
+            topics.setdefault(key.topic, []).append(partition)
+        requested = tuple(
+            DeleteRecordsTopic(name=name, partitions=tuple(partitions)) for name, partitions in topics.items()
+        )
+        return DeleteRecordsRequest(topics=requested, timeout_ms=deadline.broker_timeout_ms)
 
     await request_each_broker(cluster, locate, Leader, results, build, _read, deadline)
     return results.all_or_raise()
@@ -53,5 +55,5 @@ async def delete_records(
 
 def _read(_: SentRequest[TopicPartition], answer: DeleteRecordsResponse) -> Iterable[KeyResult[TopicPartition, int]]:
     for topic in answer.topics:
-        for one in topic.partitions:
-            yield KeyResult(TopicPartition(topic.name, one.partition_index), one.error_code, one.low_watermark)
+        for result in topic.partitions:
+            yield KeyResult(TopicPartition(topic.name, result.partition_index), result.error_code, result.low_watermark)

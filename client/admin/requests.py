@@ -74,7 +74,7 @@ async def request_with_retries(
         await cluster.ask_until(
             target,
             request,
-            lambda response: [results.record(one) for one in read(sent, response)],
+            lambda response: [results.record(result) for result in read(sent, response)],
             what=results.what,
             timeout_ms=deadline.remaining_ms,
             version_min=version_min,
@@ -110,8 +110,8 @@ async def request_each_broker(
     async def request_batch(node: int, keys: list[K]) -> None:
         try:
             response = await cluster.ask(node, build(keys), timeout_ms=deadline.broker_timeout_ms, **versions)
-            for one in read(SentRequest(node, tuple(keys)), response):
-                results.record(one)
+            for result in read(SentRequest(node, tuple(keys)), response):
+                results.record(result)
         except KafkaError:
             return  # the keys stay pending: each is requested by itself
 

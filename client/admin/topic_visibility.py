@@ -41,7 +41,7 @@ class ExpectedTopic:
         is_other_topic = self.id is not None and any(topic.topic_id) and topic.topic_id != self.id
         if self.partitions == 0:
             return is_other_topic or topic.error_code in UNKNOWN_TOPIC_CODES
-        led = [one for one in topic.partitions if one.leader_id >= 0]
+        led = [partition for partition in topic.partitions if partition.leader_id >= 0]
         return not topic.error_code and not is_other_topic and len(led) == len(topic.partitions) >= self.partitions
 
 
@@ -53,13 +53,13 @@ async def wait_until_visible(
     missing = dict(expected)
 
     def request(_: int) -> MetadataRequest:
-        topics = tuple(MetadataRequestTopic(name=name) for name in {one.name for one in missing.values()})
+        topics = tuple(MetadataRequestTopic(name=name) for name in {topic.name for topic in missing.values()})
         return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
 
     def codes(answer: MetadataResponse) -> Iterable[int]:
-        seen = {one.name: one for one in answer.topics}
-        for key, one in expected.items():
-            if one.name in seen and one.matches(seen[one.name]):
+        visible = {topic.name: topic for topic in answer.topics}
+        for key, topic in expected.items():
+            if topic.name in visible and topic.matches(visible[topic.name]):
                 missing.pop(key, None)
         return [ErrorCode.LEADER_NOT_AVAILABLE] * bool(missing)  # a code that is retried
 
@@ -71,7 +71,7 @@ async def wait_until_visible(
             )
         except KafkaError as failure:
             cause = failure
-    for key, one in missing.items():
-        timeout = TimedOut(f"{results.what}: {one.name} is done, but no broker showed it in time; look again later")
+    for key, topic in missing.items():
+        timeout = TimedOut(f"{results.what}: {topic.name} is done, but no broker showed it in time; look again later")
         timeout.__cause__ = cause
         results.fail(key, timeout)

@@ -126,8 +126,8 @@ async def create_topics(
         return CreateTopicsRequest(topics=made, timeout_ms=deadline.broker_timeout_ms, validate_only=validate_only)
 
     def read(_: SentRequest[str], answer: CreateTopicsResponse) -> Iterable[KeyResult[str, CreatedTopic]]:
-        for one in answer.topics:
-            yield KeyResult(one.name, one.error_code, _created_topic(one, validate_only), one.error_message)
+        for topic in answer.topics:
+            yield KeyResult(topic.name, topic.error_code, _created_topic(topic, validate_only), topic.error_message)
 
     if requested:
         await request_with_retries(cluster, Controller(), results, build, read, deadline)
@@ -178,7 +178,9 @@ async def create_partitions(
     wait: bool,
 ) -> None:
     """Add partitions up to the total of each topic. Raises AdminFailed."""
-    requested = {name: one if isinstance(one, NewPartitions) else NewPartitions(one) for name, one in totals.items()}
+    requested = {
+        name: count if isinstance(count, NewPartitions) else NewPartitions(count) for name, count in totals.items()
+    }
     results = CallResults[str, None](
         "adding partitions", 37, requested, ErrorContext, final=NOT_RETRIED, remedies=REMEDIES
     )
@@ -188,7 +190,7 @@ async def create_partitions(
         return CreatePartitionsRequest(topics=grown, timeout_ms=deadline.broker_timeout_ms, validate_only=validate_only)
 
     def read(_: SentRequest[str], answer: CreatePartitionsResponse) -> Iterable[KeyResult[str, None]]:
-        return (KeyResult(one.name, one.error_code, None, one.error_message) for one in answer.results)
+        return (KeyResult(result.name, result.error_code, None, result.error_message) for result in answer.results)
 
     if requested:
         await request_with_retries(cluster, Controller(), results, build, read, deadline)
@@ -206,7 +208,7 @@ async def describe_topics(cluster: Cluster, names: Iterable[str], deadline: Dead
     )
 
     def read(_: SentRequest[str], answer: MetadataResponse) -> Iterable[KeyResult[str, TopicDescription]]:
-        return (KeyResult(str(one.name), one.error_code, _topic_description(one)) for one in answer.topics)
+        return (KeyResult(str(topic.name), topic.error_code, _topic_description(topic)) for topic in answer.topics)
 
     if requested:
         await request_with_retries(cluster, AnyNode(), results, _metadata_request, read, deadline)
@@ -217,13 +219,17 @@ async def list_topics(cluster: Cluster, deadline: Deadline, *, internal: bool) -
     """Return all topics by name; with `internal` the internal topics too."""
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
     answer = await cluster.ask_until(
-        AnyNode(), request, lambda one: (one.error_code,), what="listing topics", timeout_ms=deadline.remaining_ms
+        AnyNode(),
+        request,
+        lambda response: (response.error_code,),
+        what="listing topics",
+        timeout_ms=deadline.remaining_ms,
     )
-    existing = sorted((one.name, one) for one in answer.topics if one.error_code not in UNKNOWN_TOPIC_CODES)
+    existing = sorted((topic.name, topic) for topic in answer.topics if topic.error_code not in UNKNOWN_TOPIC_CODES)
     return {
-        name: TopicListing(name, _id(one.topic_id), one.is_internal)
-        for name, one in existing
-        if internal or not one.is_internal
+        name: TopicListing(name, _id(topic.topic_id), topic.is_internal)
+        for name, topic in existing
+        if internal or not topic.is_internal
     }
 
 
@@ -265,17 +271,17 @@ def _read_delete_topics(
     _: SentRequest[str | bytes], answer: DeleteTopicsResponse
 ) -> Iterable[KeyResult[str | bytes, NameAndId]]:
     """Yield the result under the name and under the id: only the key that the request holds is recorded."""
-    for one in answer.responses:
-        for key in (one.name, one.topic_id):
+    for result in answer.responses:
+        for key in (result.name, result.topic_id):
             if key is not None:
-                yield KeyResult(key, one.error_code, (one.name, one.topic_id), one.error_message)
+                yield KeyResult(key, result.error_code, (result.name, result.topic_id), result.error_message)
 
 
-def _created_topic(one: CreatableTopicResult, validate_only: bool) -> CreatedTopic:
+def _created_topic(topic: CreatableTopicResult, validate_only: bool) -> CreatedTopic:
     """Convert a result. With `validate_only` the broker returns an id that no topic will have: it is dropped."""
-    configs = {config.name: config.value for config in one.configs or ()}
-    topic_id = None if validate_only else _id(one.topic_id)
-    return CreatedTopic(one.name, topic_id, one.num_partitions, one.replication_factor, configs)
+    configs = {config.name: config.value for config in topic.configs or ()}
+    topic_id = None if validate_only else _id(topic.topic_id)
+    return CreatedTopic(topic.name, topic_id, topic.num_partitions, topic.replication_factor, configs)
 
 
 def _expected_partition_count(requested: NewTopic, made: CreatedTopic) -> int:
@@ -285,19 +291,21 @@ def _expected_partition_count(requested: NewTopic, made: CreatedTopic) -> int:
 
 def _partitions_topic(name: str, requested: NewPartitions) -> CreatePartitionsTopic:
     given = requested.replica_assignments
-    assignments = None if given is None else tuple(CreatePartitionsAssignment(broker_ids=tuple(one)) for one in given)
+    assignments = (
+        None if given is None else tuple(CreatePartitionsAssignment(broker_ids=tuple(brokers)) for brokers in given)
+    )
     return CreatePartitionsTopic(name=name, count=requested.total, assignments=assignments)
 
 
-def _topic_description(one: MetadataResponseTopic) -> TopicDescription:
-    partitions = sorted(one.partitions, key=lambda partition: partition.partition_index)
+def _topic_description(topic: MetadataResponseTopic) -> TopicDescription:
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return TopicDescription(
-        str(one.name),
-        _id(one.topic_id),
-        one.is_internal,
+        str(topic.name),
+        _id(topic.topic_id),
+        topic.is_internal,
         tuple(
             PartitionInfo(
-                str(one.name),
+                str(topic.name),
                 part.partition_index,
                 part.leader_id,
                 part.leader_epoch,

@@ -24,7 +24,7 @@ class Aborted:
     __slots__ = ("_producers", "_to_come")
 
     def __init__(self, transactions: tuple[AbortedTransaction, ...]) -> None:
-        self._to_come = sorted(transactions, key=lambda one: one.first_offset, reverse=True)
+        self._to_come = sorted(transactions, key=lambda transaction: transaction.first_offset, reverse=True)
         self._producers: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:

@@ -33,8 +33,8 @@ class AutoCommit:
         self._under_way = True
         self._next_ms = now_ms + self._interval_ms
 
-    def complete(self, now_ms: float, *, again: bool) -> None:
+    def complete(self, now_ms: float, *, retry: bool) -> None:
         """The commit was answered. `again`: with a retriable failure, so that the next one comes after the backoff."""
         self._under_way = False
-        if again:
+        if retry:
             self._next_ms = min(self._next_ms, now_ms + self._backoff_ms)

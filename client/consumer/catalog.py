@@ -22,8 +22,8 @@ async def catalog(
     cluster: Cluster, topics: Iterable[str] | None, *, timeout_ms: int | None = None
 ) -> dict[str, tuple[PartitionInfo, ...]]:
     """Partitions by topic, in order; `topics` None: all that there are. Raises BrokerError, TimedOut."""
-    asked = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
-    request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+    requested = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
+    request = MetadataRequest(topics=requested, allow_auto_topic_creation=False)
     answer = await cluster.ask_until(AnyNode(), request, lambda _: (), what="reading topics", timeout_ms=timeout_ms)
     for topic in answer.topics:
         if topic.error_code not in ABSENT:
@@ -36,12 +36,12 @@ def partitions_of(topic: MetadataResponseTopic) -> tuple[PartitionInfo, ...]:
     return tuple(
         PartitionInfo(
             topic.name or "",
-            one.partition_index,
-            one.leader_id,
-            one.leader_epoch,
-            tuple(one.replica_nodes),
-            tuple(one.isr_nodes),
-            tuple(one.offline_replicas),
+            partition.partition_index,
+            partition.leader_id,
+            partition.leader_epoch,
+            tuple(partition.replica_nodes),
+            tuple(partition.isr_nodes),
+            tuple(partition.offline_replicas),
         )
-        for one in sorted(topic.partitions, key=lambda one: one.partition_index)
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
     )

@@ -85,7 +85,7 @@ class CommitQueue:
         """When it is `auto.is_due`: commit in the background."""
         self.auto.begin(now_ms())
         if not offsets:
-            self.auto.complete(now_ms(), again=False)
+            self.auto.complete(now_ms(), retry=False)
             return
         task = self.soon(group, offsets)
         task.add_done_callback(lambda ended: self._auto_ended(group, offsets, ended))
@@ -103,7 +103,7 @@ class CommitQueue:
             failure = error
             self._log_failed(group, offsets, error)
         finally:
-            self.auto.complete(now_ms(), again=isinstance(failure, MAY_PASS))
+            self.auto.complete(now_ms(), retry=isinstance(failure, MAY_PASS))
 
     @staticmethod
     def log_failure(task: asyncio.Task[None]) -> None:
@@ -164,14 +164,14 @@ class CommitQueue:
             self._log_failed(group, offsets, failure)
         elif not task.cancelled():
             self.last_committed = offsets
-        self.auto.complete(now_ms(), again=isinstance(failure, MAY_PASS))
+        self.auto.complete(now_ms(), retry=isinstance(failure, MAY_PASS))
         self._ended()
 
     def _log_failed(self, group: GroupMetadata, offsets: Committable, failure: BaseException) -> None:
         _log.warning(
             f"Automatic commit of offsets failed: {failure}",
             group=group.group_id,
-            offsets={str(one): at.offset for one, at in offsets.items()},
+            offsets={str(partition): at.offset for partition, at in offsets.items()},
         )
 
 

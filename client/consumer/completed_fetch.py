@@ -72,9 +72,9 @@ class CompletedFetch:
     ) -> None:
         self.partition, self.next_offset, self.leader_epoch = partition, offset, -1
         self.node, self.answer, self.position_epoch = node, answer, position_epoch
-        whole, self.end = outline(data, offset)
+        complete_bytes, self.end = outline(data, offset)
         # the last batch may be cut short and comes again; what is not honest is seen when it is reached
-        self._data, self._size, self._position = data, len(data) if self.end is None else whole, 0
+        self._data, self._size, self._position = data, len(data) if self.end is None else complete_bytes, 0
         self._aborted = None if aborted is None else Aborted(aborted)
         self._check_crcs = check_crcs
         self._records: list[ConsumerRecord] = []
@@ -102,18 +102,18 @@ class CompletedFetch:
         """Up to so many records; fewer only when no more are left. Raises CorruptRecords, as long as it is not done."""
         if records_max <= 0:
             return []
-        taken = self._take_from_batch(records_max)
-        while len(taken) < records_max:
+        records = self._take_from_batch(records_max)
+        while len(records) < records_max:
             try:
-                more = self._take_from_batch(records_max - len(taken))
+                more = self._take_from_batch(records_max - len(records))
             except CorruptRecords:
-                if taken:
-                    return taken
+                if records:
+                    return records
                 raise
             if not more:
                 break
-            taken += more
-        return taken
+            records += more
+        return records
 
     def _take_from_batch(self, records_max: int) -> list[ConsumerRecord]:
         """Records of one batch; empty when none are left."""

@@ -250,17 +250,17 @@ class Consumer:
             return record
         if self._is_closed or self._polls.is_closing:
             raise StopAsyncIteration
-        taken = await self._poll(self._take_one, None)
-        if taken is None:
+        polled = await self._poll(self._take_one, None)
+        if polled is None:
             raise StopAsyncIteration
-        return taken
+        return polled
 
     async def getone(self) -> ConsumerRecord:
         """The next record; waits for it."""
-        taken = await self._poll(self._take_one, None)
-        if taken is None:
+        record = await self._poll(self._take_one, None)
+        if record is None:
             raise IllegalUse(f"{self!r} was closed while getone() waited")
-        return taken
+        return record
 
     async def getmany(
         self, max_records: int | None = None, timeout_ms: int = 0
@@ -275,15 +275,15 @@ class Consumer:
         delivered = self._delivered
         if not delivered.left and self._time() < delivered.shortcut_until:
             delivered.begin()
-            taken = self._fetcher.take(limit)
-            if taken:
-                return delivered.all_of(taken)
+            records = self._fetcher.take(limit)
+            if records:
+                return delivered.all_of(records)
 
         def take() -> Batch | None:
             if delivered.left:
                 return delivered.many(limit)
-            taken = self._fetcher.take(limit)
-            return delivered.all_of(taken) if taken else None
+            records = self._fetcher.take(limit)
+            return delivered.all_of(records) if records else None
 
         return await self._poll(take, timeout_ms) or {}
 

@@ -37,9 +37,9 @@ class DeliveredRecords:
         self.in_hand = None
         self._starts = {}
 
-    def put(self, taken: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
+    def put(self, fetched: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
         """Add records that wait to be delivered one by one."""
-        self.left[:0] = [record for records in reversed(list(taken.values())) for record in reversed(records)]
+        self.left[:0] = [record for records in reversed(list(fetched.values())) for record in reversed(records)]
 
     def one(self) -> ConsumerRecord:
         """Deliver the next record."""
@@ -72,7 +72,7 @@ class DeliveredRecords:
 
     def next_offset(self, partition: TopicPartition) -> int | None:
         """The offset of the next waiting record of the partition; None: no record waits."""
-        return next((one.offset for one in reversed(self.left) if _of(one) == partition), None)
+        return next((record.offset for record in reversed(self.left) if _of(record) == partition), None)
 
     def put_back(self, partitions: Collection[TopicPartition]) -> None:
         """Move the positions back to the waiting records of these partitions, which are taken again."""
@@ -84,7 +84,7 @@ class DeliveredRecords:
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """These partitions were revoked or moved by the user: drop their waiting records and their commits."""
         self._without(partitions)
-        self._starts = {one: at for one, at in self._starts.items() if one not in partitions}
+        self._starts = {partition: at for partition, at in self._starts.items() if partition not in partitions}
         if self.in_hand is not None and _of(self.in_hand) in partitions:
             self.in_hand = None
 

@@ -44,8 +44,10 @@ class FetchBuffer:
     @property
     def held_bytes(self) -> int:
         """The memory that the waiting fetches keep."""
-        held = [one.held for many in self._waiting.values() for one in many if isinstance(one, CompletedFetch)]
-        return sum(len(one) for one in {id(one): one for one in held}.values())
+        held = [
+            fetch.held for fetches in self._waiting.values() for fetch in fetches if isinstance(fetch, CompletedFetch)
+        ]
+        return sum(len(data) for data in {id(data): data for data in held}.values())
 
     def put(self, buffered: CompletedFetch) -> None:
         self._waiting.setdefault(buffered.partition, []).append(buffered)
@@ -55,20 +57,20 @@ class FetchBuffer:
 
     def keep_for_user(self, partition: TopicPartition) -> bool:
         """Fetch the partition again only when the user has taken what waits. False when nothing waits."""
-        many = self._waiting.get(partition)
-        if many is None:
+        fetches = self._waiting.get(partition)
+        if fetches is None:
             return False
-        if isinstance(many[-1], CompletedFetch):
-            many[-1].end = None
+        if isinstance(fetches[-1], CompletedFetch):
+            fetches[-1].end = None
         return True
 
     def next_fetch(self, partition: TopicPartition, position: Position) -> FetchOffset | None:
         """The next fetch: at the position, or after the one fetch that waits; None: no fetch now."""
-        many = self._waiting.get(partition)
-        if many is None:
+        fetches = self._waiting.get(partition)
+        if fetches is None:
             return None if position.offset is None else FetchOffset(position.offset, position.leader_epoch)
-        last = many[-1]
-        if len(many) > 1 or not isinstance(last, CompletedFetch) or last.end is None:
+        last = fetches[-1]
+        if len(fetches) > 1 or not isinstance(last, CompletedFetch) or last.end is None:
             return None
         return FetchOffset(*last.end)
 
@@ -87,55 +89,55 @@ class FetchBuffer:
 
     def discard_stale(self) -> None:
         """Throw away fetches of earlier position epochs; free frames that only paused partitions keep."""
-        for partition, many in list(self._waiting.items()):
+        for partition, fetches in list(self._waiting.items()):
             position = self._positions.find(partition)
-            if position is None or position.position_epoch != many[0].position_epoch:
+            if position is None or position.position_epoch != fetches[0].position_epoch:
                 del self._waiting[partition]
             elif position.paused:
-                for one in many:
-                    if isinstance(one, CompletedFetch):
-                        one.copy_rest()
+                for fetch in fetches:
+                    if isinstance(fetch, CompletedFetch):
+                        fetch.copy_rest()
 
     def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
         """Records up to `records_max`, in the order in which they came; their positions are moved. Raises a failure."""
-        taken: dict[TopicPartition, list[ConsumerRecord]] = {}
-        for partition, many in list(self._ready()):
+        result: dict[TopicPartition, list[ConsumerRecord]] = {}
+        for partition, fetches in list(self._ready()):
             if records_max <= 0:
                 break
-            one = many[0]
-            if isinstance(one, FetchFailure):
-                if taken:
+            fetch = fetches[0]
+            if isinstance(fetch, FetchFailure):
+                if result:
                     break
                 del self._waiting[partition]
-                raise one.error
+                raise fetch.error
             try:
-                records = self._taken(partition, one, records_max)
+                records = self._taken(partition, fetch, records_max)
             except CorruptRecords:
-                if taken:
+                if result:
                     break
                 del self._waiting[partition]
                 raise
             if records:
-                taken[partition] = records
+                result[partition] = records
                 records_max -= len(records)
-        return taken
+        return result
 
-    def _taken(self, partition: TopicPartition, one: CompletedFetch, records_max: int) -> list[ConsumerRecord]:
+    def _taken(self, partition: TopicPartition, fetch: CompletedFetch, records_max: int) -> list[ConsumerRecord]:
         try:
-            records = one.take(records_max)
+            records = fetch.take(records_max)
         finally:
             position = self._positions.of(partition)
-            position.offset = one.next_offset
-            if one.leader_epoch >= 0:
-                position.leader_epoch = one.leader_epoch
-        if one.is_done:
+            position.offset = fetch.next_offset
+            if fetch.leader_epoch >= 0:
+                position.leader_epoch = fetch.leader_epoch
+        if fetch.is_done:
             rest = self._waiting.pop(partition)[1:]
             if rest:  # in its turn, behind the others
                 self._waiting[partition] = rest
         return records
 
     def _ready(self) -> Iterator[tuple[TopicPartition, list[CompletedFetch | FetchFailure]]]:
-        for partition, many in self._waiting.items():
+        for partition, fetches in self._waiting.items():
             position = self._positions.find(partition)
-            if position is not None and position.position_epoch == many[0].position_epoch and not position.paused:
-                yield partition, many
+            if position is not None and position.position_epoch == fetches[0].position_epoch and not position.paused:
+                yield partition, fetches

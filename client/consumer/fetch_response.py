@@ -109,8 +109,8 @@ class PartitionResults:
             if not was_replica:
                 self._out_of_range(partition, requested, position)
         elif code is ErrorCode.CORRUPT_MESSAGE:
-            where = f"{partition} at offset {requested.offset}"
-            message = f"{where}: broker {node} says that the records are corrupt; seek past them"
+            place = f"{partition} at offset {requested.offset}"
+            message = f"{place}: broker {node} says that the records are corrupt; seek past them"
             self._buffer.fail(partition, CorruptRecords(message, partition, requested.offset), requested.position_epoch)
         elif action is ErrorAction.FATAL and code is not ErrorCode.UNKNOWN_SERVER_ERROR:
             message = f"fetching at offset {requested.offset}"

@@ -65,14 +65,18 @@ class FetchSession:
         if by_id != self._by_id:
             self._by_id, self._epoch = by_id, FULL
         known = self._known if self._epoch != FULL else {}
-        news = {one: requested for one, requested in to_fetch.items() if not _same(known.get(one), requested)}
-        gone = {
-            one: requested
-            for one, requested in known.items()
-            if one not in to_fetch or (by_id and requested.topic_id != to_fetch[one].topic_id)
+        changed = {
+            partition: requested
+            for partition, requested in to_fetch.items()
+            if not _same(known.get(partition), requested)
+        }
+        removed = {
+            partition: requested
+            for partition, requested in known.items()
+            if partition not in to_fetch or (by_id and requested.topic_id != to_fetch[partition].topic_id)
         }
         self._known = dict(to_fetch)
-        return SessionRequest(self._session_id, self._epoch, _topics(news), _forgotten(gone))
+        return SessionRequest(self._session_id, self._epoch, _topics(changed), _forgotten(removed))
 
     def answered(self, error_code: int, session_id: int) -> bool:
         """Whether the answer's partitions count. False: `error_code` speaks of the whole request."""
@@ -101,14 +105,14 @@ def _same(known: FetchPartition | None, requested: FetchPartition) -> bool:
 def _topics(to_fetch: Mapping[TopicPartition, FetchPartition]) -> tuple[wire.FetchTopic, ...]:
     topics: dict[tuple[str, bytes], list[wire.FetchPartition]] = {}
     for (topic, partition), requested in to_fetch.items():
-        asked = wire.FetchPartition(
+        wire_partition = wire.FetchPartition(
             partition=partition,
             current_leader_epoch=requested.leader_epoch,
             fetch_offset=requested.offset,
             last_fetched_epoch=requested.last_epoch,
             partition_max_bytes=requested.bytes_max,
         )
-        topics.setdefault((topic, requested.topic_id), []).append(asked)
+        topics.setdefault((topic, requested.topic_id), []).append(wire_partition)
     return tuple(wire.FetchTopic(topic=name, topic_id=id_, partitions=tuple(of)) for (name, id_), of in topics.items())
 
 

@@ -51,7 +51,7 @@ class OffsetResolver:
         missing = self._positions.without_offset()
         if not missing:
             return False
-        position_epochs = {one: self._positions.of(one).position_epoch for one in missing}
+        position_epochs = {partition: self._positions.of(partition).position_epoch for partition in missing}
         if self.task is not None and not position_epochs.items() <= self._sought.items():
             self.task.cancel()  # the missing partitions have changed
             self.task = None
@@ -98,16 +98,22 @@ class OffsetResolver:
 
     async def _find(self, position_epochs: PositionEpochs) -> None:
         never_read = [
-            one for one in position_epochs if (at := self._positions.find(one)) is not None and at.reset is None
+            partition
+            for partition in position_epochs
+            if (at := self._positions.find(partition)) is not None and at.reset is None
         ]
         known = await self._committed(never_read, position_epochs)
-        left = [one for one in position_epochs if one not in known]
+        unresolved = [partition for partition in position_epochs if partition not in known]
         policy = self._config.auto_offset_reset
         policies = {
-            one: position.reset or policy for one in left if (position := self._positions.find(one)) is not None
+            partition: position.reset or policy
+            for partition in unresolved
+            if (position := self._positions.find(partition)) is not None
         }
-        without_policy = sorted(one for one, policy in policies.items() if policy == "none")
-        await self._reset({one: policy for one, policy in policies.items() if policy != "none"}, position_epochs)
+        without_policy = sorted(partition for partition, policy in policies.items() if policy == "none")
+        await self._reset(
+            {partition: policy for partition, policy in policies.items() if policy != "none"}, position_epochs
+        )
         if without_policy:
             group = "" if self._config.group_id is None else f" of group {self._config.group_id}"
             raise NoOffset(
@@ -123,13 +129,17 @@ class OffsetResolver:
         group = self._group()
         if group is None or not never_read:
             return set()
-        known = {one: at for one, at in (await committed(self._cluster, group, never_read)).items() if at is not None}
-        for one, at in known.items():
-            if self._set(one, position_epochs, at.offset, at.leader_epoch):
+        known = {
+            partition: at
+            for partition, at in (await committed(self._cluster, group, never_read)).items()
+            if at is not None
+        }
+        for partition, at in known.items():
+            if self._set(partition, position_epochs, at.offset, at.leader_epoch):
                 _log.info(
-                    f"Setting offset for partition {one} to the committed offset {at.offset}",
+                    f"Setting offset for partition {partition} to the committed offset {at.offset}",
                     group=group.group_id,
-                    partition=str(one),
+                    partition=str(partition),
                     offset=at.offset,
                 )
         return set(known)
@@ -137,27 +147,27 @@ class OffsetResolver:
     async def _reset(self, policies: dict[TopicPartition, str], position_epochs: PositionEpochs) -> None:
         ends: list[TopicPartition] = []
 
-        def on_found(one: TopicPartition, found: Found) -> None:
+        def on_found(partition: TopicPartition, found: Found) -> None:
             if found is None:
-                ends.append(one)  # nothing so late: what comes next is later
-            elif self._set(one, position_epochs, found.offset, found.leader_epoch):
+                ends.append(partition)  # nothing so late: what comes next is later
+            elif self._set(partition, position_epochs, found.offset, found.leader_epoch):
                 _log.info(
-                    f"Resetting offset for partition {one} to position {found.offset}",
+                    f"Resetting offset for partition {partition} to position {found.offset}",
                     group=self._config.group_id,
-                    partition=str(one),
+                    partition=str(partition),
                     offset=found.offset,
-                    by=policies[one],
+                    by=policies[partition],
                 )
 
         look = partial(each_offset, self._cluster, on_found=on_found, isolation_level=self._config.isolation_level)
-        await look({one: time_of(policy) for one, policy in policies.items()})
+        await look({partition: time_of(policy) for partition, policy in policies.items()})
         await look(dict.fromkeys(ends, LATEST))
 
-    def _set(self, one: TopicPartition, position_epochs: PositionEpochs, offset: int, leader_epoch: int) -> bool:
-        position = self._positions.find(one)
-        if position is None or position.position_epoch != position_epochs[one]:
+    def _set(self, partition: TopicPartition, position_epochs: PositionEpochs, offset: int, leader_epoch: int) -> bool:
+        position = self._positions.find(partition)
+        if position is None or position.position_epoch != position_epochs[partition]:
             return False
-        self._positions.seek(one, offset, leader_epoch)
+        self._positions.seek(partition, offset, leader_epoch)
         self._progress()
         return True
 

@@ -68,9 +68,9 @@ class PollLoop:
         while not self.is_closing:
             await self._do_due(is_first)
             is_first = False
-            taken = take()
-            if taken is not None:
-                return taken
+            result = take()
+            if result is not None:
+                return result
             await self._wait()
         return None
 

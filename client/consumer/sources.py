@@ -34,13 +34,13 @@ class Sources:
         """The broker to fetch from; None when no leader is known."""
         info = metadata.info(partition)
         leader, epoch = (info.leader, info.leader_epoch) if info is not None else (-1, -1)
-        named = self._named.get(partition)
-        if named is not None:
-            is_same_topic = named[2] in (UUID_ZERO, metadata.topic_id(partition.topic))
-            if not is_same_topic or named[1] <= epoch:
+        override = self._named.get(partition)
+        if override is not None:
+            is_same_topic = override[2] in (UUID_ZERO, metadata.topic_id(partition.topic))
+            if not is_same_topic or override[1] <= epoch:
                 del self._named[partition]
-            elif named[0] in metadata.brokers:
-                leader, epoch, _ = named
+            elif override[0] in metadata.brokers:
+                leader, epoch, _ = override
         near = self._near.get(partition)
         if near is not None:
             if now_ms < near[1] and near[0] in metadata.brokers:

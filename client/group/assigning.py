@@ -23,15 +23,15 @@ def proceed(m: Member) -> None:
     pending = m.pending
     assert pending is not None
     subscription = m.subscription
-    if subscription is None or not all(accepts(subscription, one.topic) for one in pending.partitions):
+    if subscription is None or not all(accepts(subscription, partition.topic) for partition in pending.partitions):
         m.pending = None
         m.ask_to_rejoin("received assignment does not match the current subscription")
         _settle(m)
         return
-    gone = m.owned - pending.partitions
-    if gone:
+    removed = m.owned - pending.partitions
+    if removed:
         _note(m, pending)
-        partitions = tuple(sorted(gone))
+        partitions = tuple(sorted(removed))
         m.ask_to_rejoin("need to revoke partitions and re-join", f"need to revoke partitions {_names(partitions)}")
         m.note("info", notes.REVOKING, partitions=_names(partitions))
         m.run(Revoke(partitions))
@@ -53,7 +53,7 @@ def _take_over(m: Member, pending: Assigned) -> None:
 
 def _grant(m: Member, pending: Assigned) -> None:
     """The leader may know topics that match our pattern before we do: they count as subscribed."""
-    new = frozenset(one.topic for one in pending.partitions) - m.topics
+    new = frozenset(partition.topic for partition in pending.partitions) - m.topics
     if new and m.joined_topics is not None:
         m.granted |= new
         m.joined_topics |= new
@@ -103,4 +103,4 @@ def _note(m: Member, pending: Assigned) -> None:
 
 
 def _names(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> list[str]:
-    return [str(one) for one in partitions]
+    return [str(partition) for partition in partitions]

@@ -49,15 +49,19 @@ def _next_hook(m: Member) -> Hook | None:
     if not m.committed:
         return BeforeRejoin()
     topics = m.subscription
-    revoked = [one for one in m.owned if not m.is_cooperative or topics is None or not accepts(topics, one.topic)]
+    revoked = [
+        partition
+        for partition in m.owned
+        if not m.is_cooperative or topics is None or not accepts(topics, partition.topic)
+    ]
     return Revoke(tuple(sorted(revoked))) if revoked else None
 
 
 def _log_hook(m: Member, hook: Hook) -> None:
     if isinstance(hook, Lose):
-        m.note("info", notes.LOSING, partitions=[str(one) for one in hook.partitions])
+        m.note("info", notes.LOSING, partitions=[str(partition) for partition in hook.partitions])
     elif isinstance(hook, Revoke):
-        m.note("info", notes.REVOKING, partitions=[str(one) for one in hook.partitions])
+        m.note("info", notes.REVOKING, partitions=[str(partition) for partition in hook.partitions])
 
 
 def proceed(m: Member) -> None:

@@ -110,22 +110,22 @@ def _given_wrongly(assignment: GroupAssignment, members: Mapping[str, MemberSubs
     unknown_members = sorted(set(assignment.partitions) - set(members))
     if unknown_members:
         return f"gave partitions to {', '.join(unknown_members)}: not in the group"
-    seen: set[TopicPartition] = set()
+    assigned: set[TopicPartition] = set()
     for partitions in assignment.partitions.values():
-        twice = seen.intersection(partitions)
+        twice = assigned.intersection(partitions)
         if twice or len(set(partitions)) < len(partitions):
             return f"gave a partition twice: {', '.join(map(str, sorted(twice or partitions)))}"
-        seen.update(partitions)
+        assigned.update(partitions)
     return ""
 
 
 def _given_too_early(assignment: GroupAssignment, members: Mapping[str, MemberSubscription]) -> str:
     added: set[TopicPartition] = set()
     revoked: set[TopicPartition] = set()
-    for member, said in members.items():
+    for member, subscription in members.items():
         given = set(assignment.partitions.get(member, ()))
-        added |= given.difference(said.owned)
-        revoked |= set(said.owned) - given
+        added |= given.difference(subscription.owned)
+        revoked |= set(subscription.owned) - given
     both = sorted(added & revoked)
     return f"is cooperative, and gave away what another member still holds: {', '.join(map(str, both))}" if both else ""
 

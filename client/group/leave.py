@@ -88,7 +88,7 @@ def proceed(m: Member) -> None:
 def _give_up(m: Member, closing: Closing) -> None:
     partitions = tuple(sorted(m.owned))
     lost = m.generation < 0 or closing.was_joining
-    m.note("info", notes.LOSING if lost else notes.REVOKING, partitions=[str(one) for one in partitions])
+    m.note("info", notes.LOSING if lost else notes.REVOKING, partitions=[str(partition) for partition in partitions])
     m.run(Lose(partitions) if lost else Revoke(partitions))
 
 

@@ -320,13 +320,15 @@ class Membership:
 
     # ---- what takes time
 
-    async def _ask(self, asked: out.SendRequest) -> None:
+    async def _ask(self, command: out.SendRequest) -> None:
         try:
-            response = await self._cluster.ask(asked.node, asked.request, timeout_ms=asked.timeout_ms, lane=asked.lane)
+            response = await self._cluster.ask(
+                command.node, command.request, timeout_ms=command.timeout_ms, lane=command.lane
+            )
         except Exception as error:  # noqa: BLE001  # whatever it is, who waits in `poll` is told
-            self._step(events.RequestFailed(asked.ticket, _as_kafka_error(error)))
+            self._step(events.RequestFailed(command.ticket, _as_kafka_error(error)))
         else:
-            self._step(events.ResponseReceived(asked.ticket, response))
+            self._step(events.ResponseReceived(command.ticket, response))
 
     async def _find(self) -> None:
         try:

@@ -219,10 +219,10 @@ class Member:
 
     def follow_topics(self, others: Iterable[str] = ()) -> None:
         """Follow the metadata of our topics, and at the leader of the other members' topics too."""
-        wanted = self.subscription | frozenset(others) if isinstance(self.subscription, frozenset) else None
-        if wanted != self.followed:
-            self.followed = wanted
-            self.out.append(FollowTopics(wanted))
+        followed = self.subscription | frozenset(others) if isinstance(self.subscription, frozenset) else None
+        if followed != self.followed:
+            self.followed = followed
+            self.out.append(FollowTopics(followed))
 
     def fail(self, error: BaseException) -> None:
         """Have `poll` raise the error; nothing else begins before the next poll."""

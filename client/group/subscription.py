@@ -38,13 +38,13 @@ def accepts(subscription: Topics, topic: str) -> bool:
 def grouped(partitions: Iterable[TopicPartition]) -> tuple[wire.TopicPartition, ...]:
     """The partitions by topic, both sorted."""
     return tuple(
-        wire.TopicPartition(topic=topic, partitions=tuple(one.partition for one in of_topic))
-        for topic, of_topic in groupby(sorted(partitions), key=lambda one: one.topic)
+        wire.TopicPartition(topic=topic, partitions=tuple(partition.partition for partition in of_topic))
+        for topic, of_topic in groupby(sorted(partitions), key=lambda partition: partition.topic)
     )
 
 
 def flat(topics: Iterable[wire.TopicPartition]) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(one.topic, partition) for one in topics for partition in one.partitions)
+    return tuple(TopicPartition(topic.topic, partition) for topic in topics for partition in topic.partitions)
 
 
 def encoded_subscription(
@@ -86,8 +86,8 @@ def snapshot(topics: Iterable[str], metadata: Metadata) -> Snapshot:
 def difference(before: Snapshot, now: Snapshot) -> str:
     """The changed topics, for the log."""
 
-    def count(seen: Snapshot, topic: str) -> str:
-        partitions = seen[topic]
+    def count(snapshot: Snapshot, topic: str) -> str:
+        partitions = snapshot[topic]
         return "unknown" if partitions is None else f"{len(partitions)} partitions"
 
     changed = [topic for topic in sorted(now) if before[topic] != now[topic]]

@@ -45,12 +45,8 @@ class Brokers:
 
     async def any_lane(self, node: int) -> Connection:
         """A connection to that broker, whatever for. Raises Unreachable, TimedOut."""
-        opened = (
-            connection.connection
-            for (of, _), connection in self._connections.items()
-            if of == node and connection.is_open
-        )
-        return next((one for one in opened if one is not None), None) or await self.open(node)
+        opened = (lane.connection for (of, _), lane in self._connections.items() if of == node and lane.is_open)
+        return next((connection for connection in opened if connection is not None), None) or await self.open(node)
 
     def least_busy(self) -> int:
         """The node to ask when any will do."""
@@ -69,10 +65,10 @@ class Brokers:
             except (Unreachable, TimedOut) as why:
                 failures.append(str(why))
                 continue
-            told = refused(answer)
-            if told is None:
+            refusal = refused(answer)
+            if refusal is None:
                 return answer
-            failures.append(f"broker {connection.peer} said {told}")
+            failures.append(f"broker {connection.peer} said {refusal}")
         raise Unreachable("; ".join(failures))
 
     def describe_failures(self) -> str:
@@ -83,21 +79,21 @@ class Brokers:
         tried = {node for node, _ in self._connections}
         if not self._known().brokers:
             failures += [
-                f"broker {one} was not tried yet" for node, one in self._bootstrap.items() if node not in tried
+                f"broker {address} was not tried yet" for node, address in self._bootstrap.items() if node not in tried
             ]
         return "; ".join(failures)
 
     def adopt_bootstrap(self) -> None:
         """Give the bootstrap connections to the brokers that the metadata names; close the others."""
-        here = {(broker.host, broker.port): broker for broker in self._known().brokers.values()}
+        by_address = {(broker.host, broker.port): broker for broker in self._known().brokers.values()}
         for (node, lane), connection in list(self._connections.items()):
             if node >= 0:
                 continue
-            broker = here.get((connection.broker.host, connection.broker.port))
+            broker = by_address.get((connection.broker.host, connection.broker.port))
             if broker is not None and connection.is_open and (broker.id, lane) not in self._connections:
                 connection.rename(broker)
                 self._connections[broker.id, lane] = self._connections.pop((node, lane))
-            elif here and not connection.in_flight:
+            elif by_address and not connection.in_flight:
                 self._close_one(self._connections.pop((node, lane)), "only its address was needed")
 
     async def close(self) -> None:

@@ -245,7 +245,7 @@ class Cluster:
 
     def add_brokers(self, endpoints: Iterable[Endpoint]) -> None:
         """Take over the brokers that a Produce or Fetch answer names in its node_endpoints (KIP-951)."""
-        brokers = [BrokerInfo(one.node_id, one.host, one.port, one.rack) for one in endpoints]
+        brokers = [BrokerInfo(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack) for endpoint in endpoints]
         self._metadata_updater.replace(with_brokers(self.metadata, brokers))
 
     def take_leader_hint(self, partition: TopicPartition, leader: int, epoch: int) -> None:
@@ -281,7 +281,9 @@ class Cluster:
 
     def describe_failures(self) -> str:
         """For messages: the error codes of topics, or why brokers do not answer."""
-        topics = [f"{one.name}: {ErrorCode.of(one.error).name}" for one in self.metadata.topics.values() if one.error]
+        topics = [
+            f"{topic.name}: {ErrorCode.of(topic.error).name}" for topic in self.metadata.topics.values() if topic.error
+        ]
         return "; ".join(topics) or self._all_brokers.describe_failures() or "no broker has said why"
 
     def on_change(self, listener: Callable[[Metadata], None]) -> Callable[[], None]:
@@ -334,8 +336,8 @@ async def _within(timeout_ms: int, work: Coroutine[Any, Any, T], what: str, why:
     except TimeoutError as late:
         if not limit.expired() or isinstance(late, KafkaError):
             raise
-        told = why()
-        raise TimedOut(f"{what} did not succeed within {timeout_ms} ms{': ' + told if told else ''}") from None
+        reason = why()
+        raise TimedOut(f"{what} did not succeed within {timeout_ms} ms{': ' + reason if reason else ''}") from None
 
 
 def _refused(answer: MetadataResponse) -> str | None:

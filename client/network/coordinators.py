@@ -53,19 +53,19 @@ class Coordinators:
 
     async def _find_coordinator(self, group: str) -> int:
         answer = await self._find(group, FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,)))
-        one = answer.coordinators[0] if answer.coordinators else answer
-        if one.error_code != ErrorCode.NONE:
+        found = answer.coordinators[0] if answer.coordinators else answer
+        if found.error_code != ErrorCode.NONE:
             failure = BrokerError(
-                one.error_code, "looking for the coordinator", group=group, detail=one.error_message or None
+                found.error_code, "looking for the coordinator", group=group, detail=found.error_message or None
             )
-            if error_action(FindCoordinatorRequest.KEY, one.error_code) is ErrorAction.FATAL:
+            if error_action(FindCoordinatorRequest.KEY, found.error_code) is ErrorAction.FATAL:
                 raise failure
             raise TimedOut(f"no coordinator for group {group} was found in time: {failure}") from failure
-        self._on_address(one.node_id, one.host, one.port)
-        _log.info("discovered group coordinator", group=group, node=one.node_id, address=f"{one.host}:{one.port}")
-        return int(one.node_id)
+        self._on_address(found.node_id, found.host, found.port)
+        _log.info("discovered group coordinator", group=group, node=found.node_id, address=f"{found.host}:{found.port}")
+        return int(found.node_id)
 
 
 def codes(answer: Any) -> list[int]:
     """The error codes of a FindCoordinator answer, old or new."""
-    return [one.error_code for one in answer.coordinators] or [answer.error_code]
+    return [coordinator.error_code for coordinator in answer.coordinators] or [answer.error_code]

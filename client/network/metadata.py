@@ -99,7 +99,10 @@ def updated_from(known: Metadata, answer: MetadataResponse, at: float) -> Metada
         at=at,
         cluster_id=answer.cluster_id if answer.cluster_id is not None else known.cluster_id,
         controller=answer.controller_id,
-        brokers={one.node_id: BrokerInfo(one.node_id, one.host, one.port, one.rack) for one in answer.brokers},
+        brokers={
+            broker.node_id: BrokerInfo(broker.node_id, broker.host, broker.port, broker.rack)
+            for broker in answer.brokers
+        },
         topics=topics,
     )
     return made if made.same(known) else replace(made, version=known.version + 1)
@@ -116,7 +119,7 @@ class Endpoint(Protocol):
 
 def with_brokers(known: Metadata, brokers: Iterable[BrokerInfo]) -> Metadata:
     """Return `known` with the addresses of these brokers; `known` itself when nothing changes."""
-    new = {one.id: one for one in brokers if one.id >= 0 and _moved(known.brokers.get(one.id), one)}
+    new = {broker.id: broker for broker in brokers if broker.id >= 0 and _moved(known.brokers.get(broker.id), broker)}
     return replace(known, version=known.version + 1, brokers={**known.brokers, **new}) if new else known
 
 
@@ -150,7 +153,8 @@ def _topic(known: TopicInfo | None, name: str, response: MetadataResponseTopic) 
         id=response.topic_id,
         is_internal=response.is_internal,
         partitions={
-            one.partition_index: _newer(before.get(one.partition_index), name, one) for one in response.partitions
+            partition.partition_index: _newer(before.get(partition.partition_index), name, partition)
+            for partition in response.partitions
         },
         error=response.error_code,
     )

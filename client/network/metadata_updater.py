@@ -112,10 +112,10 @@ class MetadataUpdater:
 
     async def _wait_until_due(self) -> None:
         """Return when a request is due."""
-        while (left := self._due() - self._loop.time()) > 0:
+        while (remaining := self._due() - self._loop.time()) > 0:
             self._wake.clear()
             try:
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(remaining):
                     await self._wake.wait()
             except TimeoutError:
                 return

@@ -86,7 +86,7 @@ class OffsetLookup:
             self.failure = _no_leader(partition, response)
 
     async def _ask(self, node: int, partitions: Collection[TopicPartition], left_ms: int) -> None:
-        since = MAX_TIMESTAMP_SINCE if any(self.pending[one] == MAX_TIMESTAMP for one in partitions) else 0
+        since = MAX_TIMESTAMP_SINCE if any(self.pending[partition] == MAX_TIMESTAMP for partition in partitions) else 0
         timeout_ms = min(left_ms, self.cluster.config.request_timeout_ms)
         try:
             response = await self.cluster.ask(
@@ -95,7 +95,7 @@ class OffsetLookup:
         except (Unreachable, TimedOut) as failure:
             self.failure = self.failure or failure
             self.cluster.request_refresh()
-            self._leaders = {one: leader for one, leader in self._leaders.items() if leader != node}
+            self._leaders = {partition: leader for partition, leader in self._leaders.items() if leader != node}
             return
         self._take(response)
 
@@ -174,10 +174,10 @@ async def list_offsets(
 def leaders_in(response: MetadataResponse) -> dict[TopicPartition, int]:
     """The leader of each partition in the response; partitions without a leader are left out."""
     return {
-        TopicPartition(topic.name or "", one.partition_index): one.leader_id
+        TopicPartition(topic.name or "", partition.partition_index): partition.leader_id
         for topic in response.topics
-        for one in topic.partitions
-        if one.leader_id >= 0
+        for partition in topic.partitions
+        if partition.leader_id >= 0
     }
 
 
@@ -190,8 +190,8 @@ def partition_error(partition: TopicPartition, code: int) -> BrokerError:
 def _no_leader(partition: TopicPartition, response: MetadataResponse) -> BrokerError:
     for topic in response.topics:
         if topic.name == partition.topic:
-            there = any(one.partition_index == partition.partition for one in topic.partitions)
-            unknown = ErrorCode.LEADER_NOT_AVAILABLE if there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            exists = any(known.partition_index == partition.partition for known in topic.partitions)
+            unknown = ErrorCode.LEADER_NOT_AVAILABLE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return partition_error(partition, topic.error_code or unknown)
     return partition_error(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

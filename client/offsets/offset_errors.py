@@ -80,14 +80,14 @@ def refused_error(
     offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
 ) -> BrokerError:
     """One error for all codes: the first partition in full, the others by name and code."""
-    named = sorted(partition for partition in refused if partition is not None)
-    actions = {partition: error_action(OffsetCommitRequest.KEY, refused[partition]) for partition in named}
-    first = next((partition for partition in named if actions[partition] is ErrorAction.FATAL), None)
-    first = first or (named[0] if named else None)
+    partitions = sorted(partition for partition in refused if partition is not None)
+    actions = {partition: error_action(OffsetCommitRequest.KEY, refused[partition]) for partition in partitions}
+    first = next((partition for partition in partitions if actions[partition] is ErrorAction.FATAL), None)
+    first = first or (partitions[0] if partitions else None)
     code = ErrorCode.of(refused[first])
     large = code is ErrorCode.OFFSET_METADATA_TOO_LARGE and first is not None and offsets is not None
     remedy = LARGE_METADATA.format(len(offsets[first].metadata.encode())) if large and offsets and first else ""
-    others = [f"{partition}: {ErrorCode.of(refused[partition]).name}" for partition in named if partition != first]
+    others = [f"{partition}: {ErrorCode.of(refused[partition]).name}" for partition in partitions if partition != first]
     return (UnknownTopic if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else BrokerError)(
         code,
         what,

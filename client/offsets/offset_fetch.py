@@ -60,9 +60,9 @@ def _fetch_request(
     topics: dict[str, list[int]] = {}
     for partition in partitions or ():
         topics.setdefault(partition.topic, []).append(partition.partition)
-    named = [(name, tuple(indexes)) for name, indexes in topics.items()]
-    old = tuple(OffsetFetchRequestTopic(name=name, partition_indexes=indexes) for name, indexes in named)
-    new = tuple(OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in named)
+    requested = [(name, tuple(indexes)) for name, indexes in topics.items()]
+    old = tuple(OffsetFetchRequestTopic(name=name, partition_indexes=indexes) for name, indexes in requested)
+    new = tuple(OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in requested)
     everything = partitions is None
     return OffsetFetchRequest(
         group_id=group_id,

@@ -147,17 +147,17 @@ class Accumulator:
         queues = [queue for queue in self._busy if queue.leader == node]
         if not any(self._sendable_ms(queue) <= now_ms for queue in queues):
             return []
-        taken: list[Batch] = []
+        drained: list[Batch] = []
         size = 0
         for queue in queues:
             head = queue.batches[0]
             if self._is_blocked(queue, head) or self._backs_off(queue, head) > now_ms:
                 continue
             size += head.wire_bytes
-            if taken and size > self.limits.request_bytes:
+            if drained and size > self.limits.request_bytes:
                 break
-            taken.append(self._take(queue))
-        return taken
+            drained.append(self._take(queue))
+        return drained
 
     def _take(self, queue: Queue) -> Batch:
         batch = queue.take()
@@ -232,7 +232,7 @@ class Accumulator:
             if batch.is_numbered:
                 queue.numbering.replace(batch, parts)
             self.incomplete = {
-                one: None for old in self.incomplete for one in (parts if old is batch else (old,))
+                remaining: None for old in self.incomplete for remaining in (parts if old is batch else (old,))
             }  # of the same age
             for part in reversed(parts):
                 queue.put_back(part)

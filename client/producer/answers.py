@@ -74,9 +74,11 @@ def refused(batch: Batch, answer: PartitionProduceResponse, broker: str) -> Fail
     cause = refusal(batch, answer, broker)
     records: dict[int, KafkaError] = {}
     alone = len(answer.record_errors) == 1
-    for one in answer.record_errors:
+    for error in answer.record_errors:
         code = answer.error_code if alone else int(ErrorCode.INVALID_RECORD)
-        records[one.batch_index] = _error(batch, code, one.batch_index_error_message or answer.error_message, broker)
+        records[error.batch_index] = _error(
+            batch, code, error.batch_index_error_message or answer.error_message, broker
+        )
     if records:
         detail = f"it was in a batch with {len(records)} that the broker refused, and was not written either"
         others = _error(batch, int(ErrorCode.INVALID_RECORD), detail, broker)

@@ -143,8 +143,8 @@ class Batch(BatchBuilder):
         self.raw = b""
         self._release()
         listeners, self.listeners = self.listeners, []
-        for index, told in listeners:
-            if told():
+        for index, listener in listeners:
+            if listener():
                 self.reported.add(index)
 
     def split(self, bytes_max: int, codec: Codec, level: int | None) -> tuple[Batch, ...]:
@@ -166,9 +166,9 @@ class Batch(BatchBuilder):
                 self.maybe_written,
                 self.last_error,
             )
-        for index, told in self.listeners:
+        for index, listener in self.listeners:
             part, place = self.place(index)
-            part.listeners.append((place, told))
+            part.listeners.append((place, listener))
         self.raw, self.listeners = b"", []
         return tuple(parts)
 
@@ -176,7 +176,7 @@ class Batch(BatchBuilder):
         """The batch that has the record now (this one or a part of it), and the record's index there."""
         batch = self
         while batch.parts:
-            start, batch = next(one for one in reversed(batch.parts) if one[0] <= index)
+            start, batch = next(entry for entry in reversed(batch.parts) if entry[0] <= index)
             index -= start
         return batch, index
 

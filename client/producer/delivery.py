@@ -40,15 +40,15 @@ class Delivery:
             raise failure(batch, index)
         return _metadata(batch, index, outcome, self._timestamp)
 
-    def add_done_callback(self, told: Callable[[Delivery], object]) -> None:
+    def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """`told(delivery)` soon after it is done, in the loop; soon after now when it is done already."""
         loop = asyncio.get_running_loop()
         batch, index = self._batch.place(self._index)
         if batch.outcome is None:
-            batch.listeners.append((index, partial(_call_soon, loop, told, self)))
+            batch.listeners.append((index, partial(_call_soon, loop, callback, self)))
         else:
             batch.reported.add(index)
-            loop.call_soon(told, self)
+            loop.call_soon(callback, self)
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         batch, index = self._batch.place(self._index)
@@ -61,9 +61,9 @@ class Delivery:
     def __repr__(self) -> str:
         batch, index = self._batch.place(self._index)
         outcome = batch.outcome
-        told = "under way" if outcome is None else "delivered" if isinstance(outcome, Written) else "failed"
-        where = f"@{outcome.base_offset + index}" if isinstance(outcome, Written) and outcome.base_offset >= 0 else ""
-        return f"<Delivery to {batch.queue.partition}{where}, {told}>"
+        state = "under way" if outcome is None else "delivered" if isinstance(outcome, Written) else "failed"
+        place = f"@{outcome.base_offset + index}" if isinstance(outcome, Written) and outcome.base_offset >= 0 else ""
+        return f"<Delivery to {batch.queue.partition}{place}, {state}>"
 
 
 def failure(batch: Batch, index: int) -> DeliveryFailed:
@@ -71,13 +71,13 @@ def failure(batch: Batch, index: int) -> DeliveryFailed:
     outcome = batch.outcome
     assert isinstance(outcome, Failed)
     cause = outcome.records.get(index, outcome.cause)
-    said = (
+    text = (
         "a record was given up, and may or may not have been written"
         if outcome.maybe_written
         else ("a record was not written")
     )
     return DeliveryFailed(
-        f"{said} ({batch.queue.partition}): {cause}",
+        f"{text} ({batch.queue.partition}): {cause}",
         batch.queue.partition,
         maybe_written=outcome.maybe_written,
         cause=cause,
@@ -119,6 +119,6 @@ def _wake_silently(waiter: asyncio.Future[None]) -> bool:
     return False
 
 
-def _call_soon(loop: asyncio.AbstractEventLoop, told: Callable[[Delivery], object], delivery: Delivery) -> bool:
-    loop.call_soon(told, delivery)
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[Delivery], object], delivery: Delivery) -> bool:
+    loop.call_soon(callback, delivery)
     return True

@@ -34,44 +34,44 @@ class Memory:
 
     async def enter(self, size_bytes: int, take: Callable[[], Delivery], seconds: float) -> Delivery:
         """What `take` gives, when its turn has come. Raises TimeoutError, and what `take` raises."""
-        one = Waiting(size_bytes, take, asyncio.get_running_loop().create_future())
-        self._queue.append(one)
+        waiting = Waiting(size_bytes, take, asyncio.get_running_loop().create_future())
+        self._queue.append(waiting)
         self._update_waits()
         self.freed()
         try:
             async with asyncio.timeout(seconds):
-                return await one.taken
+                return await waiting.taken
         except TimeoutError:
-            if one.taken.done() and not one.taken.cancelled():  # its turn came in the very turn in which time was over
-                return one.taken.result()
+            if waiting.taken.done() and not waiting.taken.cancelled():  # served in the same tick as the timeout
+                return waiting.taken.result()
             raise
         finally:
-            if not one.taken.done() or one.taken.cancelled():
-                self._leave(one)
+            if not waiting.taken.done() or waiting.taken.cancelled():
+                self._leave(waiting)
 
     def freed(self) -> None:
         """There may be room."""
         while self._queue and self._fits(self._queue[0].size_bytes):
-            one = self._queue.popleft()
-            if one.taken.done():
+            waiting = self._queue.popleft()
+            if waiting.taken.done():
                 continue
             try:
-                one.taken.set_result(one.take())
+                waiting.taken.set_result(waiting.take())
             except Exception as why:  # noqa: BLE001 of the caller's partitioner: told to who sent that record
-                one.taken.set_exception(why)
+                waiting.taken.set_exception(why)
         self._update_waits()
 
     def end(self, why: Exception) -> None:
         """Nobody is taken any more."""
         queue, self._queue = self._queue, deque()
         self._update_waits()
-        for one in queue:
-            if not one.taken.done():
-                one.taken.set_exception(why)
+        for waiting in queue:
+            if not waiting.taken.done():
+                waiting.taken.set_exception(why)
 
-    def _leave(self, one: Waiting) -> None:
-        if one in self._queue:
-            self._queue.remove(one)
+    def _leave(self, waiting: Waiting) -> None:
+        if waiting in self._queue:
+            self._queue.remove(waiting)
         self.freed()
 
     def _update_waits(self) -> None:

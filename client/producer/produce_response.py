@@ -139,8 +139,8 @@ class ProduceResults:
             last = f"; the last failure: {batch.last_error}" if batch.last_error is not None else ""
             if not last and batch.queue.leader is None:
                 last = f"; nobody leads {batch.queue.partition}"
-            told = f"{batch.count} records for {batch.queue.partition} were not delivered within {limit:.0f} ms"
-            late = TimedOut(f"{told} (delivery_timeout_ms){last}")
+            text = f"{batch.count} records for {batch.queue.partition} were not delivered within {limit:.0f} ms"
+            late = TimedOut(f"{text} (delivery_timeout_ms){last}")
             late.__cause__ = batch.last_error
             self._fail(batch, Failed(late, batch.maybe_written or self._accumulator.is_on_wire(batch)), after)
         return after

@@ -310,8 +310,8 @@ class Producer:
                 for batch in batches:
                     await ended(batch)
         except TimeoutError as late:
-            left = sum(batch.count for batch in self._accumulator.incomplete)
-            raise TimedOut(f"{left} records were not delivered within {timeout_ms} ms") from late
+            undelivered = sum(batch.count for batch in self._accumulator.incomplete)
+            raise TimedOut(f"{undelivered} records were not delivered within {timeout_ms} ms") from late
         finally:
             self._flushes -= 1
             self._update_flushing()

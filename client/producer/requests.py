@@ -41,14 +41,14 @@ def request(batches: Sequence[Batch], acks: int, timeout_ms: int, version: int, 
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=data)
 
 
-def version_max(asked: ProduceRequest) -> int | None:
+def version_max(request: ProduceRequest) -> int | None:
     """The newest version that can say it; None: any."""
-    return NAMES_VERSION_MAX if any(topic.name for topic in asked.topic_data) else None
+    return NAMES_VERSION_MAX if any(topic.name for topic in request.topic_data) else None
 
 
 def answers(
     batches: Sequence[Batch],
-    asked: ProduceRequest,
+    request: ProduceRequest,
     answer: ProduceResponse,
     id_of: Callable[[str], bytes | None],
 ) -> Iterator[tuple[Batch, PartitionProduceResponse | None]]:
@@ -57,12 +57,12 @@ def answers(
     `id_of` returns the id of a topic as of now. A leader that is named for another topic of the name is left out.
     """
     found = {
-        (topic.name or topic.topic_id, one.index): one
+        (topic.name or topic.topic_id, response.index): response
         for topic in answer.responses
-        for one in topic.partition_responses
+        for response in topic.partition_responses
     }
     names = list(dict.fromkeys(batch.queue.partition.topic for batch in batches))  # in the order of the request
-    keys = {name: topic.name or topic.topic_id for name, topic in zip(names, asked.topic_data, strict=True)}
+    keys = {name: topic.name or topic.topic_id for name, topic in zip(names, request.topic_data, strict=True)}
     for batch in batches:
         topic, partition = batch.queue.partition
         key = keys[topic]

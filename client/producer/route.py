@@ -53,15 +53,15 @@ class Route:
         if info.partitions:
             self.numbers = tuple(sorted(info.partitions))
         self.queues = [self._accumulator.queue(TopicPartition(self.topic, number)) for number in self.numbers]
-        again = info.id != self._id
+        is_recreated = info.id != self._id
         self._id = info.id
         led = []
         for queue in self.queues:
-            if again:  # another topic of that name
+            if is_recreated:  # another topic of that name
                 queue.leader_epoch, queue.numbering.known = -1, False
-            one = info.partitions.get(queue.partition.partition)
-            leader = one.leader if one is not None and one.leader in brokers else None
-            queue.lead(leader, one.leader_epoch if one is not None else -1)
+            partition = info.partitions.get(queue.partition.partition)
+            leader = partition.leader if partition is not None and partition.leader in brokers else None
+            queue.lead(leader, partition.leader_epoch if partition is not None else -1)
             if queue.leader is not None:
                 led.append(queue.partition.partition)
         self._sticky.update(self.numbers, led)

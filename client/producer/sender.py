@@ -136,13 +136,13 @@ class Sender:
 
     def _lost(self, state: BrokerState, batches: list[Batch]) -> None:
         """A request whose task ended without settling its batches: it was cancelled, or failed by our own mistake."""
-        if any(batches is one for one in state.requests):
+        if any(batches is running for running in state.requests):
             self._finish(state, batches)
             self._apply(self._results.unanswered(batches, Unreachable("a request was cancelled"), self.now_ms()))
 
     @staticmethod
     def _finish(state: BrokerState, batches: list[Batch]) -> None:
-        state.requests = [one for one in state.requests if one is not batches]
+        state.requests = [running for running in state.requests if running is not batches]
 
     # ---- connections and identity
 
@@ -198,11 +198,13 @@ class Sender:
 
     async def _send(self, state: BrokerState, version: int, batches: list[Batch]) -> None:
         config = self._config
-        asked = request(
+        request_message = request(
             batches, config.required_acks, config.request_timeout_ms, version, self._cluster.metadata.topic_id
         )
         try:
-            answer: ProduceResponse | None = await self._cluster.ask(state.node, asked, version_max=version_max(asked))
+            answer: ProduceResponse | None = await self._cluster.ask(
+                state.node, request_message, version_max=version_max(request_message)
+            )
         except KafkaError as why:
             self._finish(state, batches)
             state.version = None
@@ -212,7 +214,7 @@ class Sender:
             if answer is None:
                 self._results.sent(batches)
             else:
-                pairs = list(answers(batches, asked, answer, self._cluster.metadata.topic_id))
+                pairs = list(answers(batches, request_message, answer, self._cluster.metadata.topic_id))
                 self._take_leader_hints(pairs, answer)
                 brokers = self._cluster.metadata.brokers
                 self._apply(self._results.answered(pairs, self._broker(state.node), brokers, self.now_ms()))

@@ -58,13 +58,13 @@ class _ConstrainedAssignmentBuilder:
 
     def assign_in_rack(self, free: Sequence[TopicPartition]) -> list[TopicPartition]:
         """As `assign`, to members in the rack, partitions with few of them first. Return the unassigned ones."""
-        turns, left = deque(self._below_quota), []
+        turns, unassigned = deque(self._below_quota), []
         if not self._members_with_extra:
             self._at_min_quota.clear()
         for partition in sorted(free, key=self._racks.consumers_in_rack):
             member_id = self._next_in_rack(turns, partition) or self._next_in_rack_at_min_quota(partition)
             if member_id is None:
-                left.append(partition)
+                unassigned.append(partition)
                 continue
             self.assignment[member_id].append(partition)
             if len(self.assignment[member_id]) < self._min_quota:
@@ -72,7 +72,7 @@ class _ConstrainedAssignmentBuilder:
             elif len(self.assignment[member_id]) == self._min_quota and self._members_with_extra:
                 self._at_min_quota.append(member_id)
         self._below_quota = sorted(turns)
-        return left
+        return unassigned
 
     def _next_in_rack(self, turns: deque[str], partition: TopicPartition) -> str | None:
         for _ in range(len(turns)):

@@ -66,4 +66,4 @@ def with_racks(infos: Iterable[PartitionInfo], of_brokers: Mapping[int, str | No
     def replica_racks(info: PartitionInfo) -> frozenset[str]:
         return frozenset(rack for node in info.replicas if (rack := of_brokers.get(node)) is not None)
 
-    return tuple(replace(info, racks=where) if (where := replica_racks(info)) else info for info in infos)
+    return tuple(replace(info, racks=racks) if (racks := replica_racks(info)) else info for info in infos)

@@ -62,7 +62,9 @@ def member_data_of(user_data: bytes | None) -> MemberData:
     decoded = decode_sticky(user_data) if user_data else None
     if decoded is None:
         return MemberData()
-    previous = [TopicPartition(one.topic, number) for one in decoded.previous_assignment for number in one.partitions]
+    previous = [
+        TopicPartition(topic.topic, number) for topic in decoded.previous_assignment for number in topic.partitions
+    ]
     return MemberData(previous, decoded.generation)
 
 
@@ -75,9 +77,11 @@ def sticky_assign(
     if not members:
         return {}
     subscribed = {topic for member in members.values() for topic in member.topics}
-    partitions = [TopicPartition(name, one.partition) for name in sorted(subscribed) for one in topics.get(name, ())]
+    partitions = [
+        TopicPartition(name, partition.partition) for name in sorted(subscribed) for partition in topics.get(name, ())
+    ]
     owned = resolve_owned_partitions(member_data, frozenset(partitions))
-    racks = rack_info((one for name in subscribed for one in topics.get(name, ())), members)
+    racks = rack_info((partition for name in subscribed for partition in topics.get(name, ())), members)
     if len({frozenset(member.topics) for member in members.values()}) == 1:
         return constrained_assign(partitions, owned.owned, racks)
     return general_assign(partitions, members, owned, racks)

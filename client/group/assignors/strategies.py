@@ -39,8 +39,8 @@ def for_name(name: str) -> Assignor:
 
 def resolve(strategies: str | Iterable[Any]) -> list[Assignor]:
     """Names (also several in one text, with commas), assignors or their classes; the best first. Raises ConfigError."""
-    given = [one.strip() for one in strategies.split(",")] if isinstance(strategies, str) else strategies
-    assignors = [_assignor(one) for one in given]
+    given = [strategy.strip() for strategy in strategies.split(",")] if isinstance(strategies, str) else strategies
+    assignors = [_assignor(strategy) for strategy in given]
     names = [assignor.name for assignor in assignors]
     if not names:
         raise refused(SETTING, (), "at least one assignor")

@@ -29,14 +29,14 @@ def test_one_is_under_way_at_most() -> None:
     one.begin(6_000)
     assert not one.is_due(60_000)
     assert one.next_ms == NEVER
-    one.complete(60_000, again=False)
+    one.complete(60_000, retry=False)
     assert one.is_due(60_000)
 
 
 def test_a_retriable_failure_is_retried_after_the_backoff() -> None:
     one = auto()
     one.begin(6_000)
-    one.complete(6_500, again=True)
+    one.complete(6_500, retry=True)
     assert not one.is_due(6_599)
     assert one.is_due(6_600)
 
@@ -44,16 +44,16 @@ def test_a_retriable_failure_is_retried_after_the_backoff() -> None:
 def test_a_fatal_failure_waits_for_the_next_interval() -> None:
     one = auto()
     one.begin(6_000)
-    one.complete(6_500, again=False)
+    one.complete(6_500, retry=False)
     assert one.next_ms == 11_000
 
 
-@given(began=st.integers(6_000, 20_000), took=st.integers(0, 20_000), again=st.booleans(), asked=st.integers(0, 50_000))
+@given(began=st.integers(6_000, 20_000), took=st.integers(0, 20_000), retry=st.booleans(), asked=st.integers(0, 50_000))
 def test_the_next_is_an_interval_after_the_last_or_a_backoff_after_its_failure(
-    began: int, took: int, again: bool, asked: int
+    began: int, took: int, retry: bool, asked: int
 ) -> None:
     one = auto()
     one.begin(began)
-    one.complete(began + took, again=again)
-    expected = min(began + 5_000, began + took + 100) if again else began + 5_000
+    one.complete(began + took, retry=retry)
+    expected = min(began + 5_000, began + took + 100) if retry else began + 5_000
     assert one.is_due(asked) == (asked >= expected) == (asked >= one.next_ms)

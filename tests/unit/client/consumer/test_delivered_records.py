@@ -59,7 +59,7 @@ class Consumers(RuleBasedStateMachine):
         if self.auto.is_due(self.now_ms):
             self.auto.begin(self.now_ms)
             self.commit(self.delivered.done())
-            self.auto.complete(self.now_ms, again=False)
+            self.auto.complete(self.now_ms, retry=False)
 
     def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         for one, at in offsets.items():
