@@ -332,7 +332,7 @@ class Cluster:
     def _changed(self, change: Change) -> None:
         """Follow the registrations of all brokers; without its own this broker leads nothing: it was taken for dead."""
         if isinstance(change, PartitionsChanged):
-            self.lost_brokers.image_changed()
+            self.lost_brokers.recheck_soon()
         if not isinstance(change, BrokersChanged):
             return
         self.lost_brokers.brokers_changed(change.brokers)

@@ -1,1 +1,1 @@
-"""Reading: positions, fetching, offsets, the high-level consumer, the low-level reader."""
+"""The consumer and the low-level partition reader: positions, fetching, commits."""

@@ -1,8 +1,8 @@
 """Which batches of a FetchResponse belong to aborted transactions (KIP-98). Pure.
 
 Laws
-    A transactional batch is hidden when its producer has an aborted transaction that began at or before it and whose
-    marker has not come yet.
+    A transactional batch is hidden if its producer has an aborted transaction that began at or before it and whose
+    abort marker has not been read yet.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class AutoCommit:
         self._next_ms = now_ms + self._interval_ms
 
     def complete(self, now_ms: float, *, retry: bool) -> None:
-        """The commit was answered. `again`: with a retriable failure, so that the next one comes after the backoff."""
+        """The commit was answered. `retry`: it had a retriable failure, so the next one is due after the backoff."""
         self._under_way = False
         if retry:
             self._next_ms = min(self._next_ms, now_ms + self._backoff_ms)

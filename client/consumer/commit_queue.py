@@ -1,10 +1,10 @@
 """The commits of one consumer, in the order of the calls.
 
 Laws
-    One commit is under way at a time; a later one is never done before an earlier one, retries included.
-    A commit has the membership of the moment of the call: one that was queued during a rebalance is refused.
-    A commit that is cancelled, also before its first step, delays no later one.
-    Automatic commits delay nobody, are logged when they fail, and never raise.
+    One commit is in flight at a time, in the order of the calls, retries included.
+    A commit has the membership at the time of its call: one that was queued before a rebalance is refused.
+    A cancelled commit, even one cancelled before its first step, does not delay later ones.
+    Automatic commits block no call; a failure is logged and never raised.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _log = logger("rota.client.consumer")
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A commit in the queue. It may begin when `before` is done; `done` is set when it has ended."""
+    """A commit in the queue. It may start when `before` is done; `done` is set when it has ended."""
 
     before: asyncio.Future[None] | None
     done: asyncio.Future[None]
 
 
 class CommitQueue:
-    """`refused(group, code)` is called when the broker's answer ends the membership or tells of a rebalance, `ended()`
-    when an automatic commit has ended."""
+    """`refused(group, code)` is called if the response ends the membership or announces a rebalance, `ended()` when an
+    automatic commit has ended."""
 
     def __init__(
         self,
@@ -67,13 +67,13 @@ class CommitQueue:
     async def commit(
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int | None = None
     ) -> None:
-        """Raises what `offsets.commit` raises; `timeout_ms` covers the wait for earlier ones."""
+        """Commit and wait. Raises what `offsets.commit` raises; `timeout_ms` includes the wait for earlier commits."""
         await self._do(self._queue(), group, offsets, timeout_ms)
 
     def soon(
         self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int | None = None
     ) -> asyncio.Task[None]:
-        """The same in a task, which has its entry in the queue already."""
+        """Commit in a task, which is in the queue when this returns."""
         entry = self._queue()
         task = asyncio.create_task(self._do(entry, group, offsets, timeout_ms), name="rota-commit")
         self._tasks.add(task)
@@ -82,7 +82,7 @@ class CommitQueue:
         return task
 
     def automatic(self, group: GroupMetadata, offsets: Committable) -> None:
-        """When it is `auto.is_due`: commit in the background."""
+        """Commit in the background if `auto.is_due`."""
         self.auto.begin(now_ms())
         if not offsets:
             self.auto.complete(now_ms(), retry=False)
@@ -91,7 +91,7 @@ class CommitQueue:
         task.add_done_callback(lambda ended: self._auto_ended(group, offsets, ended))
 
     async def automatic_now(self, group: GroupMetadata, offsets: Committable, timeout_ms: int) -> None:
-        """Before partitions are given up: commit and wait, for so long. Never raises."""
+        """Commit before partitions are revoked, and wait up to `timeout_ms`. Never raises."""
         if not self.auto.on or not offsets:
             return
         self.auto.begin(now_ms())
@@ -107,18 +107,18 @@ class CommitQueue:
 
     @staticmethod
     def log_failure(task: asyncio.Task[None]) -> None:
-        """A commit that nobody has to wait for has ended."""
+        """Log the failure of a commit task that may not be awaited."""
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
             _log.warning(f"A commit failed: {failure}")
 
     async def settle(self, timeout_ms: int) -> None:
-        """Wait for what was asked for, for so long. Never raises."""
+        """Wait for the queued commits, up to `timeout_ms`. Never raises."""
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=timeout_ms / 1000)
 
     async def close(self) -> None:
-        """Give up what is still under way."""
+        """Cancel the commits that are in flight or queued."""
         waiting = set(self._tasks)
         for task in waiting:
             task.cancel()
@@ -176,12 +176,12 @@ class CommitQueue:
 
 
 def now_ms() -> float:
-    """The loop's time."""
+    """Return the time of the event loop in ms."""
     return asyncio.get_running_loop().time() * 1000
 
 
 def _release(entry: _Entry) -> None:
-    """The next commit may begin when this one and all before it are done. A second call changes nothing."""
+    """Let the next commit start when this one and all before it are done. A second call changes nothing."""
     if entry.before is None or entry.before.done():
         _set_done(entry.done)
     else:

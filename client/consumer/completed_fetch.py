@@ -1,10 +1,10 @@
-"""One partition's part of an answer, as bytes, decoded batch by batch as records are asked for. Pure.
+"""The data of one partition in a FetchResponse, decoded batch by batch as records are taken. Pure.
 
 Laws
-    Records come in the order of their offsets, from the position on, each once.
-    Control batches, and with read_committed the records of aborted transactions, are left out; the position moves over
-    them, and over what compaction took away.
-    At most one batch is decoded ahead of what was taken.
+    Records are returned in the order of their offsets, from the position on, each once.
+    Control batches, and with read_committed the records of aborted transactions, are skipped; the position advances
+    past them, and past offsets that compaction removed.
+    At most one batch is decoded ahead of the records that were taken.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _OUTLINE: Final = Struct(">qiib6xi")  # base offset, size, leader epoch, magic, 
 
 
 class CompletedFetch:
-    """`take` until `is_done`. `next_offset` is where the reader stands: the offset after the last record given, or
-    after what holds no record for it; `leader_epoch` is that of the batch before it, -1 before the first one.
+    """Call `take` until `is_done`. `next_offset` is the position: the offset after the last record that was returned or
+    skipped; `leader_epoch` is that of the batch before it, -1 before the first one.
 
-    `end`: (offset, leader epoch) where the next answer will begin, None when that cannot be told. `aborted` None:
-    read_uncommitted. `answer` is the same for all that came in one frame.
+    `end`: (offset, leader epoch) at which the next response begins, None if that is not known. `aborted` None:
+    read_uncommitted. `answer` is the same for all fetches of one frame.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class CompletedFetch:
         self.partition, self.next_offset, self.leader_epoch = partition, offset, -1
         self.node, self.answer, self.position_epoch = node, answer, position_epoch
         complete_bytes, self.end = outline(data, offset)
-        # the last batch may be cut short and comes again; what is not honest is seen when it is reached
+        # the last batch may be incomplete and is fetched again; a malformed batch is found when it is reached
         self._data, self._size, self._position = data, len(data) if self.end is None else complete_bytes, 0
         self._aborted = None if aborted is None else Aborted(aborted)
         self._check_crcs = check_crcs
@@ -83,23 +83,23 @@ class CompletedFetch:
 
     @property
     def is_done(self) -> bool:
-        """Nothing is left, not even to look at."""
+        """Whether all data was read."""
         return self._header is None and self._position >= self._size
 
     @property
     def held(self) -> bytes | bytearray | memoryview:
-        """What is kept in memory for it: mostly the whole frame, which several may share."""
+        """The buffer that it keeps in memory: usually the whole frame, which several fetches may share."""
         data = self._data
         return data.obj if isinstance(data, memoryview) else data  # type: ignore[return-value]
 
     def copy_rest(self) -> None:
-        """Keep only what is left, not the whole frame that it came in."""
+        """Copy the unread bytes, so that the frame can be freed."""
         if self._position or isinstance(self._data, memoryview):
             self._data = bytes(self._data[self._position : self._size])
             self._size, self._position = len(self._data), 0
 
     def take(self, records_max: int) -> list[ConsumerRecord]:
-        """Up to so many records; fewer only when no more are left. Raises CorruptRecords, as long as it is not done."""
+        """Return up to `records_max` records; fewer only at the end. Raises CorruptRecords, again at each call."""
         if records_max <= 0:
             return []
         records = self._take_from_batch(records_max)
@@ -116,7 +116,7 @@ class CompletedFetch:
         return records
 
     def _take_from_batch(self, records_max: int) -> list[ConsumerRecord]:
-        """Records of one batch; empty when none are left."""
+        """Return records of the current batch; empty at its end."""
         while self._header is None:
             if self._position >= self._size:
                 return []
@@ -132,12 +132,12 @@ class CompletedFetch:
         return records[at:] if at else records
 
     def _finish_batch(self, header: BatchHeader) -> None:
-        """The batch is done with."""
+        """Advance past the batch."""
         self._header, self._records, self._at = None, [], 0
         self.next_offset, self.leader_epoch = header.next_offset, header.leader_epoch
 
     def _read(self) -> None:
-        """Look at the next batch; afterwards its records are there, or it is passed."""
+        """Read the next batch: decode its records, or skip it."""
         position = self._position
         try:
             header = read_header(self._data, position)
@@ -194,8 +194,8 @@ class CompletedFetch:
 
 
 def outline(data: memoryview | bytes, offset: int) -> tuple[int, tuple[int, int] | None]:
-    """How many bytes are whole batches, and (the offset behind them, the leader epoch of the last); None when there are
-    none behind `offset`, or no honest ones."""
+    """Return the number of bytes of complete batches, and (the offset after them, the leader epoch of the last one), or
+    None if no valid batch ends after `offset`."""
     at, behind, last_epoch = 0, -1, -1
     while at <= len(data) - BATCH_HEADER_BYTES:
         base, size, epoch, magic, delta = _OUTLINE.unpack_from(data, at)

@@ -1,1 +1,1 @@
-"""Sockets: one connection to a broker, all brokers of a cluster, what is known of topics, how requests are repeated."""
+"""Connections to the brokers of a cluster, cached metadata, and retries of requests."""

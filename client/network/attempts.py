@@ -56,7 +56,7 @@ class Attempts:
         self._error: KafkaError | None = None
 
     async def run(self, what: str, timeout_ms: int) -> Any:
-        """The answer. Raises TimedOut, and what asking raises beside Unreachable and TimedOut."""
+        """Return the response. Raises TimedOut, and what `Cluster.ask` raises except Unreachable and TimedOut."""
         limit = asyncio.timeout(timeout_ms / 1000)
         try:
             async with limit:

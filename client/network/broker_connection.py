@@ -57,7 +57,7 @@ class BrokerConnection:
         return not self.is_open and self._loop.time() < self._not_before
 
     def describe_failure(self) -> str | None:
-        """For messages: why this broker does not answer; None when it does."""
+        """Return why this broker cannot be reached, for error messages; None if it can."""
         connection = self.connection
         if connection is not None and connection.is_open and connection.answers > self._greetings:
             return f"broker {self.broker} has not answered yet" if connection.in_flight else None
@@ -70,7 +70,7 @@ class BrokerConnection:
             self.connection.peer = str(broker)
 
     async def open(self) -> Connection:
-        """The open connection; opens one if there is none. Raises Unreachable, TimedOut."""
+        """Return the open connection; open one if there is none. Raises Unreachable, TimedOut."""
         if self.connection is not None and self.connection.is_open:
             return self.connection
         if self._closed:
@@ -85,7 +85,7 @@ class BrokerConnection:
             raise copied(failure) from failure.__cause__
 
     async def close(self, why: str) -> None:
-        """Close the connection and end any attempt; callers that wait get Unreachable(why)."""
+        """Close the connection and cancel any attempt; waiting callers get Unreachable(why)."""
         self._closed = True
         if self._attempt is not None:
             self._attempt.cancel()
@@ -112,7 +112,7 @@ class BrokerConnection:
                 request_seconds=config.request_timeout_ms / 1000,
                 ended=self._ended,
             )
-            if connection.failure is not None:  # it answered, and broke at once
+            if connection.failure is not None:  # it closed directly after the handshake
                 raise connection.failure
         except KafkaError as failure:
             self._failed(failure)

@@ -22,7 +22,7 @@ from rota.transport.connection import Connection
 
 
 class Brokers:
-    """`open(node, lane)` gives the connection; `close()` ends them all. `on_lost()` is called when one is lost."""
+    """`open(node, lane)` returns a connection; `close()` closes all. `on_lost()` is called for each lost connection."""
 
     def __init__(self, config: ClientConfig, known: Callable[[], Metadata], on_lost: Callable[[], None]) -> None:
         self._config = config
@@ -34,26 +34,29 @@ class Brokers:
         self._closed = False
 
     def ready(self, node: int, lane: str) -> Connection | None:
-        """The connection, when there is one."""
+        """Return the open connection, or None."""
         connection = self._connections.get((node, lane))
         found = connection.connection if connection is not None else None
         return found if found is not None and found.is_open else None
 
     async def open(self, node: int, lane: str = "") -> Connection:
-        """The connection, dialled when there is none. Raises Unreachable, TimedOut."""
+        """Return the connection; open one if there is none. Raises Unreachable, TimedOut."""
         return self.ready(node, lane) or await self._connection_to(node, lane).open()
 
     async def any_lane(self, node: int) -> Connection:
-        """A connection to that broker, whatever for. Raises Unreachable, TimedOut."""
+        """Return a connection to that broker, of any lane. Raises Unreachable, TimedOut."""
         opened = (lane.connection for (of, _), lane in self._connections.items() if of == node and lane.is_open)
         return next((connection for connection in opened if connection is not None), None) or await self.open(node)
 
     def least_busy(self) -> int:
-        """The node to ask when any will do."""
+        """Return the least loaded node."""
         return self._by_load(self._known().brokers or self._bootstrap)[0]
 
     async def ask_any(self, request: Any, refused: Callable[[Any], str | None] = lambda _: None) -> Any:
-        """One answer from whoever gives one that is not `refused`. Raises Unreachable that names every address."""
+        """Send the request to one broker after the other; return the first response for which `refused` returns None.
+
+        Raises Unreachable, which names every address.
+        """
         failures: list[str] = []
         nodes = self._by_load(self._known().brokers)
         if not nodes or self._config.metadata_recovery_strategy == "rebootstrap":
@@ -72,7 +75,7 @@ class Brokers:
         raise Unreachable("; ".join(failures))
 
     def describe_failures(self) -> str:
-        """For messages: what is wrong with each broker that does not answer."""
+        """Return the failures of the unreachable brokers, for error messages."""
         failures = [
             text for connection in self._connections.values() if (text := connection.describe_failure()) is not None
         ]
@@ -84,7 +87,7 @@ class Brokers:
         return "; ".join(failures)
 
     def adopt_bootstrap(self) -> None:
-        """Give the bootstrap connections to the brokers that the metadata names; close the others."""
+        """Assign the bootstrap connections to the brokers at their addresses; close the others."""
         by_address = {(broker.host, broker.port): broker for broker in self._known().brokers.values()}
         for (node, lane), connection in list(self._connections.items()):
             if node >= 0:
@@ -97,7 +100,7 @@ class Brokers:
                 self._close_one(self._connections.pop((node, lane)), "only its address was needed")
 
     async def close(self) -> None:
-        """Every connection; who waits gets Unreachable."""
+        """Close every connection; waiting callers get Unreachable."""
         self._closed = True
         connections, self._connections = list(self._connections.values()), {}
         closing = (connection.close("the client was closed") for connection in connections)

@@ -1,9 +1,9 @@
 """A Kafka cluster as the client sees it: its brokers, its metadata, and requests to each broker.
 
 Laws
-    One connection per broker and purpose; dialled when it is first needed, dialled again with a growing wait.
-    Metadata is one immutable value that is replaced as a whole; leader epochs in it never go back (KIP-320).
-    Every call ends by its deadline; a call that is cancelled leaves the connection usable for everybody else.
+    One connection per broker and lane; it is opened at its first use and reopened after a growing wait.
+    Metadata is one immutable value that is replaced as a whole; its leader epochs never decrease (KIP-320).
+    Every call ends by its deadline; a cancelled call leaves the connection usable for other calls.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Cluster:
         self._tasks: set[asyncio.Future[Any]] = set()
         self._brokers: Brokers | None = None
         self._updater: MetadataUpdater | None = None
-        self._restart: asyncio.TimerHandle | None = None  # of the metadata reader, after its task was cancelled
+        self._restart: asyncio.TimerHandle | None = None  # restarts the metadata updater after its task was cancelled
         self._coordinators = Coordinators(self._find_coordinator, self._add_coordinator_address)
 
     @property
     def metadata(self) -> Metadata:
-        """What is known now."""
+        """The current metadata."""
         return self._updater.metadata if self._updater is not None else Metadata()
 
     async def start(self) -> None:
@@ -82,7 +82,7 @@ class Cluster:
             raise
 
     def _read_metadata_in_background(self) -> None:
-        """Run the metadata updater until the cluster is closed, again when its task is cancelled by somebody else."""
+        """Run the metadata updater until the cluster is closed; restart it if other code cancels its task."""
         task = self.background(self._metadata_updater.run(), "metadata")
         task.add_done_callback(self._restart_metadata)
 
@@ -92,7 +92,7 @@ class Cluster:
             self._restart = loop.call_later(self.backoff_seconds(1), self._read_metadata_in_background)
 
     async def close(self) -> None:
-        """Close every connection; who waits for an answer gets Unreachable, and asks no more."""
+        """Close every connection; pending calls raise Unreachable and are not retried."""
         self.is_closed = True
         if self._restart is not None:
             self._restart.cancel()
@@ -121,11 +121,11 @@ class Cluster:
         version_min: int = 0,
         lane: str = "",
     ) -> Any:
-        """The response dataclass of one request to that node, in the newest version that both sides know.
+        """Send one request to that node, in the newest version that both sides support; return its response.
 
-        `lane` names a connection of its own (Fetch waits on the broker and must not hold up heartbeats: lanes "",
-        "fetch", "group"). `timeout_ms` defaults to request_timeout_ms. Raises Unreachable, TimedOut (the connection is
-        given up), Unsupported. A ProduceRequest with acks=0 has no answer: None at once when it is written.
+        Each `lane` ("", "fetch", "group") has its own connection, so that a Fetch that waits on the broker does not
+        delay heartbeats. `timeout_ms` defaults to request_timeout_ms. Raises Unreachable, TimedOut (after which the
+        connection is closed), Unsupported. Returns None for a ProduceRequest with acks=0 as soon as it is written.
         """
         seconds = (self.config.request_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         connection = self._all_brokers.ready(node, lane)
@@ -146,10 +146,10 @@ class Cluster:
         return await connection.ask(request, seconds, version_min, version_max)
 
     async def version(self, node: int, key: int) -> int:
-        """The version in which `ask` would ask that node this API. Raises Unsupported, Unreachable, TimedOut."""
+        """Return the version that `ask` uses for this API at that node. Raises Unsupported, Unreachable, TimedOut."""
         return (await self._all_brokers.any_lane(node)).version(key)
 
-    # ---- until it worked
+    # ---- retries
 
     async def ask_until(
         self,
@@ -163,14 +163,14 @@ class Cluster:
         version_min: int = 0,
         lane: str = "",
     ) -> Any:
-        """Send the request to the target until no code in the answer calls for a retry (error_actions.py).
+        """Send the request to the target until no error code in the response requires a retry (error_actions.py).
 
-        `target`: AnyNode(), Node(3), Controller(), Coordinator("group"), Leader(partition). A callable `request` makes
-        a fresh request for the node that is asked. REFRESH codes read metadata first, REDISCOVER codes look for
-        the coordinator anew, with backoff in between. A FATAL code is left in the answer: the caller raises what fits;
-        it ends the attempts even beside codes that another try could make good, as REJOIN and RESET do.
-        `timeout_ms` defaults to default_api_timeout_ms; then the last failure is raised, as TimedOut with its cause, or
-        the answer with its last code is given back when there was one. `what` ("committing offsets") is for messages.
+        `target`: AnyNode(), Node(3), Controller(), Coordinator("group"), Leader(partition). A callable `request` builds
+        the request for the chosen node at each attempt. REFRESH codes read metadata before the next attempt, REDISCOVER
+        codes look up the coordinator again; attempts back off. A FATAL, REJOIN or RESET code ends the attempts, even
+        beside retriable codes; the response with the code is returned, and the caller raises the error.
+        `timeout_ms` defaults to default_api_timeout_ms. At the timeout the last response is returned if there is one,
+        else TimedOut is raised from the last failure. `what` ("committing offsets") is for messages.
         """
         how = {"version_max": version_max, "version_min": version_min, "lane": lane}
         attempts = Attempts(self, target, request, codes, how)
@@ -207,7 +207,7 @@ class Cluster:
     # ---- coordinators
 
     async def coordinator(self, group: str, *, timeout_ms: int | None = None) -> int:
-        """The node that coordinates the group: asked once, remembered. Raises TimedOut, BrokerError."""
+        """Return the node id of the group's coordinator, which is cached. Raises TimedOut, BrokerError."""
         known = self._coordinators.cached(group)
         if known is not None:
             return known
@@ -215,7 +215,7 @@ class Cluster:
         return await _within(timeout_ms, self._coordinators.of(group), what)
 
     def coordinator_moved(self, group: str, node: int) -> None:
-        """`node` said that it is not the coordinator, or is gone: the next `coordinator` asks."""
+        """Remove `node` from the cache: it is not the coordinator any more, or unreachable."""
         self._coordinators.moved(group, node)
 
     async def _find_coordinator(self, group: str, request: FindCoordinatorRequest) -> Any:
@@ -224,14 +224,13 @@ class Cluster:
     # ---- metadata
 
     def set_topics(self, topics: Iterable[str] | None) -> None:
-        """The topics whose metadata this client keeps up to date; None: all topics (a pattern subscription). Replaces
-        the topics that were set before."""
+        """Set the topics whose metadata this client keeps up to date; None: all topics (a pattern subscription)."""
         self._topics = None if topics is None else tuple(topics)
         if self._updater is not None:
             self._updater.set_topics(self._topics)
 
     async def refresh(self, *, timeout_ms: int | None = None) -> Metadata:
-        """Ask for metadata now; calls that come meanwhile share the answer to the next request. Raises Unreachable,
+        """Request metadata now; calls during a request share the response to the next one. Raises Unreachable,
         TimedOut."""
         timeout_ms = self._timeout_ms(timeout_ms)
         return await _within(
@@ -239,25 +238,24 @@ class Cluster:
         )
 
     def request_refresh(self) -> None:
-        """Read metadata soon, in the background, with backoff: it proved wrong."""
+        """Request metadata in the background, with backoff, because the present metadata is stale."""
         if self._updater is not None:
             self._updater.request_refresh()
 
     def add_brokers(self, endpoints: Iterable[Endpoint]) -> None:
-        """Take over the brokers that a Produce or Fetch answer names in its node_endpoints (KIP-951)."""
+        """Add the brokers that a Produce or Fetch response has in its node_endpoints (KIP-951)."""
         brokers = [BrokerInfo(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack) for endpoint in endpoints]
         self._metadata_updater.replace(with_brokers(self.metadata, brokers))
 
     def take_leader_hint(self, partition: TopicPartition, leader: int, epoch: int) -> None:
-        """Take over the leader that a Produce or Fetch answer names (KIP-951), when its epoch is newer than the known
-        epoch and the broker is known."""
+        """Set the leader that a Produce or Fetch response names (KIP-951), if its epoch is newer than the known epoch
+        and its address is known."""
         self._metadata_updater.replace(with_leader(self.metadata, partition, leader, epoch))
 
     async def until(self, look: Callable[[Metadata], T | None], *, what: str, timeout_ms: int | None = None) -> T:
-        """The first non-None thing that `look` finds in the metadata, refreshed with backoff until the timeout.
+        """Refresh metadata with backoff until `look(metadata)` returns a value other than None, and return that.
 
-        Raises TimedOut that says `what` and the last error that the brokers gave for wanted topics; whatever `look`
-        raises.
+        Raises TimedOut, whose message has `what` and the last error code of the topics, and whatever `look` raises.
         """
         timeout_ms = self._timeout_ms(timeout_ms)
         found = look(self.metadata)
@@ -280,14 +278,14 @@ class Cluster:
             await asyncio.sleep(self.backoff_seconds(failures))
 
     def describe_failures(self) -> str:
-        """For messages: the error codes of topics, or why brokers do not answer."""
+        """Return the error codes of topics, or the failures of brokers, for error messages."""
         topics = [
             f"{topic.name}: {ErrorCode.of(topic.error).name}" for topic in self.metadata.topics.values() if topic.error
         ]
         return "; ".join(topics) or self._all_brokers.describe_failures() or "no broker has said why"
 
     def on_change(self, listener: Callable[[Metadata], None]) -> Callable[[], None]:
-        """Call `listener(metadata)` after each change of the metadata. Returns a function that ends it."""
+        """Call `listener(metadata)` after each change of the metadata. Returns a function that removes the listener."""
         return self._metadata_updater.on_change(listener)
 
     async def _read_metadata(self, request: MetadataRequest) -> MetadataResponse:
@@ -297,10 +295,10 @@ class Cluster:
     def _add_coordinator_address(self, node: int, host: str, port: int) -> None:
         self._metadata_updater.replace(with_brokers(self.metadata, [BrokerInfo(node, host, port)]))
 
-    # ---- the rest
+    # ---- background tasks
 
     def background(self, work: Awaitable[Any], name: str) -> asyncio.Future[Any]:
-        """A task that lives as long as the cluster; a failure in it is logged and ends it alone."""
+        """Start a task that is cancelled when the cluster is closed. An exception in it is logged and ends only it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finished(done, name))
@@ -328,7 +326,7 @@ class Cluster:
 
 
 async def _within(timeout_ms: int, work: Coroutine[Any, Any, T], what: str, why: Callable[[], str] = lambda: "") -> T:
-    """What the work gives, or TimedOut that says what did not happen, and why."""
+    """Return the result of `work`. Raises TimedOut with `what` and the reason that `why` returns."""
     limit = asyncio.timeout(timeout_ms / 1000)
     try:
         async with limit:

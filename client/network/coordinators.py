@@ -1,8 +1,8 @@
-"""Who coordinates which group: asked once, remembered until it proves wrong.
+"""The coordinator of each group: looked up once, cached until a request to it fails.
 
 Laws
-    One question at a time for each group; whoever asks meanwhile gets the same answer.
-    A coordinator that metadata does not know yet can be asked at once: the answer says where it listens.
+    There is one FindCoordinator request per group at a time; concurrent callers share its response.
+    A coordinator that is not in the metadata yet can be used at once: the response has its address.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _log = logger("rota.client.group")
 
 
 class Coordinators:
-    """`await of(group)`, `moved(group, node)`. `find` asks any broker until it has an answer; `on_address` is
-    called with its node id, host and port."""
+    """`await of(group)`, `moved(group, node)`. `find` sends the request to any broker until one responds; `on_address`
+    is called with the coordinator's node id, host and port."""
 
     def __init__(self, find: Find, on_address: Callable[[int, str, int], None]) -> None:
         self._find = find
@@ -37,7 +37,7 @@ class Coordinators:
         return self._nodes.get(group)
 
     async def of(self, group: str) -> int:
-        """The node that coordinates the group. Raises TimedOut, BrokerError."""
+        """Return the node id of the group's coordinator. Raises TimedOut, BrokerError."""
         lock = self._locks.setdefault(group, asyncio.Lock())
         async with lock:
             node = self._nodes.get(group)
@@ -46,7 +46,7 @@ class Coordinators:
         return node
 
     def moved(self, group: str, node: int) -> None:
-        """`node` does not coordinate the group, or is gone."""
+        """Remove `node` from the cache: it does not coordinate the group any more, or is unreachable."""
         if self._nodes.get(group) == node:
             del self._nodes[group]
             _log.info("group coordinator is not there any more; looking for it again", group=group, node=node)
@@ -67,5 +67,5 @@ class Coordinators:
 
 
 def codes(answer: Any) -> list[int]:
-    """The error codes of a FindCoordinator answer, old or new."""
+    """Return the error codes of a FindCoordinator response of any version."""
     return [coordinator.error_code for coordinator in answer.coordinators] or [answer.error_code]

@@ -1,10 +1,10 @@
-"""What is known of a cluster at one moment: brokers, topics, who leads. An immutable value; pure.
+"""The cached metadata of a cluster: brokers, topics, leaders. An immutable value; pure.
 
 Laws
-    `version` grows when, and only when, brokers, controller, topics, partitions or leaders differ.
-    A partition's leader is taken over only from an answer whose leader epoch is not older (KIP-320), unless the topic
-    has a new id: then it is another topic of that name. What is not asked for any more, or is answered with an error,
-    is forgotten, its epochs too.
+    `version` increases if and only if brokers, controller, topics, partitions or leaders change.
+    A partition's leader is replaced only by a response whose leader epoch is not older (KIP-320), unless the topic has
+    a new id: then it is another topic of that name. Topics that are not requested any more, or whose response is an
+    error, are removed with their leader epochs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.protocol.messages.metadata import MetadataResponse, MetadataResponsePa
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """Where a broker listens."""
+    """The address of a broker."""
 
     id: int
     host: str
@@ -33,7 +33,7 @@ class BrokerInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic and its partitions, by number. `error` is the code with which a broker spoke of it, 0 for none."""
+    """A topic and its partitions by number. `error` is its error code in the response, 0 for none."""
 
     name: str
     id: bytes
@@ -44,7 +44,7 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Brokers by id, topics by name. `version` grows with each change; `at` is the loop's time of the answer."""
+    """Brokers by id, topics by name. `version` increases with each change; `at` is the loop time of the response."""
 
     version: int = 0
     at: float = 0.0
@@ -59,7 +59,7 @@ class Metadata:
         object.__setattr__(self, "_names", names)
 
     def partitions(self, topic: str) -> tuple[int, ...] | None:
-        """The partition numbers in order; None when the topic is not known."""
+        """Return the partition numbers in order; None if the topic is not known."""
         found = self.topics.get(topic)
         return tuple(sorted(found.partitions)) if found is not None and found.partitions else None
 
@@ -68,21 +68,21 @@ class Metadata:
         return found.partitions.get(partition.partition) if found is not None else None
 
     def leader(self, partition: TopicPartition) -> int | None:
-        """The node that leads, when there is one that is known."""
+        """Return the node id of the leader; None if it is not known."""
         found = self.info(partition)
         return found.leader if found is not None and found.leader in self.brokers else None
 
     def topic_id(self, topic: str) -> bytes | None:
-        """The id of a topic, when brokers gave one."""
+        """Return the id of a topic; None if it is not known."""
         found = self.topics.get(topic)
         return found.id if found is not None and any(found.id) else None
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """The name of a topic, by its id."""
+        """Return the name of the topic with this id; None if it is not known."""
         return self._names.get(topic_id)
 
     def same(self, other: Metadata) -> bool:
-        """Whether both say the same, whenever they were told."""
+        """Return whether both are equal apart from their version and time."""
         return (self.cluster_id, self.controller, self.brokers, self.topics) == (
             other.cluster_id,
             other.controller,
@@ -109,7 +109,7 @@ def updated_from(known: Metadata, answer: MetadataResponse, at: float) -> Metada
 
 
 class Endpoint(Protocol):
-    """Where a node listens, as Produce and Fetch answers say it."""
+    """The address of a node in a Produce or Fetch response."""
 
     node_id: int
     host: str

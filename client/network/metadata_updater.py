@@ -1,4 +1,4 @@
-"""Keeps metadata up to date: reads it on request, when it is older than metadata_max_age_ms, and when it proved wrong.
+"""Keeps metadata up to date: requests it on demand, when it is older than metadata_max_age_ms, and when it is stale.
 
 Laws
     One request at a time. A caller of `refresh` during a request gets the answer to the next one, which names the
@@ -51,7 +51,7 @@ class MetadataUpdater:
         self._closed: KafkaError | None = None
 
     def set_topics(self, topics: Iterable[str] | None) -> None:
-        """The topics whose metadata is read from now on; None: all topics."""
+        """Set the topics whose metadata is requested from now on; None: all topics."""
         self._topics = None if topics is None else frozenset(topics)
 
     @contextmanager
@@ -77,7 +77,7 @@ class MetadataUpdater:
         self._wake.set()
 
     async def refresh(self) -> Metadata:
-        """The metadata of the next answer. Raises Unreachable."""
+        """Request metadata and return it. Raises Unreachable."""
         if self._closed is not None:
             raise copied(self._closed)
         if self._next is None:
@@ -89,7 +89,7 @@ class MetadataUpdater:
             raise copied(failure) from failure.__cause__
 
     async def run(self) -> None:
-        """Read metadata whenever it is due, until cancelled."""
+        """Request metadata whenever it is due, until cancelled."""
         while True:
             await self._wait_until_due()
             await self._read()
@@ -139,7 +139,7 @@ class MetadataUpdater:
         except KafkaError as why:
             _log.debug("metadata could not be read", reason=str(why))
             self._failed(waiting, why)
-        except Exception as why:  # noqa: BLE001  # our own mistake: the callers get it, and the next answer may be readable
+        except Exception as why:  # noqa: BLE001  # a bug: the callers get it, and the next response may be readable
             _log.error("metadata could not be processed", exc_info=why)
             self._failed(waiting, Unreachable(f"metadata could not be processed: {type(why).__name__}: {why}"))
         except BaseException:
@@ -157,7 +157,7 @@ class MetadataUpdater:
         _fail(waiting, why)
 
     async def _answer(self) -> MetadataResponse:
-        """The answer for all topics, put together when two requests are needed."""
+        """Return the response for all topics, merged if two requests are needed."""
         first, *others = self._requests()
         answer = await self._ask(first)
         for request in others:

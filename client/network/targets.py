@@ -1,4 +1,4 @@
-"""Whom a request is for."""
+"""The target of a request: a node, or the node with a role."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rota.client.types import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class AnyNode:
-    """Whoever has least to do."""
+    """The least loaded broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The controller; any broker where brokers pass it on."""
+    """The controller, or any broker if the brokers forward the request."""
 
 
 @dataclass(frozen=True, slots=True)

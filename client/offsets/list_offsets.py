@@ -41,7 +41,7 @@ OnFound = Callable[[TopicPartition, Found], None]
 
 
 class OffsetLookup:
-    """One call of `each_offset`. `pending`: the partitions without an offset yet, and the time asked for. `failure`:
+    """One call of `each_offset`. `pending`: the partitions without an offset yet, with the requested time. `failure`:
     the last error."""
 
     def __init__(
@@ -53,7 +53,7 @@ class OffsetLookup:
         self.failure: KafkaError | None = None
 
     async def round(self, left_ms: int) -> None:
-        """Ask every leader once. Raises the errors that a retry does not help against."""
+        """Send one request to each leader. Raises the errors that are not retriable."""
         await self._find_leaders(left_ms)
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in self.pending:
@@ -67,7 +67,7 @@ class OffsetLookup:
         return self._leaders.get(partition) if known is None else known
 
     async def _find_leaders(self, left_ms: int) -> None:
-        """Read the unknown leaders, also of topics that this client does not follow."""
+        """Look up the unknown leaders, also of topics that are not in the cluster's metadata."""
         unknown = {partition for partition in self.pending if self.cluster.metadata.leader(partition) is None}
         if not unknown:
             return
@@ -163,16 +163,16 @@ async def list_offsets(
     isolation_level: str = "read_uncommitted",
     timeout_ms: int | None = None,
 ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    """For each partition the offset at EARLIEST, LATEST, MAX_TIMESTAMP or the first at or after a time in ms; None when
-    there is none. Asks every leader once, concurrently; follows leaders that move. Raises TimedOut, UnknownTopic,
-    BrokerError, Unsupported."""
+    """Return for each partition the offset at EARLIEST, LATEST or MAX_TIMESTAMP, or the first offset at or after a time
+    in ms; None if there is none. Sends one request to each leader, concurrently, and follows moved leaders. Raises
+    TimedOut, UnknownTopic, BrokerError, Unsupported."""
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
     await each_offset(cluster, times, found.__setitem__, isolation_level=isolation_level, timeout_ms=timeout_ms)
     return found
 
 
 def leaders_in(response: MetadataResponse) -> dict[TopicPartition, int]:
-    """The leader of each partition in the response; partitions without a leader are left out."""
+    """Return the leader of each partition in the response, without partitions that have none."""
     return {
         TopicPartition(topic.name or "", partition.partition_index): partition.leader_id
         for topic in response.topics

@@ -1,10 +1,8 @@
 """OffsetCommit, key 8: commit offsets of a group.
 
 Laws
-    A commit speaks for the membership that it was called with: after a rebalance it is refused, never done in the name
-    of the new generation.
-    Topics are named by their ids where all of them are known (KIP-848, v10): a topic that was deleted and created again
-    is another topic.
+    A commit has the membership of its call: after a rebalance it is refused, and never sent with the new generation.
+    Topics are named by their ids if all ids are known (KIP-848, v10), because a recreated topic is another topic.
 """
 
 from __future__ import annotations

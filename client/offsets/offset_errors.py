@@ -1,8 +1,8 @@
-"""What the error codes of OffsetCommit and OffsetFetch are raised as. Pure.
+"""The exceptions for the error codes of OffsetCommit and OffsetFetch. Pure.
 
 Laws
-    The error names every partition that the broker refused.
-    A code that ends the membership comes before the code of one partition.
+    The error names every refused partition.
+    A code that ends the membership has priority over the code of one partition.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ def commit_refused(
 
 
 def commit_failed(group: GroupMetadata, partitions: Iterable[TopicPartition], why: str) -> CommitFailed:
-    """The error for a membership that is over: what happened, which partitions, what to do. The error with the broker's
-    code is its cause."""
+    """Return the error for an ended membership, with reason, partitions and remedy. Its cause has the broker's code."""
     listed = sorted(partitions)
     return CommitFailed(
         f"offsets of group {group.group_id} for {_listed(listed)} were not committed: this consumer is no longer part "

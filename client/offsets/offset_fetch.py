@@ -33,8 +33,8 @@ async def committed(
     require_stable: bool = True,
     timeout_ms: int | None = None,
 ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """The committed offset of each partition, None where nothing is committed. `partitions` None: all partitions for
-    which the group has committed. Raises BrokerError, TimedOut, Unsupported."""
+    """Return the committed offset of each partition, None where nothing is committed. `partitions` None: all partitions
+    with a committed offset of the group. Raises BrokerError, TimedOut, Unsupported."""
     requested = None if partitions is None else tuple(dict.fromkeys(partitions))
     if requested == ():
         return {}

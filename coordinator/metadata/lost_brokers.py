@@ -1,17 +1,17 @@
-"""The brokers that may be dead or have just left, and the answers that wait until it is known who leads in their place.
+"""Suspected and departed brokers, and the responses that wait for the election of their successors.
 
-A client whose connection to a leader breaks asks another broker for the new leader at once, before there is one. An
-answer that names the dead leader costs the client a back-off of a second or more; an answer that comes as soon as the
-new leader is elected costs it nothing.
+A client that loses its connection to a leader asks another broker for the new leader at once, before one is elected. A
+response that names the dead leader costs the client a back-off of a second or more. A response that is delayed until
+the new leader is elected avoids that.
 
 Laws
-    LB1  An answer waits only while it would name a suspected broker, and at most `SUSPECT_MS_MAX` after the suspicion
-         of that life of the broker began: a broker whose place nobody can take delays its clients once.
-    LB2  A broker is listed for `DEPARTED_MS` after its registration has ended. librdkafka drops a broker that is not
+    LB1  A response waits only while it would name a suspected broker, and at most `SUSPECT_MS_MAX` after the suspicion
+         of that registration began: a broker that no other can replace delays its clients once.
+    LB2  A broker is listed for `DEPARTED_MS` after its registration has ended. librdkafka removes a broker that is not
          listed any more together with the partitions that it led, and looks for their new leaders a second later, even
-         when the same answer names them.
-    LB3  However many answers wait and however long they are, giving them takes `LOOK_MS_MAX` of the event loop at a
-         time and the time of one: a broker that stood still for longer would be taken for dead itself.
+         if the same response names them.
+    LB3  Waiting responses are computed in slices of `CHECK_SLICE_MS` of the event loop, however many there are; a slice
+         is longer only by one response. Other brokers would take a broker that stalls for longer to be dead.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from rota.coordinator.scheduling.timers import Timers
 
 SUSPECT_MS_MAX: Final = 1_000
 DEPARTED_MS: Final = 3_000
-NEWS_MS: Final = 5  # a client may hear of a broken connection earlier than this broker, whose own breaks as well
-WAITING_MAX: Final = 1_000  # answers; any more are given at once
-LOOK_MS_MAX: Final = 20  # of the event loop's time for answers that can be given at once; then others have their turn
+RECHECK_DELAY_MS: Final = 5  # a client may notice a dead broker earlier than this broker does
+WAITING_MAX: Final = 1_000  # responses; further ones are not delayed
+CHECK_SLICE_MS: Final = 20  # time of the event loop for waiting responses, before other callbacks run
 
 IsSettled = Callable[[], bool]
 
 
 class LostBrokers:
-    """`broker_id in lost` for a suspect, `wait`, `departed`. Times are elapsed ms."""
+    """`broker_id in lost` is true for a suspected broker. Times are elapsed ms."""
 
     def __init__(self, timers: Timers, now_ms: Callable[[], int]) -> None:
         self._timers, self._now_ms = timers, now_ms
@@ -47,21 +47,21 @@ class LostBrokers:
         return self._now_ms() < until_ms
 
     def suspect(self, broker_id: int, epoch: int) -> None:
-        """Suspect the life of the broker that registered with this epoch, from the first such call on."""
+        """Suspect the registration with this epoch; only the first call for it starts the suspicion."""
         known = self._suspects.get(broker_id)
         if known is None or known[0] < epoch:
             until_ms = self._now_ms() + SUSPECT_MS_MAX
             self._suspects[broker_id] = epoch, until_ms
-            self._timers.at(("lost brokers", broker_id), until_ms, self._look)
+            self._timers.at(("lost brokers", broker_id), until_ms, self._check_waiting)
 
     def trust(self, broker_id: int) -> None:
-        """The broker has answered."""
+        """End the suspicion: the broker has responded."""
         if self._suspects.pop(broker_id, None) is not None:
             self._timers.cancel(("lost brokers", broker_id))
-            self.image_changed()
+            self.recheck_soon()
 
     def brokers_changed(self, brokers: Mapping[int, BrokerRegistration]) -> None:
-        """Take the registered brokers: one that has registered again lives."""
+        """Set the registered brokers; a broker that has registered again is not suspected any more."""
         until_ms = self._now_ms() + DEPARTED_MS
         self._departed = {broker_id: entry for broker_id, entry in self._departed.items() if broker_id not in brokers}
         self._departed |= {
@@ -71,22 +71,22 @@ class LostBrokers:
         for broker_id, (epoch, _) in list(self._suspects.items()):
             if broker_id in brokers and brokers[broker_id].epoch != epoch:
                 self.trust(broker_id)
-        self.image_changed()
+        self.recheck_soon()
 
     def departed(self) -> dict[int, BrokerRegistration]:
-        """Return the brokers that are to be listed although they are not registered any more."""
+        """Return the brokers that are listed although they are not registered any more."""
         now_ms = self._now_ms()
         return {broker_id: broker for broker_id, (broker, until_ms) in self._departed.items() if now_ms < until_ms}
 
-    def image_changed(self) -> None:
-        """Look at the waiting answers soon: an election changes many partitions one by one."""
+    def recheck_soon(self) -> None:
+        """Check the waiting responses after `RECHECK_DELAY_MS`: an election changes many partitions one by one."""
         if self._waiting and ("lost brokers", "look") not in self._timers:
-            self._timers.at(("lost brokers", "look"), self._now_ms() + NEWS_MS, self._look)
+            self._timers.at(("lost brokers", "look"), self._now_ms() + RECHECK_DELAY_MS, self._check_waiting)
 
     def wait(self, is_settled: IsSettled) -> DelayedReply[bool]:
-        """Return a reply that is given when `is_settled`, looked at in `NEWS_MS` and then after each change.
+        """Return a reply that is answered when `is_settled()`, checked after `RECHECK_DELAY_MS` and after each change.
 
-        `is_settled` has to return True when nobody is suspected.
+        `is_settled` must return True while no broker is suspected.
         """
         reply: DelayedReply[bool] = DelayedReply()
         if len(self._waiting) >= WAITING_MAX:
@@ -94,18 +94,18 @@ class LostBrokers:
             return reply
         self._waiting[reply] = is_settled
         reply.on_abandon(lambda: self._forget(reply))
-        self.image_changed()
+        self.recheck_soon()
         return reply
 
     def _forget(self, reply: DelayedReply[bool]) -> None:
         self._waiting.pop(reply, None)
 
-    def _look(self) -> None:
-        """LB3. What does not wait any more is answered, what waits goes to the end of the queue."""
-        ends_ms = self._now_ms() + LOOK_MS_MAX
+    def _check_waiting(self) -> None:
+        """LB3. Answer the settled replies; move the others to the end of the queue."""
+        ends_ms = self._now_ms() + CHECK_SLICE_MS
         for reply, is_settled in list(self._waiting.items()):
             if self._now_ms() >= ends_ms:
-                self.image_changed()
+                self.recheck_soon()
                 return
             if self._waiting.pop(reply, None) is None:
                 continue  # abandoned by one of these calls

@@ -24,7 +24,7 @@ log = structlog.get_logger("rota.http")
 CONNECTIONS_MAX: Final = 128
 HEADER_BYTES_MAX: Final = 16 * 1024
 KEEP_ALIVE_SECONDS: Final = 30
-LOOK_SECONDS: Final = 10.0  # a peer that neither sent a whole request nor read anything in two such periods is closed
+IDLE_CHECK_SECONDS: Final = 10.0  # a peer that sends no whole request and reads nothing for two such periods is closed
 STOP_SECONDS_MAX: Final = 2.0
 BACKLOG: Final = 64
 TOO_MANY: Final = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -33,9 +33,9 @@ TOO_MANY: Final = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncon
 class LimitedProtocol(H11Protocol):
     """One HTTP connection. It is refused above CONNECTIONS_MAX and closed when its peer neither sends nor reads."""
 
-    _look: asyncio.TimerHandle | None = None
+    _idle_check: asyncio.TimerHandle | None = None
     _last_cycle: object = None
-    _unread_bytes = 0  # at the last look
+    _unread_bytes = 0  # at the last check
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -43,26 +43,26 @@ class LimitedProtocol(H11Protocol):
             transport.write(TOO_MANY)
             transport.close()
             return
-        self._look = self.loop.call_later(LOOK_SECONDS, self._close_idle)
+        self._idle_check = self.loop.call_later(IDLE_CHECK_SECONDS, self._close_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self._look is not None:
-            self._look.cancel()
+        if self._idle_check is not None:
+            self._idle_check.cancel()
 
     def _close_idle(self) -> None:
         unread = self.transport.get_write_buffer_size()
-        if self.cycle is self._last_cycle and (self._reads_nothing(unread) or self._asks_nothing()):
+        if self.cycle is self._last_cycle and (self._is_stalled(unread) or self._is_idle()):
             self.transport.abort()  # `close` would wait for the peer to read
             return
         self._last_cycle, self._unread_bytes = self.cycle, unread
-        self._look = self.loop.call_later(LOOK_SECONDS, self._close_idle)
+        self._idle_check = self.loop.call_later(IDLE_CHECK_SECONDS, self._close_idle)
 
-    def _reads_nothing(self, unread: int) -> bool:
-        """The same response waits since the last look, and no byte of it has left."""
+    def _is_stalled(self, unread: int) -> bool:
+        """Return whether no byte of the response was sent since the last check."""
         return unread >= self._unread_bytes > 0
 
-    def _asks_nothing(self) -> bool:
+    def _is_idle(self) -> bool:
         is_served = self.cycle is not None and not self.cycle.response_complete
         return not is_served and self.timeout_keep_alive_task is None
 

@@ -317,13 +317,13 @@ class ClusterWorld(World):
         one, both = self.random.choice(BROKERS), self.random.random() < 0.5
         others = [broker for broker in BROKERS if broker != one]
         others = others if self.random.random() < 0.5 else others[:1]
-        self.say(f"broker {one} is parted from {others} {'' if both else 'one way'}")
+        self.say(f"broker {one} is cut off from {others} {'' if both else 'one way'}")
         for other in others:
             pair = self.brokers[one].host, self.brokers[other].host
-            self.loop.network.part(*(pair if self.random.random() < 0.5 else pair[::-1]), both=both)
+            self.loop.network.block(*(pair if self.random.random() < 0.5 else pair[::-1]), both=both)
         await asyncio.sleep(self.random.choice((0.3, 2.0, 8.0)))
-        self.say("nobody is parted")
-        self.loop.network.parted.clear()
+        self.say("no link is blocked")
+        self.loop.network.blocked.clear()
 
     async def _lose_datagrams(self) -> None:
         self.loop.network.datagrams.lost = self.random.choice((0.0, 0.1, 0.5))
@@ -364,7 +364,7 @@ class ClusterWorld(World):
     def _heal_network(self) -> None:
         self.say("everything heals")
         network = self.loop.network
-        network.parted.clear()
+        network.blocked.clear()
         network.delay_s, network.datagrams.lost, network.datagrams.doubled = 0.002, 0.0, 0.0
 
     # ---- laws

@@ -36,7 +36,7 @@ class Network:
         self._listening: dict[Address, Server] = {}
         self._port = FIRST_PORT
         self.hosts: dict[str, str] = {}  # of processes that have one of their own, by name
-        self.parted: set[tuple[str, str]] = set()  # (from, to): hosts between which nothing arrives
+        self.blocked: set[tuple[str, str]] = set()  # (from, to): hosts between which nothing arrives
         self.datagrams = Datagrams(self)
 
     def port(self) -> int:
@@ -58,7 +58,7 @@ class Network:
     async def connect(self, made: Callable[[], Any], where: Address) -> tuple[Any, Any]:
         await asyncio.sleep(self.delay())
         here = self.hosts.get(WHO.get(), "127.0.0.1")
-        if where in self.silent or self.are_parted(here, where[0]):
+        if where in self.silent or self.is_blocked(here, where[0]):
             await self.loop.create_future()  # until whoever knocks has had enough
         server = self._listening.get(where)
         if server is None:
@@ -72,19 +72,19 @@ class Network:
         server.context.copy().run(link.server.protocol.connection_made, link.server)
         return link.client, protocol
 
-    def part(self, here: str, there: str, *, both: bool) -> None:
-        """Nothing that `here` sends arrives at `there` any more, and perhaps the other way round.
+    def block(self, here: str, there: str, *, both: bool) -> None:
+        """Drop everything that `here` sends to `there`, and with `both` everything in the other direction.
 
-        A connection needs both directions: the open ones fall silent for good.
+        A connection needs both directions, so the open ones never deliver anything again.
         """
-        self.parted |= {(here, there), (there, here)} if both else {(here, there)}
+        self.blocked |= {(here, there), (there, here)} if both else {(here, there)}
         for link in self.open_links():
             if {link.client_host, link.address[0]} == {here, there}:
                 link.hush()
 
-    def are_parted(self, here: str, there: str) -> bool:
+    def is_blocked(self, here: str, there: str) -> bool:
         """Whether no connection can be made between them."""
-        return (here, there) in self.parted or (there, here) in self.parted
+        return (here, there) in self.blocked or (there, here) in self.blocked
 
     def close_of(self, host: str) -> None:
         """Nobody listens on that host any more: its process has crashed."""
@@ -325,7 +325,7 @@ class Datagrams:
     def send(self, data: bytes, here: Address, there: Address) -> None:
         network = self.network
         network.loop.trace.update(data)
-        if (here[0], there[0]) in network.parted or network.random.random() < self.lost:
+        if (here[0], there[0]) in network.blocked or network.random.random() < self.lost:
             return
         for _ in range(2 if network.random.random() < self.doubled else 1):
             end = self._bound.get(there)

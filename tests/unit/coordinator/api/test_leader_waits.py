@@ -13,7 +13,7 @@ from rota.coordinator.api.leader_waits import when_leaders_live
 from rota.coordinator.api.metadata import metadata
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.brokers import BrokerRegistration
-from rota.coordinator.metadata.lost_brokers import NEWS_MS, LostBrokers
+from rota.coordinator.metadata.lost_brokers import RECHECK_DELAY_MS, LostBrokers
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, PartitionState
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -55,7 +55,7 @@ class Cluster:
             version=old.version + 1,
         )
         self.node.topics.apply_states(topic.topic_id, [state])
-        self.lost.image_changed()
+        self.lost.recheck_soon()
 
     def ask(self, function: Any = metadata, request: Any = T, version: int = 12) -> Answer:
         return Answer(self.world.serve(function, request, version))
@@ -94,7 +94,7 @@ def test_metadata_waits_until_the_leader_that_may_be_dead_is_replaced(cluster: C
     cluster.pass_ms(200)
     assert not answer.is_given
     cluster.elect(2)
-    cluster.pass_ms(NEWS_MS)
+    cluster.pass_ms(RECHECK_DELAY_MS)
     assert leader_of(answer) == 2
     assert cluster.ask(request=MetadataRequest(topics=())).is_given, "an answer without leaders does not wait"
 
@@ -105,11 +105,11 @@ def test_the_broker_that_was_replaced_is_listed_for_a_while(cluster: Cluster) ->
     answer = cluster.ask()
     cluster.elect(2)
     cluster.brokers(0, 2)
-    cluster.pass_ms(NEWS_MS)
+    cluster.pass_ms(RECHECK_DELAY_MS)
     assert [(broker.node_id, broker.host) for broker in answer.body.brokers][1:] == [(1, "host1"), (2, "host2")]
     cluster.pass_ms(10_000)
     again = cluster.ask()
-    cluster.pass_ms(NEWS_MS)
+    cluster.pass_ms(RECHECK_DELAY_MS)
     assert [broker.node_id for broker in again.body.brokers] == [0, 2]
 
 
@@ -150,5 +150,5 @@ def test_find_coordinator_waits_as_well() -> None:
     cluster.pass_ms(100)
     assert not answer.is_given
     cluster.elect(0, CONSUMER_OFFSETS, index)
-    cluster.pass_ms(NEWS_MS)
+    cluster.pass_ms(RECHECK_DELAY_MS)
     assert answer.body.node_id == 0

@@ -7,9 +7,9 @@ from tests.unit.coordinator.api.data_world import StillLoop
 
 from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.lost_brokers import (
+    CHECK_SLICE_MS,
     DEPARTED_MS,
-    LOOK_MS_MAX,
-    NEWS_MS,
+    RECHECK_DELAY_MS,
     SUSPECT_MS_MAX,
     WAITING_MAX,
     LostBrokers,
@@ -46,7 +46,7 @@ def world() -> World:
 
 def test_a_response_with_a_live_leader_waits_only_the_detection_time(world: World) -> None:
     reply = world.wait()
-    world.pass_ms(NEWS_MS - 1)
+    world.pass_ms(RECHECK_DELAY_MS - 1)
     assert not reply.answered
     world.pass_ms(1)
     assert reply.answered
@@ -54,13 +54,13 @@ def test_a_response_with_a_live_leader_waits_only_the_detection_time(world: Worl
 
 def test_a_suspicion_after_the_request_delays_the_response_until_the_election(world: World) -> None:
     reply = world.wait()
-    world.pass_ms(NEWS_MS - 1)
+    world.pass_ms(RECHECK_DELAY_MS - 1)
     world.lost.suspect(2, 12)
     world.pass_ms(300)
     assert not reply.answered
     world.leader = 3
-    world.lost.image_changed()
-    world.pass_ms(NEWS_MS)
+    world.lost.recheck_soon()
+    world.pass_ms(RECHECK_DELAY_MS)
     assert reply.answered
 
 
@@ -85,7 +85,7 @@ def test_a_broker_that_answers_is_named_again(world: World) -> None:
     world.pass_ms(50)
     world.lost.trust(2)
     world.lost.trust(2)
-    world.pass_ms(NEWS_MS)
+    world.pass_ms(RECHECK_DELAY_MS)
     assert reply.answered
     world.lost.suspect(2, 12)
     assert 2 in world.lost
@@ -122,7 +122,7 @@ def test_a_broker_that_is_back_is_not_listed_twice(world: World) -> None:
 def test_a_client_that_disconnects_waits_no_more(world: World) -> None:
     reply = world.wait()
     reply.abandon()
-    world.pass_ms(NEWS_MS)
+    world.pass_ms(RECHECK_DELAY_MS)
     assert not reply.answered
     assert world.lost._waiting == {}
 
@@ -130,7 +130,7 @@ def test_a_client_that_disconnects_waits_no_more(world: World) -> None:
 def test_answers_beyond_the_limit_are_given_at_once(world: World) -> None:
     replies = [world.wait() for _ in range(WAITING_MAX + 1)]
     assert [reply.answered for reply in replies[-2:]] == [False, True]
-    world.pass_ms(NEWS_MS)
+    world.pass_ms(RECHECK_DELAY_MS)
     assert all(reply.answered for reply in replies)
 
 
@@ -144,8 +144,8 @@ def test_many_long_answers_do_not_stop_the_event_loop(world: World) -> None:
     stuck = [world.lost.wait(lambda: slow(False)) for _ in range(10)]
     replies = [world.lost.wait(lambda: slow(True)) for _ in range(10)]
     while not all(reply.answered for reply in replies):
-        answered, began_ms = sum(reply.answered for reply in replies), world.now_ms + NEWS_MS
-        world.pass_ms(NEWS_MS)
-        assert world.now_ms - began_ms <= LOOK_MS_MAX + 10
+        answered, began_ms = sum(reply.answered for reply in replies), world.now_ms + RECHECK_DELAY_MS
+        world.pass_ms(RECHECK_DELAY_MS)
+        assert world.now_ms - began_ms <= CHECK_SLICE_MS + 10
         assert world.now_ms < 1_000, f"{answered} answers were given"
     assert not any(reply.answered for reply in stuck)

@@ -57,7 +57,7 @@ async def test_connections_above_the_limit_are_refused(world: World, monkeypatch
 
 
 async def test_a_peer_that_never_finishes_its_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(server, "IDLE_CHECK_SECONDS", 0.05)
     async with Broker(BrokerConfig(PROPERTIES), memory=True) as broker:
         http = Http(broker.console_url)
         reader, writer = await asyncio.open_connection(http.host, http.port)
@@ -83,7 +83,7 @@ async def never_read(http: Http, path: str) -> None:
 async def test_the_connection_of_a_peer_that_does_not_read_is_closed(
     monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(server, "IDLE_CHECK_SECONDS", 0.05)
     monkeypatch.setattr(guard, "SEND_SECONDS_MAX", 0.1)
     async with Broker(BrokerConfig(PROPERTIES), memory=True) as broker:
         http = Http(broker.console_url)
@@ -93,7 +93,7 @@ async def test_the_connection_of_a_peer_that_does_not_read_is_closed(
 
 
 async def test_a_peer_that_reads_slowly_is_served(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(server, "IDLE_CHECK_SECONDS", 0.2)
     reader, writer = await asyncio.open_connection(world.http.host, world.http.port, limit=4096)
     count = 60
     writer.write(b"GET /api/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * count)
