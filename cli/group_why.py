@@ -1,17 +1,18 @@
 """`rota groups why`: the last rebalances of a group in sentences, from the topic `__rota_group_timeline`.
 
 Laws
-    It needs no support of the broker but Fetch: any client can read the same records (docs/TIMELINE.md).
+    The timeline needs no support of the broker but Fetch: any client can read the same records (docs/TIMELINE.md).
     A record that cannot be decoded is skipped: a newer broker may have written it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.arguments import add_subcommand, whole
+from rota.cli.group_details import lag_documents, total_lag
 from rota.cli.session import Session
 from rota.cli.settings import config_of
 from rota.client.errors import KafkaError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rota.client import Consumer
 
 REBALANCES_SHOWN: Final = 3
+LAGS_SHOWN: Final = 10  # partitions
 POLL_MS: Final = 500
 
 
@@ -38,27 +40,18 @@ def add_why(commands: Subcommands) -> None:
 
 
 async def explain_group(session: Session) -> None:
-    from rota.client import Consumer, ConsumerConfig
     from rota.coordinator.observe.explain import as_json, event_name, event_sentence, rebalances, sentences
     from rota.coordinator.observe.health import findings
 
     options = session.options
-    settings = session.settings() | {"allow.auto.create.topics": "false", "enable.auto.commit": "false"}
-    settings.pop("group.id", None)
-    config = config_of(ConsumerConfig, settings)
-    await session.require_listener(config)
-    async with Consumer(config) as consumer:
-        events = await read_events(consumer, options.group)
-    if not events:
-        raise KafkaError(
-            f"nothing is known of group {options.group}: no event of it is kept. Check the name with `rota groups list`"
-        )
+    events, lags = await _events_and_lags(session)
     found = rebalances(events)
     shown = found[-options.last :]
     document = {
         "group": options.group,
         "rebalances": [{**as_json(each), "sentences": list(sentences(each))} for each in shown],
         "findings": [as_json(finding) for finding in findings(events, None, int(time.time() * 1000))],
+        "lag": {"records": total_lag(lags), "offsets": lags},
         "events": [as_json(event) for event in events] if options.events else None,
     }
     session.out.show(document)
@@ -69,10 +62,46 @@ async def explain_group(session: Session) -> None:
     for finding in document["findings"]:
         session.out.note("")
         session.out.note(f"{finding['severity']} ({finding['code']}): {finding['sentence']} {finding['remedy']}")
+    for line in lag_lines(lags):
+        session.out.note(line)
     for event in events if options.events else ():
         session.out.note(f"{event.sequence}  {event_name(event)}: {event_sentence(event)}")
     if not shown:
         session.out.note("no rebalance is kept; --events shows what is known")
+
+
+async def _events_and_lags(session: Session) -> tuple[list[GroupEvent], list[dict[str, Any]]]:
+    """Return what is known of the group. Raises KafkaError."""
+    from rota.client import Consumer, ConsumerConfig
+
+    group = session.options.group
+    settings = session.settings() | {"allow.auto.create.topics": "false", "enable.auto.commit": "false"}
+    settings.pop("group.id", None)
+    config = config_of(ConsumerConfig, settings)
+    await session.require_listener(config)
+    async with Consumer(config) as consumer:
+        events = await read_events(consumer, group)
+    if not events:
+        raise KafkaError(
+            f"nothing is known of group {group}: no event of it is kept. Check the name with `rota groups list`"
+        )
+    async with session.admin() as admin:
+        return events, lag_documents(await admin.group_lag(group))
+
+
+def lag_lines(lags: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Iterate over the lag in sentences, the partitions that are furthest behind first; nothing without offsets."""
+    from rota.coordinator.observe.explain import plural
+
+    known = sorted((lag for lag in lags if lag["lag"] is not None), key=lambda lag: -lag["lag"])
+    if not known:
+        return
+    yield ""
+    yield f"Lag: {plural(total_lag(known) or 0, 'record')} in {plural(len(known), 'partition')}."
+    for lag in known[:LAGS_SHOWN]:
+        owner = f"; its member is {lag['member']}" if lag["member"] else ""
+        place = f"{lag['topic']}-{lag['partition']}"
+        yield f"  {place}: {plural(lag['lag'], 'record')}, read to {lag['committed']} of {lag['end']}{owner}"
 
 
 async def read_events(consumer: Consumer, group: str) -> list[GroupEvent]:

@@ -28,7 +28,7 @@ from rota.coordinator.metadata.changes import Change, PartitionsChanged, TopicCr
 from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
 from rota.coordinator.metadata.producer_ids import ProducerIds
 from rota.coordinator.metadata.store import Store, StoreFailed
-from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, GROUP_TIMELINE, Refusal, Topic
+from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, Refusal, Topic
 from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.listener import Listener
 from rota.coordinator.observe.timeline_topic import TimelineTopic
@@ -119,7 +119,7 @@ class Broker:
         self.http.site.is_started = True
         self.upkeep.start()
         self._every(self.config.offsets_retention_check_interval_ms, self._expire_offsets)
-        self._every(HEALTH_ROUND_MS, self.groups.health.round)
+        self._every(HEALTH_ROUND_MS, self.groups.look_at_health)
         return self.address
 
     @property
@@ -202,6 +202,7 @@ class Broker:
         loop = asyncio.get_running_loop()
         self.tick_queue = TickQueue(loop.call_soon, loop.call_exception_handler)
         self.groups = self._coordinator()
+        self.groups.lag_watch.end = self.partitions.known_end
         self.topics.on_change(self._changed)
         topic = self.topics.get(CONSUMER_OFFSETS)
         if topic is not None:
@@ -292,8 +293,7 @@ class Broker:
     def _storage_changed(self, partition: Partition) -> None:
         """A1. A log failed, or was recovered and may have lost its tail: the shard above forgets what it holds."""
         self.metadata.storage_changed(partition)
-        if partition.topic == GROUP_TIMELINE:
-            self.timeline_topic.storage_changed(partition)
+        self.timeline_topic.storage_changed(partition)
         if partition.topic != CONSUMER_OFFSETS or partition.index >= len(self.groups.shards):
             return
         if partition.offline is not None:

@@ -19,6 +19,7 @@ from rota.coordinator.group.timeline_event import brief, event_of
 from rota.coordinator.observe.counters import RebalanceCounters
 from rota.coordinator.observe.health_log import ROUND_MS, HealthLog
 from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupLag, committed_lag, total
+from rota.coordinator.observe.lag_watch import LagWatch
 from rota.coordinator.observe.timeline import Timelines, TimelineStore
 from rota.coordinator.runtime.contract import Hosting, Note, RecordType
 from rota.coordinator.runtime.coordinator import COMMIT_TIMEOUT_MS, CoordinatorRuntime, HostPartition, TimerService
@@ -73,11 +74,11 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         """
         self.config, self._broker, self.rebalances = config, broker, RebalanceCounters()
         self.timelines: TimelineStore = timelines or Timelines()
-        self.health = HealthLog(events=self.timelines.of, lag=self._offsets_lag, wall_ms=wall_ms)
+        self.lag_watch = self._watch_lags(now_ms)
+        self.health = HealthLog(events=self.timelines.of, lag=self.lag_watch.lag, wall_ms=wall_ms)
         self._ensure_offsets_topic, self._leader = ensure_offsets_topic, leader
         self._deleted_topics: dict[str, frozenset[bytes]] = {}  # ids by name; their offsets are not removed yet
-        self._is_removing = False
-        self.lost_events = 0  # of timelines, by mistakes of our own
+        self._is_removing, self.lost_events = False, 0  # of timelines, by mistakes of our own
         super().__init__(
             hosting(lambda: self.config),
             shards=shards,
@@ -88,6 +89,14 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
             tick_queue=tick_queue,
             emit_event=self._emit_event,
             commit_timeout_ms=commit_timeout_ms,
+        )
+
+    def _watch_lags(self, now_ms: Callable[[], int]) -> LagWatch:
+        return LagWatch(
+            groups=lambda: [group.group_id for group in self.machines() if group.offsets],
+            offsets=self._offsets_lag,
+            found=lambda group_id: self.health.event_added(group_id),
+            now_ms=now_ms,
         )
 
     def group(self, shard: GroupShard, group_id: str) -> Group:
@@ -118,8 +127,13 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
             for key, value in group.offsets.items()
         }
 
+    def look_at_health(self) -> None:
+        """Look at the lags and the events of the next groups, every HEALTH_ROUND_MS."""
+        self.lag_watch.round()
+        self.health.round()
+
     def _offsets_lag(self, group_id: str) -> GroupLag:
-        """Return what the health rules need of a lag without asking other brokers: offsets and when they expire."""
+        """Return a lag without the ends of the partitions: offsets and when they expire."""
         retained = self.retained(group_id)
         return total(group_id, self.wall_ms(), "", tuple(starmap(committed_lag, retained.items())))
 

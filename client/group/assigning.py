@@ -10,7 +10,7 @@ from __future__ import annotations
 from rota.client.errors import AssignmentFailed
 from rota.client.group import metadata_watch, notes
 from rota.client.group.effects import Assign, Hook, Lose, Revoke
-from rota.client.group.state import Assigned, Member
+from rota.client.group.state import NEEDS_REVOCATION, Assigned, Member
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import accepts
 from rota.client.types import TopicPartition
@@ -32,7 +32,7 @@ def proceed(m: Member) -> None:
     if removed:
         _note(m, pending)
         partitions = tuple(sorted(removed))
-        m.ask_to_rejoin("need to revoke partitions and re-join", f"need to revoke partitions {_names(partitions)}")
+        m.ask_to_rejoin(NEEDS_REVOCATION, f"need to revoke partitions {_names(partitions)}")
         m.note("info", notes.REVOKING, partitions=_names(partitions))
         m.run(Revoke(partitions))
     else:

@@ -83,7 +83,8 @@ def proceed(m: Member) -> None:
 
 
 def _send(m: Member) -> None:
-    m.joined_topics, m.is_metadata_fresh, m.rejoin = m.topics, False, None
+    m.joined_topics, m.is_metadata_fresh = m.topics, False
+    m.join_reason, m.rejoin = m.rejoin or m.join_reason, None
     try:
         protocols = _protocols(m)
     except Exception as error:  # noqa: BLE001  # whatever an assignor of the user's raises, or what the wire cannot say
@@ -141,7 +142,9 @@ def answered(m: Member, answer: JoinGroupResponse) -> None:
 
 
 def _joined(m: Member, answer: JoinGroupResponse) -> None:
-    m.member_id, m.generation = answer.member_id, answer.generation_id
+    if m.lost is not None and m.lost.generation != answer.generation_id:
+        m.lost = None
+    m.member_id, m.generation, m.join_reason = answer.member_id, answer.generation_id, None
     m.assignor_name, m.watched, m.attempts = answer.protocol_name or "", None, 0
     m.move(S.SYNCING)
     leads = answer.leader == answer.member_id
@@ -180,7 +183,7 @@ def _thrown_out(m: Member, code: ErrorCode) -> None:
         m.out_of_group(m.reason, keep_id=code is E.ILLEGAL_GENERATION)
         return
     m.note("info", notes.RESETTING, reason=m.reason, member_id_kept=code is E.ILLEGAL_GENERATION)
-    m.generation = -1
+    m.lose_generation()
     if code is E.UNKNOWN_MEMBER_ID:
         m.member_id = ""
     _again(m, at_once=m.attempts == 0)

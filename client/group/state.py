@@ -38,6 +38,7 @@ from rota.protocol.messages.join_group import JoinGroupResponse
 
 S = MemberState
 NO_GENERATION: Final = -1
+NEEDS_REVOCATION: Final = "need to revoke partitions and re-join"  # to the coordinator, as Java says it
 LANE = "group"  # a connection beside that of commits: a coordinator holds a JoinGroup back, and answers in order
 ENDED: Final = (S.LEAVING, S.CLOSED)
 # part of a generation, with no JoinGroup or SyncGroup under way: a heartbeat or a change of topics may interrupt it
@@ -51,6 +52,18 @@ class Assigned:
 
     partitions: frozenset[TopicPartition]
     user_data: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class LostGeneration:
+    """A generation that the member has lost, and what the member had to do in it.
+
+    A static member may be answered with the same generation: the coordinator keeps it when an instance returns.
+    """
+
+    generation: int
+    owned: frozenset[TopicPartition]
+    rejoin: str | None  # why the member had to join again
 
 
 @dataclass(slots=True)
@@ -91,6 +104,8 @@ class Member:
     # what is under way
     polling: bool = False
     rejoin: str | None = None  # why to join (again) with the next poll
+    join_reason: str | None = None  # the same, of the JoinGroup that is under way
+    lost: LostGeneration | None = None  # the membership that was lost last
     reason: str = ""  # of the next JoinGroup
     committed: bool = False  # before_rejoin has run for this rejoin
     coordinator: int | None = None
@@ -240,7 +255,8 @@ class Member:
         self.cancel_rebalance_request()
         self.cancel_heartbeat()
         self.disarm("heartbeat", "session")
-        self.generation, self.assignor_name, self.pending, self.watched = NO_GENERATION, "", None, None
+        self.lose_generation()
+        self.assignor_name, self.pending, self.watched = "", None, None
         self.committed = False
         if not keep_id:
             self.member_id = ""
@@ -248,6 +264,12 @@ class Member:
             if self.state is not S.DOWN:
                 self.move(S.DOWN)
             self.ask_to_rejoin(reason)
+
+    def lose_generation(self) -> None:
+        """Forget the generation, but not what it still has to do (see LostGeneration)."""
+        if self.generation != NO_GENERATION:
+            self.lost = LostGeneration(self.generation, self.owned, self.rejoin or self.join_reason)
+        self.generation = NO_GENERATION
 
     def give_up(self, error: KafkaError, reason: str) -> None:
         """A membership is impossible now: `poll` raises the error, the next one tries again."""

@@ -1,14 +1,16 @@
 """SyncGroup's response: an assignment to take over, or a reason to join again.
 
-Law
+Laws
     An assignment that cannot be read, or comes from another assignor than the generation's, is never taken over.
+    A static member that lost its membership and is answered with the same generation (KIP-345) joins again, when it
+    had to: else nobody would ever be assigned what it revoked.
 """
 
 from __future__ import annotations
 
 from rota.client.errors import AssignmentFailed
 from rota.client.group import heartbeat, join, metadata_watch, notes
-from rota.client.group.state import Assigned, Member
+from rota.client.group.state import NEEDS_REVOCATION, Assigned, Member
 from rota.client.group.states import MemberState
 from rota.client.group.subscription import flat
 from rota.protocol.consumer_protocol import PROTOCOL_TYPE, Assignment, decode_assignment
@@ -50,3 +52,15 @@ def _synced(m: Member, assignment: Assignment) -> None:
     m.move(MemberState.ASSIGNING)
     heartbeat.arm(m)
     metadata_watch.rejoin_if_changed(m)
+    _rejoin_if_unfinished(m)
+
+
+def _rejoin_if_unfinished(m: Member) -> None:
+    """Join again if this is the generation that the member had lost, and that generation was not finished."""
+    lost, m.lost = m.lost, None
+    if lost is None or m.rejoin is not None or m.pending is None:
+        return
+    if lost.owned - m.pending.partitions:
+        m.ask_to_rejoin(NEEDS_REVOCATION)
+    elif lost.rejoin is not None:
+        m.ask_to_rejoin(lost.rejoin)

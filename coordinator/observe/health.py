@@ -259,21 +259,27 @@ def _settled_between(rebalance: Rebalance, until_ms: int, limits: Thresholds) ->
 
 
 def _stuck_partition(facts: Facts) -> Iterator[Finding]:
+    if facts.lag is not None:
+        yield from (_stuck(partition, facts) for partition in stuck_partitions(facts.lag, facts.limits))
+
+
+def stuck_partitions(lag: GroupLag, limits: Thresholds = DEFAULTS) -> Iterator[PartitionLag]:
+    """Iterate over the partitions whose lag grows while that of all others of the topic does not."""
     by_topic: dict[str, list[PartitionLag]] = defaultdict(list)
-    for partition in () if facts.lag is None else facts.lag.partitions:
+    for partition in lag.partitions:
         if partition.has_trend:
             by_topic[partition.topic].append(partition)
-    for topic, partitions in by_topic.items():
+    for partitions in by_topic.values():
         growing = [partition for partition in partitions if partition.trend > 0]
-        if len(growing) != 1 or growing[0].records < facts.limits.stuck_records:
+        if len(growing) != 1 or growing[0].records < limits.stuck_records:
             continue
         siblings = [partition for partition in partitions if partition is not growing[0]]
         if siblings and all(partition.trend < 0 or partition.records == 0 for partition in siblings):
-            yield _stuck(topic, growing[0], facts)
+            yield growing[0]
 
 
-def _stuck(topic: str, partition: PartitionLag, facts: Facts) -> Finding:
-    name = f"{topic}-{partition.partition}"
+def _stuck(partition: PartitionLag, facts: Facts) -> Finding:
+    name = f"{partition.topic}-{partition.partition}"
     owner = f", read by {partition.member_id}," if partition.member_id else ""
     return Finding(
         code=Code.STUCK_PARTITION,

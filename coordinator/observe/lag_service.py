@@ -1,9 +1,10 @@
 """The lags of groups as a service: `await lag.of(group_id)` asks coordinator and leaders, through a LagSource.
 
 Laws
-    GL1 Records are counted to the high watermark. The age is the time since the batch with the oldest unread record was
-        appended, as far as its timestamps say: the largest of the batch. That is the broker's own time in a topic with
-        LogAppendTime; with CreateTime it is the producer's, and the log has no other. It is 0 when nothing is unread.
+    GL1 Records are counted to the high watermark. The age is the time since the timestamp of the oldest unread record.
+        That is the broker's own time in a topic with LogAppendTime; with CreateTime it is the producer's, and the log
+        has no other. Of a batch above DECODED_BYTES_MAX (web/lag_source.py) whose first record was read it is the time
+        since the batch's largest timestamp. It is 0 when nothing is unread.
     GL2 A group is asked about at most once in CACHE_MS, however many ask, also when that fails; its append times only
         when a commit has moved, and at most APPEND_TIMES_MAX at a time. GROUPS_MAX groups are remembered.
 """
@@ -36,7 +37,7 @@ class LagSource(Protocol):
         """Return the high watermarks; UNKNOWN where the leader does not say."""
 
     async def append_times(self, offsets: Mapping[Key, int]) -> Mapping[Key, int]:
-        """Return when the batch with this offset was appended, ms since the epoch; nothing where that is unknown."""
+        """Return when the records at these offsets were appended, ms since the epoch; nothing where that is unknown."""
 
 
 @dataclass(slots=True)

@@ -9,6 +9,8 @@ Laws
         PENDING_BYTES_MAX bytes of all groups. Beyond that the oldest of the partition with the most events are dropped
         and counted. They are written, PENDING_SLICE of them in a loop tick, as soon as this broker leads the partition
         and has read it; the placement is that of the groups' own topic, so that one broker usually leads both.
+    TL9 When the topic has got more partitions, the events of each group move to the partition that the group has now,
+        as soon as this broker leads both; until then they stay.
     TL3 A group that is deleted, or forgotten because of the bounds of timeline.py, leaves tombstones: the topic is
         bounded as the memory is.
 """
@@ -16,8 +18,9 @@ Laws
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import structlog
@@ -35,6 +38,7 @@ log = structlog.get_logger("rota.timeline")
 PENDING_MAX: Final = 4_096  # events that wait until their partition can be written
 PENDING_BYTES_MAX: Final = 8 * 1024 * 1024
 PENDING_SLICE: Final = 8  # an event of 100 members takes a few hundred microseconds
+SEARCH_SLICE: Final = 500  # groups that are looked at in a loop tick after a partition was read
 Pending = tuple[str, bytes | None]  # group id and encoded event; None: forget the group
 
 
@@ -57,6 +61,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         self._sizes = Sizes()
         self._pending: dict[int, deque[Pending]] = {}  # by shard; never empty
         self._pending_count = self._pending_bytes = 0
+        self._misplaced: dict[int, dict[str, int]] = {}  # by shard: groups, and the shard that has their events
         self.dropped = 0  # events that were never written, since the start
         super().__init__(
             hosting(),
@@ -67,7 +72,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
             wall_ms=wall_ms,
             tick_queue=tick_queue,
             emit_event=self._timeline_loaded,
-            on_ready=self._write_pending,
+            on_ready=self._shard_ready,
         )
 
     # ---- events
@@ -127,6 +132,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
     def resize(self, count: int) -> None:
         """Use that many partitions, of which none is led yet; what waits goes to those that its groups have now."""
         super().resize(count)
+        self._misplaced = {}
         waiting = [pending for queue in self._pending.values() for pending in queue]
         self._pending = {}
         for group_id, value in waiting:
@@ -169,7 +175,52 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
         if index in self._pending:
             self._tick_queue(partial(self._write_pending, index))
 
+    # ---- events of a topic that has grown
+
+    def _search_misplaced(self, shard: Shard[GroupTimeline], groups: Iterator[str]) -> None:
+        """Find the groups of a shard that belong to another one, some in each tick."""
+        portion = list(islice(groups, SEARCH_SLICE))
+        for group_id in portion:
+            index = self._shard(group_id).index
+            if index != shard.index:
+                if index not in self._misplaced:
+                    self._tick_queue(partial(self._move_one, index))
+                self._misplaced.setdefault(index, {})[group_id] = shard.index
+        if portion:
+            self._tick_queue(partial(self._search_misplaced, shard, groups))
+
+    def _move_one(self, index: int) -> None:
+        """Move the events of one group to this shard, and of the others in the next ticks."""
+        misplaced = self._misplaced.get(index)
+        if misplaced is None or self.shards[index].state is not ShardState.READY:
+            return  # until it is ready
+        group_id, source_index = misplaced.popitem()
+        source = self.shards[source_index]
+        if source.state is ShardState.READY and group_id in source.machines:
+            self._move(group_id, source, self.shards[index])
+        if misplaced:
+            self._tick_queue(partial(self._move_one, index))
+        else:
+            del self._misplaced[index]
+
+    def _move(self, group_id: str, source: Shard[GroupTimeline], target: Shard[GroupTimeline]) -> None:
+        moved, newer = source.machines[group_id], target.machines.get(group_id)
+        events = [*moved.describe(), *(() if newer is None else newer.describe())]
+        if newer is not None:
+            target.step(newer, Forget())
+        for event in sorted(events, key=lambda event: event.time_ms):
+            self._step(target, group_id, event)
+        source.step(moved, Forget())
+
     # ---- the runtime's events
+
+    def _shard_ready(self, index: int) -> None:
+        self._write_pending(index)
+        if len(self.shards) > 1:
+            shard = self.shards[index]
+            self._search_misplaced(shard, iter(list(shard.machines)))
+        if index in self._misplaced:
+            self._tick_queue(partial(self._move_one, index))
 
     def _timeline_loaded(self, group_id: str, note: Note) -> None:
         size_bytes = note.fields["bytes"]

@@ -119,6 +119,11 @@ class Partitions:
         """None when it does not live here."""
         return self._by_name.get((topic, index))
 
+    def known_end(self, key: tuple[str, int]) -> int:
+        """Return the high watermark of the replica here of (topic, partition); -1 without one that can be read."""
+        partition = self._by_name.get(key)
+        return -1 if partition is None or partition.offline is not None else partition.high_watermark
+
     def get_by_id(self, topic_id: bytes, index: int) -> Partition | None:
         return self._by_id.get((topic_id, index))
 

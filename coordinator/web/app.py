@@ -16,6 +16,7 @@ from rota.coordinator.web.guard import Guard
 from rota.coordinator.web.health import Health
 from rota.coordinator.web.lag_source import LagSource
 from rota.coordinator.web.metrics import Metrics
+from rota.coordinator.web.samples import LAG_KEPT_MS
 from rota.coordinator.web.site import Site
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class App:
         config = site.node.config
         self.asks, self.events = Asks(site.node), Events(site)
         self.lag = Lag(LagSource(self.asks), now_ms=site.node.now_ms, wall_ms=site.node.wall_ms)
+        site.node.groups.lag_watch.known = lambda group_id: self.lag.known(group_id, LAG_KEPT_MS)
         self.routes = _routes(site, self.asks, self.events, self.lag)
         hosts = {*config.rota_http_allowed_hosts, config.http.host if config.http is not None else ""}
         self.serve: ASGIApp = Guard(Starlette(routes=self.routes), hosts, is_read_only=site.is_read_only)

@@ -92,6 +92,12 @@ _ALL: Final = (
         "Time since the oldest unread record was appended; with CreateTime, since the producer's timestamp of it.",
         _GROUP_PARTITION,
     ),
+    Family(
+        "rota_group_findings",
+        _G,
+        "What the health rules find wrong with a group now: findings by rule and severity.",
+        ("group", "code", "severity"),
+    ),
     # the process
     Family("rota_loop_stalls", _C, "Times that the event loop stood still for more than 50 ms."),
     Family("rota_loop_stall_seconds", _C, "Time of these."),

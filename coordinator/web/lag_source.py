@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from rota.coordinator.observe.lag import Committed, GroupOffsets, Key
@@ -14,10 +15,13 @@ from rota.protocol.consumer_protocol import decode_assignment
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
 from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from rota.protocol.records.batch import headers
+from rota.protocol.records.errors import CorruptBatch
+from rota.protocol.records.record import read_records
 
 DESCRIBE_VERSION: Final = 5
 FETCH_VERSION: Final = 12
 FETCH_BYTES_MAX: Final = 8 * 1024 * 1024  # of one leader's answer: partitions beyond it have no age this time
+DECODED_BYTES_MAX: Final = 64 * 1024  # of one batch
 PARTITION_BYTES_MAX: Final = 1024  # a first batch that is larger comes whole, or its head
 DEAD: Final = "Dead"
 
@@ -44,7 +48,7 @@ class LagSource:
         return await ends(self._asks, keys)
 
     async def append_times(self, offsets: Mapping[Key, int]) -> Mapping[Key, int]:
-        """Fetch the batches with these offsets and return the largest timestamp of each."""
+        """Fetch the batches with these offsets and return the timestamps of the records there."""
         by_leader: dict[int, dict[str, list[FetchPartition]]] = {}
         topics = self._asks.node.topics
         for (topic, index), offset in offsets.items():
@@ -62,7 +66,11 @@ class LagSource:
                 if not isinstance(answer, ApiError):
                     raise answer
             else:
-                found |= _times(answer)
+                for key, data in _batches(answer):
+                    time_ms = unread_time_ms(data, offsets[key])
+                    if time_ms is not None:
+                        found[key] = time_ms
+                    await asyncio.sleep(0)  # a batch takes a few ms
         return found
 
 
@@ -75,16 +83,35 @@ def _fetch(topics: Mapping[str, list[FetchPartition]]) -> FetchRequest:
     )
 
 
-def _times(answer: Any) -> dict[Key, int]:
-    found: dict[Key, int] = {}
+def _batches(answer: Any) -> Iterator[tuple[Key, bytes]]:
     for topic in answer.responses:
         for partition in topic.partitions:
-            data = b"" if partition.error_code else bytes(partition.records or b"")
-            for _, header in headers(data, cut=True):
-                if header.max_timestamp >= 0:
-                    found[topic.topic, partition.partition_index] = header.max_timestamp
-                break
-    return found
+            if not partition.error_code:
+                yield (topic.topic, partition.partition_index), bytes(partition.records or b"")
+
+
+def unread_time_ms(data: bytes, offset: int) -> int | None:
+    """Return the timestamp of the first record at `offset` or after it, in ms since the epoch; None: not known.
+
+    Of a batch that is larger than DECODED_BYTES_MAX it is the timestamp of the batch's first record when
+    that is the one, else the batch's largest.
+    """
+    for position, header in headers(data, cut=True):
+        if header.next_offset <= offset:
+            continue
+        time_ms = header.max_timestamp
+        if header.is_log_append_time or time_ms < 0:
+            return time_ms if time_ms >= 0 else None
+        if header.size_bytes > DECODED_BYTES_MAX:
+            is_first = offset <= header.base_offset and header.delete_horizon_ms is None and header.base_timestamp >= 0
+            return header.base_timestamp if is_first else time_ms
+        with suppress(CorruptBatch):
+            unread = [record for record in read_records(data, position) if record.offset >= offset]
+            if not unread:
+                continue  # compaction has removed it
+            time_ms = unread[0].timestamp
+        return time_ms if time_ms >= 0 else None
+    return None
 
 
 async def describe(asks: Asks, group_id: str) -> Any:

@@ -70,6 +70,7 @@ class Samples:
         self._site, self._version, self._lag = site, version, lag
         self._topics, self._partitions = Exposed(TOPICS_MAX), Exposed(PARTITIONS_MAX)
         self._groups, self._lags = Exposed(GROUPS_MAX), Exposed(LAG_PARTITIONS_MAX)
+        self._unhealthy = Exposed(GROUPS_MAX)
 
     def read(self) -> Iterator[Sample | None]:
         """Iterate over all samples; None where the loop may have its turn."""
@@ -82,6 +83,7 @@ class Samples:
         yield from self._rebalances()
         yield from self._group_states()
         yield from self._group_lags()
+        yield from self._findings()
 
     def _broker(self) -> Iterator[Sample]:
         site, topics = self._site, self._site.node.topics
@@ -210,6 +212,17 @@ class Samples:
             yield None
         if other:
             yield Sample("rota_group_lag_records", (OTHER, OTHER, OTHER), other)
+
+    def _findings(self) -> Iterator[Sample | None]:
+        active = self._site.node.groups.health.active()
+        yield from self._unhealthy.update(active)
+        counts = Counter[tuple[str, str, str]]()
+        for group_id, found in active.items():
+            group = group_id if group_id in self._unhealthy else OTHER
+            counts.update((group, finding.code, finding.severity) for finding in found)
+            yield None
+        for labels, count in counts.items():
+            yield Sample("rota_group_findings", labels, count)
 
     def _lag_of(self, group: Group) -> Iterator[tuple[str, int, int, int]]:
         """Iterate over (topic, partition, records, age in ms): records as of now where this broker has the partition,

@@ -13,6 +13,7 @@ from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.metadata.identity import WrongCluster
 from rota.coordinator.metadata.shared_tree import SharedTree
+from rota.coordinator.metadata.topic import GROUP_TIMELINE
 from rota.coordinator.metadata.tree_session import TreeSession
 
 
@@ -35,6 +36,10 @@ async def produce(bootstrap: str, first: int, count: int) -> None:
             await producer.send("t", b"%d" % n)
 
 
+def times(broker: Broker) -> list[int]:
+    return [event.time_ms for event in broker.groups.timelines.of("g")]
+
+
 async def test_records_and_committed_offsets_of_a_broker_that_was_alone_are_in_the_cluster(tmp_path: Path) -> None:
     brokers = Brokers(3)
     properties = {
@@ -48,6 +53,8 @@ async def test_records_and_committed_offsets_of_a_broker_that_was_alone_are_in_t
         await produce(f"{host}:{port}", 0, 20)
         assert set(await consume(f"{host}:{port}", 20)) == {b"%d" % n for n in range(20)}
         cluster_id = alone.topics.cluster_id
+        events = alone.groups.timelines.of("g")
+        assert events
 
     async def open_store() -> TreeSession:
         return TreeSession(brokers.tree)
@@ -60,6 +67,11 @@ async def test_records_and_committed_offsets_of_a_broker_that_was_alone_are_in_t
         await brokers.see_each_other()
         await until(lambda: brokers.leader("t", 0) == 1, "the first broker leads what it has brought along")
         assert first.topics.cluster_id == cluster_id
+        last = first.config.offsets_topic_num_partitions - 1
+        await until(lambda: brokers.leader(GROUP_TIMELINE, last) == 1, "a timeline partition for each of groups")
+        await until(
+            lambda: times(first)[: len(events)] == [event.time_ms for event in events], "the timeline has moved"
+        )
         await produce(brokers.bootstrap(), 20, 20)
         assert set(await consume(brokers.bootstrap(), 20)) == {b"%d" % n for n in range(20, 40)}
         async with Admin(AdminConfig(bootstrap_servers=brokers.bootstrap(3))) as admin:

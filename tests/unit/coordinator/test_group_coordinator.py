@@ -6,6 +6,8 @@ import pytest
 from tests.unit.coordinator.runtime.conftest import World
 
 from rota.coordinator.group.machine import Group
+from rota.coordinator.observe.finding import Code
+from rota.coordinator.observe.lag_watch import LOOK_AGAIN_MS
 from rota.coordinator.runtime import broadcast as broadcast_module
 from rota.coordinator.runtime.coordinator import RELOAD_AFTER_MS
 
@@ -155,3 +157,18 @@ def test_tl1_a_mistake_in_the_timeline_breaks_no_step_of_a_group(world: World, m
     assert not list(world.coordinator.machines())
     assert all(shard.term == term for shard, term in shards), "no shard was loaded again"
     assert world.coordinator.lost_events >= GROUPS
+
+
+def test_hl2_a_stuck_partition_is_a_finding_of_the_health_log() -> None:
+    world = World()
+    ends = {("t", 0): 100, ("t", 1): 100}
+    world.coordinator.lag_watch.end = ends.__getitem__
+    for read in (0, 1_000):
+        world.commit("g", 0, topic="t", partition=0)
+        world.commit("g", read, topic="t", partition=1)
+        world.turn()
+        world.coordinator.look_at_health()
+        ends.update({("t", 0): 1_000, ("t", 1): 1_000})
+        world.now_ms += LOOK_AGAIN_MS
+    (finding,) = world.coordinator.health.active()["g"]
+    assert (finding.code, finding.subject) == (Code.STUCK_PARTITION, "t-0")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.unit.client.group.script import (
+    ENDED,
     POLL,
     POLL_MS,
     RETURNING,
@@ -30,6 +33,7 @@ from rota.protocol.errors import ErrorCode
 
 S = MemberState
 E = ErrorCode
+NEXT = "cooperative-sticky"
 CLOSE = Close("the consumer is being closed")
 EXPIRED = "consumer poll timeout has expired."
 
@@ -63,6 +67,46 @@ def test_a_static_member_that_does_not_poll_sends_nothing() -> None:
     script = stable(group_instance_id="i")
     _ = script >> rings("poll")
     script.lacks("leave").is_in(S.DOWN, -1)
+
+
+def _shrunk() -> Script:
+    """A static cooperative member of generation 2 whose assignment lacks t-1 of the t-0 and t-1 that it owns."""
+    script = cooperative("t-0", "t-1", group_instance_id="i")
+    script.does(rings("heartbeat"), beaten(E.REBALANCE_IN_PROGRESS), POLL, Done(), ENDED)
+    return script.does(joined(2, protocol=NEXT), synced("t-0"))
+
+
+def _returned(script: Script) -> Script:
+    """The poll timeout expires, then the member is answered with generation 2 as it is, and takes t-0."""
+    script.does(rings("poll"), POLL, Done()).does(joined(2, leader="a", skip=True, protocol=NEXT), synced("t-0"))
+    return script.does(Done())
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        (),  # the assignment waits for a poll
+        (POLL, Done(), ENDED, Done()),  # t-1 is revoked; the next poll would join again
+        (POLL, Done(), Done(), Done()),  # the JoinGroup is under way
+    ],
+    ids=["assignment not taken over", "revoked", "joining"],
+)
+def test_a_static_member_that_returns_to_its_generation_still_joins_again_for_what_it_revoked(before: Any) -> None:
+    script = _returned(_shrunk().does(*before))
+    assert script.m.rejoin == "need to revoke partitions and re-join"
+    _ = script >> Done()  # of the hook before it joins again
+    script.includes(("join", "a", "need to revoke partitions and re-join"))
+
+
+def test_a_static_member_that_returns_to_its_whole_assignment_does_not_join_again() -> None:
+    script = cooperative("t-0", "t-1", group_instance_id="i").does(rings("poll"), POLL, Done())
+    script.does(joined(1, leader="a", skip=True, protocol=NEXT), synced("t-0", "t-1"), Done(), ENDED)
+    assert script.m.rejoin is None
+
+
+def test_a_static_member_that_returns_to_a_new_generation_owes_nothing() -> None:
+    script = _shrunk().does(rings("poll"), POLL, Done(), joined(3, protocol=NEXT), synced("t-0"), Done(), ENDED)
+    assert script.m.rejoin is None
 
 
 def test_a_joining_member_without_polls_leaves() -> None:

@@ -241,3 +241,70 @@ def test_another_leader_takes_the_timeline_away() -> None:
     assert world.log.of("g") == ()
     world.add("g", 2)
     assert world.times("g") == [2]
+
+
+def grown(world: World, count: int) -> World:
+    """Return what a restart finds after the topic got `count` partitions."""
+    added = World(count=count).partitions[len(world.partitions) :]
+    return World(world.partitions + added)
+
+
+def places(world: World) -> dict[str, list[int]]:
+    """Return the partitions in which each group has events."""
+    found: dict[str, list[int]] = {}
+    for shard in world.log.shards:
+        for group_id, machine in shard.machines.items():
+            if len(machine):
+                found.setdefault(group_id, []).append(shard.index)
+    return found
+
+
+GROUPS = [f"g{number}" for number in range(40)]
+PLACES = {group_id: [shard_of(group_id, 4)] for group_id in GROUPS}
+
+
+def test_tl9_the_events_of_a_topic_that_has_grown_move_to_the_partition_of_their_group() -> None:
+    world = World(count=1).lead()
+    for group_id in GROUPS:
+        world.add(group_id, 1)
+        world.add(group_id, 2)
+    world.tick()
+    more = grown(world, 4)
+    more.lead()
+    assert places(more) == PLACES
+    assert all(more.times(group_id) == [1, 2] for group_id in GROUPS)
+    again = World(more.partitions).lead()
+    assert places(again) == PLACES
+    assert all(again.times(group_id) == [1, 2] for group_id in GROUPS)
+
+
+def test_tl9_events_that_are_newer_come_after_those_that_move() -> None:
+    world = World(count=1).lead()
+    group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 4) == 3)
+    world.add(group_id, 1)
+    world.tick()
+    more = grown(world, 4)
+    for index in (3, 0):
+        more.partitions[index].lead(0)
+        more.log.lead(index, 0)
+        more.tick()
+        more.add(group_id, 5 + index)
+    more.tick()
+    assert more.times(group_id) == [1, 8, 5]
+    assert [event.sequence for event in more.log.of(group_id)] == sorted(
+        event.sequence for event in more.log.of(group_id)
+    )
+
+
+def test_tl9_events_stay_while_another_broker_leads_the_partition_of_their_group() -> None:
+    world = World(count=1).lead()
+    for group_id in GROUPS:
+        world.add(group_id, 1)
+    world.tick()
+    more = grown(world, 4)
+    more.partitions[0].lead(0)
+    more.log.lead(0, 0)
+    more.tick()
+    assert places(more) == {group_id: [0] for group_id in GROUPS}
+    more.lead(1)
+    assert places(more) == PLACES

@@ -123,3 +123,38 @@ async def test_tl1_an_unforeseen_failure_of_the_creation_is_not_repeated_by_each
             await broker.timeline_topic.stop()
         assert len(calls) == 1
         assert times(broker, "g") == [0, 1, 2]
+
+
+async def test_tl9_in_a_cluster_a_topic_with_fewer_partitions_than_the_groups_topic_grows(config: Config) -> None:
+    async with Broker(config()) as broker:
+        await broker.groups.ensure_offsets_topic()
+        add(broker, "g", 1)
+        await until(lambda: GROUP_TIMELINE in broker.topics)
+        broker.timeline_topic._is_cluster = True
+        add(broker, "g", 2)
+        broker.timeline_topic.request()
+        await until(lambda: broker.topics.partition(GROUP_TIMELINE, 3) is not None)
+        await until(lambda: times(broker, "g") == [1, 2])
+        add(broker, "g", 3)
+    async with Broker(config()) as broker:
+        await until(lambda: times(broker, "g") == [1, 2, 3])
+
+
+async def test_tl9_a_topic_that_has_all_partitions_or_is_of_one_broker_does_not_grow(config: Config) -> None:
+    async with Broker(config(), memory=True) as broker:
+        await broker.groups.ensure_offsets_topic()
+        add(broker, "g", 1)
+        await until(lambda: GROUP_TIMELINE in broker.topics)
+        broker.timeline_topic.request()
+        assert broker.timeline_topic._creation is None
+
+
+async def test_a_topic_that_an_operator_gave_more_partitions_is_used_at_once(config: Config) -> None:
+    async with Broker(config(), memory=True) as broker:
+        await broker.groups.ensure_offsets_topic()
+        add(broker, "g", 1)
+        await until(lambda: GROUP_TIMELINE in broker.topics)
+        await broker.topics.add_partitions(GROUP_TIMELINE, 3)
+        await until(lambda: times(broker, "g") == [1])
+        add(broker, "g", 2)
+        assert times(broker, "g") == [1, 2]

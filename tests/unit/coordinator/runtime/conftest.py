@@ -137,6 +137,7 @@ class World:
         *,
         topic: str = "topic",
         topic_id: bytes | None = None,
+        partition: int = 0,
     ) -> DelayedReply[Any]:
         shard = self.shard(group_id)
         event = Commit(
@@ -144,7 +145,9 @@ class World:
             member_id=MemberId(member_id),
             instance_id=None,
             generation=generation,
-            records=(OffsetRecord(group_id, topic, 0, OffsetValue(offset, -1, "", self.now_ms, None, topic_id)),),
+            records=(
+                OffsetRecord(group_id, topic, partition, OffsetValue(offset, -1, "", self.now_ms, None, topic_id)),
+            ),
         )
         group = self.coordinator.group(shard, group_id)
         return shard.submit(group, event, lambda code: code)

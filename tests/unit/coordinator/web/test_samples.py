@@ -9,6 +9,7 @@ from tests.unit.coordinator.web.conftest import World
 from rota.coordinator.runtime.shard import ShardState
 from rota.coordinator.web import samples
 from rota.coordinator.web.samples import OTHER, Exposed, Samples, shard_label
+from rota.protocol.group_timeline import EventMember, EventType, GroupEvent
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
 
@@ -74,3 +75,26 @@ async def test_the_loop_may_turn_between_partitions_and_groups_also_beyond_a_lim
 )
 def test_each_state_of_a_shard_has_a_word(state: ShardState, is_leader: bool, label: str) -> None:
     assert shard_label(state, is_leader=is_leader) == label
+
+
+async def test_findings_of_the_health_rules_are_exposed_until_they_end(world: World) -> None:
+    health = world.broker.groups.health
+    for life in range(3):
+        for event_type in (EventType.MEMBER_JOINED, EventType.MEMBER_EXPIRED):
+            event = GroupEvent(
+                type=event_type,
+                time_ms=world.broker.wall_ms(),
+                members=[EventMember(member_id=f"a-{life}", client_id="a")],
+            )
+            world.broker.groups.timelines.add("g", event)
+    health.event_added("g")
+    health.round()
+
+    def exposed() -> list[tuple[tuple[str, ...], object]]:
+        read = Samples(world.broker.http.site, "1").read()
+        return [(each.labels, each.value) for each in read if each is not None and each.family == "rota_group_findings"]
+
+    assert exposed() == [(("g", "member-flaps", "warning"), 1)]
+    world.broker.groups.timelines.forget("g")
+    health.round()
+    assert exposed() == []
