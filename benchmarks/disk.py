@@ -1,8 +1,9 @@
-"""Heartbeats while the disk works: `python -m benchmarks.disk [--mb 1000] [--seconds 20]`.
+"""Heartbeats while the broker has much to do: `python -m benchmarks.disk [--mb 1000] [--partitions 10000]`.
 
 One member sends a heartbeat every few ms on a connection of its own; the table shows how long answers take while the
-broker is idle, while it compacts a topic of that size, and while a consumer reads a topic of that size that is not in
-the page cache. Sizes of a tenth show whether it works; the goal is about 1,000 MB.
+broker is idle, while it creates and deletes a topic of that many partitions, while it compacts a topic of that size,
+and while a consumer reads a topic of that size that is not in the page cache. Sizes of a tenth show whether it works;
+the goal is about 1,000 MB. `--mb 0` leaves the compaction and the scan out.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from rota.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from rota.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rota.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from rota.protocol.records.record import write_pairs
@@ -39,25 +41,35 @@ RECORD_BYTES, KEYS, RECORDS_PER_BATCH = 1_000, 10_000, 250
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.disk", description="heartbeats while the disk works")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.disk", description="heartbeats under other work")
     parser.add_argument("--mb", type=int, default=1_000, help="how much is compacted, and how much is read")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long heartbeats are timed, at most")
+    parser.add_argument("--partitions", type=int, default=10_000, help="of the topic that is created and deleted")
     asked = parser.parse_args()
     table = Table("meanwhile", "heartbeats", "p50 ms", "p99 ms", "max ms")
     with rota() as broker:
         beats = Beats(broker.address)
         add(table, "nothing", beats.during(lambda: time.sleep(min(asked.seconds, 5.0))))
-        create(broker.address, "cold", {"segment.bytes": str(SEGMENT_BYTES)})
-        fill(broker.address, "cold", asked.mb)
-        drop_cached(broker, "cold")
-        add(table, f"a cold scan of {asked.mb} MB", beats.during(lambda: scan(broker.address, "cold")))
-        compacts = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
-        create(broker.address, "compacted", {"segment.bytes": str(SEGMENT_BYTES), **compacts})
-        fill(broker.address, "compacted", asked.mb)
-        before_bytes = size_bytes(broker, "compacted")
-        timed = beats.during(lambda: await_compaction(broker, "compacted", before_bytes // 2, asked.seconds))
-        add(table, f"a compaction of {asked.mb} MB (at most {asked.seconds:.0f} s of it)", timed)
+        wide = asked.partitions
+        add(table, f"a creation of {wide:,} partitions", beats.during(lambda: create(broker.address, "wide", {}, wide)))
+        add(table, f"a deletion of {wide:,} partitions", beats.during(lambda: delete(broker.address, "wide")))
+        if asked.mb:
+            time_disk(broker, beats, asked, table)
     Console().print(table)
+
+
+def time_disk(broker: Running, beats: Beats, asked: argparse.Namespace, table: Table) -> None:
+    """Add the rows of the scan and of the compaction."""
+    create(broker.address, "cold", {"segment.bytes": str(SEGMENT_BYTES)})
+    fill(broker.address, "cold", asked.mb)
+    drop_cached(broker, "cold")
+    add(table, f"a cold scan of {asked.mb} MB", beats.during(lambda: scan(broker.address, "cold")))
+    compacts = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+    create(broker.address, "compacted", {"segment.bytes": str(SEGMENT_BYTES), **compacts})
+    fill(broker.address, "compacted", asked.mb)
+    before_bytes = size_bytes(broker, "compacted")
+    timed = beats.during(lambda: await_compaction(broker, "compacted", before_bytes // 2, asked.seconds))
+    add(table, f"a compaction of {asked.mb} MB (at most {asked.seconds:.0f} s of it)", timed)
 
 
 class Beats:
@@ -97,12 +109,19 @@ class Beats:
             assert not answer.error_code
 
 
-def create(address: str, topic: str, configs: dict[str, str]) -> None:
+def create(address: str, topic: str, configs: dict[str, str], partitions: int = 1) -> None:
     wire = Wire(address)
     named = tuple(CreatableTopicConfig(name=name, value=value) for name, value in configs.items())
-    wanted = CreatableTopic(name=topic, num_partitions=1, replication_factor=1, configs=named)
-    answer = wire.ask(CreateTopicsRequest(topics=(wanted,), timeout_ms=10_000), 5, CreateTopicsResponse)
+    wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=named)
+    answer = wire.ask(CreateTopicsRequest(topics=(wanted,), timeout_ms=60_000), 5, CreateTopicsResponse)
     assert not answer.topics[0].error_code, answer
+    wire.close()
+
+
+def delete(address: str, topic: str) -> None:
+    wire = Wire(address)
+    answer = wire.ask(DeleteTopicsRequest(topic_names=(topic,), timeout_ms=60_000), 5, DeleteTopicsResponse)
+    assert not answer.responses[0].error_code, answer
     wire.close()
 
 

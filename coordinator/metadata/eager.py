@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import types
 from collections.abc import Coroutine, Generator, Iterable
+from itertools import islice
 from typing import Any, TypeVar, cast
 
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -62,6 +63,32 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             reply.then(lambda _, done=done: done.done() or done.set_result(None))  # type: ignore[misc]
             await done
     return [cast(T, reply.result()) for reply in replies]
+
+
+async def gather_in_slices(coroutines: Iterable[Coroutine[Any, Any, T]], per_slice: int) -> list[T]:
+    """Do as `gather`, `per_slice` of them in one turn of the loop; start no more after the first that raises."""
+    remaining, results = iter(coroutines), list[T]()
+    while portion := list(islice(remaining, per_slice)):
+        results += await gather(portion)
+        if len(portion) == per_slice:
+            await yield_to_loop()
+    return results
+
+
+async def run_in_slices(work: Iterable[None], per_slice: int) -> None:
+    """Iterate `work`, at most `per_slice` steps in one turn of the loop."""
+    for count, _ in enumerate(work, 1):
+        if count % per_slice == 0:
+            await yield_to_loop()
+
+
+async def yield_to_loop() -> None:
+    """Let the loop do its other work; without a running loop, return at once."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    await asyncio.sleep(0)
 
 
 def run_eagerly(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -4,11 +4,12 @@ Laws
     T3  Each listener is called once for every change, in order, after the image has it.
     T8  A partition's leader, ISR and epoch only change to those of a later version of its state node, whatever order
         reads and own writes end in.
+    T11 Work on the partitions of a change is done one partition a step; the image itself changes in one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rota.coordinator.metadata.brokers import BrokerRegistration
@@ -24,10 +25,12 @@ from rota.coordinator.metadata.changes import (
     TopicCreated,
     TopicDeleted,
 )
-from rota.coordinator.metadata.topic import PartitionState, Topic
+from rota.coordinator.metadata.topic import PartitionState, Topic, replicated_as
 from rota.coordinator.metadata.topic_names import collision_key
 
 NOT_REGISTERED = -2
+
+Work = Callable[[Topic, Sequence[PartitionState]], Iterator[None]]  # on partitions of a topic, one in each step
 
 
 class Image:
@@ -47,6 +50,9 @@ class Image:
         self._by_collision_key: dict[str, set[str]] = {}
         self._configs: dict[tuple[ConfigKind, str], Mapping[str, str]] = {}
         self._listeners: list[Callable[[Change], None]] = []
+        self._before_added: list[Work] = []
+        self._after_added: list[Work] = []
+        self._after_removed: list[Work] = []
 
     # ---- reading
 
@@ -94,22 +100,52 @@ class Image:
         """Call `listener` after every change (see `changes`)."""
         self._listeners.append(listener)
 
+    def before_partitions_added(self, work: Work) -> None:
+        """T11. Do `work` on new partitions once they are durable and before the image has them."""
+        self._before_added.append(work)
+
+    def after_partitions_added(self, work: Work) -> None:
+        """T11. Do `work` on new partitions after the image has them; the change ends when it is done.
+
+        The states may have changed since: the image has the present ones.
+        """
+        self._after_added.append(work)
+
+    def after_partitions_removed(self, work: Work) -> None:
+        """T11. Do `work` on the partitions of a topic that the image has no more; the change ends when it is done.
+
+        A later topic of the same name is not read before. What was registered last works first.
+        """
+        self._after_removed.insert(0, work)
+
     # ---- changing
 
     def apply_topic(self, topic: Topic) -> None:
         """Take over what the store has of a topic. Its partitions are in the order of their indexes."""
-        before = self._by_name.get(topic.name)
-        if before is not None and before.topic_id != topic.topic_id:
-            self.remove_topic(topic.name)
+        for _ in self.replace_topic(topic.name, topic):
+            pass
+
+    def remove_topic(self, name: str) -> None:
+        """Forget a topic, if it is there."""
+        for _ in self.replace_topic(name, None):
+            pass
+
+    def replace_topic(self, name: str, topic: Topic | None) -> Iterator[None]:
+        """Take over what the store has of a topic, None when it does not exist; each step works on one partition.
+
+        T11. One at a time for each name. The image changes in one step, and listeners are called in it.
+        """
+        before = self._by_name.get(name)
+        if before is not None and (topic is None or before.topic_id != topic.topic_id):
+            self._forget(before)
+            yield from _do(self._after_removed, before, before.partitions)
             before = None
-        if before is None:
-            self._remember(topic)
-            self._notify(TopicCreated(topic))
+        if topic is None:
             return
-        common = zip(before.partitions, topic.partitions, strict=False)
-        states = tuple(_latest(old, new) for old, new in common)
-        after = replace(topic, partitions=(*states, *topic.partitions[len(before.partitions) :]))
-        self._replace(before, after)
+        added = topic.partitions[0 if before is None else len(before.partitions) :]
+        yield from _do(self._before_added, topic, added)
+        self._take_over(topic)
+        yield from _do(self._after_added, topic, added)
 
     def apply_states(self, topic_id: bytes, states: Iterable[PartitionState]) -> None:
         """Take over leaders, ISRs and epochs of some partitions; replicas stay. Unknown partitions are ignored."""
@@ -120,21 +156,8 @@ class Image:
         for state in states:
             if state.index < len(partitions):
                 old = partitions[state.index]
-                same = replace(state, replicas=old.replicas, adding=old.adding, removing=old.removing)
-                partitions[state.index] = _latest(old, same)
+                partitions[state.index] = _latest(old, replicated_as(state, old))
         self._replace(before, replace(before, partitions=tuple(partitions)))
-
-    def remove_topic(self, name: str) -> None:
-        """Forget a topic, if it is there."""
-        topic = self._by_name.get(name)
-        if topic is None:
-            return
-        del self._by_name[name], self._by_id[topic.topic_id]
-        colliding = self._by_collision_key[collision_key(name)]
-        colliding.discard(name)
-        if not colliding:
-            del self._by_collision_key[collision_key(name)]
-        self._notify(TopicDeleted(topic))
 
     def apply_brokers(self, brokers: Mapping[int, BrokerRegistration]) -> None:
         """Take over the live brokers."""
@@ -173,11 +196,30 @@ class Image:
 
     # ---- inside
 
+    def _take_over(self, topic: Topic) -> None:
+        before = self._by_name.get(topic.name)
+        if before is None:
+            self._remember(topic)
+            self._notify(TopicCreated(topic))
+            return
+        common = zip(before.partitions, topic.partitions, strict=False)
+        states = tuple(_latest(old, new) for old, new in common)
+        after = replace(topic, partitions=(*states, *topic.partitions[len(before.partitions) :]))
+        self._replace(before, after)
+
+    def _forget(self, topic: Topic) -> None:
+        del self._by_name[topic.name], self._by_id[topic.topic_id]
+        colliding = self._by_collision_key[collision_key(topic.name)]
+        colliding.discard(topic.name)
+        if not colliding:
+            del self._by_collision_key[collision_key(topic.name)]
+        self._notify(TopicDeleted(topic))
+
     def _replace(self, before: Topic, after: Topic) -> None:
         """Remember a known topic in a new state; notify of each kind of change that the two differ in."""
         count = len(before.partitions)
         pairs = zip(before.partitions, after.partitions, strict=False)
-        changed = tuple(old.index for old, new in pairs if old != new)
+        changed = tuple(old.index for old, new in pairs if old is not new and old != new)
         self._remember(after)
         if len(after.partitions) > count:
             self._notify(PartitionsAdded(after, count))
@@ -200,4 +242,9 @@ def _latest(old: PartitionState, new: PartitionState) -> PartitionState:
     """T8. `new`, but with the leader, ISR and epochs of `old` where those are of a later version."""
     if new.version >= old.version:
         return new
-    return replace(old, replicas=new.replicas, adding=new.adding, removing=new.removing)
+    return replicated_as(old, new)
+
+
+def _do(works: Iterable[Work], topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
+    for work in works:
+        yield from work(topic, states)

@@ -41,10 +41,12 @@ def assign_round_robin(
         )
     racks = {broker: _rack(registration) for broker, registration in brokers.items()}
     ring = _alternate_racks(racks)
-    return tuple(
-        _state(index, _spread(list(_candidates(ring, start + index)), racks, replication), brokers)
-        for index in range(first, first + count)
-    )
+    turns = len(ring) * max(len(ring) - 1, 1)  # after which the same brokers are chosen again
+    chosen = [
+        _spread(list(_candidates(ring, turn)), racks, replication)
+        for turn in (start + first + step for step in range(min(count, turns)))
+    ]
+    return tuple(_state(first + step, chosen[step % turns], brokers) for step in range(count))
 
 
 def _rack(registration: BrokerRegistration) -> tuple[str, int]:

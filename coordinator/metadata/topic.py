@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rota.protocol.errors import ErrorCode, message
 
@@ -34,6 +34,14 @@ class PartitionState:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     version: int = field(default=0, compare=False)
+
+
+def replicated_as(state: PartitionState, other: PartitionState) -> PartitionState:
+    """Return `state` with the replicas of `other`, and with what a reassignment adds and removes there."""
+    replicas, adding, removing = other.replicas, other.adding, other.removing
+    if (state.replicas, state.adding, state.removing) == (replicas, adding, removing):
+        return state
+    return replace(state, replicas=replicas, adding=adding, removing=removing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

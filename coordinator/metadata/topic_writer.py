@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rota.coordinator.metadata import topic_nodes, znodes
+from rota.coordinator.metadata import eager, topic_nodes, znodes
 from rota.coordinator.metadata.store import BadVersion, Delete, NodeExists, NoNode, NotEmpty, Op, Store, StoreFailed
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
@@ -20,21 +20,20 @@ RETRIES_MAX: Final = 8  # of a change that other brokers' changes were faster th
 
 async def create_nodes(store: Store, topic: Topic) -> None:
     """Raises NodeExists; BadVersion or NoNode when another broker creates or deletes it as well; StoreFailed."""
-    first, *rest = topic_nodes.creation(topic)
+    commits = topic_nodes.creation(topic)
     try:
-        await store.commit(first)
+        await store.commit(next(commits))
     except NodeExists:
         version = await _take_over(store, topic.name)
-        rest = topic_nodes.creation(topic, version)
-    await _commit_each(store, rest)
+        commits = topic_nodes.creation(topic, version)
+    await _commit_each(store, commits)
 
 
 async def grow_nodes(store: Store, grown: Topic, added: Sequence[PartitionState]) -> None:
     """Raises BadVersion or NoNode when another broker changes the topic as well; StoreFailed."""
-    commits = topic_nodes.growth(grown, added, grown.version)
-    if len(commits) == 1:
+    if topic_nodes.fits_one_commit(added):
         try:
-            await store.commit(commits[0])
+            await store.commit(next(topic_nodes.growth(grown, added, grown.version)))
             return
         except NodeExists:
             pass  # what a growth that stopped half way has left
@@ -50,13 +49,13 @@ async def delete_nodes(store: Store, name: str) -> None:
     """Delete all nodes of a topic, those that another broker is adding included. Raises NoNode, StoreFailed."""
     for _ in range(RETRIES_MAX):
         _, stat = await store.get(znodes.topic_path(name))
-        first, *rest = topic_nodes.deletion(name, await _indexes(store, name), stat.version)
+        commits = topic_nodes.deletion(name, await _indexes(store, name), stat.version)
         try:
-            await store.commit(first)
+            await store.commit(next(commits))
         except (BadVersion, NotEmpty):
             continue
         try:
-            await _commit_each(store, rest)
+            await _commit_each(store, commits)
         except NotEmpty:
             continue  # a growth was under way
         except (BadVersion, NoNode):
@@ -84,5 +83,7 @@ async def _indexes(store: Store, name: str) -> list[int]:
 
 
 async def _commit_each(store: Store, commits: Iterable[Sequence[Op]]) -> None:
+    """T11. Make and write each in turns of the loop of its own, also with a store that does not wait."""
     for ops in commits:
+        await eager.yield_to_loop()
         await store.commit(ops)

@@ -7,12 +7,14 @@ Laws
     T7  Changes of one topic happen one after the other, each on top of the one before; those of several topics share
         the store's writes.
     T9  A change of a node that another broker has changed meanwhile is made on top of that one, or refused.
+    T11 A change of many partitions is written, read, opened and removed in slices, between which the loop does its
+        other work; the image has the whole change, or nothing of it, when a listener or a reader sees it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
@@ -24,7 +26,14 @@ from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.placement import Assignment, start_of
 from rota.coordinator.metadata.resource_configs import ResourceConfigs
 from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Set, Store, Watch
-from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, TRANSACTION_STATE, PartitionState, Refusal, Topic
+from rota.coordinator.metadata.topic import (
+    CONSUMER_OFFSETS,
+    TRANSACTION_STATE,
+    PartitionState,
+    Refusal,
+    Topic,
+    replicated_as,
+)
 from rota.coordinator.metadata.topic_names import collision_key, refuse_collision, refuse_name
 from rota.coordinator.metadata.topic_refusals import (
     cannot_replicate,
@@ -37,7 +46,8 @@ from rota.coordinator.metadata.topic_refusals import (
 )
 from rota.coordinator.metadata.topic_writer import RETRIES_MAX, create_nodes, delete_nodes, grow_nodes
 
-PLACED_PER_SLICE = 64  # partitions whose logs are opened before the loop has its turn
+OPENED_PER_SLICE = 8  # partitions whose logs are opened or deleted in one turn of the loop: about 5 ms
+READ_PER_SLICE = 128  # partitions whose states are read from the store in one turn of the loop: about 5 ms
 
 __all__ = ["CONSUMER_OFFSETS", "TRANSACTION_STATE", "PartitionState", "Refusal", "Topic", "Topics"]
 
@@ -67,16 +77,8 @@ class Topics(Image):
             self.brokers = {broker_id: BrokerRegistration(broker_id=broker_id)}
             self.controller_id = broker_id
         self.configs = ResourceConfigs(self, store, watch)
-        self._preparers: list[Callable[[Topic, Sequence[PartitionState]], Iterator[None]]] = []
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._refresh_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def before_partitions_added(self, prepare: Callable[[Topic, Sequence[PartitionState]], Iterator[None]]) -> None:
-        """Call `prepare` for new partitions once they are durable and before the image has them.
-
-        It works while it is iterated, one partition a step, so that thousands of them do not block the loop.
-        """
-        self._preparers.append(prepare)
 
     # ---- reading the store
 
@@ -104,14 +106,7 @@ class Topics(Image):
             lock = self._refresh_locks[name] = asyncio.Lock()
         async with lock:
             topic = await self._read(name, stale)
-            known = self.get(name)
-            if topic is None or (known is not None and known.topic_id != topic.topic_id):
-                self.remove_topic(name)
-                known = None
-            if topic is None:
-                return
-            await self._prepare(topic, topic.partitions[0 if known is None else len(known.partitions) :])
-            self.apply_topic(topic)
+            await eager.run_in_slices(self.replace_topic(name, topic), OPENED_PER_SLICE)  # T11
 
     async def _read(self, name: str, stale: Collection[int] | None) -> Topic | None:
         """None when the topic does not exist, or not as a whole."""
@@ -122,8 +117,8 @@ class Topics(Image):
             topic_id, states = znodes.read_topic(data)
             known = self.by_id(topic_id)
             config, _ = await self.store.get(znodes.config_path(name), self._watch)
-            reads = [self._read_state(name, state, known, stale) for state in states]
-            partitions = tuple(await eager.gather(reads))
+            reads = (self._read_state(name, state, known, stale) for state in states)
+            partitions = tuple(await eager.gather_in_slices(reads, READ_PER_SLICE))
         except NoNode:
             return None  # it is being deleted
         return Topic(
@@ -140,8 +135,7 @@ class Topics(Image):
     ) -> PartitionState:
         index = state.index
         if stale is not None and known is not None and index < len(known.partitions) and index not in stale:
-            old = known.partitions[index]
-            return replace(old, replicas=state.replicas, adding=state.adding, removing=state.removing)
+            return replicated_as(known.partitions[index], state)
         data, stat = await self.store.get(znodes.state_path(name, index), self._watch)
         return znodes.read_state(data, stat.version, state)
 
@@ -358,12 +352,6 @@ class Topics(Image):
         return self.get(name) or replace(topic, configs=dict(configs))
 
     # ---- inside
-
-    async def _prepare(self, topic: Topic, states: Sequence[PartitionState]) -> None:
-        for prepare in self._preparers:
-            for count, _ in enumerate(prepare(topic, states), 1):
-                if count % PLACED_PER_SLICE == 0:
-                    await asyncio.sleep(0)
 
     def _lock(self, name: str) -> asyncio.Lock:
         """T7, T4. One lock for all names that could not exist together; it is forgotten when nobody holds it."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, unquote
@@ -128,8 +128,11 @@ def read_config(data: bytes) -> dict[str, str]:
     return {str(name): str(value) for name, value in config.items()}
 
 
-def read_topic(data: bytes) -> tuple[bytes, tuple[PartitionState, ...]]:
-    """(topic id, its partitions without what their state nodes say: no leader, no ISR, version -1)."""
+def read_topic(data: bytes) -> tuple[bytes, Iterator[PartitionState]]:
+    """(topic id, its partitions without what their state nodes say: no leader, no ISR, version -1).
+
+    The partitions are made while they are iterated, in the order of their indexes.
+    """
     node = json.loads(data)
     adding, removing = node.get("adding_replicas", {}), node.get("removing_replicas", {})
     states = (
@@ -142,9 +145,9 @@ def read_topic(data: bytes) -> tuple[bytes, tuple[PartitionState, ...]]:
             removing=tuple(removing.get(index, ())),
             version=-1,
         )
-        for index, replicas in node["partitions"].items()
+        for index, replicas in sorted(node["partitions"].items(), key=lambda item: int(item[0]))
     )
-    return uuid_bytes(node["topic_id"]), tuple(sorted(states, key=lambda state: state.index))
+    return uuid_bytes(node["topic_id"]), states
 
 
 def read_state(data: bytes, version: int, state: PartitionState) -> PartitionState:

@@ -354,6 +354,10 @@ class Partition:
 
     # ---- leader and followers
 
+    def is_placed_as(self, placed: PartitionState) -> bool:
+        """Whether this very state was applied last."""
+        return self._placed is placed
+
     def apply(self, placed: PartitionState, now_ms: int) -> None:
         """Lead or follow as the cluster's state of the partition says. A state older than the last one is ignored."""
         last = self._placed

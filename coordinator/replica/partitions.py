@@ -114,6 +114,7 @@ class Partitions:
         self._reopen_waits = RetryWaits[PartitionKey](REOPEN_AFTER_MS, REOPEN_AFTER_MS_MAX)
         topics.on_change(self._changed)
         topics.before_partitions_added(self._open)
+        topics.after_partitions_removed(self._remove)
 
     def get(self, topic: str, index: int) -> Partition | None:
         """None when it does not live here."""
@@ -185,6 +186,8 @@ class Partitions:
         for key, partition in self._by_name.items():
             if partition.offline is None or key in self._reopening or not self._reopen_waits.is_due(key, now_ms):
                 continue
+            if self.topics.by_id(partition.topic_id) is None:
+                continue  # its log is about to be deleted
             if self._begin_open is None or len(self._reopening) >= REOPENING_MAX:
                 return
             self._reopen_waits.delay(key, now_ms)
@@ -237,14 +240,14 @@ class Partitions:
 
     def _changed(self, change: Change) -> None:
         match change:
-            case TopicCreated(topic) | PartitionsAdded(topic):
-                self._place(topic, range(len(topic.partitions)))  # most logs were opened when they were placed
+            case TopicCreated(topic):
+                self._place(topic, range(len(topic.partitions)))
+            case PartitionsAdded(topic, before):
+                self._place(topic, range(before, len(topic.partitions)))
             case PartitionsChanged(topic, indexes):
                 self._place(topic, indexes)
-            case BrokersChanged() | ControllerChanged() | ResourceConfigChanged():
+            case TopicDeleted() | BrokersChanged() | ControllerChanged() | ResourceConfigChanged():
                 pass
-            case TopicDeleted(topic):
-                self._remove(topic)
             case ConfigChanged(topic):
                 self._reconfigure(topic, self._config_of(topic))
 
@@ -257,8 +260,8 @@ class Partitions:
                 if partition is None:
                     for _ in self._open(topic, (state,)):
                         pass
-                else:
-                    partition.apply(self._as_it_counts(state), self._now_ms())
+                elif not partition.is_placed_as(placed := self._as_it_counts(state)):
+                    partition.apply(placed, self._now_ms())
             elif partition is not None:
                 self._drop(topic, index)
 
@@ -307,20 +310,23 @@ class Partitions:
             partition.fail(reason)
         return partition
 
-    def _remove(self, topic: Topic) -> None:
-        for state in topic.partitions:
-            self._drop(topic, state.index)
+    def _remove(self, topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
+        """Delete the logs of these partitions of a deleted topic; each step deletes one."""
+        for state in states:
+            if self._drop(topic, state.index):
+                yield
 
-    def _drop(self, topic: Topic, index: int) -> None:
-        """Close the partition and delete its log."""
+    def _drop(self, topic: Topic, index: int) -> bool:
+        """Close the partition and delete its log. Return whether it was here."""
         partition = self._by_id.pop((topic.topic_id, index), None)
         if partition is None:
-            return
+            return False
         if self._by_name.get((topic.name, index)) is partition:  # not of a later topic of this name
             del self._by_name[topic.name, index]
         if (topic.name, index) not in self._reopening:  # else it is deleted when that has ended
             self._delete(topic, partition)
         partition.close()
+        return True
 
     def _delete(self, topic: Topic, partition: Partition) -> None:
         """Delete the log of a partition that is no longer here. A failure leaves files behind, and is logged."""

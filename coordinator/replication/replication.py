@@ -8,17 +8,14 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.metadata.changes import (
     BrokersChanged,
     Change,
-    PartitionsAdded,
     PartitionsChanged,
-    TopicCreated,
-    TopicDeleted,
 )
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.topic import PartitionState, Topic
@@ -64,6 +61,8 @@ class Replication:
         self._assigned: dict[Key, Fetcher] = {}
         self._is_running = False
         image.on_change(self._changed)
+        image.after_partitions_added(self._assign_added)
+        image.after_partitions_removed(self._release_removed)
 
     def start(self) -> None:
         """Follow all partitions that are led elsewhere, and look for followers that lag."""
@@ -106,18 +105,28 @@ class Replication:
         if not self._is_running:
             return
         match change:
-            case TopicCreated(topic) | PartitionsAdded(topic):
-                self._assign(topic, range(len(topic.partitions)))
             case PartitionsChanged(topic, indexes):
                 self._assign(topic, indexes)
-            case TopicDeleted(topic):
-                for state in topic.partitions:
-                    self._release((topic.topic_id, state.index))
             case BrokersChanged():
                 for fetcher in self._fetchers.values():
                     fetcher.retry()
             case _:
                 pass
+
+    def _assign_added(self, topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
+        """Copy new partitions; each step begins with one. Their states may be other ones by now."""
+        for state in states:
+            current = self._image.by_id(topic.topic_id)
+            if not self._is_running or current is None:
+                return
+            self._assign_one(current, current.partitions[state.index])
+            yield
+
+    def _release_removed(self, topic: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
+        """Copy the partitions of a deleted topic no longer; each step releases one."""
+        for state in states:
+            self._release((topic.topic_id, state.index))
+            yield
 
     def _assign(self, topic: Topic, indexes: Iterable[int]) -> None:
         for index in indexes:

@@ -137,7 +137,7 @@ class Members:
         topic_data = self.shared.tree.nodes[znodes.topic_path(name)].data
         _, states = znodes.read_topic(topic_data)
         node = self.shared.tree.nodes[znodes.state_path(name, index)]
-        return znodes.read_state(node.data, node.version, states[index])
+        return znodes.read_state(node.data, node.version, list(states)[index])
 
     async def write(self, name: str, state: PartitionState) -> None:
         """Set a state as a leader would."""

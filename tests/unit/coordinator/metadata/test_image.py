@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -16,7 +17,7 @@ from rota.coordinator.metadata.changes import (
     TopicCreated,
     TopicDeleted,
 )
-from rota.coordinator.metadata.image import Image
+from rota.coordinator.metadata.image import Image, Work
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 
@@ -34,6 +35,43 @@ def changes_of(image: Image) -> list[Change]:
     changes: list[Change] = []
     image.on_change(changes.append)
     return changes
+
+
+def test_a_topic_changes_in_one_step_and_its_partitions_one_a_step() -> None:
+    image, steps = Image(1), list[str]()
+
+    def work(name: str) -> Work:
+        def do(_: Topic, states: Sequence[PartitionState]) -> Iterator[None]:
+            for each in states:
+                steps.append(f"{name} {each.index}")
+                yield
+
+        return do
+
+    def replaced(topic: Topic | None) -> list[list[str]]:
+        """The works and changes of each step."""
+        every = list[list[str]]()
+        for _ in image.replace_topic("t", topic):
+            every.append(steps.copy())
+            steps.clear()
+        return [*every, steps.copy()]
+
+    image.on_change(lambda change: steps.append(f"{type(change).__name__} {len(change.topic.partitions)}"))  # type: ignore[union-attr]
+    image.before_partitions_added(work("open"))
+    image.after_partitions_added(work("follow"))
+    image.after_partitions_removed(work("delete"))
+    image.after_partitions_removed(work("forget"))
+    assert replaced(topic_of(state(0), state(1))) == [
+        ["open 0"],
+        ["open 1"],
+        ["TopicCreated 2", "follow 0"],
+        ["follow 1"],
+        [],
+    ]
+    steps.clear()
+    assert replaced(topic_of(state(0), state(1), state(2))) == [["open 2"], ["PartitionsAdded 3", "follow 2"], []]
+    steps.clear()
+    assert replaced(None)[:4] == [["TopicDeleted 3", "forget 0"], ["forget 1"], ["forget 2"], ["delete 0"]]
 
 
 def test_each_difference_is_one_change() -> None:

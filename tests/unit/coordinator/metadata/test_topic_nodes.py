@@ -5,7 +5,6 @@ import pytest
 from rota.coordinator.metadata import commits, topic_nodes, znodes
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
-from rota.coordinator.metadata.store import Op
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
 
@@ -24,9 +23,9 @@ def loaded(store: EmbeddedStore) -> Topics:
 
 
 def test_a_small_topic_is_one_commit() -> None:
-    assert len(topic_nodes.creation(topic_of(9))) == 1
-    assert len(topic_nodes.growth(topic_of(9), topic_of(9).partitions[4:], 0)) == 1
-    assert len(topic_nodes.deletion("t", range(9), 0)) == 1
+    assert len(list(topic_nodes.creation(topic_of(9)))) == 1
+    assert len(list(topic_nodes.growth(topic_of(9), topic_of(9).partitions[4:], 0))) == 1
+    assert len(list(topic_nodes.deletion("t", range(9), 0))) == 1
 
 
 @pytest.mark.parametrize("partitions", [1, MANY // 2, MANY])
@@ -34,8 +33,7 @@ def test_a_topic_is_seen_as_a_whole_or_not_at_all(partitions: int) -> None:
     store = EmbeddedStore()
     loaded(store)
     topic = topic_of(partitions)
-    steps: list[list[Op]] = topic_nodes.creation(topic)
-    for ops in steps:
+    for ops in topic_nodes.creation(topic):
         assert len(ops) <= MANY
         assert len(loaded(store)) == 0
         run_eagerly(store.commit(ops))
@@ -64,7 +62,7 @@ def test_growth_in_several_commits_is_seen_at_the_last_one() -> None:
 def test_a_creation_that_stopped_half_way_is_in_nobodys_way() -> None:
     store = EmbeddedStore()
     topics = loaded(store)
-    for ops in topic_nodes.creation(topic_of(MANY))[:-1]:
+    for ops in list(topic_nodes.creation(topic_of(MANY)))[:-1]:
         run_eagerly(store.commit(ops))
     assert "t" not in topics
     run_eagerly(topics.create("t", 3))

@@ -104,7 +104,7 @@ def test_a_growth_that_stopped_half_way_is_in_nobodys_way(count: int) -> None:
     before = run_eagerly(topics.create("t", 2))
     assert isinstance(before, Topic)
     added = tuple(PartitionState(index=index, leader=1, replicas=(1,), isr=(1,)) for index in range(2, 8))
-    for ops in topic_nodes.growth(before, added, before.version)[:-1]:
+    for ops in list(topic_nodes.growth(before, added, before.version))[:-1]:
         run_eagerly(store.commit(ops))
     grown = run_eagerly(topics.add_partitions("t", count))
     assert isinstance(grown, Topic), grown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -21,9 +22,11 @@ from rota.coordinator.metadata.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from rota.coordinator.metadata.commits import OPS_PER_COMMIT_MAX
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
-from rota.coordinator.metadata.topics import PLACED_PER_SLICE, PartitionState, Refusal, Topic, Topics
+from rota.coordinator.metadata.store import Op, Stat, Watch
+from rota.coordinator.metadata.topics import OPENED_PER_SLICE, READ_PER_SLICE, PartitionState, Refusal, Topic, Topics
 from rota.protocol.errors import ErrorCode
 
 
@@ -304,12 +307,52 @@ async def test_partitions_are_opened_in_slices_before_the_topic_is_visible(topic
             yield
 
     topics.before_partitions_added(place)
-    creating = asyncio.ensure_future(topics.create("t", 3 * PLACED_PER_SLICE))
+    creating = asyncio.ensure_future(topics.create("t", 3 * OPENED_PER_SLICE))
     await asyncio.sleep(0)
-    assert len(placed) == PLACED_PER_SLICE
+    assert len(placed) == OPENED_PER_SLICE
     await creating
-    await topics.add_partitions("t", 3 * PLACED_PER_SLICE + 2)
-    assert placed == list(range(3 * PLACED_PER_SLICE + 2))
+    await topics.add_partitions("t", 3 * OPENED_PER_SLICE + 2)
+    assert placed == list(range(3 * OPENED_PER_SLICE + 2))
+
+
+class CountedStore(EmbeddedStore):
+    """Counts what is read and committed in each turn of the loop, which `turn` numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn = 0
+        self.states_read: Counter[int] = Counter()
+        self.commits: Counter[int] = Counter()
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        self.states_read[self.turn] += path.endswith("/state")
+        return await super().get(path, watch)
+
+    async def commit(self, ops: Sequence[Op]) -> None:
+        self.commits[self.turn] += 1
+        await super().commit(ops)
+
+    async def count_turns(self) -> None:
+        while True:
+            self.turn += 1
+            await asyncio.sleep(0)
+
+
+async def test_a_change_of_many_partitions_is_read_and_written_in_slices() -> None:
+    store, changes = CountedStore(), list[Change]()
+    topics = topics_on(store)
+    topics.on_change(changes.append)
+    counting = asyncio.create_task(store.count_turns())
+    partitions = 2 * OPS_PER_COMMIT_MAX
+    await asyncio.sleep(0)
+    created = made(await asyncio.create_task(topics.create("t", partitions)))
+    await asyncio.create_task(topics.delete("t"))
+    counting.cancel()
+    assert sum(store.states_read.values()) == partitions
+    assert max(store.states_read.values()) == READ_PER_SLICE
+    assert max(store.commits.values()) == 1
+    assert changes == [TopicCreated(created), TopicDeleted(created)]
+    assert len(created.partitions) == partitions
 
 
 class TestAnImageThatLags:

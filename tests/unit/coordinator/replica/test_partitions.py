@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from itertools import count
 from pathlib import Path
 
@@ -15,9 +17,10 @@ from rota.coordinator.metadata.brokers import BrokerRegistration
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topic import Topic
-from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.metadata.topics import OPENED_PER_SLICE, Topics
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partitions import Partitions
+from rota.coordinator.storage import OpenedLog
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.record import Record, write_batch
 
@@ -104,6 +107,105 @@ def test_a_deleted_topic_answers_waiting_requests_and_is_removed(world: World) -
         partition.append(batch(), NOW_MS)
     run_eagerly(world.topics.create("t", 1))
     assert world.partition().high_watermark == 0
+
+
+class DeletedLog(MemoryLog):
+    """Reports to `world` that it was deleted."""
+
+    def __init__(self, config: LogConfig, world: SlicedWorld) -> None:
+        super().__init__(config)
+        self._world = world
+
+    def destroy(self) -> None:
+        self._world.deleted[self._world.turn] += 1
+        super().destroy()
+
+
+class SlicedWorld(World):
+    """`opened` and `deleted` count the logs that were opened and deleted in each turn of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn, self.opened, self.deleted = 0, Counter[int](), Counter[int]()
+
+    def open_log(self, topic: Topic, index: int, config: LogConfig) -> Log:
+        self.opened[self.turn] += 1
+        return DeletedLog(config, self)
+
+    async def count_turns(self) -> None:
+        while True:
+            self.turn += 1
+            await asyncio.sleep(0)
+
+
+MANY = 5 * OPENED_PER_SLICE
+
+
+async def test_logs_of_a_change_are_opened_and_deleted_in_slices() -> None:
+    world = SlicedWorld()
+    counting = asyncio.create_task(world.count_turns())
+    await asyncio.sleep(0)
+    await asyncio.create_task(world.topics.create("t", MANY))
+    await asyncio.create_task(world.topics.delete("t"))
+    counting.cancel()
+    for logs in (world.opened, world.deleted):
+        assert sum(logs.values()) == MANY
+        assert max(logs.values()) == OPENED_PER_SLICE
+    assert world.partitions.all() == []
+
+
+async def test_a_topic_created_while_one_of_its_name_is_being_deleted_keeps_its_logs() -> None:
+    world = SlicedWorld()
+    await world.topics.create("t", MANY)
+    deletion = asyncio.create_task(world.topics.delete("t"))
+    while not world.deleted:
+        await asyncio.sleep(0)
+    assert "t" not in world.topics
+    assert len(world.partitions.all()) > 0
+    topic = await world.topics.create("t", MANY)
+    assert isinstance(topic, Topic)
+    await deletion
+    assert sum(world.deleted.values()) == MANY
+    assert [partition.topic_id for partition in world.partitions.all()] == [topic.topic_id] * MANY
+
+
+async def test_a_deletion_during_the_slices_of_a_creation_deletes_all_logs() -> None:
+    world = SlicedWorld()
+    creation = asyncio.create_task(world.topics.create("t", MANY))
+    while not world.opened:
+        await asyncio.sleep(0)
+    assert "t" not in world.topics
+    await world.topics.delete("t")
+    assert isinstance(await creation, Topic)
+    assert world.partitions.all() == []
+    assert sum(world.deleted.values()) == MANY
+
+
+def test_a_failed_log_of_a_topic_under_deletion_is_deleted_and_not_reopened() -> None:
+    world = World()
+    begun, removed = list[int](), list[int]()
+
+    def begin_open(topic: Topic, index: int, config: LogConfig) -> OpenedLog:
+        begun.append(index)
+        return OpenedLog(MemoryLog(config))
+
+    partitions = Partitions(
+        world.topics,
+        world.open_log,
+        config_of,
+        begin_open=begin_open,
+        remove_log=lambda _, index: removed.append(index),
+    )
+    run_eagerly(world.topics.create("t", 2))
+    partition = partitions.get("t", 1)
+    assert partition is not None
+    partition.fail("no such disk")
+    steps = world.topics.replace_topic("t", None)
+    next(steps)
+    partitions.reopen_failed(1 << 40)
+    for _ in steps:
+        pass
+    assert (begun, removed) == ([], [0, 1])
 
 
 def test_a_changed_config_is_in_force_at_once(world: World) -> None:
