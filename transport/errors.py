@@ -25,3 +25,27 @@ class TimedOut(KafkaError, TimeoutError):
 
 class Unsupported(KafkaError):
     """The broker supports no version of the API that this request needs."""
+
+
+class SettingRefused(KafkaError, ValueError):
+    """A security setting that cannot be used: a missing file, a wrong password. `setting` is its name. The message
+    contains no secret."""
+
+    def __init__(self, setting: str, problem: str = "") -> None:
+        super().__init__(f"{setting} ({setting.replace('_', '.')}) {problem}" if problem else setting)
+        self.setting = setting
+
+
+class AuthenticationFailed(KafkaError):
+    """A broker does not accept this client, or this client does not accept the broker. It is raised at once: another
+    attempt with the same settings fails again. `broker` is the broker's name, `mechanism` the SASL mechanism (empty
+    for TLS), `detail` what the broker said."""
+
+    def __init__(self, message: str, *, broker: str = "", mechanism: str = "", detail: str = "") -> None:
+        super().__init__(message)
+        self.broker, self.mechanism, self.detail = broker, mechanism, detail
+
+
+class TlsFailed(AuthenticationFailed):
+    """TLS with a broker failed: an unknown authority, another host name, a refused client certificate, a listener
+    without TLS."""
