@@ -14,7 +14,9 @@ Laws
 from __future__ import annotations
 
 import asyncio
+import copy
 import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import Callable
@@ -24,8 +26,9 @@ from rota.protocol.compiler import codec
 from rota.protocol.header import read_response_header
 from rota.protocol.registry import APIS
 from rota.protocol.wire import DecodeError
-from rota.transport.errors import KafkaError, TimedOut, Unreachable
+from rota.transport.errors import KafkaError, TimedOut, TlsFailed, Unreachable
 from rota.transport.frames import Frames, InvalidFrame
+from rota.transport.tls import tls_failure
 from rota.transport.versions import newest
 
 COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
@@ -190,13 +193,15 @@ class Connection(asyncio.Protocol):
         try:
             frames = self._frames.feed(data)
         except InvalidFrame as why:
-            self.end(Unreachable(f"broker {self.peer} sent {why}; is it a Kafka listener without TLS and SASL?"))
+            self.end(_invalid(self.peer, why))
             return
         for frame in frames:
             self._answer(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        if isinstance(exc, ssl.SSLError) and "_ALERT_" in (exc.reason or ""):
+            self.end(tls_failure(self.peer, self.peer, exc))  # TLS 1.3 refuses a client after its handshake
         why = f": {exc}" if exc is not None else ""
         self.end(Unreachable(f"broker {self.peer} closed the connection{why}"))
         if not self._lost.done():
@@ -304,6 +309,13 @@ class Connection(asyncio.Protocol):
 
 def copied(failure: KafkaError) -> KafkaError:
     """Return a copy of an exception, one for each waiting caller: a shared one would collect all their tracebacks."""
-    made = type(failure)(*failure.args)
+    made = copy.copy(failure)
     made.__cause__ = failure.__cause__
     return made
+
+
+def _invalid(peer: str, why: InvalidFrame) -> KafkaError:
+    if why.is_tls:
+        remedy = "set security_protocol to SSL or SASL_SSL, or use another port"
+        return TlsFailed(f"broker {peer} answered in TLS: this port is a TLS listener; {remedy}", broker=peer)
+    return Unreachable(f"broker {peer} sent {why}; is it a Kafka listener without TLS and SASL?")

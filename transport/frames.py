@@ -13,11 +13,14 @@ from typing import Final
 LENGTH_BYTES: Final = 4
 FRAME_BYTES_MIN: Final = 4  # a correlation id
 FRAME_BYTES_MAX: Final = 0x15 << 24  # 336 MiB: a broker gives 55 MiB at once (its fetch.max.bytes) or one large batch
-_HINTS: Final = {b"HTTP": "an HTTP server", b"\x15\x03": "a TLS listener", b"SSH-": "an SSH server"}
+_TLS_ALERT: Final = b"\x15\x03"
+_HINTS: Final = {b"HTTP": "an HTTP server", _TLS_ALERT: "a TLS listener", b"SSH-": "an SSH server"}
 
 
 class InvalidFrame(ValueError):
-    """The received bytes cannot be a response of Kafka's protocol."""
+    """The received bytes cannot be a response of Kafka's protocol. `is_tls`: they are an alert of TLS."""
+
+    is_tls = False
 
 
 class Frames:
@@ -51,7 +54,7 @@ class Frames:
         while end - at >= LENGTH_BYTES:
             size = int.from_bytes(data[at : at + LENGTH_BYTES], "big", signed=True)
             if not FRAME_BYTES_MIN <= size <= self._bytes_max:
-                raise InvalidFrame(_why(data[at : at + LENGTH_BYTES], size, self._bytes_max))
+                raise _invalid(data[at : at + LENGTH_BYTES], size, self._bytes_max)
             at += LENGTH_BYTES
             if at + size > end:
                 self._head = b""
@@ -65,7 +68,9 @@ class Frames:
         return frames
 
 
-def _why(head: bytes, size: int, bytes_max: int) -> str:
-    looks = next((what for begin, what in _HINTS.items() if head.startswith(begin)), None)
+def _invalid(head: bytes, size: int, bytes_max: int) -> InvalidFrame:
+    looks = next((text for begin, text in _HINTS.items() if head.startswith(begin)), None)
     problem = f"an answer of {size} bytes, where {FRAME_BYTES_MIN} to {bytes_max} are possible"
-    return f"{problem}: it looks like {looks}" if looks else problem
+    why = InvalidFrame(f"{problem}: it looks like {looks}" if looks else problem)
+    why.is_tls = head.startswith(_TLS_ALERT)
+    return why

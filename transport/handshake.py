@@ -5,12 +5,15 @@ Laws
     The first ApiVersions request has the newest version of this library. An older broker responds in version 0 with the
     versions that it supports, and the request is repeated in one of them.
     A failed attempt closes its socket.
+    A wrong certificate, a listener without TLS where TLS is set, and the reverse are TlsFailed at the first attempt: the
+    other addresses of the name are not tried.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 from functools import cache
 from typing import Final
@@ -19,7 +22,10 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.registry import APIS
 from rota.transport.connection import Connection
-from rota.transport.errors import KafkaError, TimedOut, Unreachable
+from rota.transport.diagnosis import answers_in_plain_text
+from rota.transport.errors import KafkaError, TimedOut, TlsFailed, Unreachable
+from rota.transport.security import PLAINTEXT, Security
+from rota.transport.tls import tls_failure
 from rota.transport.versions import version_ranges
 
 SOFTWARE_NAME: Final = "rota"
@@ -35,9 +41,14 @@ async def connect(
     setup_seconds: float,
     request_seconds: float,
     ended: Callable[[Connection], None],
+    security: Security = PLAINTEXT,
 ) -> Connection:
-    """Return an open connection whose `versions` are set. Raises Unreachable, TimedOut."""
-    connection = await _connected(host, port, peer, lambda: Connection(peer, client_id, ended), setup_seconds)
+    """Return an open connection whose `versions` are set. Raises Unreachable, TimedOut, AuthenticationFailed."""
+
+    def protocol() -> Connection:
+        return Connection(peer, client_id, ended)
+
+    connection = await _connected(host, port, peer, protocol, setup_seconds, security)
     try:
         connection.versions = await _versions(connection, min(setup_seconds, request_seconds))
     except BaseException as why:
@@ -48,7 +59,7 @@ async def connect(
 
 
 async def _connected(
-    host: str, port: int, peer: str, protocol: Callable[[], Connection], setup_seconds: float
+    host: str, port: int, peer: str, protocol: Callable[[], Connection], setup_seconds: float, security: Security
 ) -> Connection:
     failures: list[str] = []
     timed_out = False
@@ -56,15 +67,37 @@ async def _connected(
         where = "" if address == host else f"{address}: "
         try:
             async with asyncio.timeout(setup_seconds):
-                _, connection = await asyncio.get_running_loop().create_connection(protocol, address, port)
-            return connection
+                return await _opened(host, address, port, protocol, security)
         except TimeoutError:
             timed_out = True
             failures.append(f"{where}not within {setup_seconds * 1000:.0f} ms (socket_connection_setup_timeout_ms)")
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError, ConnectionAbortedError) as cause:
+            if security.tls is not None and await answers_in_plain_text(address, port):
+                raise TlsFailed(_without_tls(peer), broker=peer) from cause
+            failures.append(f"{where}it hung up in the TLS handshake" if security.tls else where + _reason(cause))
+        except ssl.SSLError as cause:
+            raise tls_failure(peer, host, cause) from cause
         except OSError as cause:
             failures.append(where + _reason(cause))
     kind = TimedOut if timed_out else Unreachable
     raise kind(f"no connection to broker {peer}: {'; '.join(failures)}")
+
+
+async def _opened(
+    host: str, address: str, port: int, protocol: Callable[[], Connection], security: Security
+) -> Connection:
+    """Connect to one address; with TLS, the certificate must be for `host`. Raises OSError, of which ssl.SSLError."""
+    loop = asyncio.get_running_loop()
+    name = host if security.tls is not None else None
+    _, connection = await loop.create_connection(protocol, address, port, ssl=security.tls, server_hostname=name)
+    return connection
+
+
+def _without_tls(peer: str) -> str:
+    return (
+        f"no TLS connection to broker {peer}: its listener answers in plain text; security_protocol PLAINTEXT or "
+        "SASL_PLAINTEXT fits it, or another port"
+    )
 
 
 async def _addresses(host: str, port: int, peer: str) -> list[str]:
