@@ -19,7 +19,8 @@ import socket
 import ssl
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, cast
 
 from rota.protocol.compiler import codec
@@ -54,10 +55,11 @@ class ApiCodec(NamedTuple):
 class Slot:
     """A request without a response. `waiter` gets the response frame; `deadline` is a time of the loop."""
 
-    __slots__ = ("correlation", "deadline", "seconds", "waiter")
+    __slots__ = ("correlation", "deadline", "is_written", "seconds", "waiter")
 
     def __init__(self, correlation: int, deadline: float, seconds: float, waiter: asyncio.Future[bytes]) -> None:
         self.correlation, self.deadline, self.seconds, self.waiter = correlation, deadline, seconds, waiter
+        self.is_written = False
 
 
 class Connection(asyncio.Protocol):
@@ -78,13 +80,15 @@ class Connection(asyncio.Protocol):
         self._codecs: dict[tuple[type, int, int | None], ApiCodec] = {}
         self._slots: deque[Slot] = deque()
         self._correlation = 0
-        self._unsent: deque[Parts] = deque()
+        self._unsent: deque[tuple[Parts, Slot | None]] = deque()
         self._writable: asyncio.Future[None] | None = None  # pending while requests may not be written
         self._is_full = False  # the socket's write buffer is above its limit
+        self._is_held = False  # by `hold`
         self._throttled_until = 0.0  # no request is written before (throttle_time_ms)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._lost = self._loop.create_future()
+        self._attached: asyncio.Task[None] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -103,11 +107,26 @@ class Connection(asyncio.Protocol):
         api_codec = self._codecs.get((kind, version_min, version_max)) or self.codec_for(kind, version_min, version_max)
         return self.read(api_codec, await self.send(api_codec, request, seconds))
 
+    async def ask_ahead(self, request: Any, seconds: float, version_min: int = 0) -> Any:
+        """As `ask`, ahead of the requests that `hold` or the broker's throttling delays. `seconds` begin when the
+        requests that were sent before are past their deadlines: a broker answers one after the other."""
+        api_codec = self.codec_for(request.__class__, version_min)
+        self._correlation = (self._correlation + 1) & CORRELATION_MASK
+        now = self._loop.time()
+        written = [slot for slot in self._slots if slot.is_written]
+        deadline = max([now, *(slot.deadline for slot in written)]) + seconds
+        slot = Slot(self._correlation, deadline, seconds, self._loop.create_future())
+        self._write(api_codec, slot.correlation, request, slot, is_ahead=True)
+        self._slots.insert(len(written), slot)
+        if self._timer is None or deadline < self._timer_at:
+            self._watch(deadline)
+        return self.read(api_codec, await slot.waiter)
+
     async def send_without_response(self, request: Any, version_min: int = 0, version_max: int | None = None) -> None:
         """Send a request that has no response (acks=0); return once it is written. Raises Unreachable, Unsupported."""
         api_codec = self.codec_for(request.__class__, version_min, version_max)
         self._correlation = (self._correlation + 1) & CORRELATION_MASK
-        self._write(api_codec, self._correlation, request)
+        self._write(api_codec, self._correlation, request, None)
         while self._writable is not None:
             await asyncio.shield(self._writable)
         if self.failure is not None:
@@ -138,11 +157,13 @@ class Connection(asyncio.Protocol):
     def send(self, api_codec: ApiCodec, request: Any, seconds: float) -> asyncio.Future[bytes]:
         """Send a request and return the future of its response frame. Raises Unreachable on a closed connection."""
         self._correlation = correlation = (self._correlation + 1) & CORRELATION_MASK
-        self._write(api_codec, correlation, request)
-        self.used_at = now = self._loop.time()
+        now = self._loop.time()
         deadline = max(now, self._throttled_until) + seconds
         waiter: asyncio.Future[bytes] = self._loop.create_future()
-        self._slots.append(Slot(correlation, deadline, seconds, waiter))
+        slot = Slot(correlation, deadline, seconds, waiter)
+        self._write(api_codec, correlation, request, slot)
+        self.used_at = now
+        self._slots.append(slot)
         if self._timer is None or deadline < self._timer_at:
             self._watch(deadline)
         return waiter
@@ -166,16 +187,21 @@ class Connection(asyncio.Protocol):
             self._throttle(answer.throttle_time_ms / 1000)
         return answer
 
-    def _write(self, api_codec: ApiCodec, correlation: int, request: Any) -> None:
+    def _write(
+        self, api_codec: ApiCodec, correlation: int, request: Any, slot: Slot | None, *, is_ahead: bool = False
+    ) -> None:
         if self.failure is not None:
             raise self._failed()
         assert self._transport is not None, "asked before it was connected"
         parts = api_codec.parts(request)
         size = sum(map(len, parts)) + len(api_codec.tail) + 8
         out: Parts = [_lead(size, api_codec.key, api_codec.version, correlation), api_codec.tail, *parts]
-        if self._writable is not None:
-            self._unsent.append(out)
-        elif size <= COPIED_BYTES_MAX:
+        if self._writable is not None and not is_ahead:
+            self._unsent.append((out, slot))
+            return
+        if slot is not None:
+            slot.is_written = True
+        if size <= COPIED_BYTES_MAX:
             self._transport.write(b"".join(out))
         else:
             self._transport.writelines(out)
@@ -232,6 +258,17 @@ class Connection(asyncio.Protocol):
         self._is_full = False
         self._release()
 
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Delay all requests but those of `ask_ahead` until the context ends."""
+        self._is_held = True
+        self._hold()
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self._release()
+
     def _throttle(self, seconds: float) -> None:
         """Write no request for `seconds`, at most THROTTLE_SECONDS_MAX."""
         self._throttled_until = max(self._throttled_until, self._loop.time() + min(seconds, THROTTLE_SECONDS_MAX))
@@ -245,13 +282,16 @@ class Connection(asyncio.Protocol):
     def _release(self) -> None:
         """Write queued requests until the socket's buffer is full or the queue is empty."""
         while self._unsent and self._may_write and self._transport is not None:
-            self._transport.writelines(self._unsent.popleft())
+            parts, slot = self._unsent.popleft()
+            if slot is not None:
+                slot.is_written = True
+            self._transport.writelines(parts)
         if not self._unsent and self._may_write:
             self._release_writers()
 
     @property
     def _may_write(self) -> bool:
-        return not self._is_full and self._loop.time() >= self._throttled_until
+        return not self._is_full and not self._is_held and self._loop.time() >= self._throttled_until
 
     def _release_writers(self) -> None:
         writable, self._writable = self._writable, None
@@ -287,6 +327,8 @@ class Connection(asyncio.Protocol):
             self.failure = why
             if self._timer is not None:
                 self._timer.cancel()
+            if self._attached is not None and self._attached is not _current_task():
+                self._attached.cancel()
             self._unsent.clear()
             self._release_writers()
             slots, self._slots = self._slots, deque()
@@ -298,9 +340,17 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def attach(self, task: asyncio.Task[None]) -> None:
+        """Cancel the task when the connection ends."""
+        self._attached = task
+        if self.failure is not None:
+            task.cancel()
+
     async def closed(self) -> None:
         """Wait until the socket is closed."""
         await asyncio.shield(self._lost)
+        if self._attached is not None:
+            await asyncio.wait([self._attached])
 
     def _failed(self) -> KafkaError:
         assert self.failure is not None
@@ -319,3 +369,11 @@ def _invalid(peer: str, why: InvalidFrame) -> KafkaError:
         remedy = "set security_protocol to SSL or SASL_SSL, or use another port"
         return TlsFailed(f"broker {peer} answered in TLS: this port is a TLS listener; {remedy}", broker=peer)
     return Unreachable(f"broker {peer} sent {why}; is it a Kafka listener without TLS and SASL?")
+
+
+def _current_task() -> asyncio.Task[object] | None:
+    """Return the running task; None in a callback of the event loop, also outside any loop."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

@@ -21,6 +21,7 @@ from typing import Final
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.registry import APIS
+from rota.transport.authentication import authenticate
 from rota.transport.connection import Connection
 from rota.transport.diagnosis import answers_in_plain_text
 from rota.transport.errors import KafkaError, TimedOut, TlsFailed, Unreachable
@@ -51,6 +52,8 @@ async def connect(
     connection = await _connected(host, port, peer, protocol, setup_seconds, security)
     try:
         connection.versions = await _versions(connection, min(setup_seconds, request_seconds))
+        if security.login is not None:
+            await authenticate(connection, security.login, min(setup_seconds, request_seconds))
     except BaseException as why:
         connection.end(why if isinstance(why, KafkaError) else Unreachable(f"dialling {peer} was given up"))
         await connection.closed()

@@ -6,19 +6,17 @@ import ssl
 from dataclasses import dataclass
 from typing import Final
 
+from rota.transport.sasl.login import Login
+
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """`tls` None: no TLS."""
+    """`tls` None: no TLS; `login` None: no SASL."""
 
     tls: ssl.SSLContext | None = None
-
-    @property
-    def protocol(self) -> str:
-        """Kafka's name of it."""
-        return "PLAINTEXT" if self.tls is None else "SSL"
+    login: Login | None = None
 
 
 PLAINTEXT: Final = Security()

@@ -1,0 +1,111 @@
+"""SASL over a connection: SaslHandshake, SaslAuthenticate, and again before the session ends (KIP-152, KIP-368).
+
+Laws
+    A broker's refusal is AuthenticationFailed at once, with the broker's text; it is not repeated.
+    A session is renewed before its end, after the requests that were sent before; those that come meanwhile wait, and
+    none fails. New credentials are there before any request waits.
+    A provider without a new token is called again until the session is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Final
+
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from rota.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from rota.transport.connection import Connection
+from rota.transport.errors import AuthenticationFailed, TimedOut, Unreachable, Unsupported
+from rota.transport.sasl.conversation import Conversation, InvalidChallenge
+from rota.transport.sasl.login import Login
+
+RENEWED_FROM: Final = 0.85  # of a session's lifetime, as Kafka's clients
+RENEWED_TO: Final = 0.95
+RETRY_SECONDS_MIN: Final = 1.0
+STEPS_MAX: Final = 8  # of one conversation; SCRAM has two
+
+
+async def authenticate(connection: Connection, login: Login, seconds: float) -> None:
+    """Authenticate the connection, and renew its sessions until it ends. Raises AuthenticationFailed, Unreachable,
+    TimedOut."""
+    lifetime = await _authenticated(connection, login, await login.conversation(), seconds)
+    if lifetime:
+        loop = asyncio.get_running_loop()
+        renewal = _renew_until_end(connection, login, seconds, loop.time(), lifetime)
+        connection.attach(loop.create_task(renewal, name=f"renew the session with {connection.peer}"))
+
+
+async def _authenticated(connection: Connection, login: Login, conversation: Conversation, seconds: float) -> float:
+    """One authentication; returns the seconds of the session, 0 for one without end."""
+    mechanism = login.mechanism
+    await _choose(connection, mechanism, seconds)
+    message: bytes | None = conversation.first()
+    for _ in range(STEPS_MAX):
+        response: SaslAuthenticateResponse = await connection.ask_ahead(SaslAuthenticateRequest(auth_bytes=message), seconds)
+        if response.error_code:
+            text = response.error_message or ErrorCode.of(response.error_code).text
+            raise _failed(connection.peer, mechanism, text, text)
+        try:
+            message = await asyncio.to_thread(conversation.respond, response.auth_bytes)  # SCRAM's key takes some ms
+        except InvalidChallenge as why:
+            raise _failed(connection.peer, mechanism, f"the broker's message cannot be accepted: {why}") from why
+        if message is None:
+            return response.session_lifetime_ms / 1000
+    raise _failed(connection.peer, mechanism, f"the broker has not finished after {STEPS_MAX} messages")
+
+
+async def _choose(connection: Connection, mechanism: str, seconds: float) -> None:
+    """Raises AuthenticationFailed when the broker does not have the mechanism."""
+    try:
+        response: SaslHandshakeResponse = await connection.ask_ahead(SaslHandshakeRequest(mechanism=mechanism), seconds, 1)
+    except Unsupported as why:
+        raise _failed(connection.peer, mechanism, str(why)) from why
+    code = response.error_code
+    if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        offered = ", ".join(response.mechanisms) or "none"
+        raise _failed(connection.peer, mechanism, f"it does not have this mechanism; it has {offered} (sasl_mechanism)")
+    if code == ErrorCode.ILLEGAL_SASL_STATE:
+        remedy = "security_protocol PLAINTEXT or SSL fits it, or another port"
+        raise _failed(connection.peer, mechanism, f"its listener has no SASL; {remedy}")
+    if code:
+        raise _failed(connection.peer, mechanism, f"{ErrorCode.of(code).name} ({code}): {ErrorCode.of(code).text}")
+
+
+async def _renew_until_end(
+    connection: Connection, login: Login, seconds: float, began: float, lifetime: float
+) -> None:
+    loop = asyncio.get_running_loop()
+    while lifetime:
+        ends = began + lifetime
+        await asyncio.sleep(began + lifetime * random.uniform(RENEWED_FROM, RENEWED_TO) - loop.time())
+        try:
+            conversation = await _new_conversation(login, ends)
+            with connection.hold():
+                lifetime, began = await _authenticated(connection, login, conversation, seconds), loop.time()
+        except AuthenticationFailed as why:
+            connection.end(why)
+            return
+        except (Unreachable, TimedOut):  # the connection has ended
+            return
+
+
+async def _new_conversation(login: Login, ends: float) -> Conversation:
+    """A conversation with valid credentials, until the session ends. Raises AuthenticationFailed."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            return await login.conversation()
+        except AuthenticationFailed:
+            left = ends - loop.time()
+            if left < RETRY_SECONDS_MIN:
+                raise
+            await asyncio.sleep(max(left / 2, RETRY_SECONDS_MIN))
+
+
+def _failed(broker: str, mechanism: str, problem: str, detail: str = "") -> AuthenticationFailed:
+    message = f"broker {broker} refused the client's authentication with {mechanism}: {problem}" if detail else (
+        f"no authentication with {mechanism} at broker {broker}: {problem}"
+    )
+    return AuthenticationFailed(message, broker=broker, mechanism=mechanism, detail=detail)

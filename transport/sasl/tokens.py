@@ -1,0 +1,83 @@
+"""Bearer tokens of OAUTHBEARER: from the caller's provider, kept while they are valid.
+
+Laws
+    Connections that need a token at the same time share one call of the provider.
+    A token is used again until REUSED of its lifetime are over; a token whose end is not known is used once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rota.transport.errors import AuthenticationFailed
+from rota.transport.sasl.oauthbearer import check_token
+
+REUSED: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`expires_at` is in seconds since the epoch; None: read from the token when it is a JWT, else not known."""
+
+    value: str = field(repr=False)
+    expires_at: float | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict)
+
+
+# an asynchronous function without arguments, or an object with such a method `token` (as aiokafka's token provider)
+Provider = Callable[[], Awaitable["str | Token"]]
+
+
+class TokenCache:
+    """`await cache.token()`. `clock` returns seconds since the epoch."""
+
+    def __init__(self, provider: Any, clock: Callable[[], float] = time.time) -> None:
+        self._provider: Provider = getattr(provider, "token", provider)
+        self._clock = clock
+        self._token: Token | None = None
+        self._reused_until = 0.0
+        self._fetch: asyncio.Task[Token] | None = None
+
+    async def token(self) -> Token:
+        """A valid token. Raises AuthenticationFailed when the provider fails."""
+        if self._token is not None and self._clock() < self._reused_until:
+            return self._token
+        if self._fetch is None or self._fetch.done():
+            self._fetch = asyncio.get_running_loop().create_task(self._fetched(), name="fetch an OAuth token")
+        return await asyncio.shield(self._fetch)
+
+    async def _fetched(self) -> Token:
+        try:
+            given = await self._provider()
+            token = given if isinstance(given, Token) else Token(given)
+            check_token(token.value, token.extensions)
+        except AuthenticationFailed:
+            raise
+        except Exception as cause:
+            # the provider's own text is left to the cause: it may have credentials
+            problem = f"the token provider failed with {type(cause).__name__}"
+            raise AuthenticationFailed(f"no OAuth token: {problem}", mechanism="OAUTHBEARER") from cause
+        now = self._clock()
+        expires_at = token.expires_at if token.expires_at is not None else jwt_expiry(token.value)
+        self._token = token
+        self._reused_until = 0.0 if expires_at is None else now + (expires_at - now) * REUSED
+        return token
+
+
+def jwt_expiry(token: str) -> float | None:
+    """Return the `exp` claim of a JWT in seconds since the epoch, without any verification; None when there is none."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except ValueError:
+        return None
+    expiry = claims.get("exp") if isinstance(claims, dict) else None
+    return float(expiry) if isinstance(expiry, int | float) else None
