@@ -20,20 +20,24 @@ from rota.client.types import TopicPartition
 T = TypeVar("T")
 Check = Callable[[Any], str | None]  # returns None for a valid value, else a description of the valid values
 STRING_BYTES_MAX: Final = 32_767
+HIDDEN: Final = "[hidden]"  # a secret in an error text, as in Kafka's
 _PLAIN: Final[dict[str, type]] = {"str": str, "int": int, "bool": bool}
 _BOOLS: Final = ("true", "false")
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
-def setting(note: str, default: Any = dataclasses.MISSING, validator: Check | None = None) -> Any:
-    """Return the dataclass field of a setting. `note` describes the setting, `validator` checks its value.
+def setting(
+    note: str, default: Any = dataclasses.MISSING, validator: Check | None = None, *, is_secret: bool = False
+) -> Any:
+    """Return the dataclass field of a setting. `note` describes the setting, `validator` checks its value. A secret is
+    in no repr.
 
     The module that declares it needs `from __future__ import annotations`: types are read as text.
     """
     metadata = {"note": note, "validator": validator}
     if default is dataclasses.MISSING:
-        return dataclasses.field(metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+        return dataclasses.field(metadata=metadata, repr=not is_secret)
+    return dataclasses.field(default=default, metadata=metadata, repr=not is_secret)
 
 
 def between(low: int, high: int | None = None) -> Check:
@@ -81,7 +85,7 @@ def check(config: Any) -> None:
         validator = field.metadata.get("validator")
         expected = wrong_type or (validator(value) if validator is not None else None)
         if expected:
-            raise refused(field.name, value, expected)
+            raise refused(field.name, value if field.repr else HIDDEN, expected)
 
 
 def refused(name: str, value: Any, expected: str) -> ConfigError:

@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 
 from rota.client.checks import between, check, instance, nearest, one_of, parsed, refused, setting, unknown, wire_text
 from rota.client.other_clients import counterpart
+from rota.client.security_config import SecurityConfig
 
 RESETS: Final = ("earliest", "latest", "none")
 PARTITIONERS: Final = ("murmur2_random", "random")
@@ -29,13 +30,12 @@ _DURATION: Final = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConfig:
+class ClientConfig(SecurityConfig):
     """The settings that all clients have. Times are in milliseconds, sizes in bytes."""
 
     bootstrap_servers: str | tuple[str, ...] = setting("HOST:PORT,… of some brokers; the others are learned from them")
     client_id: str = setting("names this client in the broker's log, metrics and member ids", "rota", wire_text())
     client_rack: str = setting("where this client is, so that it may read from a replica near by", "")
-    security_protocol: str = setting("PLAINTEXT is all that there is", "PLAINTEXT", one_of("PLAINTEXT"))
     request_timeout_ms: int = setting("a broker that has not answered by then has failed", 30_000, between(1))
     default_api_timeout_ms: int = setting("ms that a call may take, with all its requests", 60_000, between(1))
     retry_backoff_ms: int = setting("ms before the first retry of a request; doubled each time", 100, between(0))
@@ -55,6 +55,7 @@ class ClientConfig:
 
     def __post_init__(self) -> None:
         check(self)
+        self.check_security()
         if not self.bootstrap:
             raise refused("bootstrap_servers", self.bootstrap_servers, "at least one HOST:PORT")
 

@@ -41,25 +41,28 @@ async def _authenticated(connection: Connection, login: Login, conversation: Con
     """One authentication; returns the seconds of the session, 0 for one without end."""
     mechanism = login.mechanism
     await _choose(connection, mechanism, seconds)
-    message: bytes | None = conversation.first()
+    message = conversation.first()
     for _ in range(STEPS_MAX):
-        response: SaslAuthenticateResponse = await connection.ask_ahead(SaslAuthenticateRequest(auth_bytes=message), seconds)
+        request = SaslAuthenticateRequest(auth_bytes=message)
+        response: SaslAuthenticateResponse = await connection.ask_ahead(request, seconds)
         if response.error_code:
             text = response.error_message or ErrorCode.of(response.error_code).text
             raise _failed(connection.peer, mechanism, text, text)
         try:
-            message = await asyncio.to_thread(conversation.respond, response.auth_bytes)  # SCRAM's key takes some ms
+            following = await asyncio.to_thread(conversation.respond, response.auth_bytes)  # SCRAM's key takes some ms
         except InvalidChallenge as why:
             raise _failed(connection.peer, mechanism, f"the broker's message cannot be accepted: {why}") from why
-        if message is None:
+        if following is None:
             return response.session_lifetime_ms / 1000
+        message = following
     raise _failed(connection.peer, mechanism, f"the broker has not finished after {STEPS_MAX} messages")
 
 
 async def _choose(connection: Connection, mechanism: str, seconds: float) -> None:
     """Raises AuthenticationFailed when the broker does not have the mechanism."""
+    request = SaslHandshakeRequest(mechanism=mechanism)
     try:
-        response: SaslHandshakeResponse = await connection.ask_ahead(SaslHandshakeRequest(mechanism=mechanism), seconds, 1)
+        response: SaslHandshakeResponse = await connection.ask_ahead(request, seconds, version_min=1)
     except Unsupported as why:
         raise _failed(connection.peer, mechanism, str(why)) from why
     code = response.error_code
@@ -73,9 +76,7 @@ async def _choose(connection: Connection, mechanism: str, seconds: float) -> Non
         raise _failed(connection.peer, mechanism, f"{ErrorCode.of(code).name} ({code}): {ErrorCode.of(code).text}")
 
 
-async def _renew_until_end(
-    connection: Connection, login: Login, seconds: float, began: float, lifetime: float
-) -> None:
+async def _renew_until_end(connection: Connection, login: Login, seconds: float, began: float, lifetime: float) -> None:
     loop = asyncio.get_running_loop()
     while lifetime:
         ends = began + lifetime
@@ -105,7 +106,6 @@ async def _new_conversation(login: Login, ends: float) -> Conversation:
 
 
 def _failed(broker: str, mechanism: str, problem: str, detail: str = "") -> AuthenticationFailed:
-    message = f"broker {broker} refused the client's authentication with {mechanism}: {problem}" if detail else (
-        f"no authentication with {mechanism} at broker {broker}: {problem}"
-    )
+    what = "refused the authentication" if detail else "cannot be used for an authentication"
+    message = f"broker {broker} {what} with {mechanism}: {problem}"
     return AuthenticationFailed(message, broker=broker, mechanism=mechanism, detail=detail)

@@ -5,8 +5,8 @@ Laws
     The first ApiVersions request has the newest version of this library. An older broker responds in version 0 with the
     versions that it supports, and the request is repeated in one of them.
     A failed attempt closes its socket.
-    A wrong certificate, a listener without TLS where TLS is set, and the reverse are TlsFailed at the first attempt: the
-    other addresses of the name are not tried.
+    A wrong certificate, a listener without TLS where TLS is set, and the reverse are TlsFailed at the first attempt:
+    the other addresses of the name are not tried.
 """
 
 from __future__ import annotations

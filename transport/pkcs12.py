@@ -16,7 +16,10 @@ def trusted_certificates(content: bytes, password: str | None, setting: str) -> 
     from cryptography.hazmat.primitives.serialization import Encoding
 
     certificates = [store.cert, *store.additional_certs]
-    return "".join(each.certificate.public_bytes(Encoding.PEM).decode() for each in certificates if each is not None)
+    pem: str = "".join(
+        each.certificate.public_bytes(Encoding.PEM).decode() for each in certificates if each is not None
+    )
+    return pem
 
 
 def key_and_chain(content: bytes, password: str | None, setting: str) -> bytes:
@@ -28,7 +31,8 @@ def key_and_chain(content: bytes, password: str | None, setting: str) -> bytes:
         raise SettingRefused(setting, "is a PKCS12 store without a key and its certificate")
     chain = [store.cert, *store.additional_certs]
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return key + b"".join(each.certificate.public_bytes(Encoding.PEM) for each in chain)
+    pem: bytes = key + b"".join(each.certificate.public_bytes(Encoding.PEM) for each in chain if each is not None)
+    return pem
 
 
 def _load(content: bytes, password: str | None, setting: str) -> PKCS12KeyAndCertificates:
@@ -38,7 +42,8 @@ def _load(content: bytes, password: str | None, setting: str) -> PKCS12KeyAndCer
         remedy = "pip install 'rota[pkcs12]', or convert it to PEM: openssl pkcs12 -in FILE -nodes -out FILE.pem"
         raise SettingRefused(setting, f"is a PKCS12 store, which needs the package cryptography: {remedy}") from None
     try:
-        return load_pkcs12(content, password.encode() if password is not None else None)
+        store: PKCS12KeyAndCertificates = load_pkcs12(content, password.encode() if password is not None else None)
     except ValueError:
         password_setting = setting.replace("location", "password")
         raise SettingRefused(setting, f"is a PKCS12 store that {password_setting} does not open") from None
+    return store

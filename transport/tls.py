@@ -24,6 +24,7 @@ STORE_TYPES: Final = ("PEM", "PKCS12")
 STORE_BYTES_MAX: Final = 16 * 1024 * 1024
 _JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _PEM: Final = b"-----BEGIN "
+_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _ENCRYPTED: Final = re.compile(rb"-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: 4,ENCRYPTED")
 
 
@@ -77,7 +78,8 @@ def _set_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
     try:
         context.set_ciphers(":".join(older))
     except ssl.SSLError:
-        raise SettingRefused("ssl_cipher_suites", f"names no cipher suite that OpenSSL has: {', '.join(names)}") from None
+        problem = f"names no cipher suite that OpenSSL has: {', '.join(names)}"
+        raise SettingRefused("ssl_cipher_suites", problem) from None
 
 
 def _openssl_name(name: str) -> str:
@@ -85,7 +87,7 @@ def _openssl_name(name: str) -> str:
     if not name.startswith("TLS_"):
         return name
     exchange, _, cipher = name.removeprefix("TLS_").partition("_WITH_")
-    cipher = re.sub(r"AES_(128|256)", r"AES\1", cipher).replace("_CBC", "").replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    cipher = re.sub(r"AES_(128|256)", r"AES\1", cipher).replace("_CBC", "").replace("POLY1305_SHA256", "POLY1305")
     return f"{'' if exchange == 'RSA' else exchange + '_'}{cipher}".replace("_", "-")
 
 
@@ -110,9 +112,8 @@ def _load_trusted(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _trust(context: ssl.SSLContext, name: str, certificates: str) -> None:
-    found = re.findall(r"-----BEGIN (?:TRUSTED )?CERTIFICATE-----.*?-----END (?:TRUSTED )?CERTIFICATE-----", certificates, re.S)
     try:
-        context.load_verify_locations(cadata="\n".join(found))
+        context.load_verify_locations(cadata="\n".join(_CERTIFICATE.findall(certificates)))
     except (ssl.SSLError, ValueError):
         raise SettingRefused(name, "has no certificate in PEM that can be read") from None
 
@@ -235,8 +236,10 @@ def _explain(host: str, cause: ssl.SSLError) -> str:
         if reason.endswith(f"ALERT_{alert}"):
             return text
     if reason in _NOT_TLS:
-        return "it answered with something else than TLS: is it a listener for security_protocol PLAINTEXT or " \
+        return (
+            "it answered with something else than TLS: is it a listener for security_protocol PLAINTEXT or "
             "SASL_PLAINTEXT?"
+        )
     if reason in ("NO_PROTOCOLS_AVAILABLE", "UNSUPPORTED_PROTOCOL"):
         return "broker and client have no version of TLS in common (ssl_enabled_protocols)"
     return f"{reason or cause}".lower().replace("_", " ")
@@ -252,5 +255,3 @@ def _explain_certificate(host: str, cause: ssl.SSLCertVerificationError) -> str:
     if known is None:
         return f"its certificate is not valid: {cause.verify_message}"
     return f"{known} ({cause.verify_message})" + (f"; {_TRUST_REMEDY}" if cause.verify_code > 10 else "")
-
-

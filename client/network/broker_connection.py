@@ -21,6 +21,7 @@ from rota.client.network.backoff import wait_ms
 from rota.client.network.metadata import BrokerInfo
 from rota.transport.connection import Connection, copied
 from rota.transport.handshake import connect
+from rota.transport.security import PLAINTEXT, Security
 
 _log = logger("rota.client.network")
 
@@ -28,12 +29,19 @@ _log = logger("rota.client.network")
 class BrokerConnection:
     """One broker at one address. `on_lost(self)` is called when the connection is lost and was not closed here."""
 
-    def __init__(self, config: ClientConfig, broker: BrokerInfo, on_lost: Callable[[BrokerConnection], None]) -> None:
+    def __init__(
+        self,
+        config: ClientConfig,
+        broker: BrokerInfo,
+        on_lost: Callable[[BrokerConnection], None],
+        security: Security = PLAINTEXT,
+    ) -> None:
         self.broker = broker
         self.connection: Connection | None = None
         self.failure: KafkaError | None = None  # of the last attempt or connection
         self._config = config
         self._on_lost = on_lost
+        self._security = security
         self._loop = asyncio.get_running_loop()
         self._failures = 0  # consecutive
         self._greetings = 0  # answers that belong to the handshake
@@ -111,6 +119,7 @@ class BrokerConnection:
                 setup_seconds=config.socket_connection_setup_timeout_ms / 1000,
                 request_seconds=config.request_timeout_ms / 1000,
                 ended=self._ended,
+                security=self._security,
             )
             if connection.failure is not None:  # it closed directly after the handshake
                 raise connection.failure

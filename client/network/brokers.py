@@ -18,11 +18,13 @@ from rota.client.config import ClientConfig
 from rota.client.errors import TimedOut, Unreachable
 from rota.client.network.broker_connection import BrokerConnection
 from rota.client.network.metadata import BrokerInfo, Metadata
+from rota.client.security_config import security_of
 from rota.transport.connection import Connection
 
 
 class Brokers:
-    """`open(node, lane)` returns a connection; `close()` closes all. `on_lost()` is called for each lost connection."""
+    """`open(node, lane)` returns a connection; `close()` closes all. `on_lost()` is called for each lost connection.
+    Raises ConfigError when a security setting cannot be used."""
 
     def __init__(self, config: ClientConfig, known: Callable[[], Metadata], on_lost: Callable[[], None]) -> None:
         self._config = config
@@ -30,6 +32,7 @@ class Brokers:
         self._on_lost = on_lost
         self._bootstrap = {-1 - at: BrokerInfo(-1 - at, host, port) for at, (host, port) in enumerate(config.bootstrap)}
         self._connections: dict[tuple[int, str], BrokerConnection] = {}
+        self._security = security_of(config)
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -132,7 +135,7 @@ class Brokers:
             if connection is not None:
                 self._close_one(connection, f"broker {node} has another address now")
             connection = self._connections[node, lane] = BrokerConnection(
-                self._config, broker, lambda _: self._on_lost()
+                self._config, broker, lambda _: self._on_lost(), self._security
             )
         return connection
 

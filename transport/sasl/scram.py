@@ -36,9 +36,10 @@ class ScramConversation:
         try:
             if self._expected_signature is None:
                 return self._final(scram.ServerFirst.parse(challenge), challenge.decode())
-            return self._verify(scram.ServerFinal.parse(challenge), self._expected_signature)
+            self._verify(scram.ServerFinal.parse(challenge), self._expected_signature)
         except scram.ScramError as why:
             raise InvalidChallenge(str(why)) from why
+        return None
 
     def _final(self, server_first: scram.ServerFirst, text: str) -> bytes:
         """The client-final message: the proof that the client knows the password."""
