@@ -16,7 +16,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
 from rota.client.checks import between, check, instance, nearest, one_of, parsed, refused, setting, unknown, wire_text
-from rota.client.other_clients import counterpart
+from rota.client.errors import ConfigError
+from rota.client.other_clients import ALIASES, counterpart
 from rota.client.security_config import SecurityConfig
 
 RESETS: Final = ("earliest", "latest", "none")
@@ -67,7 +68,7 @@ class ClientConfig(SecurityConfig):
         """
         known = {field.name.replace("_", "."): field for field in fields(cls)}
         given = {}
-        for name, value in properties.items():
+        for name, value in _without_aliases(properties).items():
             if name not in known:
                 raise unknown(cls.__name__, name, known, _instead(cls, name, known))
             given[known[name].name] = parsed(name, known[name], value)
@@ -221,6 +222,17 @@ class ProducerConfig(ClientConfig):
     def _may_be_idempotent(self) -> bool:
         few = self.max_in_flight_requests_per_connection <= IN_FLIGHT_IDEMPOTENT_MAX
         return self.required_acks == -1 and self.retries > 0 and few
+
+
+def _without_aliases(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties by Rota's names. Raises ConfigError for a setting that is given by two names."""
+    renamed = {}
+    for name, value in properties.items():
+        ours = ALIASES.get(name.replace("_", "."), name)
+        if ours in renamed or (ours != name and ours in properties):
+            raise ConfigError(f"{name} and {ours} are one setting: give it once")
+        renamed[ours] = value
+    return renamed
 
 
 def address(text: str) -> tuple[str, int]:

@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
-from rota.transport.errors import KafkaError, TimedOut, Unreachable, Unsupported
+from rota.transport.errors import AuthenticationFailed, KafkaError, TimedOut, TlsFailed, Unreachable, Unsupported
 
 __all__ = [
     "AdminFailed",
     "AssignmentFailed",
+    "AuthenticationFailed",
     "BrokerError",
     "BufferFull",
     "CommitFailed",
@@ -35,6 +36,7 @@ __all__ = [
     "RebalancedError",
     "RecordTooLarge",
     "TimedOut",
+    "TlsFailed",
     "UnknownTopic",
     "Unreachable",
     "Unsupported",

@@ -18,9 +18,25 @@ class Counterpart(NamedTuple):
     note: str = ""
 
 
+# names of other clients whose values mean the same: `from_properties` takes them for ours
+ALIASES: Final = {
+    "sasl.mechanisms": "sasl.mechanism",  # librdkafka
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.plain.username": "sasl.username",  # aiokafka
+    "sasl.plain.password": "sasl.password",
+}
+
+
 def counterpart(name: str) -> Counterpart | None:
     """What corresponds to the setting `name` of another client, in dots or underscores; None if no client has it."""
     dotted = name.replace("_", ".")
+    if dotted in ALIASES:
+        return Counterpart(ALIASES[dotted])
     found = COUNTERPARTS.get(dotted)
     if found is not None:
         return found
@@ -37,7 +53,10 @@ _OFFSETS: Final = "offsets are stored in the group; commit() and enable.auto.com
 _SYSTEM: Final = "the operating system's default is used"
 _METADATA: Final = "metadata is read again when it proves wrong, after retry.backoff.ms"
 _TRANSACTIONS: Final = "there are no transactions"
-_SECURITY: Final = "security.protocol PLAINTEXT is the only one"
+_KERBEROS: Final = "the SASL mechanisms are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER"
+_JAVA: Final = "a class of Java, without a counterpart"
+_STORES: Final = "stores are PEM or PKCS12, in files or as text: ssl.truststore.…, ssl.keystore.…"
+_TOKENS: Final = "sasl.oauth.token.provider returns the token; its Token has extensions and an end"
 _BYTES: Final = "keys and values are bytes: encode before sending, decode after reading"
 _PROTOCOL: Final = "groups use the classic protocol"
 
@@ -90,6 +109,16 @@ COUNTERPARTS: Final[dict[str, Counterpart]] = {
     "sticky.partitioning.linger.ms": Counterpart(
         "linger.ms", "a record without a key changes partition when batch.size bytes have been written"
     ),
+    "enable.ssl.certificate.verification": Counterpart(
+        None, "the broker's certificate is always verified; ssl.truststore.location says by what"
+    ),
+    "sasl.oauthbearer.method": Counterpart(
+        "sasl.oauthbearer.token.endpoint.url", "when it is set, tokens come from there by client credentials"
+    ),
+    "oauth.cb": Counterpart("sasl.oauth.token.provider", "an async function that returns the token"),
+    "oauthbearer.token.refresh.cb": Counterpart(
+        "sasl.oauth.token.provider", "an async function that returns the token"
+    ),
     # librdkafka: consumer
     "group.protocol.type": Counterpart(None, _PROTOCOL),
     "coordinator.query.interval.ms": Counterpart(None, "the coordinator is looked for when it proves wrong"),
@@ -131,6 +160,7 @@ COUNTERPARTS: Final[dict[str, Counterpart]] = {
     "consumer.timeout.ms": Counterpart("fetch.max.wait.ms", "getmany(timeout_ms=…) bounds a poll"),
     "max.batch.size": Counterpart("batch.size"),
     # Kafka's Java clients
+    "ssl.protocol": Counterpart("ssl.enabled.protocols", "a list, as TLSv1.2,TLSv1.3"),
     "partitioner.class": Counterpart("partitioner", "murmur2_random, random, or a callable"),
     "partitioner.adaptive.partitioning.enable": Counterpart(None, "partitions without a leader are avoided"),
     "partitioner.availability.timeout.ms": Counterpart(None, "partitions without a leader are avoided"),
@@ -140,7 +170,11 @@ COUNTERPARTS: Final[dict[str, Counterpart]] = {
 }
 FAMILIES: Final = (
     (r"(key|value)\.(de)?serializer", _BYTES),
-    (r"(ssl|sasl|https)\..*|enable\.(ssl|sasl)\..*|oauthbearer\..*|security\.providers", _SECURITY),
+    (r"sasl\.(kerberos|gssapi)\..*", _KERBEROS),
+    (r"sasl\.oauthbearer\..*|enable\.sasl\..*|oauthbearer\..*", _TOKENS),
+    (r"sasl\.login\..*|sasl\.client\.callback\.handler\.class|security\.providers|ssl\.(provider|engine.*)", _JAVA),
+    (r"ssl\.(keymanager|trustmanager|secure\.random)\..*", _JAVA),
+    (r"(ssl|https)\..*", _STORES),
     (r"group\.(protocol|remote\.assignor)", _PROTOCOL),
     (r"transaction(al)?\..*", _TRANSACTIONS),
     (r"interceptor\.classes", "there are no interceptors"),

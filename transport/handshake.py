@@ -33,6 +33,12 @@ SOFTWARE_NAME: Final = "rota"
 _KEY: Final = ApiVersionsRequest.KEY
 
 
+_HUNG_UP: Final = (
+    "it hung up in the TLS handshake, as some brokers do that require a certificate of the client "
+    "(ssl_keystore_location) or other versions of TLS (ssl_enabled_protocols)"
+)
+
+
 async def connect(
     host: str,
     port: int,
@@ -77,7 +83,7 @@ async def _connected(
         except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError, ConnectionAbortedError) as cause:
             if security.tls is not None and await answers_in_plain_text(address, port):
                 raise TlsFailed(_without_tls(peer), broker=peer) from cause
-            failures.append(f"{where}it hung up in the TLS handshake" if security.tls else where + _reason(cause))
+            failures.append(f"{where}{_HUNG_UP}" if security.tls else where + _reason(cause))
         except ssl.SSLError as cause:
             raise tls_failure(peer, host, cause) from cause
         except OSError as cause:

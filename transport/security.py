@@ -8,8 +8,6 @@ from typing import Final
 
 from rota.transport.sasl.login import Login
 
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-
 
 @dataclass(frozen=True, slots=True)
 class Security:

@@ -52,7 +52,7 @@ class TlsSettings:
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the context of a client's connections. Raises SettingRefused."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = bool(settings.endpoint_identification_algorithm)
+    context.check_hostname = settings.endpoint_identification_algorithm not in ("", "none")
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, each certificate of the store is an anchor
     _set_protocols(context, settings.enabled_protocols)
     if settings.cipher_suites:
@@ -148,7 +148,8 @@ def _load_keystore(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _load_pem(context: ssl.SSLContext, name: str, pem: bytes, password: str | None) -> None:
-    if _ENCRYPTED.search(pem) and not password:
+    is_encrypted = _ENCRYPTED.search(pem) is not None
+    if is_encrypted and not password:
         raise SettingRefused(name, "has an encrypted key: set ssl_key_password")
     file, path = tempfile.mkstemp(prefix="rota-", suffix=".pem")  # for its owner alone
     try:
@@ -156,17 +157,16 @@ def _load_pem(context: ssl.SSLContext, name: str, pem: bytes, password: str | No
             out.write(pem)
         context.load_cert_chain(path, password=lambda: password or "")
     except ssl.SSLError as cause:
-        raise SettingRefused(name, _why_not_loaded(cause, password)) from None
+        raise SettingRefused(name, _why_not_loaded(cause, password, is_encrypted)) from None
     finally:
         Path(path).unlink()
 
 
-def _why_not_loaded(cause: ssl.SSLError, password: str | None) -> str:
-    reason = (cause.reason or "").lower()
-    if "values mismatch" in reason.replace("_", " "):
+def _why_not_loaded(cause: ssl.SSLError, password: str | None, is_encrypted: bool) -> str:
+    if "VALUES_MISMATCH" in (cause.reason or ""):
         return "has a key that does not belong to its first certificate"
-    if password and ("decrypt" in reason or "unsupported" in reason or "pem lib" in reason.replace("_", " ")):
-        return "has a key that ssl_key_password does not open, or no key"
+    if password and is_encrypted:
+        return "has an encrypted key that ssl_key_password does not open"
     return "has no private key and certificate in PEM that can be read"
 
 
@@ -231,7 +231,7 @@ def tls_failure(peer: str, host: str, cause: ssl.SSLError) -> TlsFailed:
 def _explain(host: str, cause: ssl.SSLError) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _explain_certificate(host, cause)
-    reason = cause.reason or ""
+    reason = getattr(cause, "reason", None) or ""  # OpenSSL's errors have one, those of asyncio may have none
     for alert, text in _ALERTS.items():
         if reason.endswith(f"ALERT_{alert}"):
             return text

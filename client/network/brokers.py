@@ -18,7 +18,7 @@ from rota.client.config import ClientConfig
 from rota.client.errors import TimedOut, Unreachable
 from rota.client.network.broker_connection import BrokerConnection
 from rota.client.network.metadata import BrokerInfo, Metadata
-from rota.client.security_config import security_of
+from rota.client.network.security import security_of
 from rota.transport.connection import Connection
 
 

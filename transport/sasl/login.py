@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Final, Protocol
 
 from rota.protocol import scram
@@ -11,6 +12,7 @@ from rota.transport.sasl.plain import PlainConversation
 from rota.transport.sasl.scram import ScramConversation
 from rota.transport.sasl.tokens import TokenCache
 
+NONCE_BYTES: Final = 24
 OAUTHBEARER: Final = "OAUTHBEARER"
 PASSWORD_MECHANISMS: Final = ("PLAIN", *scram.MECHANISMS)
 MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
@@ -39,7 +41,7 @@ class PasswordLogin:
         if self.mechanism == "PLAIN":
             return PlainConversation(self._username, self._password)
         kind = scram.MECHANISMS[self.mechanism]
-        return ScramConversation(kind, self._username, self._password, scram.new_nonce())
+        return ScramConversation(kind, self._username, self._password, secrets.token_urlsafe(NONCE_BYTES))
 
 
 class TokenLogin:

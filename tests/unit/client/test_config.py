@@ -18,6 +18,7 @@ from rota.client.config import (
     reset_after_ms,
 )
 from rota.client.errors import ConfigError, KafkaError
+from rota.client.security_config import SecurityConfig
 
 B = "127.0.0.1:9092"
 CONFIGS: list[type[ClientConfig]] = [ClientConfig, AdminConfig, ConsumerConfig, ProducerConfig]
@@ -35,7 +36,6 @@ KAFKAS: dict[type, dict[str, Any]] = {
         "connections.max.idle.ms": 540_000,
         "metadata.max.age.ms": 300_000,
         "metadata.recovery.strategy": "rebootstrap",
-        "security.protocol": "PLAINTEXT",
         "client.rack": "",
     },
     ConsumerConfig: {
@@ -74,7 +74,8 @@ KAFKAS: dict[type, dict[str, Any]] = {
         "partitioner.ignore.keys": False,
     },
 }
-OURS = {"bootstrap.servers", "client.id", "compression.level", "partitioner"}
+SECURITY = {field.name.replace("_", ".") for field in dataclasses.fields(SecurityConfig)}  # test_security_config.py
+OURS = {"bootstrap.servers", "client.id", "compression.level", "partitioner", *SECURITY}
 
 
 @pytest.mark.parametrize("config", KAFKAS)
@@ -165,7 +166,7 @@ def test_servers_may_be_a_tuple() -> None:
         (ClientConfig, {"request_timeout_ms": "1"}, "of type int"),
         (ClientConfig, {"client_id": None}, "of type str"),
         (ClientConfig, {"client_id": "é" * 20_000}, "of 0 to 32767 bytes"),
-        (ClientConfig, {"security_protocol": "SSL"}, "one of PLAINTEXT"),
+        (ClientConfig, {"security_protocol": "TLS"}, "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         (ClientConfig, {"metadata_recovery_strategy": "maybe"}, "one of rebootstrap, none"),
         (ClientConfig, {"connections_max_idle_ms": -2}, "at least -1"),
         (ConsumerConfig, {"group_id": ""}, "of 1 to 32767 bytes"),
@@ -216,7 +217,7 @@ def test_an_invalid_value_is_refused_with_the_name_of_the_setting(
         ("group.idd", "did you mean group.id?"),
         ("groupid", "did you mean group.id?"),
         ("key.deserializer", "keys and values are bytes"),
-        ("ssl.truststore.location", "security.protocol PLAINTEXT is the only one"),
+        ("sasl.kerberos.service.name", "the SASL mechanisms are PLAIN"),
         ("group.protocol", "groups use the classic protocol"),
         ("qwertzuiop", "known: allow.auto.create.topics, auto.commit.interval.ms"),
     ],

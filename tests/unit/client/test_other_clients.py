@@ -76,7 +76,7 @@ def test_a_counterpart_is_a_setting_or_a_reason(name: str, found: Any) -> None:
         (ConsumerConfig, "acks", "it is a setting of ProducerConfig"),
         (AdminConfig, "group.id", "it is a setting of ConsumerConfig"),
         (AdminConfig, "socket.timeout.ms", "use request.timeout.ms"),
-        (AdminConfig, "ssl.ca.location", "security.protocol PLAINTEXT"),
+        (AdminConfig, "enable.ssl.certificate.verification", "the broker's certificate is always verified"),
         (AdminConfig, "request.timeut.ms", r"did you mean request.timeout.ms\?"),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.unit.client.network.scripted import CLOSE, Scripted, framed
 
-from rota.client.errors import TimedOut, Unreachable
+from rota.client.errors import TimedOut, TlsFailed, Unreachable
 from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from rota.transport.connection import Connection
 from rota.transport.handshake import SOFTWARE_NAME, connect, software_version
@@ -80,7 +80,7 @@ async def test_a_broker_that_does_not_let_us_in() -> None:
         (None, TimedOut, "did not answer within 50 ms"),
         (CLOSE, Unreachable, "closed the connection"),
         (b"SSH-2.0-OpenSSH_9\r\n", Unreachable, "an SSH server"),
-        (b"\x15\x03\x03\x00\x02\x02\x46", Unreachable, "a TLS listener"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", TlsFailed, "this port is a TLS listener; set security_protocol to SSL"),
         (b"\0\0\0\x06\0\0\0\1\0\0", Unreachable, "cannot be read"),
     ],
 )

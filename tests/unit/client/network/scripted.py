@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import ssl
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Self
@@ -31,8 +32,11 @@ EVERYTHING = tuple(
 class Scripted:
     """`asked` are the requests so far, `connections` counts those that came; `port` is where it listens."""
 
-    def __init__(self, node: int = 0, *, versions: tuple[ApiVersion, ...] = EVERYTHING) -> None:
+    def __init__(
+        self, node: int = 0, *, versions: tuple[ApiVersion, ...] = EVERYTHING, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.node = node
+        self._tls = tls
         self.asked: list[Any] = []
         self.headers: list[RequestHeader] = []
         self.connections = 0
@@ -61,7 +65,7 @@ class Scripted:
         return Counter(type(request) for request in self.asked)
 
     async def listen(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
@@ -100,12 +104,12 @@ class Scripted:
                     break
                 if answer is not None:
                     writer.write(answer if isinstance(answer, bytes) else framed(header, answer))
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
             pass
         finally:
             self._writers.discard(writer)
             writer.close()
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
                 await writer.wait_closed()
 
 

@@ -1,0 +1,76 @@
+import asyncio
+import base64
+import json
+
+import pytest
+
+from rota.transport.errors import AuthenticationFailed
+from rota.transport.sasl.tokens import Token, TokenCache, jwt_expiry
+
+
+class Source:
+    """A provider whose tokens are valid for `seconds`; `calls` counts. `now` is the clock."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds, self.calls, self.now = seconds, 0, 1_000.0
+
+    async def token(self) -> Token:
+        self.calls += 1
+        await asyncio.sleep(0)
+        return Token(f"t{self.calls}", None if self.seconds is None else self.now + self.seconds)
+
+
+async def test_a_token_is_used_again_until_four_fifths_of_its_life() -> None:
+    source = Source(100)
+    cache = TokenCache(source, lambda: source.now)
+    assert (await cache.token()).value == "t1"
+    source.now += 79
+    assert (await cache.token()).value == "t1"
+    source.now += 2
+    assert (await cache.token()).value == "t2"
+
+
+async def test_a_token_without_a_known_end_is_used_once() -> None:
+    source = Source(None)
+    cache = TokenCache(source, lambda: source.now)
+    assert [(await cache.token()).value for _ in range(2)] == ["t1", "t2"]
+
+
+async def test_connections_share_one_call() -> None:
+    source = Source(100)
+    cache = TokenCache(source.token, lambda: source.now)
+    tokens = await asyncio.gather(*(cache.token() for _ in range(5)))
+    assert {token.value for token in tokens} == {"t1"}
+
+
+async def test_a_failure_has_no_secret_and_is_not_kept() -> None:
+    answers = iter([ValueError("planted"), "bad token", "good"])
+
+    async def provider() -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    cache = TokenCache(provider)
+    for _ in range(2):
+        with pytest.raises(AuthenticationFailed, match="the token provider failed with ValueError") as failed:
+            await cache.token()
+        assert "planted" not in str(failed.value)
+    assert (await cache.token()).value == "good"
+
+
+def jwt(claims: object) -> str:
+    return f"h.{base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b'=').decode()}.s"
+
+
+@pytest.mark.parametrize(
+    ("token", "expiry"),
+    [(jwt({"exp": 12}), 12.0), (jwt({}), None), (jwt([]), None), ("opaque", None), ("a.?.c", None), ("a.b.c", None)],
+)
+def test_the_end_of_a_jwt(token: str, expiry: float | None) -> None:
+    assert jwt_expiry(token) == expiry
+
+
+def test_a_token_is_in_no_repr() -> None:
+    assert "planted" not in repr(Token("planted"))
