@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rota.client.errors import (
         AdminFailed,
         AssignmentFailed,
+        AuthenticationFailed,
         BrokerError,
         BufferFull,
         CommitFailed,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         RebalanceInProgress,
         RecordTooLarge,
         TimedOut,
+        TlsFailed,
         UnknownTopic,
         Unreachable,
         Unsupported,
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
         TopicPartition,
     )
     from rota.protocol.errors import ErrorCode
+    from rota.transport.sasl.tokens import Token
 
 _FROM: Final = {
     "rota.client.admin.admin": ("Admin",),
@@ -109,6 +112,7 @@ _FROM: Final = {
     "rota.client.errors": (
         "AdminFailed",
         "AssignmentFailed",
+        "AuthenticationFailed",
         "BrokerError",
         "BufferFull",
         "CommitFailed",
@@ -126,6 +130,7 @@ _FROM: Final = {
         "RebalancedError",
         "RecordTooLarge",
         "TimedOut",
+        "TlsFailed",
         "UnknownTopic",
         "Unreachable",
         "Unsupported",
@@ -151,6 +156,7 @@ _FROM: Final = {
         "TopicPartition",
     ),
     "rota.protocol.errors": ("ErrorCode",),
+    "rota.transport.sasl.tokens": ("Token",),
 }
 _MODULES: Final = {name: module for module, names in _FROM.items() for name in names}
 
@@ -163,6 +169,7 @@ __all__ = [
     "AdminFailed",
     "AssignmentFailed",
     "Assignor",
+    "AuthenticationFailed",
     "BrokerError",
     "BrokerInfo",
     "BufferFull",
@@ -223,6 +230,8 @@ __all__ = [
     "StickyAssignor",
     "TimedOut",
     "TimestampType",
+    "TlsFailed",
+    "Token",
     "TopicDescription",
     "TopicListing",
     "TopicPartition",

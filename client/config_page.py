@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, Final
 
 from rota.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+from rota.client.security_config import SecurityConfig
 
 _HEAD: Final = (
     "# Settings of the clients",
@@ -15,10 +16,11 @@ _HEAD: Final = (
     "configuration (`ConsumerConfig(max_poll_records=100)`), or is given by Kafka's dotted name",
     '(`Consumer.from_properties({"max.poll.records": "100"})`). Times are in milliseconds, sizes in bytes. A name that',
     "nobody knows and a wrong value are refused with `ConfigError`, which says what would be right. Rendered from",
-    "`client/config.py` by `python -m rota.client.config_page`.",
+    "`client/config.py` and `client/security_config.py` by `python -m rota.client.config_page`.",
 )
 _PARTS: Final = (
-    ("Every client (`ClientConfig`, `AdminConfig`)", ClientConfig, None),
+    ("Every client (`ClientConfig`, `AdminConfig`)", ClientConfig, SecurityConfig),
+    ("Security of every client", SecurityConfig, None),
     ("Consumer (`ConsumerConfig`)", ConsumerConfig, ClientConfig),
     ("Producer (`ProducerConfig`)", ProducerConfig, ClientConfig),
 )
@@ -41,9 +43,9 @@ def _row(field: Field[Any]) -> str:
 def _default(field: Field[Any]) -> str:
     if field.default is MISSING:
         return "must be given"
-    if isinstance(field.default, tuple):
+    if isinstance(field.default, tuple) and field.default:
         return "`" + ",".join(field.default) + "`"
-    return "empty" if field.default == "" else f"`{field.default}`"
+    return "empty" if field.default in ("", ()) else f"`{field.default}`"
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class SecurityConfig:
     ssl_cipher_suites: tuple[str, ...] = setting("cipher suites, by Java's or OpenSSL's names; empty: OpenSSL's", ())
     sasl_mechanism: str | None = setting(f"{', '.join(MECHANISMS)}; None: as sasl_jaas_config says", None)
     sasl_username: str | None = setting("the user, for PLAIN and SCRAM (librdkafka's name)", None)
-    sasl_password: str | None = setting("the password, for both of them (librdkafka's name)", None, is_secret=True)
+    sasl_password: str | None = setting("the password of this user (librdkafka's name)", None, is_secret=True)
     sasl_jaas_config: str | None = setting("the credentials, as a login module of Java", None, is_secret=True)
     sasl_oauth_token_provider: Any = setting(  # noqa: RUF009  # it makes a field
         "for OAUTHBEARER: an async function that returns a token (a str, or a Token), or an object with such a method "

@@ -8,6 +8,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
+import base64
 import importlib.util
 import json
 import ssl
@@ -56,15 +57,16 @@ class ClientCredentials:
     async def _post(self) -> tuple[int, bytes]:
         import aiohttp
 
-        authorization = aiohttp.BasicAuth(self._client, self._secret, encoding="utf-8")
+        pair = base64.b64encode(f"{self._client}:{self._secret}".encode()).decode()
+        headers = {"Authorization": f"Basic {pair}", "Accept": "application/json"}
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
         async with (
-            aiohttp.ClientSession(auth=authorization, timeout=timeout) as session,
+            aiohttp.ClientSession(headers=headers, timeout=timeout) as session,
             session.post(self._url, data=self._form, ssl=self._tls, allow_redirects=False) as response,
         ):
-            body = await response.content.read(ANSWER_BYTES_MAX)
-            while response.content.total_bytes <= ANSWER_BYTES_MAX and (more := await response.content.readany()):
-                body += more
+            body = b""
+            while len(body) <= ANSWER_BYTES_MAX and (part := await response.content.readany()):
+                body += part
             return response.status, body
 
     def _token(self, status: int, body: bytes) -> Token:

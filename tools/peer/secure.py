@@ -1,8 +1,8 @@
 """One Kafka broker whose listeners have TLS and SASL, to test clients against.
 
-    with SecureKafka(folder) as kafka:
-        kafka.address("SASL_SSL")     # HOST:PORT of a listener of LISTENERS
-        kafka.ca                      # the certificate authority to trust, a PEM file
+with SecureKafka(folder) as kafka:
+    kafka.address("SASL_SSL")     # HOST:PORT of a listener of LISTENERS
+    kafka.ca                      # the certificate authority to trust, a PEM file
 """
 
 from __future__ import annotations

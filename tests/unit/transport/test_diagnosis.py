@@ -3,8 +3,8 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.unit.certificates import Certificates
 from tests.unit.client.network.scripted import Scripted
-from tests.unit.transport.conftest import Certificates
 
 from rota.transport.diagnosis import answers_in_plain_text
 from rota.transport.errors import TlsFailed

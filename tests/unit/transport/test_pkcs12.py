@@ -1,5 +1,4 @@
-"""PKCS12 stores; what the package `cryptography` reads is tested where it is installed (make test installs no extra)."""
-
+"""PKCS12 stores. What `cryptography` reads is tested where that package is installed; `make test` does without."""
 
 import pytest
 

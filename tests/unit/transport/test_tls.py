@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.certificates import Certificates
 from tests.unit.client.network.scripted import Scripted
-from tests.unit.transport.conftest import Certificates
 from tools.peer.certificates import KEY_PASSWORD, encrypted_key, pkcs12
 
 from rota.transport.connection import Connection
@@ -69,13 +69,15 @@ async def test_versions_and_cipher_suites_are_those_of_the_settings(certificates
 @pytest.mark.parametrize(
     ("authority", "server", "told"),
     [
-        ("other_ca", "server", "an authority signed its certificate that the truststore does not have.*; set ssl_trust"),
+        (
+            "other_ca",
+            "server",
+            "an authority signed its certificate that the truststore does not have.*; set ssl_trust",
+        ),
         ("ca", "elsewhere", "its certificate is not for the host name localhost"),
     ],
 )
-async def test_a_broker_that_is_not_trusted(
-    certificates: Certificates, authority: str, server: str, told: str
-) -> None:
+async def test_a_broker_that_is_not_trusted(certificates: Certificates, authority: str, server: str, told: str) -> None:
     async with Scripted(tls=certificates.listener(getattr(certificates, server))) as broker:
         security = Security(client_context(TlsSettings(truststore_location=str(getattr(certificates, authority)))))
         with pytest.raises(TlsFailed, match=f"no TLS connection to broker 1: {told}"):
@@ -164,7 +166,7 @@ async def test_a_broker_that_hangs_up_in_the_handshake_may_be_asked_again(certif
     """As asyncio's listeners do, and brokers that are shut down."""
     security = Security(client_context(TlsSettings(truststore_location=str(certificates.ca))))
     async with Scripted(tls=certificates.listener(requires_client=True)) as broker:
-        with pytest.raises(Unreachable, match="closed the connection|ssl_keystore_location"):
+        with pytest.raises(Unreachable, match=r"closed the connection|ssl_keystore_location"):
             await dialled(broker.port, security)
 
 

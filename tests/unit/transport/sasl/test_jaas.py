@@ -11,7 +11,10 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
     ("text", "options"),
     [
         (f'{PLAIN} required username="alice" password="secret";', {"username": "alice", "password": "secret"}),
-        (f"{PLAIN} required\n  username='alice'\n  password='se\"cret' ;\n", {"username": "alice", "password": 'se"cret'}),
+        (
+            f"{PLAIN} required\n  username='alice'\n  password='se\"cret' ;\n",
+            {"username": "alice", "password": 'se"cret'},
+        ),
         (f'{PLAIN} REQUIRED password="a\\"b\\\\c=;d";', {"password": 'a"b\\c=;d'}),
         (f"{PLAIN} required debug=true user_a=b;", {"debug": "true", "user_a": "b"}),
         (f'{PLAIN} required username = "a" // the user\n password="#/*x*/";', {"username": "a", "password": "#/*x*/"}),
