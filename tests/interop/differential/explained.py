@@ -32,7 +32,7 @@ EXPLAINED: tuple[Explained, ...] = (
         where=r"\.state",
         kafka="Empty",
         rota="Dead",
-        reason="Such a group is nothing but its offsets. Kafka drops it at the next look for expired offsets.",
+        reason="Such a group has only offsets. Kafka deletes it at the next check for expired offsets.",
     ),
 )
 
@@ -40,27 +40,27 @@ EXPLAINED: tuple[Explained, ...] = (
 AVOIDED: tuple[tuple[str, str], ...] = (
     (
         "Who leads after the leader left",
-        "Kafka takes the first key of a hash map of member ids, which are random. The sequence gives the group up.",
+        "Kafka takes the first key of a hash map of member ids, which are random. The sequence stops using the group.",
     ),
     (
         "A vote of assignors that ends in a tie",
-        "Kafka takes the first of a hash map of assignor names. The members of the sequence prefer in one order.",
+        "Kafka takes the first of a hash map of assignor names. All members of the sequence prefer the assignors in one order.",
     ),
     (
-        "Two parked joins, or two parked syncs, of one member id",
-        "Kafka forgets the first and never answers it. Rota answers every request exactly once (law G4).",
+        "Two delayed JoinGroups, or two delayed SyncGroups, of one member id",
+        "Kafka never answers the first one. Rota answers every request exactly once (law G4).",
     ),
     (
-        "A parked sync of a member that somebody else has leave",
+        "A delayed SyncGroup of a member that another client removes",
         "Kafka never answers it. Rota answers 25 (law G4).",
     ),
     (
-        "A static member that comes back with another subscription",
-        "OffsetDelete and expiry: Kafka goes by the old one until the next generation, Rota by the one in the log.",
+        "A static member that rejoins with another subscription",
+        "OffsetDelete and expiry: Kafka uses the old subscription until the next generation, Rota the one in the log.",
     ),
     (
         "The order of members and groups in DescribeGroups, ListGroups, JoinGroup",
-        "That of a hash map in Kafka; compared as sets. So are the partitions of answers about offsets.",
+        "Kafka uses the order of a hash map; they are compared as sets, and so are the partitions of offset responses.",
     ),
 )
 
