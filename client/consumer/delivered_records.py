@@ -1,12 +1,12 @@
-"""The records that the user was given, and those that wait to be given one by one. Pure.
+"""The records that were delivered to the user, and those that were taken but not delivered yet. Pure.
 
 `async for` and `getone` take the records of a whole poll at once and deliver them one at a time; the positions are
-then after all of them. This class knows the difference between the records taken and those delivered.
+then after all of them. This class separates the delivered records from those that were only taken.
 
 Laws
-    C1: `done` never passes a record that was not delivered; `before_last` never passes one that was delivered in the
-    last call, or not at all.
-    When all records of a partition were delivered, both have its position.
+    C1: `done` never includes a record that was not delivered; `before_last` never includes a record that was delivered
+    in the last call or not delivered.
+    If all records of a partition were delivered, both have its position.
     Records that were put back are taken again from the same offset.
 """
 
@@ -23,22 +23,22 @@ Committable = dict[TopicPartition, OffsetAndMetadata]
 
 
 class DeliveredRecords:
-    """`begin` with each poll-like call; `put` what was taken; `left.pop()` is the next record."""
+    """Call `begin` with each poll-like call and `put` with the taken records; `left.pop()` is the next record."""
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions
-        self.left: list[ConsumerRecord] = []  # the next one last: what was taken and not delivered
-        self.shortcut_until = 0.0  # the loop's time until which calls may take records and do nothing else
-        self.in_hand: ConsumerRecord | None = None  # the record of the last call, when it gave one
-        self._starts: Committable = {}  # where the records of the last call begin, when it gave many
+        self.left: list[ConsumerRecord] = []  # taken and not delivered, in reverse order
+        self.shortcut_until = 0.0  # loop time until which a call only takes a record
+        self.in_hand: ConsumerRecord | None = None  # the record of the last call, if it returned one
+        self._starts: Committable = {}  # the first offsets of the records of the last call, if it returned many
 
     def begin(self) -> None:
-        """A call begins: the user is done with the records of the last one."""
+        """Begin a call: the records of the last call count as processed."""
         self.in_hand = None
         self._starts = {}
 
     def put(self, fetched: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
-        """Add records that wait to be delivered one by one."""
+        """Add taken records, which are delivered one by one."""
         self.left[:0] = [record for records in reversed(list(fetched.values())) for record in reversed(records)]
 
     def one(self) -> ConsumerRecord:
@@ -47,7 +47,7 @@ class DeliveredRecords:
         return record
 
     def many(self, records_max: int) -> Batch:
-        """Deliver up to so many of the waiting records."""
+        """Deliver up to `records_max` of the taken records."""
         batch: Batch = {}
         for _ in range(min(records_max, len(self.left))):
             record = self.left.pop()
@@ -60,29 +60,29 @@ class DeliveredRecords:
         return batch
 
     def done(self) -> Committable:
-        """What may be committed when the user is done with everything that was delivered."""
+        """Return the offsets to commit if all delivered records are processed."""
         return self._with(self._waiting())
 
     def before_last(self) -> Committable:
-        """The same when the user is not done with what the last call gave."""
+        """Return the offsets to commit if the records of the last call are not processed."""
         last = self._starts
         if self.in_hand is not None:
             last = {TopicPartition(self.in_hand.topic, self.in_hand.partition): _at(self.in_hand)}
         return self._with(self._waiting() | last)
 
     def next_offset(self, partition: TopicPartition) -> int | None:
-        """The offset of the next waiting record of the partition; None: no record waits."""
+        """Return the offset of the partition's next record that was taken and not delivered; None if there is none."""
         return next((record.offset for record in reversed(self.left) if _of(record) == partition), None)
 
     def put_back(self, partitions: Collection[TopicPartition]) -> None:
-        """Move the positions back to the waiting records of these partitions, which are taken again."""
+        """Move the positions back to the undelivered records of these partitions, which are taken again."""
         for partition, at in self._waiting().items():
             if partition in partitions and partition in self._positions.assigned:
                 self._positions.seek(partition, at.offset, at.leader_epoch)
         self._without(partitions)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions were revoked or moved by the user: drop their waiting records and their commits."""
+        """Drop the undelivered records and the offsets of partitions that were revoked or sought."""
         self._without(partitions)
         self._starts = {partition: at for partition, at in self._starts.items() if partition not in partitions}
         if self.in_hand is not None and _of(self.in_hand) in partitions:
@@ -93,7 +93,7 @@ class DeliveredRecords:
             self.left = [record for record in self.left if _of(record) not in partitions]
 
     def _waiting(self) -> Committable:
-        """The first record of each partition that waits."""
+        """Return the offset of the first undelivered record of each partition."""
         first = {_of(record): record for record in self.left}
         return {partition: _at(record) for partition, record in first.items()}
 
@@ -103,7 +103,7 @@ class DeliveredRecords:
 
 
 def as_partitions(partitions: TopicPartition | Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """One partition or several, as the user gave them."""
+    """Return one partition or several as a tuple."""
     given = (partitions,) if isinstance(partitions, TopicPartition) else partitions
     return topic_partitions("partitions", given)
 

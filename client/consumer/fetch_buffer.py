@@ -1,10 +1,10 @@
-"""The fetched records that the user has not taken yet, and failures, in the order in which they came. Pure.
+"""The fetched records that the user has not taken yet, and failures, in the order of their responses. Pure.
 
 Laws
     A partition has two fetches at most: the one that is being taken and the next.
-    A failure is raised once, in its turn, never before the records that came earlier.
-    Fetches for an earlier position epoch are thrown away.
-    A paused partition keeps its own bytes, not the frame that they came in.
+    A failure is raised once, after all earlier records.
+    Fetches of an earlier position epoch are discarded.
+    A paused partition keeps only its own bytes, not the frame of the response.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FetchBuffer:
 
     @property
     def held_bytes(self) -> int:
-        """The memory that the waiting fetches keep."""
+        """The memory that the buffered fetches hold, in bytes."""
         held = [
             fetch.held for fetches in self._waiting.values() for fetch in fetches if isinstance(fetch, CompletedFetch)
         ]
@@ -56,7 +56,7 @@ class FetchBuffer:
         self._waiting.setdefault(partition, []).append(FetchFailure(error, position_epoch))
 
     def keep_for_user(self, partition: TopicPartition) -> bool:
-        """Fetch the partition again only when the user has taken what waits. False when nothing waits."""
+        """Fetch the partition again only after the user has taken its records. Return False if it has none."""
         fetches = self._waiting.get(partition)
         if fetches is None:
             return False
@@ -65,7 +65,7 @@ class FetchBuffer:
         return True
 
     def next_fetch(self, partition: TopicPartition, position: Position) -> FetchOffset | None:
-        """The next fetch: at the position, or after the one fetch that waits; None: no fetch now."""
+        """Return the offset of the next fetch: the position, or the end of the buffered fetch; None: no fetch now."""
         fetches = self._waiting.get(partition)
         if fetches is None:
             return None if position.offset is None else FetchOffset(position.offset, position.leader_epoch)
@@ -75,11 +75,11 @@ class FetchBuffer:
         return FetchOffset(*last.end)
 
     def has_any(self) -> bool:
-        """Whether `take` has something to give or to raise."""
+        """Return whether `take` would return records or raise."""
         return next(self._ready(), None) is not None
 
     def full_nodes(self) -> set[int]:
-        """The brokers with two responses waiting; those of paused partitions do not count."""
+        """Return the brokers with two buffered responses, without those of paused partitions."""
         fetches = [fetch for _, waiting in self._ready() for fetch in waiting if isinstance(fetch, CompletedFetch)]
         nodes = [node for node, _ in {(fetch.node, fetch.answer) for fetch in fetches}]
         return {node for node in nodes if nodes.count(node) > 1}
@@ -88,7 +88,7 @@ class FetchBuffer:
         self._waiting.clear()
 
     def discard_stale(self) -> None:
-        """Throw away fetches of earlier position epochs; free frames that only paused partitions keep."""
+        """Discard fetches of earlier position epochs; free frames that only paused partitions hold."""
         for partition, fetches in list(self._waiting.items()):
             position = self._positions.find(partition)
             if position is None or position.position_epoch != fetches[0].position_epoch:
@@ -99,7 +99,7 @@ class FetchBuffer:
                         fetch.copy_rest()
 
     def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Records up to `records_max`, in the order in which they came; their positions are moved. Raises a failure."""
+        """Return up to `records_max` records in order, and move their positions. Raises a failure."""
         result: dict[TopicPartition, list[ConsumerRecord]] = {}
         for partition, fetches in list(self._ready()):
             if records_max <= 0:

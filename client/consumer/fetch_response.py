@@ -1,11 +1,11 @@
-"""What the response for one partition means: records, a new leader, a closer replica, another position, a failure.
+"""Handles the fetch response for one partition: records, a new leader, a preferred replica, a reset, a failure.
 
 Laws
-    Only the response for the position as it is now counts.
+    A response is used only if the position has not changed since the request.
     A new leader is followed without an error. A position that is not in the log is reset by auto_offset_reset; with
-    `none` the user gets OffsetOutOfRange.
-    A log that was truncated below the position is noticed by the leader epoch of the record before it (KIP-320,
-    KIP-595): the leader says where the logs diverge, and records that replaced others are never skipped.
+    `none` OffsetOutOfRange is raised.
+    A truncation of the log below the position is detected by the leader epoch of the last record (KIP-320, KIP-595):
+    the leader returns the divergence offset, and records that replaced others are never skipped.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PartitionResults:
         if place is None or place.offset != requested.offset:
             return
         if (data.error_code or data.diverging_epoch is not None) and self._buffer.keep_for_user(partition):
-            return  # it will be asked again from the position itself
+            return  # it is fetched again from the position itself
         if data.error_code:
             self._refused(node, partition, requested, position, data, now_ms)
             return
@@ -136,7 +136,7 @@ class PartitionResults:
 
     def _out_of_range(self, partition: TopicPartition, requested: FetchPartition, position: Position) -> None:
         if position.leader_epoch >= 0:
-            position.leader_epoch = -1  # perhaps it is only the epoch that the leader knows nothing of: ask without it
+            position.leader_epoch = -1  # the leader may only not know the epoch: fetch without it
             return
         policy = self._config.auto_offset_reset
         if policy != "none":
@@ -164,7 +164,7 @@ class PartitionResults:
 
 
 def _set_offsets(position: Position, data: PartitionData) -> None:
-    """The offsets of the log as the broker knows them now; -1 is unknown."""
+    """Store the offsets of the log from the response; -1 is unknown."""
     if data.high_watermark >= 0:
         position.high_watermark = data.high_watermark
     if data.last_stable_offset >= 0:

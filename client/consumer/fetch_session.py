@@ -1,9 +1,9 @@
-"""A fetch session as its client sees it (KIP-227): what one broker has been told, and what it must be told now. Pure.
+"""The client side of a fetch session (KIP-227): the partitions that a broker knows, and the changes to send. Pure.
 
 Laws
-    After each request the broker knows the partitions of that request and no others, at the offsets that it named.
-    What the broker did not acknowledge is told again in full: a session goes on only from an answer without an error.
-    A session speaks of topics by their ids or by their names, never both; who changes begins anew (v13, KIP-516).
+    After each request the broker's session has exactly the partitions and offsets of that request.
+    Without a successful response the next request is a full one.
+    A session uses topic ids or topic names, never both; a change between them begins a new session (v13, KIP-516).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from rota.protocol.messages import fetch as wire
 from rota.protocol.wire import UUID_ZERO
 
 NO_SESSION: Final = 0
-FULL: Final = 0  # "forget what you know, and begin a session"
+FULL: Final = 0  # the epoch of a full fetch, which begins a session
 EPOCH_MAX: Final = 0x7FFF_FFFF
 
-# errors of the session, not of what was asked: the next request begins a new one
+# errors of the session, not of a partition: the next request begins a new session
 SESSION_ERRORS: Final = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -29,8 +29,8 @@ SESSION_ERRORS: Final = (
 
 
 class FetchPartition(NamedTuple):
-    """What is wanted of one partition. `leader_epoch` is that of its leader now, `last_epoch` that of the record before
-    the offset; both -1 when not known. `position_epoch` is the position's, and not for the broker."""
+    """The fetch of one partition. `leader_epoch` is the current one, `last_epoch` that of the record before the offset;
+    both -1 if unknown. `position_epoch` is not sent to the broker."""
 
     offset: int
     bytes_max: int
@@ -41,7 +41,7 @@ class FetchPartition(NamedTuple):
 
 
 class SessionRequest(NamedTuple):
-    """The session's part of a FetchRequest."""
+    """The session fields of a FetchRequest."""
 
     session_id: int
     epoch: int
@@ -50,7 +50,7 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """One broker's session. `ask`, then `answered` or `failed`, in position_epoch."""
+    """The session with one broker. Call `ask` for each request, then `answered` or `failed`."""
 
     __slots__ = ("_by_id", "_epoch", "_known", "_session_id")
 
@@ -61,7 +61,7 @@ class FetchSession:
         self._known: dict[TopicPartition, FetchPartition] = {}
 
     def ask(self, to_fetch: Mapping[TopicPartition, FetchPartition], *, by_id: bool) -> SessionRequest:
-        """What to ask, so that the session is about `wants` and nothing else. `by_id`: every topic has an id."""
+        """Return the request after which the session has exactly `to_fetch`. `by_id`: every topic has an id."""
         if by_id != self._by_id:
             self._by_id, self._epoch = by_id, FULL
         known = self._known if self._epoch != FULL else {}
@@ -79,7 +79,7 @@ class FetchSession:
         return SessionRequest(self._session_id, self._epoch, _topics(changed), _forgotten(removed))
 
     def answered(self, error_code: int, session_id: int) -> bool:
-        """Whether the answer's partitions count. False: `error_code` speaks of the whole request."""
+        """Return whether the partitions of the response are valid; False if `error_code` is one of the session."""
         if error_code:
             if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
                 self._session_id = NO_SESSION
@@ -94,7 +94,7 @@ class FetchSession:
         return True
 
     def failed(self) -> None:
-        """No answer came: nobody knows what the broker knows."""
+        """Handle a request without a response: the next request is a full one."""
         self._epoch = FULL
 
 

@@ -1,11 +1,11 @@
 """Fetches from all leaders of the assigned partitions, ahead of the user. The requests are made by fetch_session.py.
 
 Laws
-    The buffer is bounded: of each broker the response that is being taken, and the next one, which is fetched
+    The buffer is bounded: at most two responses of each broker, the one being taken and the next one, which is fetched
     meanwhile. A paused partition is not fetched; it keeps its own bytes.
-    A record that was taken is never given again, and none is left out, whatever is cancelled when.
-    A failed fetch is tried again with growing waits; the user gets only errors that a retry does not help against.
-    A fetch that is cancelled is one that failed.
+    A record that was taken is never returned again, and none is omitted, whatever is cancelled.
+    A failed fetch is retried with growing waits; only errors that are not retriable are raised.
+    A cancelled fetch counts as failed.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class Fetcher:
         return self._buffer.held_bytes
 
     def start(self) -> None:
-        """Tasks begin; positions may still be empty."""
+        """Start the tasks; positions may still be empty."""
         self._loop = asyncio.get_running_loop()
         self._unlisten = self._cluster.on_change(self._changed)
         self._send_fetches()
 
     async def close(self) -> None:
-        """End the fetches and throw the buffer away."""
+        """Cancel the fetches and discard the buffer."""
         self._loop = None
         if self._unlisten is not None:
             self._unlisten()
@@ -86,11 +86,11 @@ class Fetcher:
         self._wakeup.set()
 
     def take(self, records_max: int) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Up to `records_max` records of those that have come; moves the positions. Never waits.
+        """Return up to `records_max` buffered records and move the positions. Never waits.
 
-        Raises what the fetches met for an assigned partition, once: OffsetOutOfRange and NoOffset
+        Raises each failure of a fetch of an assigned partition once: OffsetOutOfRange and NoOffset
         (auto_offset_reset=none), CorruptRecords, LogTruncated, BrokerError. A reset by policy is not an error: it marks
-        the position. A topic that is not there (yet) is looked for again and again.
+        the position. The lookup of an unknown topic is repeated.
         """
         try:
             return self._buffer.take(records_max)
@@ -98,17 +98,17 @@ class Fetcher:
             self._send_fetches()
 
     async def wait(self) -> None:
-        """Until `take` has something to give or to raise, `wake` was called, or positions are missing."""
+        """Wait until `take` would return records or raise, `wake` is called, or positions are missing."""
         while not self._is_woken and not self._buffer.has_any():
             if self._positions.without_offset():
-                await asyncio.sleep(0)  # who looks for them in a loop lets others run
+                await asyncio.sleep(0)  # a loop of calls lets other tasks run
                 break
             self._wakeup.clear()
             await self._wakeup.wait()
         self._is_woken = False
 
     def wake(self) -> None:
-        """Ends `wait`; positions, pauses or assignments have changed: look again what to fetch."""
+        """End `wait` and plan the fetches again: positions, pauses or assignments have changed."""
         self._is_woken = True
         self._wakeup.set()
         self._send_fetches()
@@ -116,7 +116,7 @@ class Fetcher:
     # what to fetch
 
     def _changed(self, metadata: Metadata) -> None:
-        """A topic that was deleted and created again has another history: known leader epochs are of the old one."""
+        """Drop the known leader epochs of a topic that was deleted and created again."""
         for partition in self._positions.assigned:
             before, now = self._topic_ids.get(partition.topic), metadata.topic_id(partition.topic)
             if before is not None and now is not None and before not in (now, UUID_ZERO):
@@ -124,7 +124,7 @@ class Fetcher:
         self._send_fetches()
 
     def _send_fetches(self) -> None:
-        """Send a fetch to every broker that leads a partition to fetch and has no fetch under way."""
+        """Send a fetch to every broker that leads a partition to fetch and has no fetch in flight."""
         if self._loop is None:
             return
         self._buffer.discard_stale()
@@ -136,8 +136,8 @@ class Fetcher:
         self._set_timer(now_ms)
 
     def _plan(self, now_ms: int) -> dict[int, tuple[FetchPartitions, int]]:
-        """For each broker the partitions to fetch, and how long it may wait: no longer than the pause of one of its
-        partitions, which is in the next fetch."""
+        """Return the partitions to fetch from each broker, and the ms that the broker may wait: at most until the
+        pause of one of its partitions ends."""
         metadata = self._cluster.metadata
         busy = self._fetches.keys() | self._buffer.full_nodes()
         if metadata.brokers and busy.issuperset(metadata.brokers):
@@ -214,13 +214,12 @@ class Fetcher:
             self._pauses.failed(node, self._now_ms())
             self._forget_replicas(to_fetch)
             self._cluster.request_refresh()
-        except Exception as why:  # noqa: BLE001 - nobody awaits this task: the user hears of it from `take`
+        except Exception as why:  # noqa: BLE001 - this task is not awaited: `take` raises it
             session.failed()
             self._failed(to_fetch, why)
 
     def _fetch_ended(self, node: int, fetch: asyncio.Task[None]) -> None:
-        """However it ended, also cancelled before its first step: the next fetch of this broker may begin; after a
-        cancellation when the backoff is over."""
+        """Allow the next fetch of this broker, however this one ended; after a cancellation when the backoff is over."""
         del self._fetches[node]
         if fetch.cancelled() and node in self._sessions:
             self._sessions[node].failed()
@@ -264,7 +263,7 @@ class Fetcher:
                     self._results.apply(node, partition, requested, data, self._answers, now_ms)
 
     def _refused(self, node: int, to_fetch: FetchPartitions, code: int) -> None:
-        """The whole response is an error."""
+        """Handle an error code of the whole response."""
         _log.info("a fetch was refused", broker=node, error=ErrorCode.of(code).name)
         if code in SESSION_ERRORS:
             return
@@ -279,7 +278,7 @@ class Fetcher:
             self._sources.forget_replica(partition)
 
     def _failed(self, to_fetch: FetchPartitions, why: Exception) -> None:
-        """An error that a retry does not help against: `take` raises it."""
+        """Store an error that is not retriable: `take` raises it."""
         if not isinstance(why, KafkaError):
             _log.error("an answer could not be taken in", exc_info=why)
         for partition, requested in to_fetch.items():

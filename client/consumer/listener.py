@@ -3,7 +3,7 @@
 Laws
     Callbacks run one after the other, awaited: `on_revoked` ends before `on_assigned` begins.
     `on_lost` is `on_revoked` when none was given, as with Java's listeners.
-    What a callback raises reaches the caller of the poll, unchanged; the partitions move all the same.
+    An exception of a callback is raised by the poll, unchanged; the rebalance completes.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from rota.client.types import TopicPartition
 
 Partitions = tuple[TopicPartition, ...]
-Callback = Callable[[Partitions], Awaitable[object] | object]  # an async function, or a plain one
+Callback = Callable[[Partitions], Awaitable[object] | object]  # an async function or a plain one
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """What `subscribe` was given. A callback takes a tuple of TopicPartition; its result is awaited if it can be."""
+    """The callbacks of `subscribe`. A callback takes a tuple of TopicPartition; an awaitable result is awaited."""
 
     on_assigned: Callback | None = None
     on_revoked: Callback | None = None
     on_lost: Callback | None = None
 
     async def assigned(self, partitions: Partitions) -> None:
-        """Also with nothing: a rebalance that gives nothing has happened too."""
+        """Call `on_assigned`, also with no partitions, because the rebalance has happened."""
         await _call(self.on_assigned, partitions)
 
     async def revoked(self, partitions: Partitions) -> None:

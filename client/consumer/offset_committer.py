@@ -1,8 +1,8 @@
 """Commits of a consumer: those that the user asks for, and the automatic ones.
 
 Laws
-    Without a group nothing is committed. Of partitions that a group assigned nothing is committed without a membership.
-    C1: an automatic commit takes `committable`, which never passes what the user is done with.
+    Without a group nothing is committed. Partitions that a group assigned are not committed without a membership.
+    C1: an automatic commit has the offsets of `committable`, which includes only processed records.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class OffsetCommitter:
 
     @property
     def _may_commit(self) -> bool:
-        """While JoinGroup is on its way the coordinator may have begun a generation that we do not know yet. It would
-        take a commit of the old one as that of a member that was thrown out."""
+        """Return False while a JoinGroup is in flight: the coordinator may have begun a new generation already, and
+        would refuse a commit of the old one as that of a removed member."""
         return not self.is_subscribed or (self.group.generation_id >= 0 and self._state not in JOINING)
 
     def _refused(self, group: GroupMetadata, code: int) -> None:
@@ -102,34 +102,34 @@ class OffsetCommitter:
     # automatic commits
 
     def commit_if_due(self, is_first: bool) -> None:
-        """Begin the automatic commit if its time has come. `is_first`: a poll-like call begins; while the call waits,
-        only offsets that were not committed yet are."""
+        """Begin the automatic commit if it is due. `is_first`: a poll-like call begins; while a call waits, only
+        offsets that are not committed yet are committed."""
         if self.queue.auto.is_due(now_ms()) and self._may_commit:
             offsets = self._delivered.done()
             if is_first or offsets != self.queue.last_committed:
                 self.queue.automatic(self.group, offsets)
 
     def commit_replaced(self) -> None:
-        """Begin the automatic commit of an assignment that the user replaces, without the records of the last call."""
+        """Begin the automatic commit of a replaced manual assignment, without the records of the last call."""
         if self._config.commits_by_itself:
             self.queue.automatic(self.group, self._delivered.before_last())
 
     async def commit_last(self, timeout_ms: Callable[[], int]) -> None:
-        """Wait for the commits under way, then do the automatic commit. Never raises."""
+        """Wait for the commits in flight, then make the automatic commit. Never raises."""
         await self.queue.settle(timeout_ms())
         await self._commit_now(timeout_ms())
 
     async def commit_before_rejoin(self) -> None:
-        """The same, for no longer than a rebalance waits for a member."""
+        """Do the same, for no longer than a rebalance waits for a member."""
         await self.commit_last(lambda: self._rebalance_ms)
 
     async def commit_before_revoking(self) -> None:
-        """A cooperative member has read on since it began to join."""
+        """Commit the records that a cooperative member has read since it began to join."""
         if self.committable() != self.queue.last_committed:
             await self._commit_now(self._rebalance_ms)
 
     async def settle(self) -> None:
-        """Wait for the commits under way, for no longer than a rebalance waits for a member. Never raises."""
+        """Wait for the commits in flight, for no longer than a rebalance waits for a member. Never raises."""
         await self.queue.settle(self._rebalance_ms)
 
     async def close(self) -> None:

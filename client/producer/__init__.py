@@ -1,1 +1,1 @@
-"""Writing: partitioners, gathering, sending, delivery."""
+"""The producer: partitioners, batches, requests, deliveries."""

@@ -183,23 +183,23 @@ class Accumulator:
         return head.created_ms + self.limits.linger_ms
 
     def _is_blocked(self, queue: Queue, head: Batch) -> bool:
-        """Whether it has to wait for an answer."""
+        """Return whether the batch must wait for the response to an earlier one."""
         if self.sequences is None:
             return queue.on_wire > 0
         return not self.sequences.may_send(queue.numbering, head)
 
     def _backs_off(self, queue: Queue, head: Batch) -> float:
-        """The end of its backoff; none for a new leader (KIP-951)."""
+        """Return the end of the batch's backoff, which is over at once if the leader has changed (KIP-951)."""
         return head.created_ms if queue.leader_epoch > head.leader_epoch >= 0 else head.not_before_ms
 
     # ---- outcomes
 
     def request_ended(self, batch: Batch) -> None:
-        """Its request is over; a call of `deliver`, `retry`, `split` or `fail` follows."""
+        """The request of the batch has ended; a call of `deliver`, `retry`, `split` or `fail` follows."""
         batch.queue.on_wire -= 1
 
     def deliver(self, batch: Batch, written: Written) -> None:
-        """The broker has it. Also called for a batch that was given up meanwhile: its sequences are known now."""
+        """The broker has the batch. Also called for a batch that has failed meanwhile, because of its sequences."""
         if self.sequences is not None:
             self.sequences.delivered(batch.queue.numbering, batch)
         if batch.outcome is None:
@@ -207,7 +207,7 @@ class Accumulator:
         self._settle(batch.queue)
 
     def fail(self, batch: Batch, failed: Failed) -> None:
-        """Give it up; it may be queued, in flight or complete."""
+        """Fail a batch, which may be queued, in flight or complete."""
         if batch.outcome is None:
             if batch in batch.queue.batches:
                 self._withdraw(batch)
@@ -217,7 +217,7 @@ class Accumulator:
         self._settle(batch.queue)
 
     def retry(self, batch: Batch, not_before_ms: float) -> None:
-        """Queue it again, not before that time unless another broker leads by then."""
+        """Queue the batch again; it is sent after `not_before_ms`, or earlier to a new leader."""
         if batch.outcome is None:
             batch.not_before_ms = not_before_ms
             batch.queue.put_back(batch)
@@ -225,7 +225,10 @@ class Accumulator:
         self._settle(batch.queue)
 
     def split(self, batch: Batch) -> None:
-        """Replace a batch that is too large for the broker by smaller ones, to send at once. It has at least two."""
+        """Replace a batch that is too large for the broker by smaller ones, which are sent at once.
+
+        The batch has at least two records.
+        """
         queue = batch.queue
         if batch.outcome is None:
             parts = batch.split(self.limits.batch_bytes, self.limits.codec, self.limits.level)
@@ -255,7 +258,7 @@ class Accumulator:
         return late
 
     def is_on_wire(self, batch: Batch) -> bool:
-        """Whether it is in a request without an answer."""
+        """Return whether the batch is in a request without a response."""
         return batch.attempts > 0 and batch.outcome is None and batch not in batch.queue.batches
 
     def identify(self, producer_id: int, epoch: int) -> None:
@@ -266,7 +269,7 @@ class Accumulator:
             self._settle(queue)
 
     def forget(self, queues: Iterable[Queue]) -> None:
-        """Drop these queues, which have no batches. With idempotence they stay: they know the next sequence."""
+        """Remove these queues, which have no batches. With idempotence they are kept for their next sequence."""
         for queue in queues if self.sequences is None else ():
             self.queues.pop(queue.partition, None)
 

@@ -1,7 +1,7 @@
-"""The meaning of a Produce answer for a batch. Pure.
+"""The action that a Produce response requires for a batch. Pure.
 
 Laws
-    Every error code leads to one action: delivered, retry, refresh, split or give up.
+    Every error code has one action: delivered, retry, refresh, split or fail.
     `may_be_written` is true for the codes after which the records may be in the log.
 """
 
@@ -19,7 +19,7 @@ from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequ
 _MAY_BE_WRITTEN: Final = frozenset(
     {
         ErrorCode.UNKNOWN_SERVER_ERROR,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,  # also when leadership went away while followers were waited for
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,  # also if the leadership was lost while the leader waited for followers
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,

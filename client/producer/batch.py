@@ -54,8 +54,8 @@ class Failed:
 class Batch(BatchBuilder):
     """One batch, from its first record to its outcome.
 
-    `write` appends a record and returns False when it no longer fits. `attempts` counts the sends; `maybe_written`: one
-    of them ended without an answer, or with one that leaves open whether the records were written.
+    `write` appends a record and returns False when it no longer fits. `attempts` counts the sends; `maybe_written`: an
+    attempt ended without a response, or with one after which the records may be written or not.
     """
 
     __slots__ = (
@@ -80,7 +80,7 @@ class Batch(BatchBuilder):
         "write",
     )
 
-    count: int  # no look into the records for each of them
+    count: int  # the number of records
 
     def __init__(self, queue: Queue, bytes_max: int, codec: Codec, level: int | None, created_ms: float) -> None:
         super().__init__(bytes_max, codec, level)
@@ -94,7 +94,7 @@ class Batch(BatchBuilder):
         self.leader_epoch = -1
         self.maybe_written = False
         self.split_when_ambiguous = (
-            False  # it is a part of one that may have been written: a broker would not know it again
+            False  # it is a part of a batch that may be written: a broker would not detect it as a duplicate
         )
         self.last_error: KafkaError | None = None
         self.producer: ProducerId = (-1, -1)
@@ -108,22 +108,22 @@ class Batch(BatchBuilder):
 
     @property
     def is_numbered(self) -> bool:
-        """It has a sequence, which it keeps in all attempts."""
+        """Whether it has a sequence, which it keeps in all attempts."""
         return self.sequence >= 0
 
     @property
     def end_sequence(self) -> int:
-        """The sequence that follows its last record's."""
+        """The sequence after that of its last record."""
         return (self.sequence + self.count) & SEQUENCE_MAX
 
     @property
     def is_unreported(self) -> bool:
-        """It failed, and no caller has been told so for at least one of its records."""
+        """Whether it failed and the failure of at least one record was not reported to a caller."""
         return isinstance(self.outcome, Failed) and len(self.reported) < self.count
 
     @property
     def wire_bytes(self) -> int:
-        """Its bytes in a request; the uncompressed size until it is sealed."""
+        """Its size in a request in bytes; the uncompressed size until it is sealed."""
         return len(self.raw) or self.size_bytes
 
     def seal(self) -> None:
@@ -148,7 +148,7 @@ class Batch(BatchBuilder):
                 self.reported.add(index)
 
     def split(self, bytes_max: int, codec: Codec, level: int | None) -> tuple[Batch, ...]:
-        """The same records in two or more batches of the same age, which take over the listeners. There must be two."""
+        """Return the records, at least two, in two or more batches of the same age; the listeners move to these."""
         bytes_max = min(bytes_max, BATCH_HEADER_BYTES + (self.raw_bytes - BATCH_HEADER_BYTES) // 2)
         parts = [Batch(self.queue, bytes_max, codec, level, self.created_ms)]
         starts = [0]
@@ -173,7 +173,7 @@ class Batch(BatchBuilder):
         return tuple(parts)
 
     def place(self, index: int) -> tuple[Batch, int]:
-        """The batch that has the record now (this one or a part of it), and the record's index there."""
+        """Return the batch that has the record now (this one or a part of it), and the record's index there."""
         batch = self
         while batch.parts:
             start, batch = next(entry for entry in reversed(batch.parts) if entry[0] <= index)
@@ -201,12 +201,12 @@ class Queue:
         self.numbering = Numbering()
 
     def lead(self, leader: int | None, epoch: int) -> None:
-        """Who leads, as of that leader epoch. What is older than what is known changes nothing (KIP-320, KIP-951)."""
+        """Set the leader. An older leader epoch than the known one changes nothing (KIP-320, KIP-951)."""
         if epoch >= self.leader_epoch or epoch < 0:
             self.leader, self.leader_epoch = leader, max(epoch, self.leader_epoch)
 
     def put_back(self, batch: Batch) -> None:
-        """A batch that is to be sent again goes before all that were numbered, or came, after it."""
+        """Queue a batch again, before all batches with a later sequence or without one."""
         if not batch.is_numbered:
             self.batches.appendleft(batch)
             return
@@ -215,7 +215,7 @@ class Queue:
         self.batches.insert(place, batch)
 
     def take(self) -> Batch:
-        """The first one; it takes no more records."""
+        """Remove and return the first batch; it accepts no more records."""
         batch = self.batches.popleft()
         if batch is self.open:
             self.open = None

@@ -1,8 +1,8 @@
-"""The result of `send`: where the record was written, once that is known.
+"""The result of `send`: the offset at which the record was written.
 
 Laws
-    A delivery that is not awaited costs no future; cancelling a wait cancels nothing else.
-    Awaiting twice gives the same result. A failure that no caller got is raised by `flush` or `close`.
+    A delivery that is not awaited creates no future; cancelling a wait cancels nothing else.
+    Awaiting twice returns the same result. A failure that was not reported to a caller is raised by `flush` or `close`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rota.client.types import RecordMetadata, TimestampType
 
 
 class Delivery:
-    """Await it for the RecordMetadata, or DeliveryFailed."""
+    """Awaiting it returns the RecordMetadata or raises DeliveryFailed."""
 
     __slots__ = ("_batch", "_index", "_timestamp")
 
@@ -26,11 +26,11 @@ class Delivery:
         self._batch, self._index, self._timestamp = batch, index, timestamp
 
     def done(self) -> bool:
-        """Whether the record was delivered or given up."""
+        """Return whether the record was delivered or has failed."""
         return self._batch.place(self._index)[0].outcome is not None
 
     def result(self) -> RecordMetadata:
-        """Where the record is. Raises DeliveryFailed; IllegalUse when it is not done yet."""
+        """Return the offset of the record. Raises DeliveryFailed; IllegalUse before it is done."""
         batch, index = self._batch.place(self._index)
         outcome = batch.outcome
         if outcome is None:
@@ -41,7 +41,7 @@ class Delivery:
         return _metadata(batch, index, outcome, self._timestamp)
 
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
-        """`told(delivery)` soon after it is done, in the loop; soon after now when it is done already."""
+        """Call `callback(delivery)` by `loop.call_soon` once it is done, also if it is done already."""
         loop = asyncio.get_running_loop()
         batch, index = self._batch.place(self._index)
         if batch.outcome is None:
@@ -67,7 +67,7 @@ class Delivery:
 
 
 def failure(batch: Batch, index: int) -> DeliveryFailed:
-    """Why a record of a failed batch was not delivered."""
+    """Return the exception for a record of a failed batch."""
     outcome = batch.outcome
     assert isinstance(outcome, Failed)
     cause = outcome.records.get(index, outcome.cause)
@@ -85,12 +85,12 @@ def failure(batch: Batch, index: int) -> DeliveryFailed:
 
 
 def first_unreported(batch: Batch) -> DeliveryFailed:
-    """The failure of its first record that nobody has heard of."""
+    """Return the exception for the first record whose failure was not reported."""
     return failure(batch, next(index for index in range(batch.count) if index not in batch.reported))
 
 
 async def ended(batch: Batch) -> None:
-    """Until each of its records is delivered or given up."""
+    """Wait until each record of the batch is delivered or has failed."""
     while batch.outcome is None and not batch.parts:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         batch.listeners.append((0, partial(_wake_silently, waiter)))

@@ -1,9 +1,9 @@
-"""Callers that wait for room in `buffer_memory`, served in the order in which they came.
+"""Callers that wait for memory of `buffer_memory`, served in order.
 
 Laws
-    A record that waits is taken when there is room for it and all that waited before it are taken: as a whole, in the
-    turn of the loop in which room came.
-    Who gives up, or is late, leaves nothing behind and nothing is taken of it.
+    A waiting record is taken when there is memory for it and all earlier ones are taken: as a whole, in the same tick
+    of the loop in which memory was freed.
+    A caller that is cancelled or times out leaves nothing behind, and its record is not taken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rota.client.producer.delivery import Delivery
 
 
 class Waiting(NamedTuple):
-    """A record that waits for room."""
+    """A record that waits for memory."""
 
     size_bytes: int
     take: Callable[[], Delivery]
@@ -25,7 +25,7 @@ class Waiting(NamedTuple):
 
 
 class Memory:
-    """`fits(size_bytes)` tells whether there is room. `waits`: somebody waits; `changed()` after that changed."""
+    """`fits(size_bytes)` returns whether there is memory. `changed()` is called after `waits` has changed."""
 
     def __init__(self, fits: Callable[[int], bool], changed: Callable[[], None]) -> None:
         self._fits, self._changed = fits, changed
@@ -33,7 +33,7 @@ class Memory:
         self.waits = False
 
     async def enter(self, size_bytes: int, take: Callable[[], Delivery], seconds: float) -> Delivery:
-        """What `take` gives, when its turn has come. Raises TimeoutError, and what `take` raises."""
+        """Wait for memory and all earlier callers; return `take()`. Raises TimeoutError, and what `take` raises."""
         waiting = Waiting(size_bytes, take, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._update_waits()
@@ -50,19 +50,19 @@ class Memory:
                 self._leave(waiting)
 
     def freed(self) -> None:
-        """There may be room."""
+        """Serve waiting callers: memory was freed."""
         while self._queue and self._fits(self._queue[0].size_bytes):
             waiting = self._queue.popleft()
             if waiting.taken.done():
                 continue
             try:
                 waiting.taken.set_result(waiting.take())
-            except Exception as why:  # noqa: BLE001 of the caller's partitioner: told to who sent that record
+            except Exception as why:  # noqa: BLE001 of the caller's partitioner: raised to that caller
                 waiting.taken.set_exception(why)
         self._update_waits()
 
     def end(self, why: Exception) -> None:
-        """Nobody is taken any more."""
+        """Fail all waiting callers with `why`."""
         queue, self._queue = self._queue, deque()
         self._update_waits()
         for waiting in queue:

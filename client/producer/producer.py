@@ -1,9 +1,9 @@
 """`Producer`: sends records and reports where they were written.
 
 Laws
-    `send` waits only for metadata and memory; when neither is missing it yields to the event loop once in
-    `BATCHES_PER_TURN_MAX` batches.
-    A cancelled `send` has taken the whole record or nothing.
+    `send` waits only for metadata and memory; otherwise it yields to the event loop once every `BATCHES_PER_TURN_MAX`
+    batches.
+    A cancelled `send` has taken the whole record or nothing of it.
     Every record is delivered or fails by `delivery_timeout_ms`; every failure is logged, and raised by the delivery or
     by the next `flush` or `close`.
     After `close` there is no task, timer or connection of the producer.
@@ -44,8 +44,8 @@ TIMESTAMP_MAX: Final = (1 << 62) - 1
 class Producer:
     """`async with Producer(ProducerConfig(bootstrap_servers=…)) as producer:`; bound to the event loop of `start`.
 
-    Leaving delivers what was sent. When the task is cancelled, in the body or while leaving, what is not delivered
-    within `CANCELLED_FLUSH_MS` is given up; a second cancellation gives it up at once.
+    Leaving the block delivers all sent records. If the task is cancelled, in the body or while leaving, records that
+    are not delivered within `CANCELLED_FLUSH_MS` fail; a second cancellation fails them at once.
     """
 
     def __init__(self, config: ProducerConfig) -> None:
@@ -56,7 +56,7 @@ class Producer:
         self._topics = Topics(config, self._cluster, self._accumulator)
         self._sender: Sender | None = None
         self._flushes = 0
-        self._batches_since_yield = 0  # batches, since this producer last gave up its turn
+        self._batches_since_yield = 0  # batches since this producer last yielded to the event loop
         self._closed = False
         room = min(config.max_request_size, config.buffer_memory)
         self._record_bytes_max = room - BATCH_HEADER_BYTES
@@ -196,7 +196,7 @@ class Producer:
         headers: Headers,
         size: int,
     ) -> Delivery:
-        """A `send` that has to wait, is refused, or has an argument of another type than str and int."""
+        """Handle a `send` that must wait, is refused, or has arguments of other types than str and int."""
         timestamp_ms = whole_number("timestamp_ms", timestamp_ms)
         partition = None if partition is None else whole_number("partition", partition)
         self._check(timestamp_ms, size)
@@ -289,13 +289,13 @@ class Producer:
         known = (await self._topics.look(topic)).partitions
         return tuple(known[number] for number in sorted(known))
 
-    # ---- the end
+    # ---- flush and close
 
     async def flush(self, timeout_ms: int | None = None) -> None:
-        """Wait until all that was sent before is delivered or has failed; nothing lingers meanwhile.
+        """Wait until all records sent before are delivered or have failed; batches do not linger meanwhile.
 
-        Raises the first DeliveryFailed that nobody has heard of (no delivery awaited, no callback); TimedOut when
-        `timeout_ms` is over, with the rest still under way.
+        Raises the first DeliveryFailed that was not reported (its delivery was not awaited and has no callback);
+        TimedOut after `timeout_ms`, with the other records still being sent.
         """
         self._check_open()
         await self._wait_for_deliveries(milliseconds("timeout_ms", timeout_ms))
@@ -322,13 +322,13 @@ class Producer:
             raise first_unreported(batch)
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Deliver what was sent, for at most `timeout_ms` (None: `delivery_timeout_ms` is the bound), give up the rest,
-        close the connections. Raises as `flush` does, after all is closed. A second call does nothing. A cancellation
-        gives up the rest at once."""
+        """Deliver the sent records for at most `timeout_ms` (None: `delivery_timeout_ms`), fail the others, close the
+        connections. Raises as `flush` does, after everything is closed. A second call does nothing. A cancellation
+        fails the undelivered records at once."""
         await self._close(milliseconds("timeout_ms", timeout_ms))
 
     async def _close(self, timeout_ms: int | None, *, cancelled_flush_ms: int = 0) -> None:
-        """`cancelled_flush_ms`: how long to go on delivering after a cancellation."""
+        """`cancelled_flush_ms`: the time for deliveries after a cancellation."""
         if self._closed:
             return
         self._closed = True
@@ -339,7 +339,7 @@ class Producer:
             if self._sender is not None and timeout_ms != 0:
                 await self._wait_for_deliveries(timeout_ms)
         except TimedOut:
-            pass  # the rest is given up, which is logged
+            pass  # the other records fail, which is logged
         except asyncio.CancelledError:
             flush_ms = cancelled_flush_ms
             raise
@@ -348,7 +348,7 @@ class Producer:
         self._raise_unreported()
 
     async def _finish(self, flush_ms: int) -> None:
-        """Deliver for `flush_ms`, then end everything; a cancellation ends the first and not the second."""
+        """Deliver for up to `flush_ms`, then end everything; a cancellation ends only the delivery."""
         try:
             if flush_ms:
                 with suppress(TimedOut):
@@ -357,7 +357,7 @@ class Producer:
             await run_shielded(self._end(), "close the producer")
 
     async def _end(self) -> None:
-        """Give up what is not delivered; end all tasks, timers and connections."""
+        """Fail the undelivered records; end all tasks, timers and connections."""
         if self._sender is not None:
             await self._sender.stop(TimedOut("the producer was closed before an answer came"))
         await self._cluster.close()

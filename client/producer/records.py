@@ -1,4 +1,4 @@
-"""What a user may give for a record, made plain: bytes and a tuple of headers. Pure."""
+"""Checks and converts the arguments of a record: bytes, and a tuple of headers. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plain_bytes(what: str, given: Any) -> bytes | None:
 
 
 def plain_headers(given: Iterable[tuple[str, bytes | None]]) -> Headers:
-    """Pairs of a name and bytes or None, in their order; a name may come twice. Raises IllegalUse."""
+    """Return the headers, pairs of a name and bytes or None, in order; names may repeat. Raises IllegalUse."""
     pairs = given.items() if isinstance(given, dict) else several("headers", given, "pairs of a name and bytes")
     try:
         made = tuple((name, plain_bytes(f"header {name!r}", content)) for name, content in pairs)

@@ -1,7 +1,7 @@
-"""Batches as one Produce request, and which part of its answer is whose. Pure.
+"""Builds a Produce request from batches, and assigns the parts of its response to the batches. Pure.
 
 Laws
-    A request names its topics by id (v13) when an id is known for each of them, otherwise all by name.
+    A request names its topics by id (v13) if all ids are known, otherwise all by name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TopicIds = Callable[[str], bytes | None]
 
 
 def request(batches: Sequence[Batch], acks: int, timeout_ms: int, version: int, id_of: TopicIds) -> ProduceRequest:
-    """One batch of each partition. `version`: what the broker speaks."""
+    """Return a request with one batch per partition. `version`: the newest version of the broker."""
     topics: dict[str, list[PartitionProduceData]] = {}
     for batch in batches:
         topic, partition = batch.queue.partition
@@ -42,7 +42,7 @@ def request(batches: Sequence[Batch], acks: int, timeout_ms: int, version: int, 
 
 
 def version_max(request: ProduceRequest) -> int | None:
-    """The newest version that can say it; None: any."""
+    """Return the newest version that has the fields of the request; None: any."""
     return NAMES_VERSION_MAX if any(topic.name for topic in request.topic_data) else None
 
 
@@ -52,9 +52,9 @@ def answers(
     answer: ProduceResponse,
     id_of: Callable[[str], bytes | None],
 ) -> Iterator[tuple[Batch, PartitionProduceResponse | None]]:
-    """Yield each batch with its part of the answer; None where the broker left it out.
+    """Yield each batch with its part of the response; None if the response does not have it.
 
-    `id_of` returns the id of a topic as of now. A leader that is named for another topic of the name is left out.
+    `id_of` returns the present id of a topic. The leader of another topic of that name is removed from the response.
     """
     found = {
         (topic.name or topic.topic_id, response.index): response

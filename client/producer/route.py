@@ -1,8 +1,8 @@
-"""A topic as `send` sees it: its partitions' queues, and where a record goes. Pure.
+"""Chooses the partition of a record, and has the queues of a topic's partitions. Pure.
 
 Laws
-    A partition that was given is taken as it is; else a partitioner of the caller's own is asked; else a key's hash
-    chooses among all partitions; else the record goes where the last one without a key went.
+    The partition is the one that the caller gave, else that of the custom partitioner, else that of the key's hash over
+    all partitions, else that of the last record without a key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.client.types import TopicPartition
 
 
 class Route:
-    """`choose` the queue for a record; `queue` is the sticky one, `turn` it when its batch takes no more."""
+    """`choose` returns the queue for a record; `queue` is the sticky one, `turn` changes it when its batch is full."""
 
     __slots__ = (
         "_accumulator",
@@ -49,7 +49,7 @@ class Route:
         self.used_ms = 0.0  # the loop's time of the last lookup or the last new batch
 
     def update(self, info: TopicInfo, brokers: Container[int]) -> None:
-        """What is known of the topic now. `brokers`: the nodes that are known."""
+        """Update the partitions and their leaders. `brokers`: the nodes with a known address."""
         if info.partitions:
             self.numbers = tuple(sorted(info.partitions))
         self.queues = [self._accumulator.queue(TopicPartition(self.topic, number)) for number in self.numbers]
@@ -69,11 +69,11 @@ class Route:
 
     @property
     def has_batches(self) -> bool:
-        """Whether a record of the topic waits or is on its way."""
+        """Whether a record of the topic is queued or in flight."""
         return any(queue.batches or queue.on_wire for queue in self.queues)
 
     def choose(self, key: bytes | None, value: bytes | None, partition: int | None) -> Queue:
-        """Where a record goes. Raises IllegalUse when a partitioner gives a partition that there is not."""
+        """Return the queue for a record. Raises IllegalUse if a custom partitioner returns an unknown partition."""
         if partition is not None:
             return self.queues[partition]
         if self._own is not None:
@@ -89,11 +89,11 @@ class Route:
         return self.queues[partition_of(key, len(self.queues))]
 
     def is_sticky(self, key: bytes | None) -> bool:
-        """Whether a record with that key goes where the last one without a key went."""
+        """Return whether a record with that key goes to the sticky partition."""
         return self._own is None and (key is None or not self._uses_keys)
 
     def turn(self, now_ms: float) -> Queue:
-        """The sticky queue's batch takes no more: where the next one begins."""
+        """Return the queue for the next batch, after the batch of the sticky queue is full."""
         if self.batch is not None:
             before = self.queue
             self._sticky.filled(self.batch.charged_bytes)

@@ -257,7 +257,7 @@ class Sender:
         known = self._cluster.metadata.brokers.get(node)
         return str(known) if known is not None else str(node)
 
-    # ---- the end
+    # ---- stop
 
     def take_unreported(self) -> Batch | None:
         """The first failed batch with an unreported record; all failures count as reported after the call."""

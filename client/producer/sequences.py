@@ -2,16 +2,16 @@
 
 Laws
     Under one producer id and epoch, the sequences of a partition's batches have no gap and no overlap, and a batch
-    keeps its own in every attempt: a broker that has it already knows it again.
-    A batch is numbered anew, under a higher epoch, only when none of the partition's is on the wire and the broker
+    keeps its sequence in every attempt, so that the broker detects it as a duplicate.
+    A batch gets a new sequence, under a higher epoch, only when no batch of the partition is on the wire and the broker
     cannot have it.
-    A batch that was numbered and is sent again is the first that is not done: the broker takes nothing before it.
-    At most five batches of a partition are numbered and not done: a broker remembers no more.
-    Until the broker is known to have one batch under an identity, one is on the wire: a broker that has nothing yet of
-    a producer takes any sequence for its first, also that of a second batch whose predecessor it refused.
+    A numbered batch that is sent again is the first incomplete one, because the broker accepts no later one before it.
+    At most five batches of a partition are numbered and incomplete: a broker remembers five.
+    Until the broker is known to have one batch of an identity, only one is on the wire: a broker without state of the
+    producer accepts any first sequence, even that of a second batch whose predecessor it refused.
 
-As Kafka's TransactionManager, with two differences: it renumbers also batches that are on the wire, and it sends
-several before the first is known to be written, which turns their order round when a new topic's leader is not ready.
+This differs from Kafka's TransactionManager in two points: that one renumbers also batches that are on the wire, and it
+sends several before the first is known to be written, which reverses their order if a new topic's leader is not ready.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NUMBERED_MAX: Final = 5
 
 
 class Numbered(Protocol):
-    """A batch, as far as its sequences go."""
+    """The fields of a batch that concern its sequence."""
 
     producer: ProducerId
     sequence: int
@@ -53,8 +53,8 @@ class Advice(Enum):
 class Numbering:
     """One partition's sequences. `numbered`: the batches that have one and are not done, in order.
 
-    `gap`: a numbered batch was given up, and nobody knows yet whether the broker has it. `renumbers`: it certainly has
-    not, so that all after it need other numbers. `known`: the broker has something of this producer.
+    `gap`: a numbered batch failed, and it is not known yet whether the broker has it. `renumbers`: the broker does not
+    have it, so that all later batches need new sequences. `known`: the broker has a batch of this producer.
     """
 
     __slots__ = ("acked", "gap", "known", "next", "numbered", "producer", "renumbers")
@@ -69,23 +69,23 @@ class Numbering:
         self.renumbers = False
 
     def begin(self, producer: ProducerId) -> None:
-        """From zero, under this identity; with what is numbered."""
+        """Start at sequence 0 under this identity and renumber the numbered batches."""
         self.producer, self.next, self.acked = producer, 0, 0
         self.known = self.gap = self.renumbers = False
         for batch in self.numbered:
             self._number(batch)
 
     def add(self, batch: Numbered) -> None:
-        """Give it the next sequences."""
+        """Assign the next sequence to the batch."""
         self._number(batch)
         self.numbered.append(batch)
 
     def before(self, batch: Numbered) -> list[Numbered]:
-        """What was numbered before it and is not done."""
+        """Return the incomplete batches with earlier sequences."""
         return self.numbered[: self.numbered.index(batch)]
 
     def replace(self, batch: Numbered, parts: Sequence[Numbered]) -> None:
-        """It was split: the parts share its sequences."""
+        """Replace a split batch by its parts, which share its sequence numbers."""
         sequence = batch.sequence
         for part in parts:
             part.producer, part.sequence = batch.producer, sequence
@@ -99,7 +99,7 @@ class Numbering:
 
 
 class Sequences:
-    """The identity of a producer; None until the cluster has given one, and again when its epochs are used up."""
+    """The identity of a producer; None until the cluster has assigned one, and again when its epochs are used up."""
 
     def __init__(self) -> None:
         self.producer: ProducerId | None = None
@@ -115,14 +115,14 @@ class Sequences:
         return not numbering.numbered or (numbering.known and numbering.producer == self.producer)
 
     def number(self, numbering: Numbering, batch: Numbered) -> None:
-        """Before its first attempt."""
+        """Assign a sequence to the batch before its first attempt."""
         assert self.producer is not None
         if numbering.producer != self.producer:
             numbering.begin(self.producer)
         numbering.add(batch)
 
     def advise(self, numbering: Numbering, batch: Numbered, code: int) -> Advice | None:
-        """None: the code has nothing to do with sequences."""
+        """Return the action after a sequence error; None for other codes."""
         if code not in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID):
             return None
         if numbering.numbered[0] is not batch:
@@ -133,14 +133,14 @@ class Sequences:
         return Advice.RENUMBER
 
     def delivered(self, numbering: Numbering, batch: Numbered) -> None:
-        """The broker has it; perhaps it had been given up before that was known."""
+        """The broker has the batch, which may have failed before that was known."""
         if batch in numbering.numbered:
             numbering.numbered.remove(batch)
         if batch.producer == numbering.producer:
             numbering.acked, numbering.known = batch.end_sequence, True
 
     def given_up(self, numbering: Numbering, batch: Numbered, *, maybe_written: bool) -> None:
-        """It will not be sent again."""
+        """The batch has failed and is not sent again."""
         if batch not in numbering.numbered:
             return
         numbering.numbered.remove(batch)
@@ -150,7 +150,7 @@ class Sequences:
             numbering.renumbers = True
 
     def settle(self, numbering: Numbering) -> None:
-        """None of the partition's batches is on the wire: see what is missing, and begin anew where that is needed."""
+        """Resolve gaps while no batch of the partition is on the wire; begin a new epoch if that is needed."""
         if numbering.gap and not numbering.numbered:
             numbering.gap = False
             numbering.renumbers = numbering.renumbers or numbering.acked != numbering.next

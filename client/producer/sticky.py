@@ -1,7 +1,7 @@
-"""Where records without a key go: to one partition until it has had a batch's worth, then to another (KIP-794). Pure.
+"""The partition of records without a key: it changes after `batch_bytes` bytes (KIP-794). Pure.
 
 Laws
-    The partition changes between two batches only, and only after `batch_bytes` bytes: batches are filled.
+    The partition changes only between two batches, and only after `batch_bytes` bytes, so that batches are filled.
     A partition without a leader is not chosen while another one has a leader.
     Over time every partition that has a leader gets the same share.
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-Draw = Callable[[int], int]  # a number below that one, all alike
+Draw = Callable[[int], int]  # a random number below the argument
 
 
 class Sticky:
-    """The choice for one topic. `draw` gives the chance."""
+    """The choice for one topic. `draw` returns random numbers."""
 
     __slots__ = ("_batch_bytes", "_draw", "_led", "_taken_bytes", "partition")
 
@@ -25,13 +25,13 @@ class Sticky:
         self.partition = -1
 
     def update(self, partitions: Sequence[int], led: Sequence[int]) -> None:
-        """The topic has these partitions, and of these a leader is known."""
+        """Set the partitions of the topic, and those of them with a known leader."""
         self._led = tuple(led) or tuple(partitions)
         if self.partition not in self._led:
             self._choose()
 
     def filled(self, size_bytes: int) -> int:
-        """A batch of that size in `partition` takes no more records: where the next one begins."""
+        """A batch of that size in `partition` is full: return the partition of the next batch."""
         self._taken_bytes += size_bytes
         if self._taken_bytes >= self._batch_bytes:
             self._choose()
