@@ -136,8 +136,8 @@ class Fetcher:
         self._set_timer(now_ms)
 
     def _plan(self, now_ms: int) -> dict[int, tuple[FetchPartitions, int]]:
-        """Return the partitions to fetch from each broker, and the ms that the broker may wait: at most until the
-        pause of one of its partitions ends."""
+        """Return the partitions to fetch from each broker, and the ms that the broker may wait: at most until the pause
+        of one of its partitions ends."""
         metadata = self._cluster.metadata
         busy = self._fetches.keys() | self._buffer.full_nodes()
         if metadata.brokers and busy.issuperset(metadata.brokers):
@@ -219,7 +219,7 @@ class Fetcher:
             self._failed(to_fetch, why)
 
     def _fetch_ended(self, node: int, fetch: asyncio.Task[None]) -> None:
-        """Allow the next fetch of this broker, however this one ended; after a cancellation when the backoff is over."""
+        """Allow the next fetch of this broker, however it ended; after a cancellation when the backoff is over."""
         del self._fetches[node]
         if fetch.cancelled() and node in self._sessions:
             self._sessions[node].failed()

@@ -44,7 +44,7 @@ AVOIDED: tuple[tuple[str, str], ...] = (
     ),
     (
         "A vote of assignors that ends in a tie",
-        "Kafka takes the first of a hash map of assignor names. All members of the sequence prefer the assignors in one order.",
+        "Kafka takes the first of a hash map of assignor names. All members prefer the assignors in one order.",
     ),
     (
         "Two delayed JoinGroups, or two delayed SyncGroups, of one member id",
