@@ -55,14 +55,18 @@ class DelayedReply(Generic[T]):
         return self.value
 
     def map(self, shape: Callable[[T], U]) -> DelayedReply[U]:
-        """Convert the reply by `shape` when it is given (a group's body to a wire message). Once, before `then`."""
-        assert self._shape is None, "a reply has one shape"
+        """Convert the reply by `shape` when it is given (a group's body to a wire message), before `then`.
+
+        Several shapes are applied in the order of the calls.
+        """
         assert self._then is None, "it may have been answered already"
-        shaped = cast("DelayedReply[U]", self)
+        shaped, earlier = cast("DelayedReply[U]", self), self._shape
         if self.answered:
             shaped.value = shaped_or_mistake(shape, cast(T, self.value))
-        else:
+        elif earlier is None:
             shaped._shape = shape
+        else:
+            shaped._shape = lambda value: shape(earlier(value))
         return shaped
 
     def on_abandon(self, call: Callable[[], None]) -> None:
@@ -80,7 +84,12 @@ U = TypeVar("U")
 
 
 def shaped_or_mistake(shape: Callable[[T], U], value: T) -> U:
-    """Return `shape(value)`, or the exception that it raised: the sender of the reply closes its connection for it."""
+    """Return `shape(value)`, or the exception that it raised: the sender of the reply closes its connection for it.
+
+    A value that is an exception already stays what it is.
+    """
+    if isinstance(value, Exception):
+        return cast(U, value)
     try:
         return shape(value)
     except Exception as mistake:  # noqa: BLE001  # raised where the reply is sent

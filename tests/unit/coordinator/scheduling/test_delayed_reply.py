@@ -42,10 +42,19 @@ def test_a_mapped_reply_is_the_same_reply_in_another_shape() -> None:
     assert there.map(str).value == "7"
 
 
-def test_a_reply_has_one_shape() -> None:
+def test_shapes_are_applied_in_the_order_of_their_calls() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
-    with pytest.raises(AssertionError, match="one shape"):
-        delayed_reply.map(str).map(str)
+    shaped = delayed_reply.map(lambda value: value + 1).map(str)
+    delayed_reply.answer(7)
+    assert shaped.value == "8"
+
+
+def test_a_mistake_stays_what_it_is_through_further_shapes() -> None:
+    delayed_reply: DelayedReply[int] = DelayedReply()
+    delayed_reply.answer(7)
+    shaped = delayed_reply.map(lambda value: value // 0).map(str)
+    with pytest.raises(ZeroDivisionError):
+        shaped.result()
 
 
 def test_abandon_calls_the_callback_once_also_through_a_map() -> None:
