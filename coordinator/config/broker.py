@@ -140,12 +140,17 @@ class BrokerConfig:
     rota_http_allowed_hosts: tuple[str, ...]
     rota_http_read_only: bool | None
 
+    authorizer_class_name: str
+    super_users: str
+    allow_everyone_if_no_acl_found: bool
+
     properties: dict[str, str]
     dynamic: Mapping[str, str]
     dynamic_defaults: Mapping[str, str]
     warnings: tuple[str, ...]
     listens: tuple[Endpoint, ...]  # of `listeners`, without those of a metadata quorum
     http: Endpoint | None  # of `rota.http.listener`
+    super_user_names: frozenset[str]  # of `super.users`
     advertises: tuple[Endpoint, ...]  # of `advertised.listeners`; empty: each client keeps the address that it used
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
@@ -187,6 +192,7 @@ class BrokerConfig:
         self.listens = parse_endpoints("listeners", self.listeners, self.properties)
         self.http = parse_http_listener(self.rota_http_listener)
         self.advertises = parse_advertised(self.advertised_listeners, self.properties)
+        self.super_user_names = parse_principals(self.super_users)
 
     def _check(self) -> None:
         parse_host_limits(self.max_connections_per_ip_overrides)
@@ -224,6 +230,16 @@ class BrokerConfig:
     def changed(self, properties: Mapping[str, str]) -> BrokerConfig:
         """Return these settings with `properties` over them. Raises ConfigRefused."""
         return BrokerConfig({**self.properties, **properties})
+
+
+def parse_principals(text: str) -> frozenset[str]:
+    """Return the principals of `super.users`. Raises ConfigRefused."""
+    names = frozenset(name.strip() for name in text.split(";") if name.strip())
+    for name in names:
+        kind, _, rest = name.partition(":")
+        if not kind or not rest:
+            raise ConfigRefused("super.users", f"super.users has {name!r}, which is no principal: expected TYPE:NAME")
+    return names
 
 
 def definition_of(name: str) -> Definition:

@@ -598,5 +598,27 @@ _ROTA = (
     ),
 )
 
-USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_REPLICATION, *_CLUSTER, *_ROTA))
+_ACCESS = (
+    _D(
+        "authorizer.class.name",
+        _T.STRING,
+        "",
+        "Any name, as Kafka's org.apache.kafka.metadata.authorizer.StandardAuthorizer, switches access control on: "
+        "ACLs decide who may do what. Empty: everybody may do everything.",
+    ),
+    _D(
+        "super.users",
+        _T.STRING,
+        "",
+        "Principals that may do everything, separated by semicolons: User:admin;User:CN=broker,O=Example.",
+    ),
+    _D(
+        "allow.everyone.if.no.acl.found",
+        _T.BOOLEAN,
+        "false",
+        "Whether everybody may use a resource that no ACL matches.",
+    ),
+)
+
+USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_REPLICATION, *_CLUSTER, *_ROTA, *_ACCESS))
 """Every property that is an attribute of BrokerConfig, by name; a few are kept and have no effect yet."""

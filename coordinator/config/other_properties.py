@@ -13,7 +13,6 @@ from functools import cache
 from rota.coordinator.config.definition import Definition, Support, Type, Update
 
 _SECURITY = """
-authorizer.class.name STRING ""
 connection.failed.authentication.delay.ms INT 100
 connections.max.reauth.ms LONG 0
 delegation.token.expiry.check.interval.ms LONG 3600000
@@ -300,11 +299,6 @@ socket.receive.buffer.bytes INT 102400
 socket.send.buffer.bytes INT 102400
 """
 
-_NOT_IN_KAFKA_4 = """
-allow.everyone.if.no.acl.found BOOLEAN -
-super.users STRING -
-"""
-
 _THROTTLES = """
 follower.replication.throttled.rate LONG -
 leader.replication.throttled.rate LONG -
@@ -320,7 +314,7 @@ _PARTS = (
     (
         _SECURITY,
         Support.REFUSED,
-        "Rota has no TLS, SASL or access control yet: only the default is accepted.",
+        "Rota has no TLS or SASL yet: only the default is accepted.",
     ),
     (_PLUGINS, Support.REFUSED, "Rota loads no Java classes."),
     (_TIERED, Support.REFUSED, "Rota has no tiered storage."),
@@ -367,6 +361,5 @@ def foreign() -> dict[str, Definition]:
     They are those of Kafka's plug-ins, of earlier versions and of properties set only on a running broker.
     """
     return {
-        **dict(_read(_NOT_IN_KAFKA_4, Support.REFUSED, "Rota has no access control yet.")),
         **dict(_read(_THROTTLES, Support.REFUSED, "Rota does not throttle replication.")),
     }

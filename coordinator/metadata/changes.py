@@ -41,6 +41,7 @@ class ConfigKind(StrEnum):
     BROKERS = "brokers"  # by node id, or DEFAULT_NAME for the defaults of all brokers
     GROUPS = "groups"
     CLIENT_METRICS = "client-metrics"  # subscriptions, by name
+    ACLS = "acls"  # by resource pattern; each entry of the pattern is a name, without a value
 
 
 DEFAULT_NAME = "<default>"

@@ -13,7 +13,7 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.other_properties import foreign, others
 from rota.coordinator.config.presets import PRESETS
 
-DERIVED = {"dynamic", "http", "dynamic_defaults", "properties", "warnings", "listens", "advertises"}
+DERIVED = {"dynamic", "http", "dynamic_defaults", "properties", "warnings", "listens", "advertises", "super_user_names"}
 
 
 def test_every_property_with_an_effect_is_one_attribute() -> None:
@@ -84,8 +84,7 @@ def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
         ("broker.id", "-2", "from -1"),
         ("node.id", "-1", "from 0"),
         ("ssl.keystore.location", "/x", "TLS"),
-        ("authorizer.class.name", "a.B", "access control"),
-        ("super.users", "User:a", "access control"),
+        ("super.users", "alice", "TYPE:NAME"),
         ("remote.log.storage.system.enable", "true", "tiered"),
         ("listener.name.internal.ssl.key.password", "x", "single listener"),
         ("num.io.threads", "lots", "whole number"),

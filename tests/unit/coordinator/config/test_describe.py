@@ -25,7 +25,12 @@ OURS = {  # defaults that differ, each with its reason in broker_properties.py
 FIXED = ("listeners",)  # a running Rota does not change them
 
 
-OWN = ("rota.", "zookeeper.")  # names that Apache Kafka 4.3 does not have
+OWN = (
+    "rota.",
+    "zookeeper.",
+    "super.users",
+    "allow.everyone.",
+)  # names that Apache Kafka 4.3 does not have, or that belong to its authorizer and are listed only when they are set
 
 
 def recorded(resource: str) -> dict[str, tuple[str, str, str, str]]:

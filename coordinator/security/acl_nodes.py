@@ -1,0 +1,87 @@
+"""The ACLs in the metadata store: one node for each resource pattern, written here, read into the authorizer.
+
+Laws
+    AN1 An ACL that was created is in the store before its creator hears of it, in force on this broker at once and on
+        every other one as soon as its watch fires; so is its end.
+    AN2 A stored text that this release cannot read is ignored with a warning; the other ACLs stay in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from typing import Final
+
+import structlog
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.metadata.changes import Change, ConfigKind, ResourceConfigChanged
+from rota.coordinator.metadata.image import Image
+from rota.coordinator.metadata.topic import Refusal
+from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.security.acl import Entry, ResourcePattern
+from rota.coordinator.security.authorizer import Authorizer
+
+NO_VALUE: Final = ""
+
+log = structlog.get_logger("rota.security")
+
+
+def open_authorizer(config: BrokerConfig, image: Image) -> Authorizer | None:
+    """Return what decides with the ACLs of the image; None when access control is off (authorizer.class.name)."""
+    if not config.authorizer_class_name:
+        return None
+    authorizer = Authorizer(config.super_user_names, allow_if_no_acl=config.allow_everyone_if_no_acl_found)
+    follow(authorizer, image)
+    return authorizer
+
+
+def follow(authorizer: Authorizer, image: Image) -> None:
+    """Keep the authorizer's ACLs those of the image from now on."""
+    for name in image.configured(ConfigKind.ACLS):
+        _take_over(authorizer, image, name)
+
+    def changed(change: Change) -> None:
+        if isinstance(change, ResourceConfigChanged) and change.kind is ConfigKind.ACLS:
+            _take_over(authorizer, image, change.name)
+
+    image.on_change(changed)
+
+
+async def add(topics: Topics, pattern: ResourcePattern, entries: Collection[Entry]) -> Refusal | None:
+    """AN1. Add entries to a pattern; those that it has stay. Raises StoreFailed."""
+    return await topics.configs.update(ConfigKind.ACLS, str(pattern), partial(_with, entries))
+
+
+async def remove(topics: Topics, pattern: ResourcePattern, entries: Collection[Entry]) -> Refusal | None:
+    """AN1. Remove entries of a pattern. Raises StoreFailed."""
+    return await topics.configs.update(ConfigKind.ACLS, str(pattern), partial(_without, entries))
+
+
+# ---- inside
+
+
+def _with(entries: Collection[Entry], before: Mapping[str, str]) -> Mapping[str, str]:
+    return {**before, **{str(entry): NO_VALUE for entry in entries}}
+
+
+def _without(entries: Collection[Entry], before: Mapping[str, str]) -> Mapping[str, str]:
+    removed = {str(entry) for entry in entries}
+    return {text: value for text, value in before.items() if text not in removed}
+
+
+def _take_over(authorizer: Authorizer, image: Image, name: str) -> None:
+    try:
+        pattern = ResourcePattern.parse(name)
+    except ValueError as error:
+        log.warning("ACLs cannot be read and are ignored", node=name, reason=str(error))
+        return
+    authorizer.replace(pattern, _entries(image.resource_configs(ConfigKind.ACLS, name)))
+
+
+def _entries(texts: Collection[str]) -> Iterator[Entry]:
+    for text in texts:
+        try:
+            yield Entry.parse(text)
+        except ValueError as error:
+            log.warning("An ACL cannot be read and is ignored", reason=str(error))

@@ -1,0 +1,225 @@
+"""Decides whether a principal may do something: Kafka's StandardAuthorizer. Pure.
+
+Laws
+    AZ1 A super user may do everything. For others a DENY that matches stands above every ALLOW; what no ACL allows is
+        denied, except where no ACL at all matches the resource and `allow.everyone.if.no.acl.found` is set.
+    AZ2 READ, WRITE, DELETE and ALTER allow DESCRIBE, ALTER_CONFIGS allows DESCRIBE_CONFIGS. Only an ALLOW implies
+        another operation, never a DENY.
+    AZ3 A change of the ACLs counts from the next decision on, also for connections that are open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Final
+
+from rota.coordinator.security.acl import (
+    OPERATIONS,
+    WILDCARD,
+    Acl,
+    Entry,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+)
+from rota.coordinator.security.principal import Principal
+
+DECISIONS_MAX: Final = 16_384  # that are remembered
+_ALL, _ALLOW, _DENY = Operation.ALL, Permission.ALLOW, Permission.DENY
+_O = Operation
+IMPLYING: Final[dict[Operation, frozenset[Operation]]] = {
+    _O.DESCRIBE: frozenset({_O.DESCRIBE, _O.READ, _O.WRITE, _O.DELETE, _O.ALTER, _ALL}),
+    _O.DESCRIBE_CONFIGS: frozenset({_O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS, _ALL}),
+}  # the operations whose ALLOW allows this one (AZ2); for all others the operation itself and ALL
+
+
+class Reason(Enum):
+    """Why a decision is what it is."""
+
+    SUPER_USER = "the principal is a super user"
+    ACL = "an ACL decides"
+    NO_ACL = "no ACL matches the resource, and allow.everyone.if.no.acl.found is set"
+    DEFAULT = "no ACL allows it"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`acl` is the one that decides, where one does."""
+
+    is_allowed: bool
+    reason: Reason
+    acl: Acl | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a principal wants to do, from which host (an address without the slash of Java)."""
+
+    principal: Principal
+    host: str
+    operation: Operation
+    resource_type: ResourceType
+    name: str
+
+
+_Rules = dict[str, tuple[Acl, ...]]  # by the name of the pattern, DENY first
+
+
+class Authorizer:
+    """The ACLs of the cluster, by resource type and name; decisions are remembered until an ACL changes."""
+
+    def __init__(self, super_users: Collection[str] = (), *, allow_if_no_acl: bool = False) -> None:
+        self.super_users, self.allow_if_no_acl = frozenset(super_users), allow_if_no_acl
+        self.changes = 0  # grows with each change of the ACLs
+        self._by_pattern: dict[ResourcePattern, tuple[Acl, ...]] = {}
+        self._literal: dict[ResourceType, _Rules] = {}
+        self._prefixed: dict[ResourceType, _Rules] = {}
+        self._prefix_lengths: dict[ResourceType, tuple[int, ...]] = {}  # longest first
+        self._decisions: dict[tuple[Principal, str, Operation, ResourceType, str], Decision] = {}
+
+    # ---- the ACLs
+
+    @property
+    def acls(self) -> Iterator[Acl]:
+        for pattern in sorted(self._by_pattern):
+            yield from self._by_pattern[pattern]
+
+    def replace(self, pattern: ResourcePattern, entries: Iterable[Entry]) -> None:
+        """Take over the entries of one pattern; without any the pattern is forgotten. AZ3."""
+        acls = tuple(Acl(pattern, entry) for entry in sorted(set(entries)))  # DENY has the smaller code
+        is_prefixed = pattern.pattern_type is PatternType.PREFIXED
+        rules = (self._prefixed if is_prefixed else self._literal).setdefault(pattern.resource_type, {})
+        if acls:
+            self._by_pattern[pattern] = rules[pattern.name] = acls
+        else:
+            self._by_pattern.pop(pattern, None)
+            rules.pop(pattern.name, None)
+        if is_prefixed:
+            self._prefix_lengths[pattern.resource_type] = tuple(sorted({len(name) for name in rules}, reverse=True))
+        self._decisions.clear()
+        self.changes += 1
+
+    # ---- decisions
+
+    def allows(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> bool:
+        return self.decide(principal, host, operation, resource_type, name).is_allowed
+
+    def decide(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> Decision:
+        """Return the decision with the ACL that it follows from."""
+        key = principal, host, operation, resource_type, name
+        decision = self._decisions.get(key)
+        if decision is None:
+            if len(self._decisions) >= DECISIONS_MAX:
+                self._decisions.clear()
+            decision = self._decisions[key] = self._decide(Action(*key))
+        return decision
+
+    def operations(self, principal: Principal, host: str, resource_type: ResourceType, name: str) -> int:
+        """Return the allowed operations as a set of bits (KIP-430)."""
+        return sum(
+            1 << operation
+            for operation in OPERATIONS[resource_type]
+            if self.allows(principal, host, operation, resource_type, name)
+        )
+
+    def allows_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether the operation is allowed on some resource of the type, which need not exist (KIP-679).
+
+        An ALLOW counts unless a DENY for at least the same names stands against it. As in Kafka the operation itself
+        and ALL count, what other operations imply does not.
+        """
+        if (
+            str(principal) in self.super_users
+            or self.decide(principal, host, operation, resource_type, "hardcode").reason is Reason.NO_ACL
+        ):
+            return True
+        rules = [acl for acl in self.acls if _is_for(acl, principal, host, operation, resource_type)]
+        denied = [acl.pattern for acl in rules if acl.entry.permission is _DENY]
+        allowed = [acl.pattern for acl in rules if acl.entry.permission is _ALLOW]
+        return any(not any(_covers(deny, allow) for deny in denied) for allow in allowed)
+
+    # ---- inside
+
+    def _decide(self, action: Action) -> Decision:
+        """AZ1."""
+        if str(action.principal) in self.super_users:
+            return Decision(True, Reason.SUPER_USER)
+        allowed, has_acls = None, False
+        for acl in self._matching(action.resource_type, action.name):
+            has_acls = True
+            if not _applies(acl.entry, action):
+                continue
+            if acl.entry.permission is _DENY:
+                return Decision(False, Reason.ACL, acl)
+            allowed = allowed or acl
+        if allowed is not None:
+            return Decision(True, Reason.ACL, allowed)
+        if not has_acls and self.allow_if_no_acl:
+            return Decision(True, Reason.NO_ACL)
+        return Decision(False, Reason.DEFAULT)
+
+    def _matching(self, resource_type: ResourceType, name: str) -> Iterator[Acl]:
+        """The ACLs of the patterns that match: of the name, of its prefixes, the longest first, of the wildcard."""
+        literal = self._literal.get(resource_type, {})
+        yield from literal.get(name, ())
+        prefixed = self._prefixed.get(resource_type, {})
+        for length in self._prefix_lengths.get(resource_type, ()):
+            if length <= len(name):
+                yield from prefixed.get(name[:length], ())
+        if name != WILDCARD:
+            yield from literal.get(WILDCARD, ())
+
+
+def _applies(entry: Entry, action: Action) -> bool:
+    if not _is_principal(entry, action.principal) or not _is_host(entry, action.host):
+        return False
+    if entry.permission is _ALLOW and action.operation in IMPLYING:
+        return entry.operation in IMPLYING[action.operation]
+    return entry.operation in (action.operation, _ALL)
+
+
+def _is_for(acl: Acl, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+    entry = acl.entry
+    return (
+        acl.pattern.resource_type is resource_type
+        and entry.operation in (operation, _ALL)
+        and _is_principal(entry, principal)
+        and _is_host(entry, host)
+    )
+
+
+def _is_principal(entry: Entry, principal: Principal) -> bool:
+    return entry.principal in (str(principal), "User:*")
+
+
+def _is_host(entry: Entry, host: str) -> bool:
+    return entry.host == WILDCARD or canonical_host(entry.host) == canonical_host(host)
+
+
+@lru_cache(4_096)
+def canonical_host(host: str) -> str:
+    """Return one text for all texts of an address: Java writes those of IPv6 without abbreviations, Python with."""
+    try:
+        return str(ip_address(host.partition("%")[0]))
+    except ValueError:
+        return host
+
+
+def _covers(deny: ResourcePattern, allow: ResourcePattern) -> bool:
+    """Whether `deny` stands for every name that `allow` stands for."""
+    if deny.pattern_type is PatternType.PREFIXED:
+        is_any = allow.pattern_type is PatternType.LITERAL and allow.name == WILDCARD
+        return not is_any and allow.name.startswith(deny.name)
+    if deny.name == WILDCARD:
+        return True
+    return allow.pattern_type is PatternType.LITERAL and allow.name == deny.name

@@ -1,0 +1,72 @@
+"""The audit log of denied requests: a structured event for each, at a bounded rate. Pure but for the log.
+
+Law
+    DN1 A principal that is denied the same again and again writes one event in REPEAT_MS, with the number of denials
+        that were not written; no client can fill the log or the memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from rota.coordinator.security.authorizer import Action, Decision
+
+REPEAT_MS: Final = 60_000
+REMEMBERED_MAX: Final = 1_024  # denials whose repetition is counted
+EVENTS_PER_REPEAT_MAX: Final = 1_000  # different ones that are written within REPEAT_MS
+
+log = structlog.get_logger("rota.audit")
+
+
+@dataclass(slots=True)
+class _Count:
+    since_ms: int
+    unwritten: int = 0
+
+
+class Denials:
+    """Counts and logs denials. `total` is that since the start."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._counts: dict[Action, _Count] = {}
+        self._round_ms, self._written = 0, 0
+
+    def add(self, api: str, action: Action, decision: Decision, now_ms: int) -> None:
+        """DN1. `now_ms` is elapsed time."""
+        self.total += 1
+        count = self._counts.get(action)
+        if count is not None and now_ms - count.since_ms < REPEAT_MS:
+            count.unwritten += 1
+            return
+        if not self._may_write(now_ms):
+            return
+        unwritten = 0 if count is None else count.unwritten
+        self._remember(action, now_ms)
+        log.warning(
+            "Denied",
+            principal=str(action.principal),
+            host=action.host,
+            api=api,
+            operation=action.operation.name,
+            resource_type=action.resource_type.name,
+            resource=action.name,
+            reason=decision.reason.value,
+            acl=None if decision.acl is None else f"{decision.acl.pattern} {decision.acl.entry}",
+            repeated=unwritten,
+        )
+
+    def _may_write(self, now_ms: int) -> bool:
+        if now_ms - self._round_ms >= REPEAT_MS:
+            self._round_ms, self._written = now_ms, 0
+        self._written += 1
+        return self._written <= EVENTS_PER_REPEAT_MAX
+
+    def _remember(self, action: Action, now_ms: int) -> None:
+        self._counts.pop(action, None)
+        if len(self._counts) >= REMEMBERED_MAX:
+            del self._counts[next(iter(self._counts))]  # the oldest
+        self._counts[action] = _Count(now_ms)

@@ -1,0 +1,71 @@
+"""ACLs in the store and in the authorizer; a second broker that follows the same store."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.changes import ConfigKind
+from rota.coordinator.metadata.embedded import EmbeddedStore
+from rota.coordinator.metadata.topics import Topics
+from rota.coordinator.security.acl import Entry, ResourcePattern
+from rota.coordinator.security.acl_nodes import add, follow, open_authorizer, remove
+from rota.coordinator.security.authorizer import Authorizer
+
+READ, WRITE = Entry.parse("ALLOW READ * User:alice"), Entry.parse("ALLOW WRITE * User:alice")
+ON = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+
+
+def opened(store: EmbeddedStore | None = None) -> tuple[Topics, Authorizer]:
+    topics = Topics(store or EmbeddedStore(), broker_id=0, fresh_uuid=lambda: bytes(16))
+    authorizer = open_authorizer(BrokerConfig(ON), topics)
+    assert authorizer is not None
+    eager.run_eagerly(topics.load())
+    return topics, authorizer
+
+
+@pytest.mark.parametrize("name", ["orders", "*", "a/b", "..", "ünlü", "x" * 200])
+def test_what_is_added_is_in_force_at_once_and_after_a_restart_until_it_is_removed(name: str) -> None:
+    topics, authorizer = opened()
+    pattern = ResourcePattern.parse(f"GROUP:LITERAL:{name}")
+    assert eager.run_eagerly(add(topics, pattern, {READ})) is None
+    assert eager.run_eagerly(add(topics, pattern, {WRITE, READ})) is None
+    assert {acl.entry for acl in authorizer.acls} == {READ, WRITE}
+    _, restarted = opened(topics.store)  # type: ignore[arg-type]
+    assert list(restarted.acls) == list(authorizer.acls)
+    assert {acl.pattern for acl in restarted.acls} == {pattern}
+    assert eager.run_eagerly(remove(topics, pattern, {READ, WRITE})) is None
+    assert not list(authorizer.acls)
+    assert not topics.configured(ConfigKind.ACLS)
+
+
+def test_an_authorizer_that_follows_later_has_the_acls_of_the_image() -> None:
+    topics, authorizer = opened()
+    eager.run_eagerly(add(topics, ResourcePattern.parse("TOPIC:PREFIXED:a"), {READ}))
+    late = Authorizer()
+    follow(late, topics)
+    assert list(late.acls) == list(authorizer.acls)
+
+
+def test_a_text_that_cannot_be_read_is_ignored_with_a_warning() -> None:
+    topics, authorizer = opened()
+    with capture_logs() as logs:
+        eager.run_eagerly(topics.configs.update(ConfigKind.ACLS, "SHOE:x", lambda _: {str(READ): ""}))
+        eager.run_eagerly(
+            topics.configs.update(
+                ConfigKind.ACLS, "TOPIC:LITERAL:x", lambda _: {"ALLOW EAT * User:a": "", str(READ): ""}
+            )
+        )
+    assert [acl.entry for acl in authorizer.acls] == [READ]
+    assert [line["log_level"] for line in logs] == ["warning", "warning"]
+
+
+def test_without_the_property_there_is_no_authorizer() -> None:
+    topics = Topics(EmbeddedStore(), broker_id=0, fresh_uuid=lambda: bytes(16))
+    assert open_authorizer(BrokerConfig(), topics) is None
+    properties = {**ON, "super.users": "User:a;User:CN=b,O=c", "allow.everyone.if.no.acl.found": "true"}
+    authorizer = open_authorizer(BrokerConfig(properties), topics)
+    assert authorizer is not None
+    assert (authorizer.super_users, authorizer.allow_if_no_acl) == ({"User:a", "User:CN=b,O=c"}, True)

@@ -1,0 +1,186 @@
+"""Decisions: equal to those of a naive model of Kafka's StandardAuthorizer, and each names the ACL that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rota.coordinator.security.acl import Acl, Entry, Operation, PatternType, Permission, ResourcePattern, ResourceType
+from rota.coordinator.security.authorizer import DECISIONS_MAX, Authorizer, Decision, Reason
+from rota.coordinator.security.principal import Principal
+
+ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+NAMES = ("a", "ab", "abc", "b", "*")
+HOSTS = ("10.0.0.1", "10.0.0.2")
+OPERATIONS = [each for each in Operation if each not in (Operation.UNKNOWN, Operation.ANY)]
+
+patterns = st.builds(
+    ResourcePattern,
+    st.sampled_from((TOPIC, GROUP)),
+    st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
+    st.sampled_from(NAMES),
+)
+entries = st.builds(
+    Entry,
+    st.sampled_from((Permission.ALLOW, Permission.DENY)),
+    st.sampled_from(OPERATIONS),
+    st.sampled_from(("User:alice", "User:bob", "User:*")),
+    st.sampled_from((*HOSTS, "*")),
+)
+acls = st.lists(st.builds(Acl, patterns, entries), max_size=8)
+
+
+def authorizer_of(bindings: Sequence[Acl], *super_users: str, allow_if_no_acl: bool = False) -> Authorizer:
+    authorizer = Authorizer(super_users, allow_if_no_acl=allow_if_no_acl)
+    for pattern in {acl.pattern for acl in bindings}:
+        authorizer.replace(pattern, [acl.entry for acl in bindings if acl.pattern == pattern])
+    return authorizer
+
+
+def model(
+    bindings: Sequence[Acl],
+    principal: Principal,
+    host: str,
+    operation: Operation,
+    kind: ResourceType,
+    name: str,
+    *,
+    allow_if_no_acl: bool,
+) -> bool:
+    """StandardAuthorizerData, written down from its rules: every ACL is looked at."""
+    of_resource = [
+        acl
+        for acl in bindings
+        if acl.pattern.resource_type is kind
+        and (
+            name.startswith(acl.pattern.name)
+            if acl.pattern.pattern_type is PatternType.PREFIXED
+            else acl.pattern.name in (name, "*")
+        )
+    ]
+    entries_of = [
+        acl.entry
+        for acl in of_resource
+        if acl.entry.principal in (str(principal), "User:*") and acl.entry.host in (host, "*")
+    ]
+    if any(e.permission is Permission.DENY and e.operation in (operation, Operation.ALL) for e in entries_of):
+        return False
+    allowing = {operation, Operation.ALL}
+    if operation is Operation.DESCRIBE:
+        allowing |= {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
+    if operation is Operation.DESCRIBE_CONFIGS:
+        allowing |= {Operation.ALTER_CONFIGS}
+    if any(e.permission is Permission.ALLOW and e.operation in allowing for e in entries_of):
+        return True
+    return not of_resource and allow_if_no_acl
+
+
+@settings(max_examples=400)
+@given(acls, st.sampled_from((ALICE, BOB)), st.sampled_from(HOSTS), st.sampled_from((TOPIC, GROUP)), st.booleans())
+def test_decisions_are_those_of_the_model(
+    bindings: list[Acl], principal: Principal, host: str, kind: ResourceType, allow_if_no_acl: bool
+) -> None:
+    authorizer = authorizer_of(bindings, allow_if_no_acl=allow_if_no_acl)
+    for name in NAMES:
+        for operation in OPERATIONS:
+            decision = authorizer.decide(principal, host, operation, kind, name)
+            expected = model(bindings, principal, host, operation, kind, name, allow_if_no_acl=allow_if_no_acl)
+            assert decision.is_allowed is expected
+            assert (decision.acl is not None) is (decision.reason is Reason.ACL)
+            if decision.acl is not None:
+                assert decision.acl in bindings
+                assert decision.acl.entry.permission is (Permission.ALLOW if expected else Permission.DENY)
+                assert model([decision.acl], principal, host, operation, kind, name, allow_if_no_acl=False) is expected
+
+
+@settings(max_examples=300)
+@given(acls, acls)
+def test_a_change_counts_from_the_next_decision_on(before: list[Acl], after: list[Acl]) -> None:
+    authorizer = authorizer_of(before)
+    for name in NAMES:
+        authorizer.decide(ALICE, HOSTS[0], Operation.READ, TOPIC, name)
+    for pattern in {acl.pattern for acl in (*before, *after)}:
+        authorizer.replace(pattern, [acl.entry for acl in after if acl.pattern == pattern])
+    assert set(authorizer.acls) == set(after)
+    for name in NAMES:
+        expected = model(after, ALICE, HOSTS[0], Operation.READ, TOPIC, name, allow_if_no_acl=False)
+        assert authorizer.allows(ALICE, HOSTS[0], Operation.READ, TOPIC, name) is expected
+
+
+@settings(max_examples=300)
+@given(acls)
+def test_an_operation_on_any_resource_is_allowed_where_some_name_is(bindings: list[Acl]) -> None:
+    """As Kafka: READ on any topic, with names that no ACL mentions and the mentioned ones."""
+    authorizer = authorizer_of(bindings)
+    names = [*NAMES, *(f"{name}~" for name in NAMES), "~", "hardcode"]
+    some = any(authorizer.allows(ALICE, HOSTS[0], Operation.READ, TOPIC, name) for name in names)
+    found = authorizer.allows_any(ALICE, HOSTS[0], Operation.READ, TOPIC)
+    assert not some or found or _is_hidden_by_denials(bindings)
+    assert not found or some or _is_hidden_by_denials(bindings)
+
+
+def _is_hidden_by_denials(bindings: list[Acl]) -> bool:
+    """Kafka compares patterns, not names: several denials that cover an allowed pattern together do not count."""
+    return any(acl.entry.permission is Permission.DENY for acl in bindings)
+
+
+def test_a_denial_of_a_wider_pattern_hides_what_is_allowed_of_any_resource() -> None:
+    allow, deny = Entry.parse("ALLOW WRITE * User:alice"), Entry.parse("DENY WRITE * User:alice")
+    literal, prefix, wildcard = (
+        ResourcePattern.parse(f"TOPIC:{each}") for each in ("LITERAL:ab", "PREFIXED:a", "LITERAL:*")
+    )
+
+    def is_allowed(*bindings: Acl) -> bool:
+        return authorizer_of(bindings).allows_any(ALICE, HOSTS[0], Operation.WRITE, TOPIC)
+
+    assert is_allowed(Acl(literal, allow))
+    assert not is_allowed(Acl(literal, allow), Acl(literal, deny))
+    assert not is_allowed(Acl(literal, allow), Acl(prefix, deny))
+    assert not is_allowed(Acl(prefix, allow), Acl(wildcard, deny))
+    assert is_allowed(Acl(prefix, allow), Acl(literal, deny))
+    assert is_allowed(Acl(wildcard, allow), Acl(prefix, deny))
+    assert not is_allowed(Acl(literal, Entry.parse("ALLOW WRITE * User:bob")))
+    assert authorizer_of([], str(ALICE)).allows_any(ALICE, HOSTS[0], Operation.WRITE, TOPIC)
+
+
+def test_super_users_stand_above_denials() -> None:
+    deny = Acl(ResourcePattern(TOPIC, PatternType.LITERAL, "*"), Entry.parse("DENY ALL * User:*"))
+    authorizer = authorizer_of([deny], "User:alice")
+    assert authorizer.decide(ALICE, HOSTS[0], Operation.READ, TOPIC, "x") == Decision(True, Reason.SUPER_USER)
+    assert authorizer.decide(BOB, HOSTS[0], Operation.READ, TOPIC, "x") == Decision(False, Reason.ACL, deny)
+
+
+@pytest.mark.parametrize(
+    ("entry", "host", "is_allowed"),
+    [
+        ("::1", "0:0:0:0:0:0:0:1", True),
+        ("0:0:0:0:0:0:0:1", "::1", True),
+        ("fe80::1", "fe80::1%eth0", True),
+        ("10.0.0.1", "10.0.0.10", False),
+        ("example.org", "example.org", True),
+    ],
+)
+def test_an_address_is_compared_by_its_value(entry: str, host: str, *, is_allowed: bool) -> None:
+    binding = Acl(
+        ResourcePattern(TOPIC, PatternType.LITERAL, "x"), Entry(Permission.ALLOW, Operation.READ, str(ALICE), entry)
+    )
+    assert authorizer_of([binding]).allows(ALICE, host, Operation.READ, TOPIC, "x") is is_allowed
+
+
+def test_authorized_operations_are_a_set_of_bits() -> None:
+    read = Acl(ResourcePattern(TOPIC, PatternType.LITERAL, "x"), Entry.parse("ALLOW READ * User:alice"))
+    authorizer = authorizer_of([read])
+    assert authorizer.operations(ALICE, HOSTS[0], TOPIC, "x") == 1 << Operation.READ | 1 << Operation.DESCRIBE
+    assert authorizer.operations(BOB, HOSTS[0], TOPIC, "x") == 0
+    assert authorizer_of([], str(ALICE)).operations(ALICE, HOSTS[0], TOPIC, "x") == 3576
+
+
+def test_the_number_of_remembered_decisions_is_bounded() -> None:
+    authorizer = Authorizer()
+    for number in range(DECISIONS_MAX + 10):
+        authorizer.decide(ALICE, HOSTS[0], Operation.READ, TOPIC, str(number))
+    assert len(authorizer._decisions) <= DECISIONS_MAX

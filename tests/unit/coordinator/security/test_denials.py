@@ -1,0 +1,59 @@
+"""The audit log of denials: what an event says, and how many there are."""
+
+from __future__ import annotations
+
+from structlog.testing import capture_logs
+
+from rota.coordinator.security.acl import Acl, Entry, Operation, ResourcePattern, ResourceType
+from rota.coordinator.security.authorizer import Action, Decision, Reason
+from rota.coordinator.security.denials import EVENTS_PER_REPEAT_MAX, REMEMBERED_MAX, REPEAT_MS, Denials
+from rota.coordinator.security.principal import Principal
+
+DEFAULT = Decision(False, Reason.DEFAULT)
+
+
+def action(name: str = "orders") -> Action:
+    return Action(Principal("User", "alice"), "10.0.0.1", Operation.READ, ResourceType.TOPIC, name)
+
+
+def test_an_event_says_who_wanted_what_and_which_acl_decided() -> None:
+    acl = Acl(ResourcePattern.parse("TOPIC:PREFIXED:ord"), Entry.parse("DENY READ * User:*"))
+    with capture_logs() as logs:
+        Denials().add("fetch", action(), Decision(False, Reason.ACL, acl), 0)
+    assert logs == [
+        {
+            "event": "Denied",
+            "log_level": "warning",
+            "principal": "User:alice",
+            "host": "10.0.0.1",
+            "api": "fetch",
+            "operation": "READ",
+            "resource_type": "TOPIC",
+            "resource": "orders",
+            "reason": "an ACL decides",
+            "acl": "TOPIC:PREFIXED:ord DENY READ * User:*",
+            "repeated": 0,
+        }
+    ]
+
+
+def test_a_repeated_denial_is_counted_and_written_once_in_a_while() -> None:
+    denials = Denials()
+    with capture_logs() as logs:
+        for ms in (0, 1, 2, REPEAT_MS - 1, REPEAT_MS, REPEAT_MS + 1):
+            denials.add("fetch", action(), DEFAULT, ms)
+    assert [line["repeated"] for line in logs] == [0, 3]
+    assert denials.total == 6
+
+
+def test_neither_log_nor_memory_grow_with_the_number_of_resources() -> None:
+    denials = Denials()
+    with capture_logs() as logs:
+        for number in range(EVENTS_PER_REPEAT_MAX + REMEMBERED_MAX):
+            denials.add("fetch", action(str(number)), DEFAULT, 1)
+    assert len(logs) == EVENTS_PER_REPEAT_MAX
+    assert len(denials._counts) <= REMEMBERED_MAX
+    with capture_logs() as logs:
+        for number in range(REMEMBERED_MAX + 10):
+            denials.add("fetch", action(str(number)), DEFAULT, (number + 1) * REPEAT_MS)
+    assert len(denials._counts) <= REMEMBERED_MAX
