@@ -1,5 +1,7 @@
 """One broker: creates the parts and connects them. Only the command line and the test kit import it.
 
+The file is longer than 400 lines because it is the one place that knows all parts.
+
 Laws
     It accepts no connection before its logs are open and its groups are loaded, or are being loaded.
     A graceful stop writes the clean-shutdown marker last, when all else is on the medium.
@@ -39,6 +41,7 @@ from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.tick_queue import TickQueue
 from rota.coordinator.scheduling.timers import Timers
+from rota.coordinator.security.acl_nodes import open_authorizer
 from rota.coordinator.standalone import Standalone
 from rota.coordinator.storage import Disk, Memory
 from rota.coordinator.store_opener import store_opener
@@ -104,6 +107,7 @@ class Broker:
             undo.push_async_callback(self.metadata.abandon)
             undo.callback(self.timers.stop)
             dynamic_config = DynamicBrokerConfig(self.config, self.metadata.topics)
+            self.authorizer = open_authorizer(self.config, self.metadata.topics)
             await self._open()
             dynamic_config.on_change(self._reconfigure)
             connections = self._connections()
@@ -264,10 +268,11 @@ class Broker:
             timers=self.timers,
             lost_brokers=self.metadata.lost_brokers,
             durability=self.durability,
+            authorizer=self.authorizer,
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
         )
-        return Connections(self.node, routes(), self.tick_queue)
+        return Connections(self.node, routes(checks_access=self.authorizer is not None), self.tick_queue)
 
     def _reconfigure(self) -> None:
         """Pass the changed configuration on to the parts that do not read it at each use."""

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
+from rota.coordinator.api.access.fetches import AuthorizedLookup
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata import eager
 from rota.coordinator.replica.cold_reads import load_and_read
@@ -53,8 +54,10 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
     bytes_max = min(request.max_bytes, node.config.fetch_max_bytes)
     old_client = call.version < STORAGE_ERROR_SINCE
     replica_id = _replica_id(request)
+    is_follower = replica_id > CONSUMER_MAX
+    lookup = _lookup(node, call, is_follower=is_follower)
     plan = FetchPlan(
-        PartitionLookup(node.topics, node.partitions),
+        lookup,
         context.requested(),
         bytes_max,
         _reader(node, call, request, now_ms),
@@ -62,7 +65,6 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         is_unchanged=context.is_unchanged,
         counts_sent=call.connection_id != NO_CONNECTION,
     )
-    is_follower = replica_id > CONSUMER_MAX
     if is_follower and not _is_registered(node, request):
         return _response(node, context, _refused_all(plan))
     result = plan.read(wait=False)
@@ -76,12 +78,26 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         now_ms + request.max_wait_ms,
         bytes_missing,
         plan.watches(result),
-        lambda: _response(node, context, plan.read().responses, plan),
+        lambda: _response(node, context, _read_again(plan, lookup).responses, plan),
         of_follower=is_follower,
     )
     if is_follower:
         _answer_soon(delayed, context, plan)
     return delayed.delayed_reply
+
+
+def _lookup(node: Node, call: Call, *, is_follower: bool) -> PartitionLookup:
+    """Return what finds the partitions: all of them, or those that the client may read."""
+    if node.authorizer is None:
+        return PartitionLookup(node.topics, node.partitions)
+    return AuthorizedLookup(node, node.authorizer, call, is_follower=is_follower)
+
+
+def _read_again(plan: FetchPlan, lookup: PartitionLookup) -> FetchResult:
+    """Read what a delayed fetch waited for, of the partitions that the client may read now."""
+    if isinstance(lookup, AuthorizedLookup) and lookup.is_outdated:
+        plan.look_up_again()
+    return plan.read()
 
 
 def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, plan: FetchPlan) -> None:

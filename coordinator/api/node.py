@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rota.coordinator.network.call import Call, HangUp
 from rota.coordinator.observe.client_telemetry import ClientTelemetry
 from rota.coordinator.replica.durability import Durability
+from rota.coordinator.security.denials import Denials
 
 if TYPE_CHECKING:
     from rota.coordinator.config.broker import BrokerConfig
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from rota.coordinator.replica.fetch_sessions import FetchSessions
     from rota.coordinator.replica.partitions import Partitions
     from rota.coordinator.scheduling.timers import Timers
+    from rota.coordinator.security.authorizer import Authorizer
 
 
 __all__ = ["Call", "HangUp", "Node"]
@@ -48,3 +50,5 @@ class Node:
     lost_brokers: LostBrokers | None = None  # that may be dead, or have just left; None for a broker alone
     telemetry: ClientTelemetry = field(default_factory=ClientTelemetry)  # the metrics that clients push
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well
+    authorizer: Authorizer | None = None  # None: access control is off, everybody may do everything
+    denials: Denials = field(default_factory=Denials)  # of the authorizer

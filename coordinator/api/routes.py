@@ -36,6 +36,9 @@ SERVES: Final[dict[int, str]] = {
     21: "delete_records",
     22: "init_producer_id",
     23: "offset_for_leader_epoch",
+    29: "describe_acls",
+    30: "create_acls",
+    31: "delete_acls",
     32: "describe_configs",
     33: "alter_configs",
     34: "alter_replica_log_dirs",
@@ -59,13 +62,18 @@ SERVES: Final[dict[int, str]] = {
 
 
 class Routes(Mapping[int, Route]):
-    """Route by API key."""
+    """Route by API key. With `checks_access` each API stands behind its guard."""
+
+    def __init__(self, *, checks_access: bool) -> None:
+        self._checks_access = checks_access
 
     def __getitem__(self, key: int) -> Route:
         api, name = APIS[key], SERVES[key]
         served = import_module(f"rota.coordinator.api.{name}")
         unsupported_version = getattr(served, "unsupported_version", None)  # ApiVersions answers any version
         serve = getattr(served, name)
+        if self._checks_access:
+            serve = import_module("rota.coordinator.api.access.table").guarded(key, name, serve)
         return Route(key, api.name, api.versions, api.flexible, api.request, api.response, serve, unsupported_version)
 
     def __iter__(self) -> Iterator[int]:
@@ -75,6 +83,6 @@ class Routes(Mapping[int, Route]):
         return len(SERVES)
 
 
-def routes() -> Mapping[int, Route]:
-    """Return the table for a dispatcher."""
-    return Routes()
+def routes(*, checks_access: bool = False) -> Mapping[int, Route]:
+    """Return the table for a dispatcher. A broker with an authorizer `checks_access` of all that comes from outside."""
+    return Routes(checks_access=checks_access)

@@ -112,7 +112,20 @@ class FetchPlan:
             if partition is not None:
                 self.partitions.append((key, request, partition))
             else:
-                self.missing.append((key, refused(key[1], partition_lookup.missing(key), read_committed=True)))
+                self._add_missing(key)
+
+    def look_up_again(self) -> None:
+        """Leave out the partitions that the lookup does not find any more; they are `missing` from now on."""
+        planned, self.partitions = self.partitions, []
+        for key, request, partition in planned:
+            if self._partition_lookup.find(key) is partition:
+                self.partitions.append((key, request, partition))
+            else:
+                self._add_missing(key)
+
+    def _add_missing(self, key: Key) -> None:
+        error = self._partition_lookup.missing(key)
+        self.missing.append((key, refused(key[1], error, read_committed=True)))
 
     def read(self, *, wait: bool = True) -> FetchResult:
         """Read what there is now. With `wait=False` only what is in memory."""

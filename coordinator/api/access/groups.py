@@ -1,0 +1,301 @@
+"""Guards of the APIs that name groups: members, committed offsets, coordinators, lists of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from rota.coordinator.api.access.request import CLUSTER, GROUP, TOPIC, Guard, RequestAccess, Serve, after
+from rota.coordinator.security.acl import Operation, ResourceType
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from rota.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from rota.protocol.messages.heartbeat import HeartbeatResponse
+from rota.protocol.messages.join_group import JoinGroupResponse
+from rota.protocol.messages.leave_group import LeaveGroupResponse
+from rota.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from rota.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from rota.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from rota.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from rota.protocol.messages.sync_group import SyncGroupResponse
+
+DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
+TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+COMMIT_IDS_SINCE = FETCH_IDS_SINCE = 10
+MANY_GROUPS_SINCE: Final = 8
+GROUP_ERROR_SINCE: Final = 2
+MANY_KEYS_SINCE: Final = 4
+NOT_REQUESTED: Final = -(1 << 31)
+_O = Operation
+
+# ---- members
+
+
+def member_of_group(response_type: type[Any]) -> Guard:
+    """Return the guard of an API of a group's members: READ on the group."""
+
+    def guard(access: RequestAccess, request: Any, serve: Serve) -> Any:
+        if access.allows(_O.READ, GROUP, request.group_id):
+            return serve(request)
+        return response_type(error_code=DENIED)
+
+    return guard
+
+
+join_group: Final = member_of_group(JoinGroupResponse)
+heartbeat: Final = member_of_group(HeartbeatResponse)
+leave_group: Final = member_of_group(LeaveGroupResponse)
+sync_group: Final = member_of_group(SyncGroupResponse)
+
+
+# ---- lists of groups
+
+
+def describe_groups(access: RequestAccess, request: DescribeGroupsRequest, serve: Serve) -> Any:
+    """DESCRIBE on each group."""
+    allowed, denied = access.split(_O.DESCRIBE, GROUP, request.groups, lambda name: name)
+    refused = tuple(DescribedGroup(group_id=name, error_code=DENIED) for name in denied)
+    if not allowed:
+        return DescribeGroupsResponse(groups=refused)
+
+    def finish(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
+        described = (_with_operations(access, group) for group in response.groups)
+        return replace(response, groups=(*refused, *described))
+
+    return after(serve(replace(request, groups=tuple(allowed))), finish)
+
+
+def _with_operations(access: RequestAccess, group: DescribedGroup) -> DescribedGroup:
+    if group.authorized_operations == NOT_REQUESTED:
+        return group
+    return replace(group, authorized_operations=access.operations(GROUP, group.group_id))
+
+
+def list_groups(access: RequestAccess, request: ListGroupsRequest, serve: Serve) -> Any:
+    """DESCRIBE on the cluster shows all groups, on a group that one."""
+
+    def finish(response: ListGroupsResponse) -> ListGroupsResponse:
+        if access.may(_O.DESCRIBE, CLUSTER):
+            return response
+        visible = (group for group in response.groups if access.may(_O.DESCRIBE, GROUP, group.group_id))
+        return replace(response, groups=tuple(visible))
+
+    return after(serve(request), finish)
+
+
+def delete_groups(access: RequestAccess, request: DeleteGroupsRequest, serve: Serve) -> Any:
+    """DELETE on each group."""
+    allowed, denied = access.split(_O.DELETE, GROUP, request.groups_names, lambda name: name)
+    refused = tuple(DeletableGroupResult(group_id=name, error_code=DENIED) for name in denied)
+    if not allowed:
+        return DeleteGroupsResponse(results=refused)
+    return after(
+        serve(replace(request, groups_names=tuple(allowed))),
+        lambda response: replace(response, results=(*response.results, *refused)),
+    )
+
+
+# ---- coordinators
+
+_KEYS: Final[dict[int, tuple[ResourceType, Operation, ErrorCode]]] = {
+    0: (GROUP, _O.DESCRIBE, DENIED),
+    1: (ResourceType.TRANSACTIONAL_ID, _O.DESCRIBE, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}  # by the type of the key
+
+
+def find_coordinator(access: RequestAccess, request: FindCoordinatorRequest, serve: Serve) -> Any:
+    """DESCRIBE on the group or the transactional id; CLUSTER_ACTION for share groups. Other types the API refuses."""
+    keys = request.coordinator_keys if access.call.version >= MANY_KEYS_SINCE else (request.key,)
+    if request.key_type in _KEYS:
+        resource_type, operation, code = _KEYS[request.key_type]
+        allowed, denied = access.split(operation, resource_type, keys, lambda key: key)
+    else:
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        is_allowed = access.allows(_O.CLUSTER_ACTION, CLUSTER)
+        allowed, denied = (list(keys), []) if is_allowed else ([], list(keys))
+    if not denied:
+        return serve(request)
+    if access.call.version < MANY_KEYS_SINCE:
+        return FindCoordinatorResponse(error_code=code, error_message=code.name)
+    refused = tuple(Coordinator(key=key, error_code=code) for key in denied)
+    if not allowed:
+        return FindCoordinatorResponse(coordinators=refused)
+    return after(
+        serve(replace(request, coordinator_keys=tuple(allowed))),
+        lambda response: replace(response, coordinators=(*response.coordinators, *refused)),
+    )
+
+
+# ---- committed offsets
+
+
+def offset_commit(access: RequestAccess, request: OffsetCommitRequest, serve: Serve) -> Any:
+    """READ on the group and on each topic."""
+    if not access.allows(_O.READ, GROUP, request.group_id):
+        return OffsetCommitResponse(topics=_not_committed(request.topics, DENIED))
+    by_id = access.call.version >= COMMIT_IDS_SINCE
+    allowed, denied = access.split(
+        _O.READ, TOPIC, request.topics, lambda topic: access.topic_name(topic.topic_id) if by_id else topic.name
+    )
+    if not denied:
+        return serve(request)
+    access.call.counters.add_error(TOPIC_DENIED)
+    refused = _not_committed(denied, TOPIC_DENIED)
+    if not allowed:
+        return OffsetCommitResponse(topics=refused)
+    return after(
+        serve(replace(request, topics=tuple(allowed))),
+        lambda response: replace(response, topics=(*response.topics, *refused)),
+    )
+
+
+def _not_committed(
+    topics: Sequence[OffsetCommitRequestTopic], code: ErrorCode
+) -> tuple[OffsetCommitResponseTopic, ...]:
+    return tuple(
+        OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+                for each in topic.partitions
+            ),
+        )
+        for topic in topics
+    )
+
+
+def offset_delete(access: RequestAccess, request: OffsetDeleteRequest, serve: Serve) -> Any:
+    """DELETE on the group, READ on each topic."""
+    if not access.allows(_O.DELETE, GROUP, request.group_id):
+        return OffsetDeleteResponse(error_code=DENIED)
+    allowed, denied = access.split(_O.READ, TOPIC, request.topics, lambda topic: topic.name)
+    if not denied:
+        return serve(request)
+    refused = tuple(_not_deleted(topic) for topic in denied)
+    if not allowed:
+        return OffsetDeleteResponse(topics=refused)
+
+    def finish(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+        return response if response.error_code else replace(response, topics=(*response.topics, *refused))
+
+    return after(serve(replace(request, topics=tuple(allowed))), finish)
+
+
+def _not_deleted(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
+    return OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=tuple(
+            OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=TOPIC_DENIED)
+            for each in topic.partitions
+        ),
+    )
+
+
+def offset_fetch(access: RequestAccess, request: OffsetFetchRequest, serve: Serve) -> Any:
+    """DESCRIBE on each group and each topic. Of a request for all topics those that may not be seen are left out."""
+    if access.call.version >= MANY_GROUPS_SINCE:
+        return _fetch_many(access, request, serve)
+    if not access.allows(_O.DESCRIBE, GROUP, request.group_id):
+        is_old = access.call.version < GROUP_ERROR_SINCE
+        topics = tuple(_without_offsets(topic, DENIED) for topic in request.topics or ()) if is_old else ()
+        return OffsetFetchResponse(topics=topics, error_code=DENIED)
+    if request.topics is None:
+        return after(serve(request), lambda response: replace(response, topics=_visible(access, response.topics)))
+    allowed, denied = access.split(_O.DESCRIBE, TOPIC, request.topics, lambda topic: topic.name)
+    refused = tuple(_without_offsets(topic, TOPIC_DENIED) for topic in denied)
+
+    def finish(response: OffsetFetchResponse) -> OffsetFetchResponse:
+        return response if response.error_code else replace(response, topics=(*response.topics, *refused))
+
+    return after(serve(replace(request, topics=tuple(allowed))), finish)
+
+
+def _without_offsets(topic: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetFetchResponseTopic:
+    return OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=tuple(
+            OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, error_code=code)
+            for index in topic.partition_indexes
+        ),
+    )
+
+
+def _visible(access: RequestAccess, topics: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(topic for topic in topics if access.may(_O.DESCRIBE, TOPIC, topic.name))
+
+
+def _fetch_many(access: RequestAccess, request: OffsetFetchRequest, serve: Serve) -> Any:
+    allowed, denied = access.split(_O.DESCRIBE, GROUP, request.groups, lambda group: group.group_id)
+    refused = tuple(OffsetFetchResponseGroup(group_id=group.group_id, error_code=DENIED) for group in denied)
+    if not allowed:
+        return OffsetFetchResponse(groups=refused)
+    reduced, shapes = zip(*(_described(access, group) for group in allowed), strict=True)
+
+    def finish(response: OffsetFetchResponse) -> OffsetFetchResponse:
+        groups = (shape(group) for shape, group in zip(shapes, response.groups, strict=True))
+        return replace(response, groups=(*groups, *refused))
+
+    return after(serve(replace(request, groups=tuple(reduced))), finish)
+
+
+Shape = Callable[[OffsetFetchResponseGroup], OffsetFetchResponseGroup]
+
+
+def _described(access: RequestAccess, group: OffsetFetchRequestGroup) -> tuple[OffsetFetchRequestGroup, Shape]:
+    """Return what the API is asked for one group, and what its answer becomes."""
+    by_id = access.call.version >= FETCH_IDS_SINCE
+    if group.topics is None:
+        return group, lambda answer: replace(answer, topics=_visible_offsets(access, answer.topics, by_id=by_id))
+    allowed, denied = access.split(
+        _O.DESCRIBE, TOPIC, group.topics, lambda topic: access.topic_name(topic.topic_id) if by_id else topic.name
+    )
+    refused = tuple(
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, error_code=TOPIC_DENIED)
+                for index in topic.partition_indexes
+            ),
+        )
+        for topic in denied
+    )
+
+    def shape(answer: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
+        return answer if answer.error_code else replace(answer, topics=(*answer.topics, *refused))
+
+    return replace(group, topics=tuple(allowed)), shape
+
+
+def _visible_offsets(
+    access: RequestAccess, topics: Sequence[OffsetFetchResponseTopics], *, by_id: bool
+) -> tuple[OffsetFetchResponseTopics, ...]:
+    def name(topic: OffsetFetchResponseTopics) -> str:
+        return topic.name or (access.topic_name(topic.topic_id) if by_id else None) or ""
+
+    return tuple(topic for topic in topics if access.may(_O.DESCRIBE, TOPIC, name(topic)))

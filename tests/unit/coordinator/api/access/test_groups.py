@@ -1,0 +1,151 @@
+"""Groups and committed offsets of which a part is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.api.access import access_world
+from tests.unit.coordinator.api.access.access_world import GROUP, TOPIC, AccessWorld, granted
+
+from rota.protocol.messages.delete_groups import DeleteGroupsRequest
+from rota.protocol.messages.describe_groups import DescribeGroupsRequest
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+from rota.protocol.messages.list_groups import ListGroupsRequest
+from rota.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rota.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from rota.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+
+TOPIC_DENIED, GROUP_DENIED = 29, 30
+MEMBER = f"GROUP:LITERAL:{GROUP} READ"
+
+
+def commit_of(*names: str) -> OffsetCommitRequest:
+    partitions = (OffsetCommitRequestPartition(partition_index=0, committed_offset=5),)
+    return OffsetCommitRequest(
+        group_id=GROUP, topics=tuple(OffsetCommitRequestTopic(name=name, partitions=partitions) for name in names)
+    )
+
+
+def codes(topics: Any) -> list[tuple[str, int]]:
+    return [(topic.name, topic.partitions[0].error_code) for topic in topics]
+
+
+def test_offsets_of_allowed_topics_are_committed() -> None:
+    world = AccessWorld(granted(MEMBER, "TOPIC:LITERAL:t READ"))
+    assert codes(world.send(8, commit_of(TOPIC, "t"), 8).topics) == [("t", 0), (TOPIC, TOPIC_DENIED)]
+    (group,) = world.node.groups.machines()
+    assert {key: value.offset for key, value in group.offsets.items()} == {("t", 0): 5, (TOPIC, 0): 1}
+
+
+def test_a_commit_without_read_on_the_group_has_the_error_of_the_group() -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t READ"))
+    assert codes(world.send(8, commit_of("t"), 8).topics) == [("t", GROUP_DENIED)]
+
+
+@pytest.mark.parametrize("version", [1, 2, 7])
+def test_offsets_of_visible_topics_are_fetched(version: int) -> None:
+    request = OffsetFetchRequest(
+        group_id=GROUP,
+        topics=tuple(OffsetFetchRequestTopic(name=name, partition_indexes=(0,)) for name in (TOPIC, "t")),
+    )
+    world = AccessWorld(granted(MEMBER, "TOPIC:LITERAL:t READ"))
+    response = world.send(9, request, version)
+    assert codes(response.topics) == [("t", 0), (TOPIC, TOPIC_DENIED)]
+    refused = AccessWorld(granted()).send(9, request, version)
+    assert refused.error_code == GROUP_DENIED
+    assert codes(refused.topics) == ([(TOPIC, GROUP_DENIED), ("t", GROUP_DENIED)] if version == 1 else [])
+    if version >= 2:
+        assert world.send(9, OffsetFetchRequest(group_id=GROUP, topics=None), version).topics == ()
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_offsets_of_several_groups(version: int) -> None:
+    topics = tuple(OffsetFetchRequestTopics(name=name, partition_indexes=(0,)) for name in (TOPIC, "t"))
+    request = OffsetFetchRequest(
+        groups=(
+            OffsetFetchRequestGroup(group_id="other", topics=None),
+            OffsetFetchRequestGroup(group_id=GROUP, topics=topics),
+            OffsetFetchRequestGroup(group_id=GROUP, topics=None),
+        )
+    )
+    named, everything, refused = AccessWorld(granted(MEMBER)).send(9, request, version).groups
+    assert codes(named.topics) == [(TOPIC, TOPIC_DENIED), ("t", TOPIC_DENIED)]
+    assert (everything.error_code, everything.topics) == (0, ())
+    assert (refused.group_id, refused.error_code) == ("other", GROUP_DENIED)
+
+
+def test_offsets_by_topic_id() -> None:
+    world = AccessWorld(granted(MEMBER, "TOPIC:LITERAL:t READ"))
+    ids = [world.node.topics.get(name).topic_id for name in (TOPIC, "t")]  # type: ignore[union-attr]
+    topics = tuple(OffsetFetchRequestTopics(topic_id=each, partition_indexes=(0,)) for each in ids)
+    request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=GROUP, topics=topics),))
+    (group,) = world.send(9, request, 10).groups
+    assert {topic.topic_id: topic.partitions[0].error_code for topic in group.topics} == {
+        ids[0]: TOPIC_DENIED,
+        ids[1]: 0,
+    }
+    everything = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=GROUP, topics=None),))
+    assert world.send(9, everything, 10).groups[0].topics == ()
+
+
+def test_groups_that_may_not_be_described_are_not_listed() -> None:
+    assert AccessWorld(granted()).send(16, ListGroupsRequest(), 4).groups == ()
+    for grant in (MEMBER, "CLUSTER:LITERAL:kafka-cluster DESCRIBE"):
+        assert [group.group_id for group in AccessWorld(granted(grant)).send(16, ListGroupsRequest(), 4).groups] == [
+            GROUP
+        ]
+
+
+def test_described_groups_have_their_authorized_operations() -> None:
+    request = DescribeGroupsRequest(groups=("other", GROUP), include_authorized_operations=True)
+    refused, described = AccessWorld(granted(MEMBER)).send(15, request, 5).groups
+    assert (refused.group_id, refused.error_code, refused.group_state) == ("other", GROUP_DENIED, "")
+    assert (described.group_state, described.authorized_operations) == ("Empty", 1 << 3 | 1 << 8)
+    without = DescribeGroupsRequest(groups=(GROUP,))
+    assert AccessWorld(granted(MEMBER)).send(15, without, 5).groups[0].authorized_operations == -(1 << 31)
+
+
+def test_groups_are_deleted_with_delete() -> None:
+    world = AccessWorld(granted(f"GROUP:LITERAL:{GROUP} DELETE"))
+    results = world.send(42, DeleteGroupsRequest(groups_names=("other", GROUP)), 2).results
+    assert [(result.group_id, result.error_code) for result in results] == [(GROUP, 0), ("other", GROUP_DENIED)]
+
+
+def test_coordinators_of_several_keys() -> None:
+    world = AccessWorld(granted(MEMBER))
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=("other", GROUP))
+    found, refused = world.send(10, request, 4).coordinators
+    assert (found.key, found.error_code, found.node_id) == (GROUP, 0, 0)
+    assert (refused.key, refused.error_code, refused.node_id, refused.port) == ("other", GROUP_DENIED, -1, -1)
+    old = world.send(10, FindCoordinatorRequest(key="other"), 1)
+    assert (old.error_code, old.node_id, old.host, old.port) == (GROUP_DENIED, -1, "", -1)
+
+
+def test_offsets_are_deleted_with_delete_on_the_group_and_read_on_the_topic() -> None:
+    partitions = (OffsetDeleteRequestPartition(partition_index=0),)
+    request = OffsetDeleteRequest(
+        group_id=GROUP, topics=tuple(OffsetDeleteRequestTopic(name=n, partitions=partitions) for n in ("t", TOPIC))
+    )
+    world = AccessWorld(granted(f"GROUP:LITERAL:{GROUP} DELETE", "TOPIC:LITERAL:t READ"))
+    assert codes(world.send(47, request, 0).topics) == [("t", 0), (TOPIC, TOPIC_DENIED)]
+    assert AccessWorld(granted(MEMBER)).send(47, request, 0).error_code == GROUP_DENIED
+
+
+def test_a_member_needs_read_on_its_group() -> None:
+    for key, request in ((11, access_world.join_group), (13, access_world.leave_group)):
+        assert AccessWorld(granted()).send(key, next(request(5)), 5).error_code == GROUP_DENIED
+        assert AccessWorld(granted(MEMBER)).send(key, next(request(5)), 5).error_code != GROUP_DENIED

@@ -1,0 +1,117 @@
+"""Every API against a principal without permissions, with all, and with those of the table: made for each API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.api.access import access_world
+from tests.unit.coordinator.api.access.access_world import ALICE, AccessWorld, call
+
+from rota.coordinator.api.access.table import ACCESS, Need, guarded
+from rota.coordinator.api.routes import SERVES, routes
+from rota.coordinator.security.acl import Entry, Operation, PatternType, Permission, ResourcePattern, ResourceType
+from rota.coordinator.security.authorizer import Action, Authorizer, Decision
+from rota.protocol.errors import ErrorCode
+from rota.protocol.registry import APIS
+
+CHECKED = [key for key in SERVES if ACCESS[key].needs]
+DENIALS = {code for code in ErrorCode if code.name.endswith("AUTHORIZATION_FAILED")}
+
+
+def requests(key: int) -> Iterator[tuple[int, Any]]:
+    """(version, request) of one API."""
+    for version in APIS[key].versions:
+        for request in getattr(access_world, SERVES[key])(version):
+            yield version, request
+
+
+def test_every_api_has_a_rule() -> None:
+    assert set(SERVES) <= set(ACCESS)
+    assert [SERVES[key] for key in SERVES if not ACCESS[key].needs] == [
+        name for name in SERVES.values() if name in OPEN
+    ]
+
+
+OPEN = {"sasl_handshake", "api_versions", "sasl_authenticate", "get_telemetry_subscriptions", "push_telemetry"}
+
+
+@pytest.mark.parametrize("key", CHECKED, ids=lambda key: SERVES[key])
+def test_without_permission_an_api_shows_nothing_and_changes_nothing(key: int) -> None:
+    """The response is the same from a broker that has what the request names and from one that does not."""
+    for version, request in requests(key):
+        full, empty = AccessWorld(Authorizer()), AccessWorld(Authorizer(), secrets=False)
+        before = full.state()
+        assert full.send(key, request, version) == empty.send(key, request, version)
+        assert full.state() == before
+
+
+@pytest.mark.parametrize("key", CHECKED, ids=lambda key: SERVES[key])
+def test_a_super_user_is_denied_nothing(key: int) -> None:
+    for version, request in requests(key):
+        world = AccessWorld(Authorizer({str(ALICE)}))
+        open_world = AccessWorld(Authorizer({str(ALICE)}))
+        if any(need[0] is Operation.CLUSTER_ACTION for need in ACCESS[key].needs) and key == 10:
+            continue  # share groups are refused by the API itself
+        checked = codes(world.send(key, request, version))
+        assert not checked & DENIALS or checked == codes(open_world.send_as_broker(key, request, version))
+
+
+@pytest.mark.parametrize("key", CHECKED, ids=lambda key: SERVES[key])
+def test_an_api_checks_what_the_table_says(key: int) -> None:
+    """All that it asks for, whether that is granted or not, is in the table, and all of the table is asked for."""
+    found, needs = set[Need](), ACCESS[key].needs
+    for grants in ((), needs, *((need,) for need in needs)):
+        for version, request in requests(key):
+            recorder = Recorder(grants)
+            AccessWorld(recorder).send(key, request, version)
+            found |= recorder.asked
+    assert set(needs) <= found
+    assert found <= set(needs) or key in SHOWS_OPERATIONS
+
+
+SHOWS_OPERATIONS = {3, 15, 60, 75}  # they ask for every operation, to answer which are authorized
+
+
+class Recorder(Authorizer):
+    """Grants what it is given, and keeps what it was asked for."""
+
+    def __init__(self, grants: Iterable[Need]) -> None:
+        super().__init__()
+        self.asked: set[Need] = set()
+        for operation, kind in grants:
+            entry = Entry(Permission.ALLOW, operation, str(ALICE), "*")
+            self.replace(ResourcePattern(kind, PatternType.LITERAL, "*"), [*self._entries(kind), entry])
+
+    def _entries(self, kind: ResourceType) -> list[Entry]:
+        return [acl.entry for acl in self.acls if acl.pattern.resource_type is kind]
+
+    def decide(
+        self, principal: Any, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> Decision:
+        self.asked.add((operation, resource_type))
+        return self._decide(Action(principal, host, operation, resource_type, name))
+
+
+def codes(message: Any) -> set[int]:
+    """Every error code in a message."""
+    found: set[int] = set()
+    for name in getattr(message, "__dataclass_fields__", ()):
+        value = getattr(message, name)
+        if name.endswith("error_code"):
+            found.add(value)
+        for item in value if isinstance(value, tuple) else (value,):
+            found |= codes(item)
+    return found
+
+
+def test_without_an_authorizer_no_guard_stands_before_an_api() -> None:
+    from rota.coordinator.api.heartbeat import heartbeat
+
+    assert routes()[12].serve is heartbeat
+    assert guarded(18, "api_versions", heartbeat) is heartbeat
+    world = AccessWorld(Authorizer())
+    world.node.authorizer = None
+    request = next(access_world.heartbeat(4))
+    assert world.send(12, request, 4) == heartbeat(world.node, call(4), request)

@@ -1,0 +1,168 @@
+"""Requests of which a part is allowed: the rest has an error, and does not show whether it exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.coordinator.api.access import access_world
+from tests.unit.coordinator.api.access.access_world import MISSING, TOPIC, AccessWorld, granted
+from tests.unit.coordinator.api.data_world import batch, produces
+
+from rota.coordinator.network.call import HangUp
+from rota.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from rota.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from rota.protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
+from rota.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from rota.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+DENIED = 29
+ZERO = bytes(16)
+
+
+def names(topics: Any) -> list[tuple[str | None, int]]:
+    return [(topic.name, topic.error_code) for topic in topics]
+
+
+def test_produce_appends_to_the_allowed_topics_and_refuses_the_others() -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t WRITE"))
+    response = world.send(0, produces([("t", 0, batch(b"x")), (TOPIC, 0, batch(b"y"))]), 9)
+    assert [(t.name, t.partition_responses[0].error_code) for t in response.responses] == [("t", 0), (TOPIC, DENIED)]
+    assert world.partition("t").log.log_end_offset == 1
+    assert world.partition(TOPIC).log.log_end_offset == 1  # what was there
+
+
+def test_produce_without_acks_ends_the_connection_when_a_topic_is_refused() -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t WRITE"))
+    with pytest.raises(HangUp, match="TOPIC_AUTHORIZATION_FAILED"):
+        world.send(0, produces([("t", 0, batch(b"x")), (TOPIC, 0, batch(b"y"))], acks=0), 9)
+    assert world.partition("t").log.log_end_offset == 1
+    with pytest.raises(HangUp, match="TRANSACTIONAL_ID"):
+        world.send(0, produces([("t", 0, batch(b"x"))], acks=0, transactional_id="x"), 9)
+
+
+def test_produce_names_topics_by_id() -> None:
+    world = AccessWorld(granted())
+    topic_id = world.node.topics.get(TOPIC).topic_id  # type: ignore[union-attr]
+    known, unknown = world.send(0, produces([(topic_id, 0, batch(b"x")), (b"\xff" * 16, 0, batch(b"x"))]), 13).responses
+    codes = {topic.topic_id: topic.partition_responses[0].error_code for topic in (known, unknown)}
+    assert codes == {topic_id: DENIED, b"\xff" * 16: 100}
+
+
+def test_list_offsets_merges_what_is_refused() -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t READ"))
+    partitions = (ListOffsetsPartition(partition_index=0, timestamp=-1),)
+    request = ListOffsetsRequest(topics=tuple(ListOffsetsTopic(name=n, partitions=partitions) for n in (TOPIC, "t")))
+    response = world.send(2, request, 7)
+    found = [(topic.name, topic.partitions[0].error_code, topic.partitions[0].offset) for topic in response.topics]
+    assert found == [("t", 0, 0), (TOPIC, DENIED, -1)]
+
+
+@pytest.mark.parametrize("version", [0, 1, 8, 13])
+def test_metadata_lists_visible_topics_only(version: int) -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t DESCRIBE"))
+    everything = next(access_world.metadata(version))
+    assert names(world.send(3, everything, version).topics) == [("t", 0)]
+
+
+@pytest.mark.parametrize("version", [0, 1, 8, 13])
+def test_metadata_of_a_refused_topic_is_the_same_whether_it_exists_or_not(version: int) -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t DESCRIBE"))
+    request = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in (TOPIC, "t", MISSING)))
+    response = world.send(3, request, version)
+    assert names(response.topics) == [("t", 0), (TOPIC, DENIED), (MISSING, DENIED)]
+    assert [topic.topic_id for topic in response.topics[1:]] == [ZERO, ZERO]
+    alone = world.send(3, MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),)), version)
+    assert names(alone.topics) == [(TOPIC, DENIED)]
+
+
+def test_metadata_by_id_refuses_without_the_name() -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t DESCRIBE"))
+    topics = [world.node.topics.get(name) for name in (TOPIC, "t")]
+    ids = tuple(MetadataRequestTopic(name=None, topic_id=topic.topic_id) for topic in topics if topic is not None)
+    assert names(world.send(3, MetadataRequest(topics=ids), 12).topics) == [("t", 0), (None, DENIED)]
+
+
+@pytest.mark.parametrize(
+    ("grants", "code"),
+    [(("DESCRIBE",), DENIED), (("DESCRIBE", "CREATE"), 3)],
+)
+def test_metadata_creates_a_missing_topic_only_with_create(grants: tuple[str, ...], code: int) -> None:
+    world = AccessWorld(granted(*(f"TOPIC:LITERAL:{MISSING} {grant}" for grant in grants)))
+    request = MetadataRequest(topics=(MetadataRequestTopic(name=MISSING),))
+    assert names(world.send(3, request, 9).topics) == [(MISSING, code)]
+    assert (MISSING in world.node.topics) is ("CREATE" in grants)
+
+
+def test_metadata_computes_authorized_operations() -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t READ", "CLUSTER:LITERAL:kafka-cluster DESCRIBE"))
+    response = world.send(3, next(access_world.metadata(8)), 8)
+    assert [topic.topic_authorized_operations for topic in response.topics] == [1 << 3 | 1 << 8]
+    assert response.cluster_authorized_operations == 1 << 8
+    assert AccessWorld(granted()).send(3, next(access_world.metadata(8)), 8).cluster_authorized_operations == 0
+
+
+def test_pages_of_partitions_show_visible_topics_only() -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t DESCRIBE", "TOPIC:LITERAL:zoo READ"))
+    world.topic("zoo")
+    first = world.send(75, DescribeTopicPartitionsRequest(topics=(), response_partition_limit=3), 0)
+    assert names(first.topics) == [("t", 0)]
+    assert first.next_cursor == Cursor(topic_name="zoo", partition_index=0)
+    assert first.topics[0].topic_authorized_operations == 1 << 8
+    hidden = Cursor(topic_name=TOPIC, partition_index=1)
+    assert names(world.send(75, DescribeTopicPartitionsRequest(topics=(), cursor=hidden), 0).topics) == [
+        ("t", 0),
+        ("zoo", 0),
+    ]
+    behind = Cursor(topic_name="zzz", partition_index=0)
+    assert world.send(75, DescribeTopicPartitionsRequest(topics=(), cursor=behind), 0).topics == ()
+    named = DescribeTopicPartitionsRequest(topics=(TopicRequest(name=TOPIC), TopicRequest(name="t")))
+    assert names(world.send(75, named, 0).topics) == [(TOPIC, DENIED), ("t", 0)]
+
+
+def test_configs_of_a_new_topic_are_shown_with_describe_configs_only() -> None:
+    request = CreateTopicsRequest(
+        topics=tuple(CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("new", TOPIC))
+    )
+    created, refused = AccessWorld(granted("TOPIC:LITERAL:new CREATE")).send(19, request, 7).topics
+    assert (created.name, created.error_code, created.topic_config_error_code) == ("new", 0, DENIED)
+    assert (created.num_partitions, created.configs) == (-1, ())
+    assert (refused.name, refused.error_code) == (TOPIC, DENIED)
+    shown = AccessWorld(granted("TOPIC:PREFIXED:n ALL")).send(19, request, 7).topics[0]
+    assert (shown.topic_config_error_code, shown.num_partitions) == (0, 1)
+    assert shown.configs
+
+
+def test_create_on_the_cluster_allows_every_topic() -> None:
+    request = CreateTopicsRequest(topics=(CreatableTopic(name="new", num_partitions=1, replication_factor=1),))
+    world = AccessWorld(granted("CLUSTER:LITERAL:kafka-cluster CREATE"))
+    assert names(world.send(19, request, 7).topics) == [("new", 0)]
+
+
+def test_partitions_are_added_to_allowed_topics() -> None:
+    world = AccessWorld(granted("TOPIC:LITERAL:t ALTER"))
+    topics = tuple(CreatePartitionsTopic(name=name, count=4) for name in (TOPIC, "t"))
+    results = world.send(37, CreatePartitionsRequest(topics=topics, timeout_ms=1000), 3).results
+    assert names(results) == [("t", 0), (TOPIC, DENIED)]
+
+
+def test_a_refused_deletion_names_the_id_only_where_it_may_be_described() -> None:
+    request = DeleteTopicsRequest(
+        topics=tuple(DeleteTopicState(name=name, topic_id=ZERO) for name in (TOPIC, "t")), timeout_ms=1000
+    )
+    deleted, refused = AccessWorld(granted("TOPIC:LITERAL:t DELETE")).send(20, request, 6).responses
+    assert [(deleted.name, deleted.error_code), (refused.name, refused.error_code)] == [("t", 0), (TOPIC, DENIED)]
+    assert refused.topic_id == ZERO
+    world = AccessWorld(granted(f"TOPIC:LITERAL:{TOPIC} READ"))
+    by_name = world.send(20, request, 6).responses[0]
+    assert by_name.topic_id == world.node.topics.get(TOPIC).topic_id != ZERO  # type: ignore[union-attr]
+    by_id = DeleteTopicsRequest(topics=(DeleteTopicState(name=None, topic_id=by_name.topic_id),), timeout_ms=1000)
+    assert names(world.send(20, by_id, 6).responses) == [(TOPIC, DENIED)]
+    assert names(AccessWorld(granted()).send(20, by_id, 6).responses) == [(None, DENIED)]
+
+
+def test_a_broker_may_ask_for_the_epochs_of_every_topic() -> None:
+    request = next(access_world.offset_for_leader_epoch(4))
+    world = AccessWorld(granted("CLUSTER:LITERAL:kafka-cluster CLUSTER_ACTION"))
+    assert world.send(23, request, 4).topics[0].partitions[0].error_code == 0
