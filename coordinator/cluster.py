@@ -3,8 +3,8 @@
 Laws
     CM1 A broker leads nothing while it is not registered: before it joins, after its session has expired, and after the
         controller has deleted its registration. It then reads the whole image and registers again.
-    CM5 A broker whose machine has lost its power, or whose folder is new or in memory, is in no ISR that has another
-        member when it registers: whoever dies, it is not elected with what it has lost (KIP-966's unclean restart).
+    CM5 A broker whose machine has lost its power, or whose folder is new or in memory, is in no ISR or ELR when it
+        registers, unless it is alone in them: it is not elected with what it has lost (KIP-966's unclean restart).
         It takes nothing from a live broker of the same id: that one keeps its ISRs, and this one does not start.
 """
 
@@ -74,8 +74,7 @@ class Cluster:
     ) -> None:
         """`cluster_id` is that of the log folder; None or "" for a new one. See `open_cluster` for `may_found`.
 
-        `directory_id` is that of the log folder, which is locked: a registration that names it is of a process that
-        has ended, and is replaced at once.
+        `directory_id` is that of the log folder, which is locked: an earlier registration that names it is replaced.
         """
         self._config, self._store, self._wall_ms = config, store, wall_ms
         self._updater = ImageUpdater()
@@ -88,6 +87,7 @@ class Cluster:
             watch=self._updater.changed,
         )
         self.topics.broker_epoch = NOT_REGISTERED
+        self.topics.min_insync_replicas = lambda topic: TopicConfig(topic.configs, config).min_insync_replicas
         self._directory_id = directory_id
         self._controller = ControllerService(
             self.topics, controller_config(config), timers=timers, now_ms=now_ms, wall_ms=wall_ms
@@ -104,7 +104,7 @@ class Cluster:
     async def open(self, *, was_clean: bool, may_lack_records: bool = False) -> None:
         """Read the image and keep it up to date from now on. Raises StoreFailed.
 
-        CM5. A broker that `may_lack_records` leaves each ISR that has another member. Raises AlreadyRegistered.
+        CM5. A broker that `may_lack_records` leaves each ISR and ELR. Raises AlreadyRegistered.
         """
         await self._updater.follow(self.topics)
         if may_lack_records:

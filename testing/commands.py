@@ -108,7 +108,7 @@ class Commands:
         if found is None or not 0 <= partition < len(found.partitions):
             raise CommandRefused(f"move_leader: no partition {topic}-{partition}")
 
-        def election(state: PartitionState, live: LiveBrokers) -> PartitionState | Refusal:
+        def election(state: PartitionState, live: LiveBrokers, _minimum: int) -> PartitionState | Refusal:
             elected = elect_preferred(replace(state, replicas=(broker,)), live)
             if elected is None:
                 return Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, f"broker {broker} is not in the ISR")

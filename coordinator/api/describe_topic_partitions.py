@@ -2,6 +2,7 @@
 
 Topics in the order of their names, page by page: a page ends after `response_partition_limit` partitions (at most
 `max.request.partition.size.limit`, at least one), and `next_cursor` says where the next one starts.
+The last known ELR is always empty: the last broker of ISR and ELR that may have lost records stays in the ISR.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _partition(node: Node, topic: Topic, state: PartitionState) -> DescribeTopic
         leader_epoch=state.leader_epoch,
         replica_nodes=state.replicas,
         isr_nodes=state.isr,
-        eligible_leader_replicas=(),
+        eligible_leader_replicas=state.elr,
         last_known_elr=(),
         offline_replicas=offline,
     )

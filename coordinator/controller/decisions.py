@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain
+from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain, without_eligibility
 from rota.coordinator.controller.reassignment import complete, is_under_way
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 AllowsUnclean = Callable[[Topic], bool]  # unclean.leader.election.enable of the topic
+MinIsr = Callable[[Topic], int]  # min.insync.replicas of the topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,11 @@ class Decision:
         return (before.replicas, before.adding, before.removing) != (after.replicas, after.adding, after.removing)
 
 
-def decide(topics: Iterable[Topic], live: LiveBrokers, allows_unclean: AllowsUnclean) -> list[Decision]:
+def decide(
+    topics: Iterable[Topic], live: LiveBrokers, allows_unclean: AllowsUnclean, min_isr: MinIsr
+) -> list[Decision]:
     """Return the changes that the partitions need now, elections first."""
-    return _elections_first(decide_each(unsettled(topics, live), live, allows_unclean))
+    return _elections_first(decide_each(unsettled(topics, live), live, allows_unclean, min_isr))
 
 
 def unsettled(topics: Iterable[Topic], live: LiveBrokers) -> list[tuple[Topic, PartitionState]]:
@@ -66,42 +69,57 @@ def unsettled(topics: Iterable[Topic], live: LiveBrokers) -> list[tuple[Topic, P
 
 
 def decide_each(
-    partitions: Iterable[tuple[Topic, PartitionState]], live: LiveBrokers, allows_unclean: AllowsUnclean
+    partitions: Iterable[tuple[Topic, PartitionState]],
+    live: LiveBrokers,
+    allows_unclean: AllowsUnclean,
+    min_isr: MinIsr,
 ) -> list[Decision]:
     """Return the changes that these partitions need now."""
     decisions = []
     for topic, state in partitions:
-        after = decide_partition(topic, state, live, allows_unclean)
+        after = decide_partition(topic, state, live, allows_unclean, min_isr)
         if after is not None:
             decisions.append(Decision(topic, state, after))
     return decisions
 
 
 def decide_partition(
-    topic: Topic, state: PartitionState, live: LiveBrokers, allows_unclean: AllowsUnclean
+    topic: Topic, state: PartitionState, live: LiveBrokers, allows_unclean: AllowsUnclean, min_isr: MinIsr
 ) -> PartitionState | None:
     """Return the state that the partition should have now; None when it has it already."""
-    after = maintain(state, live)
+    minimum = min_isr(topic)
+    after = maintain(state, live, minimum)
     if (after or state).leader == NO_LEADER and allows_unclean(topic):
-        after = maintain(state, live, unclean=True)
+        after = maintain(state, live, minimum, unclean=True)
     if state.adding or state.removing:
-        return complete(after or state, live) or after
+        return complete(after or state, live, minimum) or after
     return after
 
 
-def hand_over(topics: Iterable[Topic], live: LiveBrokers, broker_id: int) -> list[Decision]:
+def hand_over(topics: Iterable[Topic], live: LiveBrokers, broker_id: int, min_isr: MinIsr) -> list[Decision]:
     """Return the changes by which a broker that stops gives its leaderships away and leaves each ISR.
 
     It keeps what nobody else can lead.
     """
-    stopping = replace(live, stopping=live.stopping | {broker_id})
     decisions = [
         Decision(topic, state, after)
         for topic in topics
         for state in topic.partitions
-        if broker_id in state.isr and (after := maintain(state, stopping)) is not None
+        if (after := hand_over_partition(state, live, broker_id, min_isr(topic))) is not None
     ]
     return _elections_first(decisions)
+
+
+def hand_over_partition(
+    state: PartitionState, live: LiveBrokers, broker_id: int, minimum: int, *, has_failed: bool = False
+) -> PartitionState | None:
+    """Return the state in which the broker does not lead and is not in the ISR; None when it stays as it is.
+
+    `has_failed`: its log has failed, so that it is not in the ELR either.
+    """
+    stopping = replace(live, stopping=live.stopping | {broker_id})
+    after = maintain(state, stopping, minimum) if broker_id in state.isr else None
+    return (without_eligibility(after or state, broker_id) if has_failed else None) or after
 
 
 def balance(topics: Sequence[Topic], live: LiveBrokers, percentage: int) -> list[Decision]:

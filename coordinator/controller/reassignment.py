@@ -5,7 +5,8 @@ A reassignment has two steps. When it begins, `replicas` holds the target and, b
 removed from `replicas` and from the ISR, and the reassignment is complete.
 
 Laws
-    RA1  A reassignment completes only when each added replica is in the ISR, and it never leaves the ISR empty.
+    RA1  A reassignment completes only when each added replica is in the ISR and the ISR is as large without those that
+        leave as min.insync.replicas asks for; it never leaves the ISR empty.
     RA2  A cancelled reassignment leaves the replicas that the partition had before, in some order.
     RA3  The leader epoch grows when a replica is removed, so that its fetches are refused.
 """
@@ -33,7 +34,7 @@ def is_under_way(state: PartitionState) -> bool:
     return bool(state.adding or state.removing)
 
 
-def begin(state: PartitionState, target: Sequence[int], live: LiveBrokers) -> PartitionState | None:
+def begin(state: PartitionState, target: Sequence[int], live: LiveBrokers, minimum: int = 1) -> PartitionState | None:
     """Return the state with that target. A reassignment that is under way is replaced.
 
     A target of the same replicas in another order is complete at once. None when the ISR would be empty without the
@@ -43,25 +44,29 @@ def begin(state: PartitionState, target: Sequence[int], live: LiveBrokers) -> Pa
     replicas = tuple(dict.fromkeys((*target, *original)))
     adding = tuple(broker for broker in replicas if broker not in original)
     removing = tuple(broker for broker in replicas if broker not in target)
-    return _with_replicas(state, replicas, live, adding=adding, removing=removing)
+    return _with_replicas(state, replicas, live, minimum, adding=adding, removing=removing)
 
 
-def complete(state: PartitionState, live: LiveBrokers) -> PartitionState | None:
+def complete(state: PartitionState, live: LiveBrokers, minimum: int = 1) -> PartitionState | None:
     """Return the state after the reassignment; None while it has to wait, or when there is none."""
+    target = target_of(state)
     if not is_under_way(state) or not set(state.adding) <= set(state.isr):
         return None
-    return _with_replicas(state, target_of(state), live)
+    if len(set(target).intersection(state.isr)) < min(minimum, len(target)):
+        return None
+    return _with_replicas(state, target, live, minimum)
 
 
-def cancel(state: PartitionState, live: LiveBrokers) -> PartitionState | None:
+def cancel(state: PartitionState, live: LiveBrokers, minimum: int = 1) -> PartitionState | None:
     """Return the state without its reassignment; None when no original replica is in the ISR."""
-    return _with_replicas(state, original_of(state), live)
+    return _with_replicas(state, original_of(state), live, minimum)
 
 
 def _with_replicas(
     state: PartitionState,
     replicas: tuple[int, ...],
     live: LiveBrokers,
+    minimum: int,
     *,
     adding: tuple[int, ...] = (),
     removing: tuple[int, ...] = (),
@@ -70,7 +75,7 @@ def _with_replicas(
     isr = tuple(broker for broker in state.isr if broker in replicas)
     if not isr:
         return None
-    changed = replace(state, replicas=replicas, adding=adding, removing=removing)
+    changed = replace(state, replicas=replicas, adding=adding, removing=removing).with_isr(isr, minimum)
     if set(state.replicas) <= set(replicas):
         return changed
     keeps_leader = state.leader in isr and live.leads(state)

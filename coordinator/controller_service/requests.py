@@ -11,10 +11,9 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from rota.coordinator.controller import reassignment
-from rota.coordinator.controller.decisions import Decision, hand_over
+from rota.coordinator.controller.decisions import Decision, hand_over, hand_over_partition
 from rota.coordinator.controller.election import NO_LEADER, LiveBrokers, elect_preferred, maintain, without_claim
 from rota.coordinator.controller_service.state_writer import StateWriter
 from rota.coordinator.metadata import placement
@@ -24,7 +23,7 @@ from rota.coordinator.metadata.topics import Topics
 from rota.protocol.errors import ErrorCode
 
 Target = tuple[int, ...]
-Election = Callable[[PartitionState, LiveBrokers], PartitionState | Refusal]
+Election = Callable[[PartitionState, LiveBrokers, int], PartitionState | Refusal]  # with min.insync.replicas
 
 NOT_NEEDED = Refusal(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 PREFERRED_NOT_AVAILABLE = Refusal(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
@@ -37,18 +36,18 @@ def live_brokers(topics: Topics) -> LiveBrokers:
     return LiveBrokers({broker_id: entry.epoch for broker_id, entry in topics.brokers.items()})
 
 
-def preferred_election(state: PartitionState, live: LiveBrokers) -> PartitionState | Refusal:
+def preferred_election(state: PartitionState, live: LiveBrokers, _minimum: int = 1) -> PartitionState | Refusal:
     """Elect the first replica of the assignment."""
     if state.leader == state.replicas[0] and live.leads(state):
         return NOT_NEEDED
     return elect_preferred(state, live) or PREFERRED_NOT_AVAILABLE
 
 
-def unclean_election(state: PartitionState, live: LiveBrokers) -> PartitionState | Refusal:
+def unclean_election(state: PartitionState, live: LiveBrokers, minimum: int = 1) -> PartitionState | Refusal:
     """Elect any live replica of a partition without leader."""
     if live.leads(state):
         return NOT_NEEDED
-    elected = maintain(state, live, unclean=True)
+    elected = maintain(state, live, minimum, unclean=True)
     return NONE_ELIGIBLE if elected is None or elected.leader == NO_LEADER else elected
 
 
@@ -64,13 +63,13 @@ class ClusterRequests:
         """Elect leaders; return the refusal for each partition, None where a leader was elected."""
         live, results, decisions = live_brokers(self._topics), dict[tuple[str, int], Refusal | None](), []
         for topic, index in partitions:
-            after = election(topic.partitions[index], live)
+            after = election(topic.partitions[index], live, self._topics.min_insync_replicas(topic))
             results[topic.name, index] = after if isinstance(after, Refusal) else None
             if not isinstance(after, Refusal):
                 decisions.append(Decision(topic, topic.partitions[index], after))
 
         def again(topic: Topic, state: PartitionState) -> PartitionState | None:
-            after = election(state, live)
+            after = election(state, live, self._topics.min_insync_replicas(topic))
             results[topic.name, state.index] = after if isinstance(after, Refusal) else None
             return None if isinstance(after, Refusal) else after
 
@@ -87,7 +86,8 @@ class ClusterRequests:
         live, results, decisions = live_brokers(self._topics), dict[int, Refusal | None](), []
 
         def change(topic: Topic, state: PartitionState) -> PartitionState | None:
-            after = reassign(topic, state, targets[state.index], live, replication_may_change=replication_may_change)
+            target, minimum = targets[state.index], self._topics.min_insync_replicas(topic)
+            after = reassign(topic, state, target, live, minimum, replication_may_change=replication_may_change)
             results[state.index] = after if isinstance(after, Refusal) else None
             return None if isinstance(after, Refusal) or after == state else after
 
@@ -104,17 +104,22 @@ class ClusterRequests:
 
     async def hand_over(self) -> int:
         """Give this broker's leaderships away and leave each ISR; return how many partitions changed (CT5)."""
-        return await self._hand_over(list(self._topics))
+        live, broker_id, min_isr = live_brokers(self._topics), self._topics.broker_id, self._topics.min_insync_replicas
+
+        def again(topic: Topic, state: PartitionState) -> PartitionState | None:
+            return hand_over_partition(state, live, broker_id, min_isr(topic))
+
+        return await StateWriter(self._topics).write(hand_over(self._topics, live, broker_id, min_isr), again)
 
     async def leave_isrs(self) -> int:
-        """Take this broker out of each ISR that has another member; return how many changed. It is not registered.
+        """Take this broker out of each ISR and ELR in which it is not alone; return how many partitions changed.
 
-        Raises StoreFailed when it is still in one of them.
+        It is not registered. Raises StoreFailed when it is still in one of them.
         """
         live, broker_id, unwritten = live_brokers(self._topics), self._topics.broker_id, list[Decision]()
 
-        def again(_: Topic, state: PartitionState) -> PartitionState | None:
-            return without_claim(state, broker_id, live)
+        def again(topic: Topic, state: PartitionState) -> PartitionState | None:
+            return without_claim(state, broker_id, live, self._topics.min_insync_replicas(topic))
 
         decisions = [
             Decision(topic, state, after)
@@ -130,28 +135,32 @@ class ClusterRequests:
         return written
 
     async def hand_over_partition(self, name: str, index: int) -> int:
-        """The same for one partition, whose log has failed here."""
+        """The same for one partition, whose log has failed here: this broker is not in the ELR either."""
+        live, broker_id, min_isr = live_brokers(self._topics), self._topics.broker_id, self._topics.min_insync_replicas
         topic = self._topics.get(name)
         state = self._topics.partition(name, index)
-        return 0 if topic is None or state is None else await self._hand_over([replace(topic, partitions=(state,))])
 
-    async def _hand_over(self, topics: Sequence[Topic]) -> int:
-        live, broker_id = live_brokers(self._topics), self._topics.broker_id
-        stopping = replace(live, stopping=frozenset({broker_id}))
+        def again(topic: Topic, state: PartitionState) -> PartitionState | None:
+            return hand_over_partition(state, live, broker_id, min_isr(topic), has_failed=True)
 
-        def again(_: Topic, state: PartitionState) -> PartitionState | None:
-            return maintain(state, stopping) if broker_id in state.isr else None
-
-        return await StateWriter(self._topics).write(hand_over(topics, live, broker_id), again)
+        if topic is None or state is None or (after := again(topic, state)) is None:
+            return 0
+        return await StateWriter(self._topics).write([Decision(topic, state, after)], again)
 
 
 def reassign(
-    topic: Topic, state: PartitionState, target: Target | None, live: LiveBrokers, *, replication_may_change: bool
+    topic: Topic,
+    state: PartitionState,
+    target: Target | None,
+    live: LiveBrokers,
+    minimum: int = 1,
+    *,
+    replication_may_change: bool,
 ) -> PartitionState | Refusal:
     """Return the state that begins (or, without target, cancels) a reassignment, or why it is refused."""
     name = f"{topic.name}-{state.index}"
     if target is None:
-        return _cancel(name, state, live)
+        return _cancel(name, state, live, minimum)
     refusal = placement.refuse_replicas(target, {*live.epochs, *state.replicas})
     if refusal is not None:
         return refusal
@@ -159,13 +168,13 @@ def reassign(
     if not replication_may_change and len(target) != current:
         why = f"The replication factor is changed from {current} to {len(target)}"
         return Refusal(ErrorCode.INVALID_REPLICATION_FACTOR, why)
-    return reassignment.begin(state, target, live) or _needs_unclean(name)
+    return reassignment.begin(state, target, live, minimum) or _needs_unclean(name)
 
 
-def _cancel(name: str, state: PartitionState, live: LiveBrokers) -> PartitionState | Refusal:
+def _cancel(name: str, state: PartitionState, live: LiveBrokers, minimum: int) -> PartitionState | Refusal:
     if not reassignment.is_under_way(state):
         return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{name} is not being reassigned.")
-    return reassignment.cancel(state, live) or _needs_unclean(name)
+    return reassignment.cancel(state, live, minimum) or _needs_unclean(name)
 
 
 def _needs_unclean(name: str) -> Refusal:

@@ -240,13 +240,14 @@ class ControllerService:
         epochs: Mapping[int, int],
     ) -> int:
         """Decide and write slice by slice: clients wait for the first ones, and the loop has other work."""
-        allows_unclean, written = self._config.allows_unclean, 0
+        allows_unclean, min_isr, written = self._config.allows_unclean, self._topics.min_insync_replicas, 0
 
         def again(topic: Topic, state: PartitionState) -> PartitionState | None:
-            return decide_partition(topic, state, live, allows_unclean)
+            return decide_partition(topic, state, live, allows_unclean, min_isr)
 
         for begin in range(0, max(len(partitions), 1), PARTITIONS_PER_SLICE):
-            decisions = decide_each(partitions[begin : begin + PARTITIONS_PER_SLICE], live, allows_unclean)
+            portion = partitions[begin : begin + PARTITIONS_PER_SLICE]
+            decisions = decide_each(portion, live, allows_unclean, min_isr)
             if dead and not begin:
                 deletes = [Delete(znodes.broker_path(broker_id)) for broker_id in dead]
                 written += await self._writer.delete_and_write(deletes, decisions, again, controller.fence)

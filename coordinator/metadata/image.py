@@ -37,6 +37,7 @@ class Image:
     """Reads are synchronous. `brokers` are the live ones, on which new partitions may be placed.
 
     `broker_epoch` is that of this broker's registration, -1 without a cluster, NOT_REGISTERED while it has none.
+    `min_insync_replicas` returns min.insync.replicas of a topic, as this broker is configured.
     """
 
     def __init__(self, broker_id: int) -> None:
@@ -45,6 +46,7 @@ class Image:
         self.brokers: Mapping[int, BrokerRegistration] = {}
         self.controller_id: int | None = None
         self.broker_epoch = -1
+        self.min_insync_replicas: Callable[[Topic], int] = lambda _: 1
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._by_collision_key: dict[str, set[str]] = {}

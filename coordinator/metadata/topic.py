@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from rota.protocol.errors import ErrorCode, message
@@ -21,6 +21,7 @@ class PartitionState:
     `leader_broker_epoch` is the epoch of the registration in which the leader was elected (-1: of no cluster). In a
     cluster a leadership counts only while the leader has that registration: a broker that registered again does not
     lead until it is elected again. `adding` and `removing` are replicas of a reassignment that is under way (KIP-455).
+    `elr` are the eligible leader replicas (KIP-966): they have left the ISR and still have every committed record.
     `version` is that of the state node, on which every change of it is a compare-and-set.
     """
 
@@ -33,7 +34,20 @@ class PartitionState:
     leader_broker_epoch: int = -1
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
     version: int = field(default=0, compare=False)
+
+    def with_isr(self, isr: tuple[int, ...], minimum: int, lacking: Collection[int] = ()) -> PartitionState:
+        """Return the state with that ISR.
+
+        While the ISR has fewer than `minimum` members (min.insync.replicas), nothing is committed: the members that
+        leave it keep every committed record and are in the ELR, but those that are known to be `lacking` some.
+        """
+        elr: tuple[int, ...] = ()
+        if len(isr) < min(minimum, len(self.replicas)):
+            kept = {*self.isr, *self.elr}.difference(isr, lacking)
+            elr = tuple([broker for broker in self.replicas if broker in kept])
+        return replace(self, isr=isr, elr=elr)
 
 
 def replicated_as(state: PartitionState, other: PartitionState) -> PartitionState:

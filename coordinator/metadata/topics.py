@@ -186,16 +186,19 @@ class Topics(Image):
         if stat is None or stat.created != topic.created:
             raise NoNode(znodes.topic_path(topic.name))
 
-    async def change_isr(self, name: str, index: int, leader_epoch: int, isr: Collection[int]) -> bool:
+    async def change_isr(
+        self, name: str, index: int, leader_epoch: int, isr: Collection[int], lacking: Collection[int] = ()
+    ) -> bool:
         """Write the ISR that this broker, as the leader in `leader_epoch`, asks for (KIP-497). Raises StoreFailed.
 
-        False when it is not the leader of that epoch any more, or when the state or the topic's node, which has the
-        replicas, has changed meanwhile.
+        `lacking` have lost committed records, and are not in the ELR either. False when this broker is not the leader
+        of that epoch any more, or when the state or the topic's node, which has the replicas, has changed meanwhile.
         """
         topic, state = self.get(name), self.partition(name, index)
         if topic is None or state is None or (state.leader, state.leader_epoch) != (self.broker_id, leader_epoch):
             return False
-        after = replace(state, isr=tuple(replica for replica in state.replicas if replica in isr))
+        members = tuple(replica for replica in state.replicas if replica in isr)
+        after = state.with_isr(members, self.min_insync_replicas(topic), lacking)
         try:
             await self._check_created(topic)
             write = Set(znodes.state_path(name, index), znodes.state_node(after), state.version)

@@ -117,6 +117,8 @@ def state_node(state: PartitionState) -> bytes:
     }
     if state.leader_broker_epoch >= 0:  # not a field of Kafka's, whose readers ignore it
         node["leader_broker_epoch"] = state.leader_broker_epoch
+    if state.elr:  # the same
+        node["elr"] = state.elr
     return json_bytes(node)
 
 
@@ -152,7 +154,7 @@ def read_topic(data: bytes) -> tuple[bytes, Iterator[PartitionState]]:
 
 
 def read_state(data: bytes, version: int, state: PartitionState) -> PartitionState:
-    """Return `state` with leader, ISR and epochs of its node, whose version is `version`."""
+    """Return `state` with leader, ISR, ELR and epochs of its node, whose version is `version`."""
     node = json.loads(data)
     return replace(
         state,
@@ -161,6 +163,7 @@ def read_state(data: bytes, version: int, state: PartitionState) -> PartitionSta
         leader_epoch=node["leader_epoch"],
         controller_epoch=node["controller_epoch"],
         leader_broker_epoch=node.get("leader_broker_epoch", -1),
+        elr=tuple(node.get("elr", ())),
         version=version,
     )
 

@@ -21,7 +21,9 @@ log = structlog.get_logger("rota.isr")
 
 RETRY_SECONDS: Final = 0.2
 
-ChangeIsr = Callable[[str, int, int, tuple[int, ...]], Awaitable[bool]]  # topic, partition, leader epoch, ISR
+ChangeIsr = Callable[  # topic, partition, leader epoch, ISR, who lacks committed records
+    [str, int, int, tuple[int, ...], frozenset[int]], Awaitable[bool]
+]
 
 
 class IsrChanges:
@@ -36,9 +38,12 @@ class IsrChanges:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.shrinks = self.expansions = 0  # that were written
 
-    def change(self, partition: Partition, isr: frozenset[int]) -> None:
-        """Begin to write that ISR; `partition.isr_changed` or `partition.isr_refused` follows."""
-        task = asyncio.get_running_loop().create_task(self._write(partition, partition.leader_epoch, isr))
+    def change(self, partition: Partition, isr: frozenset[int], lacking: frozenset[int] = frozenset()) -> None:
+        """Begin to write that ISR; `partition.isr_changed` or `partition.isr_refused` follows.
+
+        `lacking` have lost committed records: they are not in the ELR either.
+        """
+        task = asyncio.get_running_loop().create_task(self._write(partition, partition.leader_epoch, isr, lacking))
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
@@ -53,12 +58,14 @@ class IsrChanges:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _write(self, partition: Partition, leader_epoch: int, isr: frozenset[int]) -> None:
+    async def _write(
+        self, partition: Partition, leader_epoch: int, isr: frozenset[int], lacking: frozenset[int]
+    ) -> None:
         before, is_ambiguous = partition.state.isr, False
         while partition.is_leader and partition.leader_epoch == leader_epoch:
             try:
-                ordered = _ordered(partition, isr)
-                is_written = await self._change_isr(partition.topic, partition.index, leader_epoch, ordered)
+                where = partition.topic, partition.index, leader_epoch
+                is_written = await self._change_isr(*where, _ordered(partition, isr), lacking)
             except StoreFailed as error:
                 is_ambiguous = True
                 log.warning("ISR change not confirmed", partition=repr(partition), isr=sorted(isr), reason=str(error))
@@ -72,11 +79,13 @@ class IsrChanges:
             await asyncio.sleep(RETRY_SECONDS)
 
     def _written(self, partition: Partition, leader_epoch: int, before: frozenset[int], isr: frozenset[int]) -> None:
-        is_smaller = len(isr) < len(before)
-        verb = "shrinks" if is_smaller else "grows"
-        self.shrinks += is_smaller
-        self.expansions += not is_smaller
-        log.info(f"ISR {verb}", topic=partition.topic, partition=partition.index, isr=sorted(isr), was=sorted(before))
+        if isr != before:  # else only the ELR has changed
+            is_smaller = len(isr) < len(before)
+            verb = "shrinks" if is_smaller else "grows"
+            self.shrinks += is_smaller
+            self.expansions += not is_smaller
+            fields = {"isr": sorted(isr), "was": sorted(before)}
+            log.info(f"ISR {verb}", topic=partition.topic, partition=partition.index, **fields)
         partition.isr_changed(leader_epoch, isr, self._now_ms())
 
 

@@ -83,14 +83,14 @@ class NoFlushWorker:
 class IsrWriter(Protocol):
     """Writes ISR changes to the partition's state node (`isr_changes.IsrChanges`)."""
 
-    def change(self, partition: Partition, isr: frozenset[int]) -> None:
-        """Write that ISR, then call `partition.isr_changed` or `partition.isr_refused`."""
+    def change(self, partition: Partition, isr: frozenset[int], lacking: frozenset[int] = frozenset()) -> None:
+        """Write that ISR, then call `partition.isr_changed` or `isr_refused` of it. `lacking` leave the ELR, too."""
 
 
 class NoIsrWriter:
     """For a partition whose owner answers `state` by hand: ISR changes stay pending."""
 
-    def change(self, partition: Partition, isr: frozenset[int]) -> None:
+    def change(self, partition: Partition, isr: frozenset[int], lacking: frozenset[int] = frozenset()) -> None:
         pass
 
 
@@ -368,7 +368,8 @@ class Partition:
         self._placed, state = placed, self.state
         before = state.role, state.leader_epoch
         if placed.leader == state.broker_id:
-            self._perform(state.become_leader(placed.leader_epoch, placed.replicas, placed.isr, now_ms))
+            effects = state.become_leader(placed.leader_epoch, placed.replicas, placed.isr, now_ms, placed.elr)
+            self._perform(effects)
         else:
             self._perform(state.become_follower(placed.leader_epoch))
         if (state.role, state.leader_epoch) != before:
@@ -490,7 +491,9 @@ class Partition:
                     self._call_watches()
                 case Complete(token=done, error=error):
                     completions.append((done, error))
-                case ShrinkIsr(isr=isr) | ExpandIsr(isr=isr):
+                case ShrinkIsr(isr, lacking):
+                    self._isr_writer.change(self, isr, lacking)
+                case ExpandIsr(isr):
                     self._isr_writer.change(self, isr)
                 case _:
                     assert_never(effect)

@@ -5,13 +5,16 @@ Laws
     L3  A leader's high watermark is at most its log end offset, the offset it has flushed where flushing is asked for,
         and the log end offset of every replica that is in the ISR, is joining it, or has been caught up since it left.
         A replica of the ISR that fetches below the high watermark has lost committed records, as in a power cut: it
-        leaves the ISR at once, so that it is not elected.
-    L4  The high watermark does not move while the ISR is smaller than min.insync.replicas (KIP-966). That minimum is
-        never more than the number of replicas.
+        leaves the ISR, or the ELR, at once, so that it is not elected.
+    L4  The high watermark does not move while the ISR is smaller than min.insync.replicas, or the ELR is not empty
+        (KIP-966): whoever is in the ELR has every committed record, whatever the minimum is set to meanwhile. That
+        minimum is never more than the number of replicas.
     L5  Every wait completes exactly once: when its offset is reached, at its deadline, or when the replica no longer
         leads. Waits that reach their offset complete in the order of their offsets.
 
 Source: KIP-497 (ISR changes), KIP-679, KIP-966, and what Apache Kafka 4.3.1 does.
+
+The file is longer than 400 lines because one class owns the high watermark and all that bounds it.
 """
 
 from __future__ import annotations
@@ -47,14 +50,21 @@ class HighWatermarkMoved:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkIsr:
-    """Ask the controller for this smaller ISR; `isr_changed` or `isr_refused` answers."""
+    """Ask the controller for this smaller ISR; `isr_changed` or `isr_refused` answers.
+
+    `lacking` have lost committed records: they are to leave the ELR, too.
+    """
 
     isr: frozenset[int]
+    lacking: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ExpandIsr:
-    """Ask the controller for this larger ISR; `isr_changed` or `isr_refused` answers."""
+    """Ask the controller for this larger ISR, or for the same one without ELR.
+
+    `isr_changed` or `isr_refused` answers.
+    """
 
     isr: frozenset[int]
 
@@ -108,6 +118,7 @@ class ReplicaState(Generic[T]):
         "_now_ms",
         "_pending_isr",
         "broker_id",
+        "elr",
         "flushed_offset",
         "flushes",
         "has_min_isr",
@@ -137,9 +148,10 @@ class ReplicaState(Generic[T]):
         self.broker_id, self._lag_ms_max = broker_id, lag_ms_max
         self.role, self.leader_epoch = Role.FOLLOWER, -1
         self.flushes, self._min_insync = flushes, min_insync_replicas
-        self.has_min_isr = False  # whether the ISR is large enough for acks=all
+        self.has_min_isr = False  # whether the ISR is large enough for acks=all, and the ELR is empty
         self.replicas: tuple[int, ...] = ()
         self.isr: frozenset[int] = frozenset()
+        self.elr: frozenset[int] = frozenset()
         self._pending_isr: frozenset[int] | None = None
         self._followers: dict[int, FetchState] = {}
         self._is_alone = False
@@ -176,8 +188,10 @@ class ReplicaState(Generic[T]):
 
     # ---- the role
 
-    def become_leader(self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], now_ms: int) -> Effects[T]:
-        """Lead from now on, with that ISR. An older epoch than the current one changes nothing.
+    def become_leader(
+        self, leader_epoch: int, replicas: Iterable[int], isr: Iterable[int], now_ms: int, elr: Iterable[int] = ()
+    ) -> Effects[T]:
+        """Lead from now on, with that ISR and ELR. An older epoch than the current one changes nothing.
 
         The current epoch again brings a new ISR or new replicas; an ISR change that is not answered yet stays pending.
         """
@@ -187,6 +201,7 @@ class ReplicaState(Generic[T]):
             self._followers, self.leader_epoch_start_offset, self._pending_isr = {}, self.log_end_offset, None
         self.role, self.leader_epoch, self._now_ms = Role.LEADER, leader_epoch, max(now_ms, self._now_ms)
         self._use_isr(isr)
+        self.elr = frozenset(elr)
         self.replicas = tuple(replicas)
         self._followers = {
             replica: self._followers.get(replica)
@@ -196,7 +211,7 @@ class ReplicaState(Generic[T]):
         }
         self._is_alone = not self._followers
         self._check_min_isr()
-        return self._advance()
+        return [*self._empty_elr(), *self._advance()] if self.elr else self._advance()
 
     def become_follower(self, leader_epoch: int) -> Effects[T]:
         """Another broker leads in that epoch. An older epoch than the current one changes nothing."""
@@ -217,7 +232,7 @@ class ReplicaState(Generic[T]):
         self._use_log(log_start_offset, log_end_offset, flushed_offset)
 
     def _stop_leading(self, error: ErrorCode) -> Effects[T]:
-        self.isr, self._pending_isr, self._followers = frozenset(), None, {}
+        self.isr, self.elr, self._pending_isr, self._followers = frozenset(), frozenset(), None, {}
         self.has_min_isr = self._is_alone = False
         return [*self._committed.fail(error), *self._flushed.fail(error)]
 
@@ -268,7 +283,7 @@ class ReplicaState(Generic[T]):
         self.flushes, self._min_insync = flushes, min_insync_replicas
         self._check_min_isr()
         reached = [] if flushes else self._flushed.reach(self.log_end_offset)
-        return [*reached, *self._advance()]
+        return [*reached, *self._empty_elr(), *self._advance()]
 
     # ---- the followers
 
@@ -279,21 +294,23 @@ class ReplicaState(Generic[T]):
             return _NOTHING
         self._now_ms = max(self._now_ms, now_ms)
         follower.fetched(offset, self.log_end_offset, now_ms)
-        if offset < self.high_watermark and replica_id in self.isr and self._pending_isr is None:
+        is_eligible = replica_id in self.isr or replica_id in self.elr
+        if offset < self.high_watermark and is_eligible and self._pending_isr is None:
             self._pending_isr = self.isr - {replica_id}
-            return [ShrinkIsr(self._pending_isr)]
+            return [ShrinkIsr(self._pending_isr, lacking=frozenset({replica_id}))]
         expands = replica_id not in self.isr and self._pending_isr is None and self._may_join(follower)
         if not expands:
             return self._advance()
         self._pending_isr = self.isr | {replica_id}
         return [ExpandIsr(self._pending_isr), *self._advance()]
 
-    def isr_changed(self, isr: Iterable[int], now_ms: int) -> Effects[T]:
-        """The controller has written this ISR."""
+    def isr_changed(self, isr: Iterable[int], now_ms: int, elr: Iterable[int] | None = None) -> Effects[T]:
+        """The controller has written this ISR and ELR. None: `become_leader` has brought the ELR already."""
         if self.role is not Role.LEADER:
             return _NOTHING
         self._pending_isr, self._now_ms = None, max(self._now_ms, now_ms)
         self._use_isr(isr)
+        self.elr = self.elr if elr is None else frozenset(elr)
         self._check_min_isr()
         return self._advance()
 
@@ -312,7 +329,7 @@ class ReplicaState(Generic[T]):
     def tick(self, now_ms: int) -> Effects[T]:
         """Look at the time: waits expire, followers that lag too long leave the ISR."""
         self._now_ms = max(self._now_ms, now_ms)
-        effects: list[Effect[T]] = [*self._advance()]
+        effects: list[Effect[T]] = [*self._empty_elr(), *self._advance()]
         effects += self._committed.expire(now_ms)
         effects += self._flushed.expire(now_ms)
         lagging = frozenset(
@@ -330,8 +347,17 @@ class ReplicaState(Generic[T]):
         return follower.is_caught_up(self.log_end_offset, self._now_ms, self._lag_ms_max)
 
     def _check_min_isr(self) -> None:
-        required = min(self._min_insync, len(self.replicas))
-        self.has_min_isr = self.role is Role.LEADER and len(self.isr) >= required
+        self.has_min_isr = self.role is Role.LEADER and self._is_isr_large_enough() and not self.elr
+
+    def _is_isr_large_enough(self) -> bool:
+        return len(self.isr) >= min(self._min_insync, len(self.replicas))
+
+    def _empty_elr(self) -> Effects[T]:
+        """Ask for the same ISR without ELR when min.insync.replicas is lower than when the ISR shrank."""
+        if not self.elr or self._pending_isr is not None or not self._is_isr_large_enough():
+            return _NOTHING
+        self._pending_isr = self.isr
+        return [ExpandIsr(self.isr)]
 
     # ---- waits
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,20 +14,30 @@ from tests.cluster.test_stray_logs import DiskBrokers
 from rota.client import Admin, AdminConfig, NewTopic, Producer, ProducerConfig
 from rota.coordinator.metadata.registration import AlreadyRegistered
 
+SLOW_TO_SUSPECT = {"rota.swim.suspicion.timeout.ms": "60000"}
 
-async def topic_with_a_record(brokers: DiskBrokers) -> None:
+
+async def topic_with_a_record(
+    brokers: DiskBrokers, replicas: Sequence[int] = (1, 2), configs: Mapping[str, str] | None = None
+) -> None:
     address = brokers.bootstrap(1)
     async with Admin(AdminConfig(bootstrap_servers=address)) as admin:
-        await admin.create_topics([NewTopic("t", 1, 2)])
+        await admin.create_topics([NewTopic("t", replica_assignments=[replicas], configs=configs or {})])
     async with Producer(ProducerConfig(bootstrap_servers=address, acks="all")) as producer:
         await producer.send("t", b"value")
-    assert isr(brokers, 1) == {1, 2}
+    assert isr(brokers, 1) == set(replicas)
 
 
 def isr(brokers: DiskBrokers, broker_id: int) -> set[int]:
     state = brokers.by_id[broker_id].topics.partition("t", 0)
     assert state is not None
     return set(state.isr)
+
+
+def elr(brokers: DiskBrokers, broker_id: int) -> set[int]:
+    state = brokers.by_id[broker_id].topics.partition("t", 0)
+    assert state is not None
+    return set(state.elr)
 
 
 async def test_a_broker_with_a_new_disk_is_not_elected_with_an_empty_log(tmp_path: Path) -> None:
@@ -57,3 +68,24 @@ async def test_a_broker_that_was_given_the_id_of_a_live_one_takes_no_isr_from_it
             await brokers.start(2)
         brokers.by_id[2], brokers.sessions[2] = live, session
         assert isr(brokers, 1) == {1, 2}
+
+
+async def test_a_broker_that_left_the_isr_with_every_record_leads_when_the_last_member_has_lost_them(
+    tmp_path: Path,
+) -> None:
+    """ELR1. Broker 2 loses its power; the session of broker 3 expires before anybody knows that."""
+    async with DiskBrokers(3, tmp_path, SLOW_TO_SUSPECT) as brokers:
+        await topic_with_a_record(brokers, replicas=[2, 3], configs={"min.insync.replicas": "2"})
+        lost = brokers.by_id[2]
+        await brokers.crash(2)
+        lost.storage.abandon()
+        await brokers.sessions[3].expire()
+        await until(lambda: isr(brokers, 1) == {2}, "the controller leaves the dead broker alone in the ISR")
+        assert elr(brokers, 1) == {3}
+        await brokers.sessions[2].expire()
+        shutil.rmtree(brokers.folder(2))
+        await brokers.start(2)
+        await until(lambda: isr(brokers, 1) == {2, 3}, "both are in the ISR again")
+        assert elr(brokers, 1) == set()
+        copies = [brokers.by_id[broker_id].partitions.get("t", 0) for broker_id in (2, 3)]
+        assert [copy.log.log_end_offset for copy in copies if copy is not None] == [1, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from structlog.testing import capture_logs
@@ -15,8 +16,8 @@ from rota.coordinator.config.broker import BrokerConfig
 class DiskBrokers(Brokers):
     """The same with a folder for each broker, which outlives it."""
 
-    def __init__(self, count: int, path: Path) -> None:
-        super().__init__(count, {"auto.create.topics.enable": "false"})
+    def __init__(self, count: int, path: Path, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(count, {"auto.create.topics.enable": "false", **(properties or {})})
         self.path = path
 
     def folder(self, broker_id: int) -> Path:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.property.controller_world import BROKERS, World, check, check_settled, first_world
 
-DEPTH_MAX = 8
 TARGETS = ((2,), (3, 1), (2, 3, 1))
 
 
@@ -21,6 +20,9 @@ def events(world: World) -> Iterator[World]:
         yield world.expand(broker)
         yield world.shrink(broker)
         yield world.stop(broker)
+        if world.minimum > 1:
+            yield world.lose_power(broker)
+            yield world.give_up(broker)
     yield world.write()
     yield world.fail_over()
     yield world.prefer()
@@ -29,10 +31,14 @@ def events(world: World) -> Iterator[World]:
         yield world.reassign(target)
 
 
-@pytest.mark.parametrize("replicas", [(1, 2, 3), (1, 2), (1,)], ids=str)
-def test_every_sequence_of_events_keeps_the_laws(replicas: tuple[int, ...]) -> None:
-    level, seen = [first_world(replicas)], set[object]()
-    for _ in range(DEPTH_MAX):
+@pytest.mark.parametrize(
+    ("replicas", "minimum", "depth"),
+    [((1, 2, 3), 1, 8), ((1, 2), 1, 8), ((1,), 1, 8), ((1, 2, 3), 2, 6), ((1, 2), 2, 6)],
+    ids=str,
+)
+def test_every_sequence_of_events_keeps_the_laws(replicas: tuple[int, ...], minimum: int, depth: int) -> None:
+    level, seen = [first_world(replicas, minimum)], set[object]()
+    for _ in range(depth):
         following = list[World]()
         for world in level:
             controlled = world.control()
@@ -56,16 +62,19 @@ class Partition(RuleBasedStateMachine):
     world: World
     lost: bool
 
-    @initialize(replicas=st.sampled_from([(1, 2, 3), (2, 3), (3,)]))
-    def begin(self, replicas: tuple[int, ...]) -> None:
-        self.world, self.lost = first_world(replicas), False
+    @initialize(replicas=st.sampled_from([(1, 2, 3), (2, 3), (3,)]), minimum=st.integers(1, 3))
+    def begin(self, replicas: tuple[int, ...], minimum: int) -> None:
+        self.world, self.lost = first_world(replicas, minimum), False
 
     def step(self, event: Callable[[], World]) -> None:
         after = event()
         check(self.world, after, unclean=self.lost)
         self.world = after
 
-    @rule(broker=st.sampled_from(BROKERS), event=st.sampled_from(["kill", "start", "expand", "shrink", "stop"]))
+    @rule(
+        broker=st.sampled_from(BROKERS),
+        event=st.sampled_from(["kill", "start", "expand", "shrink", "stop", "lose_power", "give_up"]),
+    )
     def broker_event(self, broker: int, event: str) -> None:
         self.step(lambda: getattr(self.world, event)(broker))
 

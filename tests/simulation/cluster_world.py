@@ -8,6 +8,7 @@ disks lie about what they have synced, clocks are an hour off, and an administra
 Then everything heals, and whoever is left reads all that was acknowledged.
 
 Laws, looked at whenever the metadata changes and again and again meanwhile
+    ELR1 Whoever is in the ELR is not in the ISR, and the ISR is smaller than min.insync.replicas.
     R1   In one leader epoch one broker leads a partition, in one registration; the epoch only grows.
     L1   Below the high watermark all replicas that are in the ISR have the same records, in the end all replicas.
     L1, PD1, G1 for clients as in `client_ledger`; G1, G2, G3, O1, O2 as in `history`.
@@ -275,7 +276,7 @@ class ClusterWorld(World):
 
     async def _cut_power_of(self, victim: BrokerProcess) -> None:
         others = {process.broker_id for process in self._up() if process is not victim}
-        if any(others.isdisjoint(state.isr) for state in self._all_states()):
+        if any(others.isdisjoint({*state.isr, *state.elr}) for state in self._all_states()):
             return
         self.say(f"broker {victim.broker_id} loses power")
         await victim.crash(is_silent=True, loses_power=True)
@@ -402,12 +403,15 @@ class ClusterWorld(World):
         assert state.leader_epoch >= self.epochs.get(key, 0), f"R1: the leader epoch of {key} went back: {state}"
         if state.leader_epoch > self.epochs.get(key, -1):
             self.elections += 1
-            self.say(f"{name}-{state.index}: leader {state.leader} isr {state.isr} epoch {state.leader_epoch}")
+            elr = f" elr {state.elr}" if state.elr else ""
+            self.say(f"{name}-{state.index}: leader {state.leader} isr {state.isr}{elr} epoch {state.leader_epoch}")
         self.epochs[key] = state.leader_epoch
         known = self.leaders.setdefault((*key, state.leader_epoch), leadership)
         assert known == leadership, f"R1: two leaders of {key} in epoch {state.leader_epoch}: {known}, {leadership}"
         assert state.isr, f"R2: the ISR of {key} is empty"
         assert state.leader in (-1, *state.isr), f"R1: the leader of {key} is not in the ISR: {state}"
+        assert not set(state.elr) & set(state.isr), f"ELR1: a broker is in ISR and ELR of {key}: {state}"
+        assert not state.elr or len(state.isr) < self.min_isr, f"ELR1: the ISR of {key} needs no ELR: {state}"
 
     def _check_leaders(self) -> None:
         """R1, R3: whoever acts as a leader was elected in that epoch, in its present registration."""

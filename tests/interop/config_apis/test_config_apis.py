@@ -43,7 +43,7 @@ OWN_WORDS = {
 """Steps with the same error code and other words: Rota names the valid values, or why it refuses."""
 
 DIFFERENT = {
-    "min isr of a broker": "Kafka refuses it with eligible leader replicas (KIP-966), which Rota has not.",
+    "min isr of a broker": "Kafka refuses it with eligible leader replicas (KIP-966); the leader of Rota empties them.",
     "unknown": "Kafka keeps any name, for plug-ins. Rota has none: it refuses, and names the nearest known name.",
     "listener": "Rota has no settings of a single listener, and says so.",
     "throttle": "Rota does not throttle replication, and says so.",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,3 +132,11 @@ def test_a_partition_whose_disk_failed_has_no_leader(world: World) -> None:
         (),
         (),
     )
+
+
+def test_a_partition_shows_its_eligible_leader_replicas(world: World) -> None:
+    topic = world.topic("f")
+    state = replace(topic.partitions[0], elr=(2, 3), version=topic.partitions[0].version + 1)
+    world.node.topics.apply_states(topic.topic_id, [state])
+    partition = ask(world, ("f",)).topics[0].partitions[0]
+    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((2, 3), ())

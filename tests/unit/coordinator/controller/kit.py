@@ -16,6 +16,7 @@ def partition(
     index: int = 0,
     adding: tuple[int, ...] = (),
     removing: tuple[int, ...] = (),
+    elr: tuple[int, ...] = (),
 ) -> PartitionState:
     """A partition led by the first member of its ISR, which was elected in the registration of epoch `lives`."""
     isr = replicas if isr is None else isr
@@ -29,6 +30,7 @@ def partition(
         leader_broker_epoch=-1 if leader == -1 else lives,
         adding=adding,
         removing=removing,
+        elr=elr,
     )
 
 

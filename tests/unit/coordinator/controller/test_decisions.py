@@ -2,12 +2,23 @@ from __future__ import annotations
 
 from tests.unit.coordinator.controller.kit import Brief, brief, live, partition, topic
 
-from rota.coordinator.controller.decisions import Decision, balance, decide, hand_over, imbalanced_brokers
+from rota.coordinator.controller.decisions import (
+    Decision,
+    balance,
+    decide,
+    hand_over,
+    hand_over_partition,
+    imbalanced_brokers,
+)
 from rota.coordinator.metadata.topic import Topic
 
 
 def never(_: Topic) -> bool:
     return False
+
+
+def one(_: Topic) -> int:
+    return 1
 
 
 def briefs(decisions: list[Decision]) -> list[tuple[str, int, Brief | None]]:
@@ -21,11 +32,11 @@ TOPICS = [
 
 
 def test_nothing_is_decided_while_all_is_well() -> None:
-    assert decide(TOPICS, live(1, 2, 3), never) == []
+    assert decide(TOPICS, live(1, 2, 3), never, one) == []
 
 
 def test_elections_come_before_isrs_that_shrink() -> None:
-    assert briefs(decide(TOPICS, live(2, 3), never)) == [
+    assert briefs(decide(TOPICS, live(2, 3), never, one)) == [
         ("t", 0, (2, (2, 3), 6)),
         ("u", 0, (-1, (1,), 6)),
         ("t", 1, (2, (2, 3), 5)),
@@ -35,7 +46,7 @@ def test_elections_come_before_isrs_that_shrink() -> None:
 
 def test_unclean_elections_are_allowed_topic_by_topic() -> None:
     topics = [topic(partition(isr=(1,))), topic(partition(isr=(1,)), name="u")]
-    assert briefs(decide(topics, live(2, 3), lambda t: t.name == "u")) == [
+    assert briefs(decide(topics, live(2, 3), lambda t: t.name == "u", one)) == [
         ("t", 0, (-1, (1,), 6)),
         ("u", 0, (2, (2,), 6)),
     ]
@@ -43,18 +54,18 @@ def test_unclean_elections_are_allowed_topic_by_topic() -> None:
 
 def test_a_reassignment_completes_when_its_replicas_are_in_the_isr() -> None:
     moving = partition((3, 2, 1), (2, 1, 3), leader=1, adding=(3,), removing=(1,))
-    (decision,) = decide([topic(moving)], live(1, 2, 3), never)
+    (decision,) = decide([topic(moving)], live(1, 2, 3), never, one)
     assert brief(decision.after) == (3, (2, 3), 6)
     assert decision.changes_replicas
     waiting = partition((3, 2, 1), (1, 2), leader=1, adding=(3,), removing=(1,))
-    assert decide([topic(waiting)], live(1, 2, 3), never) == []
-    (decision,) = decide([topic(waiting)], live(2, 3), never)
+    assert decide([topic(waiting)], live(1, 2, 3), never, one) == []
+    (decision,) = decide([topic(waiting)], live(2, 3), never, one)
     assert brief(decision.after) == (2, (2,), 6)
     assert not decision.changes_replicas
 
 
 def test_a_controlled_shutdown_changes_only_partitions_with_the_stopping_broker() -> None:
-    assert briefs(hand_over(TOPICS, live(1, 2, 3), 1)) == [
+    assert briefs(hand_over(TOPICS, live(1, 2, 3), 1, one)) == [
         ("t", 0, (2, (2, 3), 6)),
         ("t", 1, (2, (2, 3), 5)),
         ("t", 2, (3, (3, 2), 5)),
@@ -62,7 +73,7 @@ def test_a_controlled_shutdown_changes_only_partitions_with_the_stopping_broker(
 
 
 def test_a_broker_that_stops_keeps_partitions_that_no_other_can_lead() -> None:
-    assert hand_over([topic(partition((1,)), partition((1, 2), isr=(1,), index=1))], live(1, 2), 1) == []
+    assert hand_over([topic(partition((1,)), partition((1, 2), isr=(1,), index=1))], live(1, 2), 1, one) == []
 
 
 def test_brokers_that_lead_too_little_get_their_preferred_partitions_back() -> None:
@@ -73,3 +84,17 @@ def test_brokers_that_lead_too_little_get_their_preferred_partitions_back() -> N
     assert briefs(balance(topics, live(1, 2, 3), 10)) == [("t", 0, (1, (1, 2, 3), 6))]
     moving = [topic(partition((1, 2), leader=2, adding=(1,)))]
     assert balance(moving, live(1, 2), 10) == []
+
+
+def test_a_broker_whose_log_failed_is_not_eligible() -> None:
+    """ELR1. A broker that stops is, below min.insync.replicas."""
+    state, brokers = partition(isr=(1, 2)), live(1, 2, 3)
+    stopped, failed = (hand_over_partition(state, brokers, 1, 2, has_failed=has_failed) for has_failed in (False, True))
+    assert stopped is not None
+    assert (stopped.leader, stopped.isr, stopped.elr) == (2, (2,), (1,))
+    assert failed is not None
+    assert (failed.leader, failed.isr, failed.elr) == (2, (2,), ())
+    eligible = hand_over_partition(stopped, brokers, 1, 2, has_failed=True)
+    assert eligible is not None
+    assert (eligible.leader_epoch, eligible.isr, eligible.elr) == (stopped.leader_epoch, (2,), ())
+    assert hand_over_partition(stopped, brokers, 1, 2) is None

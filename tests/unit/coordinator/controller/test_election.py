@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.coordinator.controller.kit import brief, live, partition
 
 from rota.coordinator.controller.election import elect_preferred, maintain, without_claim
@@ -90,3 +92,61 @@ def test_a_claim_is_given_up_if_another_member_has_one() -> None:
     assert brief(without_claim(partition(isr=(1, 2)), 1, live())) == (-1, (2,), 6)
     assert without_claim(partition(isr=(1,)), 1, live()) is None
     assert without_claim(partition(isr=(2, 3)), 1, live()) is None
+
+
+def test_the_elr_leads_when_nobody_of_the_isr_can() -> None:
+    """ELR1."""
+    state = partition(isr=(1,), elr=(2, 3))
+    assert maintain(state, live(1, 2, 3), 2) is None
+    elected = maintain(state, live(2, 3), 2)
+    assert brief(elected) == (2, (2,), 6)
+    assert elected is not None
+    assert elected.elr == (1, 3), "the dead leader has every committed record, too"
+    assert brief(maintain(state, live(3), 2)) == (3, (3,), 6)
+    assert maintain(state, live(2, 3, b1=11), 2) == replace(
+        elected, leader=1, isr=(1,), elr=(2, 3), leader_broker_epoch=11
+    )
+    assert brief(maintain(state, live(1, 3, stopping=(1,)), 2)) == (3, (3,), 6)
+    assert maintain(state, live(1, 3, stopping=(1, 3)), 2) is None
+
+
+def test_a_member_that_dies_stays_eligible_while_the_isr_is_below_the_minimum() -> None:
+    """ELR1."""
+    died = maintain(partition(isr=(1, 2)), live(1, 3), 2)
+    assert died is not None
+    assert (died.isr, died.elr, died.leader_epoch) == ((1,), (2,), 5)
+    died = maintain(partition(isr=(1, 2)), live(1, 3), 1)
+    assert died is not None
+    assert (died.isr, died.elr) == ((1,), ())
+
+
+def test_the_elr_stays_until_the_isr_changes_or_its_leader_asks() -> None:
+    """ELR1. Brokers may be configured with different minimums: the leader's counts."""
+    assert maintain(partition(isr=(1,), elr=(2,)), live(1, 3), 1) is None
+    leaderless = partition(isr=(1,), elr=(2,), leader=-1)
+    assert maintain(leaderless, live(3), 1) is None
+
+
+def test_an_unclean_election_empties_the_elr() -> None:
+    """ELR1."""
+    state = partition(isr=(1,), elr=(2,))
+    unclean = maintain(state, live(3), 2, unclean=True)
+    assert brief(unclean) == (3, (3,), 6)
+    assert unclean is not None
+    assert unclean.elr == ()
+    assert brief(maintain(state, live(2, 3), 2, unclean=True)) == (2, (2,), 6), "none is needed"
+
+
+def test_the_elr_takes_the_place_of_an_isr_that_has_lost_its_records() -> None:
+    """CM5, ELR1."""
+    given_up = without_claim(partition(isr=(2,), elr=(1, 3)), 2, live(1), 2)
+    assert brief(given_up) == (-1, (1, 3), 6)
+    assert given_up is not None
+    assert given_up.elr == ()
+    assert brief(maintain(given_up, live(1, b2=11), 2)) == (1, (1,), 7)
+    eligible = without_claim(partition(isr=(2,), elr=(1, 3)), 3, live(1), 2)
+    assert eligible is not None
+    assert (eligible.leader, eligible.isr, eligible.elr) == (2, (2,), (1,))
+    member = without_claim(partition(isr=(1, 2), elr=()), 1, live(2), 2)
+    assert member is not None
+    assert (member.isr, member.elr) == ((2,), ()), "it may lack records"

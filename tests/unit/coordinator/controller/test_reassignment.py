@@ -75,3 +75,21 @@ def test_a_removed_replica_grows_the_epoch_also_when_it_was_not_in_the_isr() -> 
     state = begin(partition((1, 2), isr=(1,)), (1,), ALL)
     assert state is not None
     assert brief(complete(state, ALL)) == (1, (1,), 6)
+
+
+def test_it_waits_for_min_insync_replicas_of_its_target() -> None:
+    """RA1. Replica 1 is dead, 2 and 3 have all records: without 2, only 3 would be left."""
+    state = partition((3, 1, 2), isr=(2, 3), leader=2, adding=(3,), removing=(2,))
+    assert complete(state, ALL, 2) is None
+    assert brief(complete(state, ALL, 1)) == (3, (3,), 6)
+    assert brief(complete(replace(state, isr=(2, 3, 1)), ALL, 2)) == (3, (3, 1), 6)
+
+
+def test_a_replica_that_is_removed_is_not_eligible() -> None:
+    """ELR1."""
+    done = complete(partition((3, 1, 2), isr=(3,), elr=(1, 2), adding=(), removing=(2,)), ALL, 1)
+    assert done is not None
+    assert done.elr == ()
+    begun = begin(partition((1, 2), isr=(1,), elr=(2,)), (3, 1), ALL, 2)
+    assert begun is not None
+    assert (begun.replicas, begun.elr) == ((3, 1, 2), (2,))

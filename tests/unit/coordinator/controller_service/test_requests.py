@@ -132,6 +132,52 @@ async def test_a_broker_that_lost_power_leaves_each_isr_that_has_another_member(
     assert await cluster[2].requests.leave_isrs() == 0
 
 
+def require(cluster: Members, minimum: int) -> None:
+    """min.insync.replicas, of all topics."""
+    for broker_id in (1, 2, 3):
+        cluster[broker_id].topics.min_insync_replicas = lambda _: minimum
+
+
+async def test_a_broker_that_lost_power_leaves_the_elr_and_gives_its_place_in_the_isr_to_it(cluster: Members) -> None:
+    """CM5, ELR1."""
+    require(cluster, 2)
+    await cluster.create("t", (2, 3), (2, 3))
+    await cluster.write("t", replace(cluster.state("t", 0), isr=(2,), elr=(3,)))
+    alone = replace(cluster.state("t", 1), leader=3, leader_broker_epoch=cluster[3].epoch, isr=(3,), elr=(2,))
+    await cluster.write("t", alone)
+    await cluster.settled()
+    assert await cluster[2].requests.leave_isrs() == 2
+    await cluster.settled()
+    assert [brief(cluster.state("t", index)) for index in range(2)] == [(3, (3,)), (3, (3,))]
+    assert [cluster.state("t", index).elr for index in range(2)] == [(), ()]
+
+
+async def test_a_broker_that_stops_stays_eligible_and_one_whose_log_failed_does_not(cluster: Members) -> None:
+    """ELR1."""
+    require(cluster, 2)
+    await cluster.create("t", (2, 3), (2, 3))
+    cluster[2].service.begin_shutdown()
+    await cluster[2].requests.hand_over()
+    assert [cluster.state("t", index).elr for index in range(2)] == [(2,), (2,)]
+    await cluster[2].requests.hand_over_partition("t", 1)
+    assert [cluster.state("t", index).elr for index in range(2)] == [(2,), ()]
+
+
+async def test_the_controller_keeps_whoever_dies_eligible(cluster: Members) -> None:
+    """ELR1. The member that is left dies, too: the first one that comes back leads."""
+    require(cluster, 2)
+    await cluster.create("t", (2, 3))
+    await cluster[3].kill()
+    await cluster.settled()
+    assert (brief(cluster.state("t", 0)), cluster.state("t", 0).elr) == ((2, (2,)), (3,))
+    await cluster[2].kill()
+    await cluster.settled()
+    assert brief(cluster.state("t", 0)) == (-1, (2,))
+    await cluster.start(3)
+    await cluster.settled()
+    assert (brief(cluster.state("t", 0)), cluster.state("t", 0).elr) == ((3, (3,)), (2,))
+
+
 def change_before_each_commit(cluster: Members, broker_id: int) -> None:
     """Another writer is faster than that broker, each time it writes partition 0 of `t`."""
     store = cluster[broker_id].store

@@ -21,3 +21,22 @@ def test_the_replication_factor_counts_replicas_and_not_the_isr() -> None:
 
 def test_a_refusal_fits_every_answer() -> None:
     assert len(Refusal(ErrorCode.INVALID_CONFIG, "x" * 100_000).message) == MESSAGE_CHARS_MAX
+
+
+def test_who_leaves_an_isr_below_the_minimum_is_eligible_until_it_has_the_minimum_again() -> None:
+    """ELR1."""
+    state = PartitionState(index=0, leader=1, replicas=(3, 1, 2), isr=(3, 1, 2))
+    alone = state.with_isr((1,), 2)
+    assert (alone.isr, alone.elr) == ((1,), (3, 2))
+    assert state.with_isr((1, 2), 2).elr == ()
+    assert alone.with_isr((1, 2), 3).elr == (3,)
+    assert alone.with_isr((1, 2), 2).elr == ()
+    assert state.with_isr((3, 1), 4).elr == (2,), "the minimum is capped at the number of replicas"
+    assert state.with_isr((3, 1, 2), 4).elr == ()
+
+
+def test_who_has_lost_records_is_not_eligible() -> None:
+    """ELR1."""
+    state = PartitionState(index=0, leader=1, replicas=(1, 2, 3), isr=(1, 2), elr=(3,))
+    assert state.with_isr((1,), 3, lacking={2}).elr == (3,)
+    assert state.with_isr((1, 2), 3, lacking={3}).elr == ()

@@ -412,3 +412,18 @@ def test_a_leader_that_knows_older_replicas_does_not_put_one_back_into_the_isr()
     assert leader.partition("t", 0) == replace(state, replicas=(1,), isr=(1,))
     assert run_eagerly(leader.change_isr("t", 0, 0, (1, 2)))
     assert leader.partition("t", 0) == replace(state, replicas=(1,), isr=(1,))
+
+
+def test_a_leader_writes_the_elr_with_the_isr() -> None:
+    """ELR1. A follower that has lost records is not in it."""
+    leader = topics_on(EmbeddedStore(), (1, 2, 3))
+    leader.min_insync_replicas = lambda _: 2
+    made(run_eagerly(leader.create("t", assignment=[(0, (1, 2, 3))])))
+    assert run_eagerly(leader.change_isr("t", 0, 0, (1,), lacking={3}))
+    state = leader.partition("t", 0)
+    assert state is not None
+    assert (set(state.isr), set(state.elr)) == ({1}, {2})
+    assert run_eagerly(leader.change_isr("t", 0, 0, (1, 2)))
+    state = leader.partition("t", 0)
+    assert state is not None
+    assert (set(state.isr), set(state.elr)) == ({1, 2}, set())

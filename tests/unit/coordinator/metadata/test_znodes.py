@@ -40,6 +40,7 @@ def test_a_topic_survives_write_and_read(
         leader_broker_epoch=broker_epoch,
         adding=replicas[1:],
         removing=replicas[:1],
+        elr=replicas[1:],
     )
     topic = Topic(name="t", topic_id=topic_id, partitions=(state,))
     read_id, (of_topic_node,) = znodes.read_topic(znodes.topic_node(topic))

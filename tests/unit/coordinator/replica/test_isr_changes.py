@@ -22,6 +22,7 @@ class World:
     def __init__(self, *outcomes: bool | Exception) -> None:
         self.outcomes = list(outcomes)
         self.written: list[tuple[str, int, int, tuple[int, ...]]] = []
+        self.lacking: list[frozenset[int]] = []
         self.high_watermarks: list[int] = []  # at each write
         self.release = asyncio.Event()
         self.release.set()
@@ -41,8 +42,11 @@ class World:
         )
         self.partition.append(batch(b"a"), NOW_MS)
 
-    async def change_isr(self, name: str, index: int, leader_epoch: int, isr: tuple[int, ...]) -> bool:
+    async def change_isr(
+        self, name: str, index: int, leader_epoch: int, isr: tuple[int, ...], lacking: frozenset[int]
+    ) -> bool:
         self.written.append((name, index, leader_epoch, isr))
+        self.lacking.append(lacking)
         self.high_watermarks.append(self.partition.high_watermark)
         await self.release.wait()
         outcome = self.outcomes.pop(0)

@@ -51,7 +51,7 @@ def test_a_follower_that_lost_committed_records_is_out_of_the_isr_until_it_has_t
     """It restarted after a power cut, before anybody noticed. Elected now, it would cut off the others' logs."""
     state = leader(end=5)
     fetch(state, 5, 2, 3)
-    assert fetch(state, 3, 3) == [ShrinkIsr(frozenset({1, 2}))]
+    assert fetch(state, 3, 3) == [ShrinkIsr(frozenset({1, 2}), lacking=frozenset({3}))]
     assert fetch(state, 4, 3) == [], "it is asked for once"
     state.isr_changed((1, 2), NOW_MS)
     assert state.high_watermark == 5
@@ -287,3 +287,40 @@ def test_a_committed_offset_is_refused_below_the_minimum_isr(isr: tuple[int, ...
     fetch(state, 5, 2, 3)
     state.isr_changed(isr, NOW_MS)
     assert state.committed_error(5) is error
+
+
+# ---- the ELR
+
+
+def test_nothing_is_committed_before_the_elr_is_empty() -> None:
+    """L4. min.insync.replicas was lowered to 1; broker 2 is in the ELR as long as the state node says so."""
+    state = ReplicaState[str](1, min_insync_replicas=2)
+    state.become_leader(4, (1, 2), (1,), NOW_MS, elr=(2,))
+    state.appended(5)
+    state.fetch_state(2).left_isr()  # type: ignore[union-attr]
+    assert list(state.configure(flushes=False, min_insync_replicas=1)) == [ExpandIsr(frozenset({1}))]
+    assert list(state.tick(NOW_MS)) == [], "it is asked for once"
+    assert (state.has_min_isr, state.high_watermark) == (False, 0)
+    assert state.committed_error(0) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert list(state.isr_changed((1,), NOW_MS, elr=())) == [MOVED]
+    assert (state.has_min_isr, state.high_watermark) == (True, 5)
+
+
+def test_a_leader_with_a_large_enough_isr_asks_for_an_empty_elr_again() -> None:
+    """L4. Another broker, with a larger minimum, has made this one the leader."""
+    state = ReplicaState[str](1, min_insync_replicas=1)
+    wanted = [ExpandIsr(frozenset({1}))]
+    assert list(state.become_leader(4, (1, 2), (1,), NOW_MS, elr=(2,))) == wanted
+    state.isr_refused()
+    assert list(state.tick(NOW_MS)) == wanted
+
+
+def test_an_eligible_replica_that_lost_committed_records_leaves_the_elr() -> None:
+    """L3."""
+    state = ReplicaState[str](1, log_end_offset=5, high_watermark=5, min_insync_replicas=2)
+    state.become_leader(4, (1, 2), (1,), NOW_MS, elr=(2,))
+    assert fetch(state, 3, 2) == [ShrinkIsr(frozenset({1}), lacking=frozenset({2}))]
+    state.become_leader(4, (1, 2), (1,), NOW_MS, elr=())
+    state.isr_changed((1,), NOW_MS)
+    assert fetch(state, 4, 2) == []
+    assert fetch(state, 5, 2) == [ExpandIsr(frozenset({1, 2}))]
