@@ -2,9 +2,9 @@
 
 Laws
     G4  It is answered exactly once: when enough bytes are committed, when a partition fails, or at its deadline.
-    F5  While it waits it reads nothing: a move of the high watermark adds the bytes by which the log grew.
-    F6  Once answered or abandoned it leaves nothing behind: no watch, no timer.
-    F7  The response is made in a tick of its own, so that appends of one tick share it and no producer waits for it.
+    F5  While it waits it reads nothing: when the high watermark moves, the bytes by which the log grew are added.
+    F6  Once answered or abandoned it has no watch and no timer.
+    F7  The response is computed in its own tick, so that appends of one tick share it and no producer waits for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TIMER: Final = "fetch"
 
 
 class _ByteCount:
-    """Counts the bytes that one partition of a waiting fetch could give now, at most `bytes_max`."""
+    """Counts the bytes that one partition of a waiting fetch could return now, at most `bytes_max`."""
 
     __slots__ = ("_bytes_max", "_bytes_ready", "_fetch", "_log_bytes", "_partition")
 
@@ -40,14 +40,14 @@ class _ByteCount:
         log_bytes = self._partition.log.size_bytes
         grown = log_bytes - self._log_bytes
         self._log_bytes = log_bytes
-        # Retention between two appends makes the log shrink: count at least something, the deadline does the rest.
+        # Retention between two appends may shrink the log: count at least one byte; the deadline limits the wait.
         ready = min(self._bytes_ready + max(grown, 1), self._bytes_max)
         gained, self._bytes_ready = ready - self._bytes_ready, ready
         self._fetch.add_bytes(gained)
 
 
 class DelayedFetch(Generic[T]):
-    """`watches` are (partition, bytes ready now, bytes it may give at most); `answer` makes the reply, once."""
+    """`watches` are (partition, bytes ready now, maximum bytes of the partition); `answer` computes the response."""
 
     __slots__ = ("_answer", "_bytes_missing", "_is_completing", "_timers", "_watches", "delayed_reply")
 
@@ -61,7 +61,7 @@ class DelayedFetch(Generic[T]):
         *,
         of_follower: bool = False,
     ) -> None:
-        """A follower's fetch waits for appends, and does not hold back the next request of its connection."""
+        """A follower's fetch waits for appends, and does not delay the next request of its connection."""
         self.delayed_reply: DelayedReply[T] = DelayedReply(mutes=not of_follower)
         self._timers, self._bytes_missing, self._answer = timers, bytes_missing, answer
         self._is_completing = False
@@ -78,18 +78,18 @@ class DelayedFetch(Generic[T]):
             self.complete_soon()
 
     def complete_soon(self) -> None:
-        """Answer in the next tick, with what is there by then."""
+        """Answer in the next tick, with the records that are available then."""
         if not self._is_completing:
             self._is_completing = True
             asyncio.get_running_loop().call_soon(self._complete)
 
     def complete_on_commit(self, partition: Partition) -> None:
-        """Answer also when the high watermark of this partition moves: for a follower that wants to know it soon."""
+        """Answer also when the high watermark of this partition moves: for a follower that requested it (KIP-1166)."""
         if self._watches is not None:
             self._watches.append((partition, partition.watch(self.complete_soon)))
 
     def complete(self) -> None:
-        """Answer now, with what is there, unless it is answered already."""
+        """Answer now, with the available records, unless it is answered already."""
         self._complete()
 
     def _callback(self, partition: Partition, bytes_ready: int, bytes_max: int) -> Callable[[], None]:

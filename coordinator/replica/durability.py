@@ -1,9 +1,9 @@
 """Group flush: appends of one loop turn share one flush, on a worker thread.
 
 Laws
-    D1  With `flush.messages` set, a reply that waits for its records leaves after a flush that began after the append.
-    D2  One flush is under way per broker; whatever is appended meanwhile makes the next group.
-    D3  A flush that fails takes its partition offline, and no wait of that partition ends with success.
+    D1  With `flush.messages` set, a reply that waits for its records is sent after a flush that began after the append.
+    D2  A broker runs one flush at a time; the partitions with appends during it are the next group.
+    D3  A failed flush takes its partition offline, and no wait of that partition ends with success.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Durability:
         self._unflushed[partition] = None
 
     async def drained(self) -> None:
-        """Return when nothing is left to flush: for a graceful stop."""
+        """Wait until no flush is pending: for a graceful stop."""
         while self._flushing is not None:
             await asyncio.wait({self._flushing})
 
     def close(self) -> None:
-        """Release the thread. Nothing may be under way (`drained`)."""
+        """Release the thread. Call `drained` before."""
         if isinstance(self._executor, ThreadPoolExecutor):
             self._executor.shutdown(wait=True)
 
@@ -59,7 +59,7 @@ class Durability:
             flush = log.begin_flush()
             await asyncio.get_running_loop().run_in_executor(self._executor, flush.run)
             flush.finish()
-        except Exception as cause:  # noqa: BLE001  # whatever it is: the other partitions are flushed, too
+        except Exception as cause:  # noqa: BLE001  # any exception: the other partitions are flushed, too
             partition.log_failed(log, str(cause) or repr(cause))
         else:
             partition.flushed()

@@ -1,14 +1,14 @@
-"""What one fetch reads, and in which order: the limits of KIP-74, the fences of KIP-320, followers and consumers.
+"""Plans the reads of one fetch: the limits of KIP-74, the epoch checks of KIP-320, followers and consumers.
 
 Laws
-    F8  Partitions are read in the order of the request until the answer is full; nothing is read that does not fit.
-    F9  The first batch of the first partition that has any comes whole, however large; no other exceeds the limits.
-    F10 A consumer with another leader epoch than ours, or with records that we never had, gets no records.
-    F12 A follower of the current leader epoch reads up to the log end; its offset counts as what it has, once for each
-        request, and only when it is in this log. Whoever is no replica moves nothing.
-    F13 Only a leader answers followers and consumers that do not know of followers (before v11, KIP-392); a follower
-        answers other consumers up to its own high watermark.
-    F11 A read that would wait for the disk is not made on the loop: `read(wait=False)` says what to load first.
+    F8  Partitions are read in the order of the request until the response is full; no batch is read that does not fit.
+    F9  The first batch of the first partition with records is returned whole; no other batch exceeds the limits.
+    F10 A consumer with another leader epoch, or with a position that diverges from this log, gets no records.
+    F12 A follower of the current leader epoch reads up to the log end; its fetch offset counts as its log end offset,
+        once per request, and only if it is in this log. A broker that is no replica changes nothing.
+    F13 Only a leader serves followers, and consumers before v11, which do not know fetches from followers (KIP-392); a
+        follower serves other consumers up to its own high watermark.
+    F11 The loop makes no read that would wait for the disk: `read(wait=False)` returns what to load first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ IsUnchanged = Callable[[Key, int, int], bool]  # (partition, high watermark, log
 
 @dataclass(slots=True)  # not frozen: one is made for each fetch, and a frozen one takes three times as long
 class Reader:
-    """Who fetches. `replica_id` is UNKNOWN for a consumer.
+    """The sender of a fetch. `replica_id` is UNKNOWN for a consumer.
 
     `leader_only`: the reader does not know of fetches from followers. `select_replica` returns the replica that a
     consumer should read from instead of this leader, or UNKNOWN (KIP-392).
@@ -59,9 +59,9 @@ CONSUMER: Final = Reader()
 
 @dataclass(slots=True)
 class FetchResult:
-    """What one pass over the plan found. `must_answer`: an error or a truncation, for which no fetch waits.
+    """The result of one pass over the plan. `must_answer`: it has an error or a divergence, so the fetch does not wait.
 
-    `loads` are to be run in a thread before the next pass; while there are any, `responses` leaves partitions out.
+    `loads` must be run in a thread before the next pass; while there are any, `responses` is incomplete.
     """
 
     responses: list[PartitionResponse] = field(default_factory=list)
@@ -71,7 +71,7 @@ class FetchResult:
 
 
 class FetchPlan:
-    """The partitions of one fetch. Those that are not on this broker are `missing`, and answered with the others."""
+    """The partitions of one fetch. Those that are not on this broker are `missing`; they get an error code."""
 
     __slots__ = (
         "_bytes_max",
@@ -97,9 +97,9 @@ class FetchPlan:
         is_unchanged: IsUnchanged | None = None,
         counts_sent: bool = True,
     ) -> None:
-        """`is_unchanged` leaves out responses that would say nothing new; without it there is one per partition.
+        """`is_unchanged` omits the responses of unchanged partitions; without it there is one per partition.
 
-        `counts_sent`: what is sent counts as read by a consumer.
+        `counts_sent`: the sent bytes count as read by a consumer.
         """
         self._partition_lookup, self._bytes_max = partition_lookup, max(bytes_max, 0)
         self._reader, self._offline_error, self._is_unchanged = reader, offline_error, is_unchanged
@@ -128,7 +128,7 @@ class FetchPlan:
         self.missing.append((key, refused(key[1], error, read_committed=True)))
 
     def read(self, *, wait: bool = True) -> FetchResult:
-        """Read what there is now. With `wait=False` only what is in memory."""
+        """Read the available records; with `wait=False` only those in memory."""
         result, left, is_first = FetchResult(), self._bytes_max, True
         for key, request, partition in self.partitions:
             bytes_max = min(max(request.partition_max_bytes, 0), left)
@@ -152,7 +152,7 @@ class FetchPlan:
         return result
 
     def count_sent(self, responses: Sequence[PartitionResponse]) -> None:
-        """Count the bytes that a consumer is sent; what followers copy, and this broker reads, does not count."""
+        """Count the bytes sent to consumers, without those of followers and of this broker."""
         if not self._counts_sent:
             return
         for key, response in responses:
@@ -170,7 +170,7 @@ class FetchPlan:
     def _respond(
         self, key: Key, request: FetchPartition, partition: Partition, bytes_max: int, is_first: bool, wait: bool
     ) -> PartitionData | None:
-        """None when there is nothing new to say. Raises NotCached."""
+        """Return the response of one partition, or None if it is unchanged. Raises NotCached."""
         try:
             log, state, reader, offset = partition.log, partition.state, self._reader, request.fetch_offset
             of_follower, is_leader = self._of_follower, state.role is _LEADER
@@ -209,7 +209,7 @@ class FetchPlan:
         )
 
     def _forbidden(self, partition: Partition, leader_epoch: int) -> ErrorCode:
-        """F10, F12, F13. Why the reader gets nothing of this partition; NONE if it may read. Raises StorageFailed."""
+        """F10, F12, F13. Return the error code for this reader; NONE if it may read. Raises StorageFailed."""
         error, reader = fence(partition, leader_epoch), self._reader
         if error is not ErrorCode.NONE:
             return error
@@ -219,10 +219,10 @@ class FetchPlan:
         if not reader.is_follower:
             return ErrorCode.NONE
         is_replica = partition.state.fetch_state(reader.replica_id) is not None
-        return ErrorCode.NONE if is_replica else ErrorCode.UNKNOWN_LEADER_EPOCH  # as Kafka: its leader knows better
+        return ErrorCode.NONE if is_replica else ErrorCode.UNKNOWN_LEADER_EPOCH  # as in Kafka
 
     def _follower_fetched(self, partition: Partition, offset: int, start: int) -> None:
-        """Raises OffsetOutOfRange."""
+        """F12. Update the follower's fetch state. Raises OffsetOutOfRange."""
         end = partition.log.log_end_offset
         if not start <= offset <= end:
             raise OffsetOutOfRange(offset, start, end)
@@ -232,7 +232,7 @@ class FetchPlan:
         return refused(key[1], error, read_committed=self._reader.read_committed)
 
     def _storage_error(self, key: Key, partition: Partition, error: StorageFailed) -> ErrorCode:
-        """The error of a partition that is damaged, that is offline, or that was removed while the fetch waited."""
+        """Return the error of a partition that is damaged, offline, or was removed while the fetch waited."""
         if isinstance(error, DamagedLog):
             return ErrorCode.CORRUPT_MESSAGE
         if self._partition_lookup.find(key) is not partition:
@@ -241,9 +241,10 @@ class FetchPlan:
 
 
 def _ends_wait(request: FetchPartition, response: PartitionData) -> bool:
-    """Whether no fetch waits with such a response.
+    """Return whether such a response is sent at once.
 
-    `high_watermark` of a request is what a follower knows (KIP-1166); without the field no high watermark is news.
+    `high_watermark` of the request is the one that the follower has (KIP-1166); without the field, no high watermark
+    is sent at once.
     """
     return (
         response.error_code != ErrorCode.NONE
@@ -254,7 +255,7 @@ def _ends_wait(request: FetchPartition, response: PartitionData) -> bool:
 
 
 def _out_of_range(partition: Partition, request: FetchPartition) -> ErrorCode:
-    """A follower may not have yet what its leader has: then the consumer asks again (KIP-392)."""
+    """Return the error for an offset out of range; on a follower that may be behind, one that is retried (KIP-392)."""
     is_ahead = not partition.is_leader and request.fetch_offset > partition.high_watermark
     return ErrorCode.OFFSET_NOT_AVAILABLE if is_ahead else ErrorCode.OFFSET_OUT_OF_RANGE
 
@@ -272,7 +273,7 @@ def refused(index: int, error: ErrorCode, *, read_committed: bool) -> PartitionD
 
 
 def _diverging(partition: Partition, request: FetchPartition, start: int) -> EpochEndOffset | None:
-    """Where the consumer's log parts from ours (KIP-595). Raises OffsetOutOfRange, StorageFailed."""
+    """Return where the reader's log diverges from this one (KIP-595). Raises OffsetOutOfRange, StorageFailed."""
     epoch, end = epoch_end(partition, request.last_fetched_epoch)
     if UNKNOWN in (epoch, end) or request.fetch_offset < start:
         raise OffsetOutOfRange(request.fetch_offset, start, partition.high_watermark)

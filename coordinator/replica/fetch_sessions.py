@@ -1,11 +1,11 @@
-"""Fetch sessions (KIP-227): a consumer names its partitions once, later requests and answers say only what changed.
+"""Fetch sessions (KIP-227): after a full request, requests and responses contain only changed partitions.
 
 Laws
-    F1  An incremental response leaves a partition out only when the consumer has had all that it would say.
-    F2  A session's epoch grows by one with every request; a request of another epoch changes nothing.
-    F3  A partition that gave records is read last in the session's next fetch, so that none starves.
-    F14 A follower's request is answered at the latest when the next one of its session comes.
-    F4  Sessions are a bounded cache: a consumer for which there is no room is served in full, without a session.
+    F1  An incremental response omits a partition only if the consumer has its current state.
+    F2  A session's epoch increases by one with every request; a request of another epoch changes nothing.
+    F3  A partition that returned records is read last in the session's next fetch, so that none starves.
+    F14 A follower's request is answered at the latest when the next one of its session arrives.
+    F4  Sessions are a bounded cache: a consumer without a place in it gets full responses, without a session.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PartitionResponses = Sequence[tuple[Key, "PartitionData"]]
 
 @dataclass(slots=True)
 class Selected:
-    """What goes out of all that was read."""
+    """The responses that are sent, of all that were read."""
 
     error: ErrorCode
     session_id: int
@@ -73,7 +73,7 @@ class FetchSession:
     used_ms: int
     epoch: int = 1
     partitions: dict[Key, _Cached] = field(default_factory=dict)
-    waiting: Callable[[], None] | None = None  # answers the request that waits, if it lets the next one come
+    waiting: Callable[[], None] | None = None  # answers the delayed request, if it does not mute its connection
 
     def update(self, request: SessionRequest) -> None:
         for key, partition in request.partitions.items():
@@ -88,7 +88,7 @@ class FetchSession:
             self.partitions.pop(key, None)
 
     def record(self, key: Key, response: PartitionData) -> bool:
-        """Remember what this response says; False when it says nothing new."""
+        """Store the state of this response; return False if nothing has changed."""
         cached = self.partitions[key]
         is_new = response.diverging_epoch is not None or response.preferred_read_replica != -1
         if response.high_watermark != cached.high_watermark:
@@ -104,7 +104,7 @@ class FetchSession:
 
 
 class Refused:
-    """The session is not there, or not at that epoch: nothing is read."""
+    """The session does not exist, or has another epoch: nothing is read."""
 
     __slots__ = ("error",)
     is_unchanged: Final = None
@@ -137,7 +137,7 @@ class Sessionless:
 
 
 class Full:
-    """Every partition is read and answered, and remembered as a new session when there is room."""
+    """Every partition is read and answered, and stored as a new session if the cache has room."""
 
     __slots__ = ("_request", "_sessions")
     error: Final = ErrorCode.NONE
@@ -171,7 +171,7 @@ class Incremental:
         return [(key, cached.request) for key, cached in self._session.partitions.items()]
 
     def is_unchanged(self, key: Key, high_watermark: int, log_start_offset: int) -> bool:
-        """Whether that was answered before, so that a response without records would say nothing new."""
+        """Return whether the last response of this partition had the same high watermark and log start."""
         cached = self._session.partitions.get(key)
         return (
             cached is not None
@@ -180,7 +180,7 @@ class Incremental:
         )
 
     def wait(self, answer: Callable[[], None]) -> None:
-        """Call `answer` when the session's next request comes, so that the two are answered in order (F14)."""
+        """Call `answer` when the session's next request arrives, so that both are answered in order (F14)."""
         self._session.waiting = answer
 
     def select(self, responses: PartitionResponses, now_ms: int) -> Selected:
@@ -216,7 +216,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def open(self, request: SessionRequest, now_ms: int) -> FetchContext:
-        """How to treat a request. Errors such as FETCH_SESSION_ID_NOT_FOUND are in the context."""
+        """Return the context of a request. Errors such as FETCH_SESSION_ID_NOT_FOUND are in the context."""
         if request.epoch in (FULL_EPOCH, FINAL_EPOCH):
             self._end(request.session_id)
             return Sessionless(request.partitions) if request.epoch == FINAL_EPOCH else Full(self, request)
@@ -233,7 +233,7 @@ class FetchSessions:
         return self._continue(session, request, now_ms)
 
     def begin(self, partitions: dict[Key, _Cached], by_id: bool, now_ms: int) -> int:
-        """The id of a new session; NO_SESSION when there is no room for it."""
+        """Create a session and return its id; NO_SESSION if the cache has no room."""
         if len(partitions) > SESSION_PARTITIONS_MAX or not self._make_room(len(partitions), now_ms):
             return NO_SESSION
         session_id = self._draw_id()
@@ -255,7 +255,7 @@ class FetchSessions:
             return Sessionless(request.partitions)
         size = len(session.partitions)
         if size > SESSION_PARTITIONS_MAX or self.cached_partitions + size > self._partitions_max:
-            return Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)  # the consumer comes back in full
+            return Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)  # the consumer sends a full request next
         self._sessions[session.session_id] = session
         self.cached_partitions += len(session.partitions)
         session.used_ms = now_ms
@@ -267,7 +267,7 @@ class FetchSessions:
         return fits and len(self._sessions) < self._slots_max
 
     def _make_room(self, size_partitions: int, now_ms: int) -> bool:
-        """Evict, if need be, a session long unused, or an old one that is smaller than the new one."""
+        """Evict, if needed, a session that was unused for long, or an old one that is smaller than the new one."""
         if self._has_room(size_partitions):
             return True
         oldest = next(iter(self._sessions.values()), None)

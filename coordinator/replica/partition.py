@@ -1,4 +1,4 @@
-"""One partition that lives on this broker: its log, its state as a replica, and what waits for it.
+"""A replica of a partition on this broker: its log, its replica state, and the waits for its offsets.
 
 Laws
     L1   An acknowledged record stays at its offset; the high watermark only grows.
@@ -171,7 +171,7 @@ class Partition:
 
     @property
     def error(self) -> ErrorCode:
-        """What the wire says about using it now: NONE or KAFKA_STORAGE_ERROR."""
+        """The error code of requests to it: NONE, or KAFKA_STORAGE_ERROR while it is offline."""
         return ErrorCode.NONE if self.offline is None else ErrorCode.KAFKA_STORAGE_ERROR
 
     @property
@@ -196,22 +196,22 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        """What consumers may read up to. Raises StorageFailed while offline."""
+        """The end offset for consumers. Raises StorageFailed while offline."""
         self.log  # noqa: B018 - raises when the partition is offline
         return self.state.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        """What consumers of committed transactions may read up to. Raises StorageFailed while offline."""
+        """The end offset for consumers with read_committed. Raises StorageFailed while offline."""
         self.log  # noqa: B018 - raises when the partition is offline
         return self.state.last_stable_offset
 
     # ---- records
 
     def append(self, batches: bytes | memoryview, now_ms: int) -> Appended:
-        """A producer's batches. Raises AppendRefused (nothing written) or StorageFailed (offline from now on).
+        """Append a producer's batches. Raises AppendRefused (nothing written) or StorageFailed (offline from now on).
 
-        The refusal of a partition that is not led here has the code NOT_LEADER_OR_FOLLOWER.
+        The code of AppendRefused is NOT_LEADER_OR_FOLLOWER if this broker does not lead the partition.
         """
         if self.state.role is not _LEADER and self.offline is None:
             raise AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is not led here")
@@ -228,9 +228,9 @@ class Partition:
         return appended
 
     def append_pairs(self, pairs: list[Pair], now_ms: int, leader_epoch: int | None = None) -> Appended:
-        """The broker's own records, as one batch. Raises StorageFailed (offline from now on).
+        """Append records of this broker as one batch. Raises StorageFailed (offline from now on).
 
-        StorageFailed is also raised, and nothing written, when this broker does not lead the partition, or leads it in
+        StorageFailed is also raised, and nothing written, if this broker does not lead the partition or leads it in
         another epoch than `leader_epoch`.
         """
         if self.offline is None and (
@@ -248,11 +248,11 @@ class Partition:
     def read(
         self, offset: int, bytes_max: int, *, first_whole: bool = True, wait: bool = True, uncommitted: bool = False
     ) -> bytes:
-        """Batches from the one holding `offset`, up to the high watermark; see `Log.read`.
+        """Return batches from the one that has `offset`, up to the high watermark; see `Log.read`.
 
         `uncommitted` reads up to the log end, as followers do. Raises OffsetOutOfRange, StorageFailed, and NotCached
-        when `wait` is false. DamagedLog leaves the partition online: a recovery would not mend it, or would cut off
-        everything after the damage.
+        if `wait` is false. DamagedLog leaves the partition online: a recovery would not repair the damage, or would
+        truncate the log there.
         """
         until = None if uncommitted else self.state.high_watermark
         try:
@@ -281,14 +281,14 @@ class Partition:
         reason = str(error)
         if not isinstance(error, DamagedLog):
             self.fail(reason)
-        elif self._damage != reason:  # a consumer tries again and again: one line is enough
+        elif self._damage != reason:  # log it once, although a consumer retries
             self._damage = reason
             log.error("Log is damaged", topic=self.topic, partition=self.index, reason=reason)
 
     def begin_delete_before(self, offset: int) -> Callable[[], None] | None:
-        """Move the log start up to `offset`. Returns what writes it to the medium; see `Log.begin_delete_before`.
+        """Move the log start to `offset`. Return the function that writes it to disk; see `Log.begin_delete_before`.
 
-        Raises OffsetOutOfRange, StorageFailed. The caller tells `log_failed` when the returned call raises.
+        Raises OffsetOutOfRange, StorageFailed. The caller calls `log_failed` if the returned function raises.
         """
         try:
             write = self.log.begin_delete_before(offset)
@@ -301,13 +301,13 @@ class Partition:
     # ---- waiting
 
     def is_committed(self, offset: int) -> bool:
-        """Return whether `when_committed` would call with NONE at once: it need not be called."""
+        """Return whether `when_committed` would call `done(NONE)` at once."""
         return self.state.committed_error(offset) is _NONE
 
     def when_committed(self, offset: int, deadline_ms: int, done: Done) -> None:
-        """Call `done` once, when the high watermark reaches `offset`: at once when it is there already.
+        """Call `done` once, when the high watermark reaches `offset`, which may be now.
 
-        `done` gets NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND when the ISR is too small by then, REQUEST_TIMED_OUT at
+        Its argument is NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND if the ISR is too small by then, REQUEST_TIMED_OUT at
         `deadline_ms`, NOT_LEADER_OR_FOLLOWER when the broker stops leading, or KAFKA_STORAGE_ERROR.
         """
         error = self.state.committed_error(offset)
@@ -320,7 +320,7 @@ class Partition:
             self._completions.append((done, error))
 
     def when_flushed(self, offset: int, deadline_ms: int, done: Done) -> None:
-        """As `when_committed`, for the leader's own medium alone (acks=1); at once where no flushing is asked for."""
+        """Like `when_committed`, but wait for the flush of the leader only (acks=1); at once if flushing is off."""
         error = self.state.flushed_error(offset)
         if error is None:
             self.state.await_flushed(offset, deadline_ms, done)
@@ -341,14 +341,14 @@ class Partition:
         return watch
 
     def watch_appends(self, call: Callable[[], None]) -> Watch:
-        """As `watch`, but call it when the log grows: for the fetches of followers."""
+        """Like `watch`, but call it when the log grows: for the fetches of followers."""
         self._next += 1
         watch = Watch(self._next)
         self._append_watches[watch] = call
         return watch
 
     def unwatch(self, watch: Watch) -> None:
-        """A second call does nothing."""
+        """Remove the watch. A second call does nothing."""
         if self._watches.pop(watch, None) is None:
             self._append_watches.pop(watch, None)
 
@@ -359,7 +359,7 @@ class Partition:
         return self._placed is placed
 
     def apply(self, placed: PartitionState, now_ms: int) -> None:
-        """Lead or follow as the cluster's state of the partition says. A state older than the last one is ignored."""
+        """Lead or follow according to the partition's state in the cluster. A state older than the last is ignored."""
         last = self._placed
         if last is not None and (placed.leader_epoch, placed.version) < (last.leader_epoch, last.version):
             return
@@ -377,16 +377,16 @@ class Partition:
             self._call_append_watches()
 
     def follower_fetched(self, replica_id: int, offset: int, now_ms: int) -> None:
-        """A follower fetches from `offset` on, so it has everything before that. Unknown followers change nothing."""
+        """A follower fetches from `offset`, so it has all earlier records. Unknown followers change nothing."""
         self._perform(self.state.follower_fetched(replica_id, offset, now_ms))
 
     def isr_changed(self, leader_epoch: int, isr: Iterable[int], now_ms: int) -> None:
-        """The ISR change that the leader of that epoch had asked for is written."""
+        """The ISR change that the leader of that epoch has requested is written."""
         if leader_epoch == self.state.leader_epoch:
             self._perform(self.state.isr_changed(isr, now_ms))
 
     def isr_refused(self, leader_epoch: int) -> None:
-        """The ISR change that the leader of that epoch had asked for was not written, and will not be."""
+        """The ISR change that the leader of that epoch has requested was refused and will not be written."""
         if leader_epoch == self.state.leader_epoch:
             self._perform(self.state.isr_refused())
 
@@ -406,7 +406,7 @@ class Partition:
         self.on_truncated()
 
     def leader_committed(self, high_watermark: int) -> None:
-        """The leader told this follower its high watermark."""
+        """Take the high watermark of the leader."""
         self._perform(self.state.leader_committed(high_watermark))
 
     # ---- events
@@ -427,7 +427,7 @@ class Partition:
         self._perform(self.state.log_start_moved(self.log.log_start_offset))
 
     def configure(self, config: LogConfig) -> None:
-        """Keep the log as `config` says from now on. The high watermark stays. Raises StorageFailed while offline."""
+        """Apply new log settings. The high watermark does not change. Raises StorageFailed while offline."""
         self.log.config = config
         self._perform(
             self.state.configure(
@@ -438,18 +438,18 @@ class Partition:
             self._flush_worker.flush_soon(self)
 
     def fail(self, reason: str) -> None:
-        """Take it offline and say why in the log. The first reason stays."""
+        """Take the partition offline and log the reason. The first reason is kept."""
         if self.offline is None:
             log.error("Partition offline", topic=self.topic, partition=self.index, reason=reason)
             self._stop(reason, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def log_failed(self, failed: Log, reason: str) -> None:
-        """As `fail`, unless the partition uses another log by now: work on the old one ended after the reopening."""
+        """Like `fail`, unless the partition was reopened with another log since the work on the old log began."""
         if failed is self._log:
             self.fail(reason)
 
     def close(self) -> None:
-        """The topic was deleted, or the broker stops: whatever waits gets NOT_LEADER_OR_FOLLOWER."""
+        """The topic was deleted, or the broker stops: all waits end with NOT_LEADER_OR_FOLLOWER."""
         if self.offline is None:
             self._stop("it is no longer here", ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
@@ -501,7 +501,7 @@ class Partition:
             self._complete(completions)
 
     def _complete(self, completions: list[tuple[Done, ErrorCode]]) -> None:
-        """Call each `done`, after those that are being called: what one does may complete others."""
+        """Call each `done`, after those that are being called: one of them may complete other waits."""
         if self._completions is not None:
             self._completions += completions
             return
@@ -510,7 +510,7 @@ class Partition:
             for done, error in completions:
                 try:
                     done(error)
-                except Exception as mistake:  # one mistake must not keep others from their answers
+                except Exception as mistake:  # a failing callback must not prevent the others
                     log.error("Answer of a wait failed", partition=repr(self), exc_info=mistake)
         finally:
             self._completions = None

@@ -1,16 +1,16 @@
-"""The partitions that live on this broker: a log for each, opened, closed, reopened and removed as the topics change.
+"""The replicas of partitions on this broker: their logs are opened, closed, reopened and removed as the topics change.
 
 Laws
-    A1  A storage failure takes one partition offline, with its reason in the log, and harms no other. Its log is
-        reopened with recovery, again and again with growing waits, until the partition is online in a new leader epoch.
-    R1  A replica whose log has failed is in the ISR no more, and leads no more, before the log is used again: recovery
-        may have lost records that others acknowledged with it. Only where it was the last of the ISR does it stay.
-    RE3  A partition leads, follows or goes away as the image of the cluster says.
-    RE4  A broker leads only what it was elected for in its current registration: one that has lost its registration
-        stops to lead everything at once.
+    A1  A storage failure takes one partition offline, with its reason in the log, and does not affect the others. Its
+        log is reopened with recovery, with growing waits, until the partition is online in a new leader epoch.
+    R1  A replica whose log has failed leaves the ISR, and stops leading, before its log is used again: recovery may
+        have lost records that were acknowledged. It stays in the ISR only if it is the last member.
+    RE3  A partition leads, follows or is removed according to the image of the cluster.
+    RE4  A broker leads only partitions for which it was elected in its current registration: a broker that has lost its
+        registration stops leading all partitions at once.
     A3  A deleted topic's records never appear under a later topic of the same name.
-    A10 At the start of a member of a cluster, logs of partitions that the image does not place here are set aside,
-        never deleted: their topics were deleted, or their replicas moved, while the broker was down.
+    A10 At the start of a member of a cluster, logs of partitions that the image does not place here are renamed, never
+        deleted: their topics were deleted, or their replicas moved, while the broker was down.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from rota.coordinator.replica.state import REPLICA_LAG_MS_MAX
 
 __all__ = ["Partition", "Partitions"]
 
-REOPEN_AFTER_MS: Final = 1_000  # after a partition went offline; twice as long after each attempt that failed
+REOPEN_AFTER_MS: Final = 1_000  # after a partition went offline; doubled after each failed attempt
 REOPEN_AFTER_MS_MAX: Final = 60_000
 NO_LEADER: Final = -1
 REOPENING_MAX: Final = 4  # logs that are recovered at the same time
@@ -57,7 +57,7 @@ logger = structlog.get_logger("rota.partitions")
 
 
 class Opening(Protocol):
-    """The opening of one log: begun and finished on the loop, run in a thread."""
+    """The opening of one log: it begins and finishes on the loop and runs in a thread."""
 
     def run(self) -> None:
         """Open and recover the log. Raises StorageFailed."""
@@ -97,10 +97,10 @@ class Partitions:
         hand_over: HandOver | None = None,
         set_strays_aside: SetStraysAside | None = None,
     ) -> None:
-        """`on_truncated` is called when a follower's log has lost records: who has read them must begin afresh.
+        """`on_truncated` is called when a follower's log was truncated: its readers must replay it from the start.
 
-        `hand_over` lets another member of a partition's ISR lead, and takes this broker out of it; None: it is alone.
-        `set_strays_aside` renames the logs of partitions that are not placed here; None: the image may lack some.
+        `hand_over` elects another member of a partition's ISR and removes this broker from it; None on a single broker.
+        `set_strays_aside` renames the logs of partitions that are not placed here; None if the image may be incomplete.
         """
         self.topics = topics
         self._open_log, self._config_of, self._on_storage = open_log, config_of, on_storage
@@ -117,7 +117,7 @@ class Partitions:
         topics.after_partitions_removed(self._remove)
 
     def get(self, topic: str, index: int) -> Partition | None:
-        """None when it does not live here."""
+        """Return the replica of this broker, or None."""
         return self._by_name.get((topic, index))
 
     def known_end(self, key: tuple[str, int]) -> int:
@@ -132,7 +132,7 @@ class Partitions:
         return list(self._by_name.values())
 
     def high_watermarks(self) -> dict[PartitionKey, int]:
-        """Of the partitions that are online."""
+        """Return the high watermarks of the online partitions."""
         return {key: partition.high_watermark for key, partition in self._by_name.items() if partition.offline is None}
 
     def tick(self) -> None:
@@ -142,7 +142,7 @@ class Partitions:
             partition.tick(now_ms)
 
     def open(self) -> None:
-        """Open the logs of all topics that are there (`Topics.load` comes first)."""
+        """Open the logs of all topics. Call `Topics.load` before."""
         for topic in self.topics:
             for _ in self._open(topic, topic.partitions):
                 pass
@@ -158,12 +158,12 @@ class Partitions:
             logger.warning("Stray logs could not be set aside", reason=str(error))
 
     def flush(self) -> None:
-        """Everything appended so far is on the medium when this returns, except for partitions that failed."""
+        """Flush all logs. Partitions whose flush fails go offline."""
         for partition in self.all():
             self._guard(partition, lambda log: log.flush())
 
     def reconfigure(self) -> None:
-        """The broker's configuration has changed: every log has new settings, where its topic has none of its own."""
+        """Apply changed broker settings to every log whose topic does not override them."""
         config_of: dict[frozenset[tuple[str, str]], LogConfig] = {}  # most topics have the same configs
         for topic in self.topics:
             own = frozenset(topic.configs.items())
@@ -172,7 +172,7 @@ class Partitions:
             self._reconfigure(topic, config_of[own])
 
     def close(self) -> None:
-        """Close every log, in order; waiters are answered. No reopening may be under way (`stop_reopening`)."""
+        """Close every log; all waits are answered. Call `stop_reopening` before."""
         for partition in self.all():
             self._guard(partition, lambda log: log.close())
             partition.close()
@@ -182,7 +182,7 @@ class Partitions:
     # ---- storage failures
 
     def reopen_failed(self, now_ms: int) -> None:
-        """Begin to reopen the logs of offline partitions, a few at a time. Call it again and again."""
+        """Begin to reopen the logs of offline partitions, at most REOPENING_MAX at a time. Call it periodically."""
         for key, partition in self._by_name.items():
             if partition.offline is None or key in self._reopening or not self._reopen_waits.is_due(key, now_ms):
                 continue
@@ -217,7 +217,7 @@ class Partitions:
     async def _recover(self, topic: Topic, partition: Partition, opening: Opening) -> None:
         """Recover the log in a thread and take the partition online. Raises StorageFailed, StoreFailed."""
         await asyncio.to_thread(opening.run)
-        await self._leave_isr(topic.name, partition.index)  # a fetch under way at the failure may have let it in again
+        await self._leave_isr(topic.name, partition.index)  # a fetch in flight at the failure may have added it again
         placed = (self.topics.by_id(topic.topic_id) or topic).partitions[partition.index]
         if placed.leader == self.topics.broker_id:
             await self.topics.bump_leader_epoch(topic.name, partition.index)
@@ -266,7 +266,7 @@ class Partitions:
                 self._drop(topic, index)
 
     def _as_it_counts(self, state: PartitionState) -> PartitionState:
-        """RE4. Return the state without its leader if that is this broker in an earlier registration."""
+        """RE4. Return the state without a leader if the leader is this broker in an earlier registration."""
         if state.leader != self.topics.broker_id or self.topics.leads(state):
             return state
         return replace(state, leader=NO_LEADER)
@@ -329,7 +329,7 @@ class Partitions:
         return True
 
     def _delete(self, topic: Topic, partition: Partition) -> None:
-        """Delete the log of a partition that is no longer here. A failure leaves files behind, and is logged."""
+        """Delete the log of a partition that is no longer placed here. A failure is logged and leaves files behind."""
         try:
             if self._remove_log is not None:
                 self._remove_log(topic, partition.index)
@@ -345,7 +345,7 @@ class Partitions:
                 partition.configure(config)
 
     def _guard(self, partition: Partition, work: Callable[[Log], object]) -> None:
-        """Do something to the log of one partition; a failure takes that one offline."""
+        """Call `work` with the log of a partition; a storage failure takes the partition offline."""
         if partition.offline is not None:
             return
         try:

@@ -43,7 +43,7 @@ class Waits(Generic[T]):
             self._waits.insert(at, (offset, deadline_ms, token))
 
     def reach(self, offset: int) -> list[Complete[T]]:
-        """Complete those up to `offset`."""
+        """Complete the waits for offsets up to `offset`."""
         at = bisect_right(self._waits, offset, key=itemgetter(0))
         reached, self._waits = self._waits[:at], self._waits[at:]
         return [Complete(token, ErrorCode.NONE) for _, _, token in reached]
@@ -59,5 +59,5 @@ class Waits(Generic[T]):
         return [Complete(token, error) for _, _, token in waits]
 
     def deadline_ms(self) -> int | None:
-        """The first deadline; None when nothing waits."""
+        """Return the first deadline; None if there is no wait."""
         return min([deadline_ms for _, deadline_ms, _ in self._waits], default=None)

@@ -1,1 +1,1 @@
-"""Hosts state machines on the partitions of an internal topic. Knows nothing of groups: contract.py is all it needs."""
+"""Hosts state machines on the partitions of an internal topic. It depends only on contract.py, not on groups."""

@@ -1,8 +1,8 @@
 """One event for every hosted machine, in slices: offsets expire, topics are deleted.
 
 Law
-    CO2  One call of `advance` does work of about SLICE_COST_MAX and goes on from there: however many machines there
-         are, other requests keep their latency. A shard that is loading, or whose records of the event are not
+    CO2  One call of `advance` does work of about SLICE_COST_MAX, and the next call continues, so that other requests
+         keep their latency with any number of machines. A shard that is loading, or whose records of the event are not
          committed, is reported as missed.
 """
 
@@ -16,7 +16,7 @@ from rota.coordinator.runtime.shard import Shard, ShardState
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 
-SLICE_COST_MAX: Final = 5_000  # in what `cost` counts, for groups a committed offset: a few milliseconds
+SLICE_COST_MAX: Final = 5_000  # in units of `cost`, for groups one committed offset: a few milliseconds
 
 
 class Broadcast(Generic[M]):

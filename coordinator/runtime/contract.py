@@ -28,7 +28,7 @@ Refusal = Callable[[ErrorCode], Any]  # builds the reply that carries this error
 
 
 class Request(Protocol):
-    """An event that is answered: by exactly one Reply that names its token, in this step or in a later one."""
+    """An event with a reply: exactly one Reply with its token, in this step or in a later one."""
 
     token: Token
 
@@ -45,14 +45,14 @@ class TimerFired:
 
 @dataclass(slots=True)
 class Append:
-    """Write this record. Replies that come after it wait until it is committed."""
+    """Write this record. Later replies wait until it is committed."""
 
     record: Any
 
 
 @dataclass(slots=True)
 class Reply:
-    """Answer a request. `when_durable=False` is for refusals, which promise nothing that a crash could take back."""
+    """Answer a request. `when_durable=False` is for refusals, which do not depend on uncommitted records."""
 
     token: Token
     body: Any
@@ -86,9 +86,9 @@ class Disarm:
 
 @dataclass(slots=True)
 class Note:
-    """One event of the machine's timeline and line of the log: Kafka's words in `event`, details in `fields` (R27).
+    """An event of the machine's timeline and a line of the log: Kafka's message in `event`, details in `fields` (R27).
 
-    `timeline` is what the timeline has beside them: lists that would not fit a line of the log.
+    `timeline` has the fields for the timeline only, such as lists that are too long for a log line.
     """
 
     event: str
@@ -102,7 +102,7 @@ Effect = Append | AppendAndReply | Reply | Arm | Disarm | Note
 
 
 class StateMachine(Protocol):
-    """One group, one transactional id. Pure: the times come in as arguments, everything else goes out as effects.
+    """One group or one transactional id. Pure: times are arguments, and all actions are returned as effects.
 
     `now_ms` is elapsed time, for deadlines; `wall_ms` is milliseconds since the epoch, for what is stored.
     """
@@ -113,19 +113,19 @@ class StateMachine(Protocol):
 
     @property
     def is_vacant(self) -> bool:
-        """Return True when there is nothing to remember: the runtime then drops the object."""
+        """Return True if the machine has no state: the runtime then removes it."""
 
     def step(self, event: Any, now_ms: int, wall_ms: int) -> list[Effect]:
-        """Decide on one event."""
+        """Handle one event and return its effects."""
 
     def replay(self, record: Any) -> None:
-        """Take one record into the durable state."""
+        """Apply one record to the durable state."""
 
     def loaded(self, now_ms: int, wall_ms: int) -> list[Effect]:
         """Rebuild what is not durable. Called once, after the replay and before the first step."""
 
     def describe(self) -> Any:
-        """Return the machine's state for clients that ask for it."""
+        """Return the machine's state for Describe requests."""
 
 
 M = TypeVar("M", bound=StateMachine)
@@ -149,7 +149,7 @@ class Codec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecordType(Generic[M]):
-    """Which machine a class of records belongs to."""
+    """Maps the records of one class to their machine."""
 
     machine_id: Callable[[Any], str]  # from the record
     create: Callable[[str], M]  # from the id, when no machine of that id is hosted

@@ -1,12 +1,12 @@
-"""All shards of this broker: who leads which, loading, standbys, writes, timers.
+"""All shards of this broker: their leaders, loading, standbys, writes, timers.
 
 Laws
-    A shard answers only while this broker leads its partition and has replayed all of it: until then the code is
+    A shard serves requests only while this broker leads its partition and has replayed it: before that the code is
     NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
-    CO4 A `lead` or `resign` of an old leader epoch changes nothing; a shard writes in its own leader epoch only.
-    A1  A failure of one partition takes one shard down; it is loaded again and again until that succeeds.
-    CO1 Loading and following work in slices of a few milliseconds.
-    Records of one loop tick are written together: every shard with new records is flushed once at its end.
+    CO4 A `lead` or `resign` of an old leader epoch changes nothing; a shard writes only in its own leader epoch.
+    A1  A failure of one partition stops one shard; its load is repeated until it succeeds.
+    CO1 Loading and following run in slices of a few milliseconds.
+    Records of one loop tick are written together: every shard with new records is flushed once at the end of the tick.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from rota.protocol.records.errors import CorruptBatch
 
 log = structlog.get_logger("rota.coordinator")
 
-_READY: Final = ShardState.READY  # bound once: every request asks for it
-BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # records beyond it go out as another batch
+_READY: Final = ShardState.READY  # bound once: every request reads it
+BATCH_RECORD_BYTES_MAX: Final = 512 * 1024  # further records are written as another batch
 LOADED_MACHINES_MAX: Final = 64  # of one slice, when a shard becomes ready
-EXPECTED_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # others are mistakes in our own code
+EXPECTED_FAILURES: Final = (StorageFailed, CorruptBatch, DecodeError)  # other exceptions are bugs
 NO_OFFSET: Final = -1
 COMMIT_TIMEOUT_MS: Final = 5_000  # offsets.commit.timeout.ms
 RELOAD_AFTER_MS: Final = 1_000  # pause before a shard that failed is loaded again
@@ -50,10 +50,10 @@ class HostPartition(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """The offset after the last committed record. Raises StorageFailed while offline."""
+        """Return the offset after the last committed record. Raises StorageFailed while offline."""
 
     def append_pairs(self, pairs: list[Pair], now_ms: int, leader_epoch: int | None = None) -> Appended:
-        """Write records of the broker's own as one batch. Raises StorageFailed, also when led in another epoch."""
+        """Write records of this broker as one batch. Raises StorageFailed, also if the leader epoch is another one."""
 
     def is_committed(self, offset: int) -> bool:
         """Return whether `when_committed` would call with NONE at once."""
@@ -73,7 +73,7 @@ class TimerService(Protocol):
 
 
 class CoordinatorRuntime(Generic[M]):
-    """The shards by number, and the shell that carries out what they decide."""
+    """The shards by number. It performs their writes, timers and replies."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class CoordinatorRuntime(Generic[M]):
         on_ready: Callable[[int], None] = lambda index: None,
         commit_timeout_ms: int = COMMIT_TIMEOUT_MS,
     ) -> None:
-        """`on_ready` is called when a shard has replayed its partition and answers."""
+        """`on_ready` is called when a shard has replayed its partition and serves requests."""
         self.hosting, self.now_ms, self.wall_ms, self.emit_event = hosting, now_ms, wall_ms, emit_event
         self.shards = [Shard(index, self, hosting) for index in range(shards)]
         self._on_ready = on_ready
@@ -103,7 +103,7 @@ class CoordinatorRuntime(Generic[M]):
         self._broadcasts: deque[tuple[Broadcast[M], Callable[[], None]]] = deque()
         self._missed: dict[int, list[Callable[[], None]]] = {}  # broadcasts to repeat when the shard is ready
         self.loads_count = self.loads_total_ms = 0  # of shards that this broker leads
-        self._logged_failures: dict[int, str] = {}  # why a shard is down, as the log has it
+        self._logged_failures: dict[int, str] = {}  # the logged reason of each failed shard
 
     # ---- requests
 
@@ -124,13 +124,13 @@ class CoordinatorRuntime(Generic[M]):
 
     @property
     def is_loading(self) -> bool:
-        """Return whether a shard that is led here still replays its log."""
+        """Return whether a shard that this broker leads is still replaying its log."""
         return bool(self._loading)
 
     def resize(self, count: int) -> None:
-        """Use that many shards: the number of partitions of the topic, which another broker has created.
+        """Set the number of shards, which is the partition count of the topic that another broker has created.
 
-        Raises ValueError when a shard of this broker is in use already.
+        Raises ValueError if a shard of this broker is in use already.
         """
         if count == len(self.shards):
             return
@@ -141,10 +141,10 @@ class CoordinatorRuntime(Generic[M]):
     def broadcast(
         self, event: Any, cost: Callable[[M], int], done: Callable[[], None] = lambda: None, *, repeats_max: int = 0
     ) -> None:
-        """Step an event in every machine, beginning at the end of this tick; call `done` when all have had it.
+        """Step an event in every machine, starting at the end of this tick; call `done` when all have processed it.
 
-        A shard that is led here and not ready is passed over. With `repeats_max` the event is stepped there when it is
-        ready, and again, at most that often, when the records of the event were not committed.
+        A shard that is led here but not ready is skipped. With `repeats_max` the event is stepped there when it is
+        ready, and repeated, at most that often, if the records of the event were not committed.
         """
         self._start_broadcast(self.shards, event, cost, done, repeats_max)
 
@@ -176,9 +176,9 @@ class CoordinatorRuntime(Generic[M]):
     # ---- leadership
 
     def lead(self, index: int, epoch: int) -> None:
-        """Become the leader of a partition: load what this broker has not replayed yet, then answer.
+        """Become the leader of a partition: replay the records that were not replayed yet, then serve requests.
 
-        A known or older `epoch` is ignored. A newer one while leading begins anew: another broker may have written.
+        A known or older `epoch` is ignored. A newer one while leading replays again: another broker may have written.
         """
         shard = self.shards[index]
         if epoch <= shard.leader_epoch:
@@ -203,7 +203,7 @@ class CoordinatorRuntime(Generic[M]):
         self._drop(shard)
 
     def follow(self, index: int) -> None:
-        """Keep a standby: replay what is committed, and go on when `log_grew`. Begins afresh when called again."""
+        """Keep a standby: replay the committed records, and later ones at `log_grew`. A second call starts again."""
         shard = self.shards[index]
         if shard.is_leader:
             return
@@ -217,7 +217,7 @@ class CoordinatorRuntime(Generic[M]):
         return index in self._standbys
 
     def log_grew(self, index: int) -> None:
-        """Let the standby of this partition read on, soon. Call it when the high watermark has moved."""
+        """Schedule the standby of this partition to read on. Call it when the high watermark has moved."""
         if index in self._standbys:
             self._behind[index] = None
             self._schedule_load()
@@ -277,7 +277,7 @@ class CoordinatorRuntime(Generic[M]):
             del self._behind[shard.index]
 
     def load_slice(self) -> bool:
-        """Do one slice of loading, or else of following; return True when nothing is left to do."""
+        """Do one slice of loading, or else of following; return True when no work is left."""
         index = next(iter(self._loading or self._behind), None)
         if index is None:
             return True
@@ -286,7 +286,7 @@ class CoordinatorRuntime(Generic[M]):
                 next(self._loading[index], None)
             else:
                 self._follow_slice(self.shards[index])
-        except Exception as cause:  # noqa: BLE001  # whatever it is: no other shard may wait for this one's log
+        except Exception as cause:  # noqa: BLE001  # any exception: the other shards must not wait for this one's log
             self.storage_failed(self.shards[index], cause)
         return not (self._loading or self._behind)
 
@@ -300,7 +300,7 @@ class CoordinatorRuntime(Generic[M]):
         if not self.load_slice():
             self._schedule_load()
 
-    # ---- the shell of the shards
+    # ---- effects of the shards
 
     def schedule_flush(self, shard: Shard[Any]) -> None:
         if not self._unflushed:
@@ -308,7 +308,7 @@ class CoordinatorRuntime(Generic[M]):
         self._unflushed.append(shard)
 
     def flush(self) -> None:
-        """Write what this tick decided. Also called before the broker stops."""
+        """Write the records of this tick. Also called before the broker stops."""
         unflushed, self._unflushed = self._unflushed, []
         for shard in unflushed:
             shard.flush()
@@ -340,9 +340,9 @@ class CoordinatorRuntime(Generic[M]):
         self._reload(shard)
 
     def storage_failed(self, shard: Shard[Any], cause: Exception) -> None:
-        """A1. The failure is logged once for each cause, however often loading is tried again.
+        """A1. Log the failure once for each cause, and load the shard again later.
 
-        A change of the leader is no failure: the partition's next state says what this broker is.
+        A change of the leader is not a failure: the partition's next state decides whether this broker leads.
         """
         if isinstance(cause, NotLeader):
             log.info("Shard lost its leadership", shard=shard.index, cause=str(cause))

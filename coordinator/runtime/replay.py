@@ -37,7 +37,7 @@ class Readable(Protocol):
 
 
 class Replay(Generic[M]):
-    """Reads a log from its start and fills `machines`. Reading runs ahead; records are applied in their order."""
+    """Reads a log from its start and applies its records to `machines`, in order. Reading is ahead of applying."""
 
     __slots__ = ("_applying", "_hosting", "_newest", "machines", "offset", "records_read")
 

@@ -1,10 +1,10 @@
 """Hosts the machines of one partition: events in, records and replies out.
 
 Laws
-    O1  A reply computed from a record leaves when that record is committed, and not before (decide, record, replay).
-    CO6 A write that is not committed by its deadline is answered COORDINATOR_NOT_AVAILABLE; what is read from it waits.
+    O1  A reply computed from a record is sent when that record is committed, not before (decide, record, replay).
+    CO6 A write that is not committed by its deadline is answered COORDINATOR_NOT_AVAILABLE; reads of its result wait.
     G4  Every request is answered exactly once, whatever happens to the shard.
-    Records of one loop tick go to the log as one write; the replies that wait for that write leave together.
+    Records of one loop tick are one write of the log; the replies that wait for that write are sent together.
     When an append fails, or a step raises, the shard is abandoned and its log is replayed: there is no undo code.
 """
 
@@ -57,7 +57,7 @@ class ShardState(Enum):
 
 
 class Shell(Protocol):
-    """What a shard needs of the coordinator that owns it."""
+    """The interface that a shard needs of its coordinator."""
 
     def now_ms(self) -> int:
         """Return elapsed milliseconds, for deadlines."""
@@ -71,11 +71,11 @@ class Shell(Protocol):
     def append(self, shard: Shard[Any], records: list[Encoded]) -> tuple[int, bool]:
         """Write the records (there may be none). Raises StorageFailed.
 
-        Returns the end offset of the log, and whether all before it is committed already, as where no other replica is.
+        Returns the end offset of the log, and whether it is committed already, as on a partition without followers.
         """
 
     def when_committed(self, shard: Shard[Any], offset: int, done: Callable[[ErrorCode], None]) -> None:
-        """Call `done` once: NONE when all records before `offset` are committed, else why not, by a deadline.
+        """Call `done` once: with NONE when all records before `offset` are committed, else with an error by a deadline.
 
         Raises StorageFailed.
         """
@@ -90,14 +90,14 @@ class Shell(Protocol):
         """Add a line to the machine's timeline and to the log."""
 
     def storage_failed(self, shard: Shard[Any], cause: Exception) -> None:
-        """Abandon the shard, which lost its log, and load it again later."""
+        """Abandon the shard, whose log failed, and load it again later."""
 
     def step_failed(self, shard: Shard[Any], mistake: Exception) -> None:
-        """Abandon the shard after an exception of our own code and load it again."""
+        """Abandon the shard after an unexpected exception and load it again."""
 
 
 class Shard(Generic[M]):
-    """The owner of some machines. Synchronous: nothing awaits between reading and writing state; there are no locks."""
+    """The machines of one partition. Synchronous, without locks: no code awaits between reading and writing state."""
 
     __slots__ = (
         "_hosting",
@@ -117,7 +117,7 @@ class Shard(Generic[M]):
     def __init__(self, index: int, shell: Shell, hosting: Hosting[M]) -> None:
         self.index, self._shell, self._hosting = index, shell, hosting
         self.state = ShardState.DOWN
-        self.leader_epoch = NO_EPOCH  # the newest that was heard of, here or elsewhere
+        self.leader_epoch = NO_EPOCH  # the newest known one, of this or another leader
         self.is_leader = False
         self.machines: dict[str, M] = {}
         self.term = 0  # grows when the shard is abandoned: an earlier write must not answer for a later one
@@ -133,21 +133,21 @@ class Shard(Generic[M]):
         return Token(next(self._tokens))
 
     def submit(self, machine: M, request: Request, refusal: Refusal, *, mutes: bool = False) -> DelayedReply[Any]:
-        """Step a request and return its reply, which is answered already when it had nothing to wait for."""
+        """Step a request and return its reply, which may be answered already."""
         delayed_reply: DelayedReply[Any] = DelayedReply(mutes=mutes)
         self._requests[request.token] = (delayed_reply, refusal)
         self.step(machine, request)
         return delayed_reply
 
     def step(self, machine: M, event: Any) -> None:
-        """Step an event and perform its effects. An exception of our own code in it makes the shard load again."""
+        """Step an event and perform its effects. After an unexpected exception the shard is loaded again."""
         try:
             self.perform(machine, machine.step(event, self._shell.now_ms(), self._shell.wall_ms()))
-        except Exception as mistake:  # noqa: BLE001  # whatever it is: half a step must not stay
+        except Exception as mistake:  # noqa: BLE001  # any exception: a partial step must not remain
             self._shell.step_failed(self, mistake)
 
     def when_committed(self, body: T, refusal: Callable[[ErrorCode], T]) -> T | DelayedReply[T]:
-        """Return a reply computed from this shard's state: at once, or with the write that it was computed from."""
+        """Return a reply computed from this shard's state: at once, or when the writes before it are committed."""
         if not self._in_flight:
             return body
         delayed_reply: DelayedReply[T] = DelayedReply()
@@ -157,10 +157,10 @@ class Shard(Generic[M]):
     # ---- effects
 
     def perform(self, machine: M, effects: Iterable[Effect]) -> None:
-        """Perform the effects of one step. Replies leave last: answering may bring the connection's next request."""
+        """Perform the effects of one step. Replies are sent last: an answer may serve the connection's next request."""
         replies: list[Reply | AppendAndReply] = []  # their requests stay in `_requests`, which `abandon` answers
         for effect in effects:
-            if type(effect) is AppendAndReply:  # by identity: this is all that a commit comes to
+            if type(effect) is AppendAndReply:  # by identity, for speed: the effect of a commit
                 self._append(effect.records)
             elif type(effect) is not Reply:
                 self._perform(machine, effect)
@@ -222,7 +222,7 @@ class Shard(Generic[M]):
             self._write(records)
 
     def become_ready(self) -> None:
-        """Answer requests from now on; what was replayed counts as a write that may not be committed yet (O1)."""
+        """Serve requests from now on; the replayed records count as a write that may not be committed yet (O1)."""
         self.state = ShardState.READY
         if not self._in_flight:  # otherwise the replies wait for the last write, which ends the log
             self._in_flight.append([])
@@ -246,9 +246,10 @@ class Shard(Generic[M]):
         self._shell.when_committed(self, end, partial(self._committed, write, end, self.term))
 
     def _committed(self, write: list[PendingReply], end: int, term: int, error: ErrorCode) -> None:
-        """The write is committed, or is not for a reason: as Kafka, say so in COORDINATOR_NOT_AVAILABLE if it may be.
+        """Answer the replies of a write: as they are if it is committed, else COORDINATOR_NOT_AVAILABLE, as in Kafka.
 
-        After a timeout the write stays in flight: what is read from it still waits, with a new deadline.
+        After a timeout the write stays in flight, and reads of its result wait with a new deadline. Other errors
+        abandon the shard.
         """
         if term != self.term:
             return
@@ -267,7 +268,7 @@ class Shard(Generic[M]):
         answer(replies if error is _NONE else refused(replies, ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
     def abandon(self, code: ErrorCode) -> None:
-        """Drop all state and answer every request with `code`: the shard moved, or its log failed."""
+        """Remove all state and answer every request with `code`: the shard moved, or its log failed."""
         self.term += 1
         self.state = ShardState.DOWN
         in_flight, requests = self._in_flight, self._requests
