@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, _SubParsersAction
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.cli.session import CommandBody, client_command
 from rota.cli.settings import BOOTSTRAP_VARIABLE, CONFIG_VARIABLE, DEFAULT_ADDRESS
@@ -67,6 +67,9 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+INT32_MAX: Final = (1 << 31) - 1  # broker ids and partitions are int32 in the protocol
 
 
 def positive_float(text: str) -> float:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING, Any, Final
 
-from rota.cli.arguments import add_subcommand, name_and_value, subcommands
+from rota.cli.arguments import INT32_MAX, add_subcommand, name_and_value, subcommands
 from rota.cli.session import Session
 from rota.cli.settings import UsageError
 from rota.cli.text import Table
+from rota.client.errors import KafkaError
 
 if TYPE_CHECKING:
-    from rota.client import ConfigChange, ConfigEntry, ConfigResource
+    from rota.client import Admin, ConfigChange, ConfigEntry, ConfigResource
 
 TYPES: Final = {
     "topic": "TOPIC",
@@ -59,13 +60,25 @@ def resource_of(kind: str, name: str) -> ConfigResource:
     elif kind.startswith("broker") and not (name.isascii() and name.isdecimal()):
         advice = f", or `{ALL_BROKERS}` for all brokers" if kind == "broker" else ""
         raise UsageError(f"{kind} {name}: expected the id of a broker{advice}")
+    elif kind.startswith("broker") and name and int(name) > INT32_MAX:
+        raise UsageError(f"{kind} {name}: the id of a broker is at most {INT32_MAX}")
     return ConfigResource(ResourceType[TYPES[kind]], name)
+
+
+async def _require_broker(admin: Admin, kind: str, name: str) -> None:
+    """Raises KafkaError for a broker that is not alive: a client waits for one that may start."""
+    if not kind.startswith("broker") or name == ALL_BROKERS:
+        return
+    alive = sorted(broker.id for broker in (await admin.describe_cluster()).nodes)
+    if int(name) not in alive:
+        raise KafkaError(f"no live broker has the id {name}; live brokers: {', '.join(map(str, alive))}")
 
 
 async def describe_configs(session: Session) -> None:
     options = session.options
     resource = resource_of(options.type, options.name)
     async with session.admin() as admin:
+        await _require_broker(admin, options.type, options.name)
         found = await admin.describe_configs([resource], keys=options.key, synonyms=options.synonyms)
     entries = [
         entry_document(entry, options.synonyms)
@@ -110,6 +123,7 @@ async def alter_configs(session: Session) -> None:
     resource = resource_of(options.type, options.name)
     changes = changes_of(options)
     async with session.admin() as admin:
+        await _require_broker(admin, options.type, options.name)
         await admin.alter_configs({resource: changes}, validate_only=options.dry_run)
     done = [
         {"name": name, "operation": change.operation.name.lower(), "value": change.value}

@@ -13,13 +13,13 @@ from concurrent.futures import CancelledError
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from rota.cli.arguments import add_client_options, name_and_value, time_ms, whole
+from rota.cli.arguments import INT32_MAX, add_client_options, name_and_value, time_ms, whole
 from rota.cli.formats import FORMATS, FormatError, encode, read_document, read_line
 from rota.cli.progress import Progress
 from rota.cli.session import EXIT_FAILED, Session, client_command
 from rota.cli.settings import UsageError, config_of
 from rota.cli.text import Table
-from rota.client.errors import DeliveryFailed, RecordTooLarge
+from rota.client.errors import DeliveryFailed, KafkaError, RecordTooLarge
 
 if TYPE_CHECKING:
     from rota.client import Delivery, Producer
@@ -42,7 +42,7 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
     add("--value", help="send one record with this value")
     add("--key", help="the key of all records")
     add("--header", type=name_and_value, action="append", default=[], metavar="NAME=VALUE", help="of all records")
-    add("--partition", type=whole(0), metavar="N", help="unset: by the key, or in turns")
+    add("--partition", type=whole(0, INT32_MAX), metavar="N", help="unset: by the key, or in turns")
     add("--timestamp", type=time_ms, metavar="TIME", help="ISO 8601 or milliseconds; unset: now")
     add("--file", metavar="FILE", help="read this file instead of standard input")
     add("--input", choices=("lines", "json"), default="lines", help="what a line is; default %(default)s")
@@ -64,6 +64,8 @@ async def produce(session: Session) -> int | None:
     config = config_of(ProducerConfig, settings)
     lines = _lines_of(options)
     await session.require_listener(config)
+    if options.partition is not None:
+        await _require_partition(session, options.topic, options.partition)
     report = _Report()
     async with Producer(config) as producer:
         with Progress("sent", "records") as progress:
@@ -72,6 +74,17 @@ async def produce(session: Session) -> int | None:
     for message in report.failures[:FAILURES_PRINTED_MAX]:
         session.error(message, EXIT_FAILED)
     return EXIT_FAILED if report.failures else None
+
+
+async def _require_partition(session: Session, topic: str, partition: int) -> None:
+    """Raises KafkaError when the topic exists and lacks the partition: a producer waits for one that may be added."""
+    async with session.admin() as admin:
+        try:
+            described = (await admin.describe_topics([topic]))[topic]
+        except KafkaError:
+            return  # the producer creates the topic, or says what is wrong
+    if partition >= len(described.partitions):
+        raise KafkaError(f"topic {topic} has no partition {partition}: it has 0 to {len(described.partitions) - 1}")
 
 
 class _Report:

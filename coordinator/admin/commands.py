@@ -55,7 +55,8 @@ def add_demo(parser: ArgumentParser) -> None:
 def add_version(parser: ArgumentParser) -> None:
     """Declare `rota version`."""
     parser.description = "Print the version, whether the codecs are compiled, and which event loop the broker uses."
-    parser.set_defaults(run=lambda _: run_version())
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=lambda options: run_version(as_json=options.json))
 
 
 def run_serve(options: Namespace) -> int:
@@ -86,11 +87,16 @@ def run_demo() -> int:
     return 0
 
 
-def run_version() -> int:
-    """Print the line of version.py."""
-    from rota.coordinator.admin.version import version_line
+def run_version(*, as_json: bool = False) -> int:
+    """Print the line of version.py, or its parts as JSON."""
+    from rota.coordinator.admin.version import version_document, version_line
 
-    print(version_line())
+    if as_json:
+        import json
+
+        print(json.dumps(version_document()))
+    else:
+        print(version_line())
     return 0
 
 

@@ -8,11 +8,23 @@ from importlib.metadata import PackageNotFoundError, version
 from rota.protocol.records import COMPILED
 
 
+def version_document() -> dict[str, str | bool | None]:
+    """Return the parts of the line as JSON; `uvloop` is None where the broker runs on asyncio's event loop."""
+    try:
+        uvloop = version("uvloop")
+    except PackageNotFoundError:
+        uvloop = None
+    return {
+        "version": version("rota"),
+        "compiled_codecs": COMPILED,
+        "python": platform.python_version(),
+        "uvloop": uvloop,
+    }
+
+
 def version_line() -> str:
     """For example `rota 0.1.0 (compiled codecs, Python 3.12.3, uvloop 0.22.1)`."""
-    codecs = "compiled codecs" if COMPILED else "interpreted codecs"
-    try:
-        loop = f"uvloop {version('uvloop')}"
-    except PackageNotFoundError:
-        loop = "asyncio's event loop"
-    return f"rota {version('rota')} ({codecs}, Python {platform.python_version()}, {loop})"
+    parts = version_document()
+    codecs = "compiled codecs" if parts["compiled_codecs"] else "interpreted codecs"
+    loop = "asyncio's event loop" if parts["uvloop"] is None else f"uvloop {parts['uvloop']}"
+    return f"rota {parts['version']} ({codecs}, Python {parts['python']}, {loop})"

@@ -47,6 +47,16 @@ def test_a_broker_is_named_by_its_id(cli: Rota) -> None:
     assert cli.fails("configs", "describe", "broker", "one").code == 2
 
 
+@pytest.mark.parametrize("kind", ["broker", "broker-logger"])
+def test_a_broker_that_does_not_exist_is_refused_at_once(cli: Rota, kind: str) -> None:
+    alive = cli.json("cluster")["brokers"][0]["id"]
+    beyond = cli.fails("configs", "describe", kind, "99999999999999", "--timeout", "20")
+    assert (beyond.code, "at most 2147483647" in beyond.err) == (2, True)
+    for command in (("describe", kind, "4242"), ("alter", kind, "4242", "--set", "a=b")):
+        refused = cli.fails("configs", *command, "--timeout", "20")
+        assert (refused.code, f"no live broker has the id 4242; live brokers: {alive}" in refused.err) == (1, True)
+
+
 @pytest.mark.parametrize("arguments", [(), ("--set", "a=1", "--delete", "a")])
 def test_changes_are_named_once(cli: Rota, topic: str, arguments: tuple[str, ...]) -> None:
     assert cli.fails("configs", "alter", "topic", topic, *arguments).code == 2

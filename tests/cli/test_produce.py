@@ -177,3 +177,12 @@ def test_ctrl_c_ends_a_produce_that_waits_for_input(cli: Rota, made: str) -> Non
         assert process.wait(60) == 130
         assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+def test_a_partition_that_a_topic_does_not_have_is_refused_at_once(cli: Rota, topic: str) -> None:
+    cli.create(topic, 2)
+    with pytest.raises(SystemExit, match="2"):
+        cli.fails("produce", topic, "--value", "v", "--partition", "99999999999")
+    refused = cli.fails("produce", topic, "--value", "v", "--partition", "2")
+    assert (refused.code, f"topic {topic} has no partition 2: it has 0 to 1" in refused.err) == (1, True)
+    assert cli("produce", topic, "--value", "v", "--partition", "1").code == 0

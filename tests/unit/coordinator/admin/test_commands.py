@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -44,6 +45,13 @@ def test_each_command_has_a_help(
 def test_version_prints_the_line_of_version_py(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["version"]) == 0
     assert capsys.readouterr().out == f"{version_line()}\n"
+
+
+def test_version_prints_its_parts_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["version", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"version", "compiled_codecs", "python", "uvloop"}
+    assert document["version"] in version_line()
 
 
 @pytest.mark.parametrize(
