@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from rota.coordinator.api.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, refuse_broker
 from rota.coordinator.api.node import Node
 from rota.coordinator.config.broker import definition_of
-from rota.coordinator.config.client_metrics import InvalidSubscription, check_client_metrics
+from rota.coordinator.config.client_metrics import SUBSCRIPTIONS_MAX, InvalidSubscription, check_client_metrics
 from rota.coordinator.config.definition import ConfigRefused, Definition, Type, unknown_config
 from rota.coordinator.config.dynamic import check_dynamic, check_topics, check_value, usable
 from rota.coordinator.config.group import check_group
@@ -163,7 +163,7 @@ class BrokerTarget:
             used.update((name, configs[name]) for name in names)
             defaults, own = (used, config.dynamic) if is_default else (config.dynamic_defaults, used)
             topics = ((topic.name, topic.configs) for topic in self._node.topics)
-            check_topics(config.with_dynamic(defaults, own), topics)
+            check_topics(config.with_dynamic(defaults, own), topics, config)
         except ConfigRefused as refused:
             return Refusal(ErrorCode.INVALID_REQUEST, str(refused))
         return None
@@ -218,6 +218,9 @@ class ClientMetricsTarget(_ResourceTarget):
     kind = ConfigKind.CLIENT_METRICS
 
     def check(self, configs: Configs, names: Iterable[str]) -> Refusal | None:
+        known = self._node.topics.configured(self.kind)
+        if self._name not in known and len(known) >= SUBSCRIPTIONS_MAX:
+            return Refusal(ErrorCode.POLICY_VIOLATION, f"There are {SUBSCRIPTIONS_MAX} client metrics subscriptions")
         try:
             check_client_metrics(configs)
         except InvalidSubscription as refused:

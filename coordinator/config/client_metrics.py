@@ -21,6 +21,7 @@ MATCHED: Final = (
     "client_source_address",
     "client_source_port",
 )
+SUBSCRIPTIONS_MAX: Final = 200  # each request of a client is matched against all of them
 _D, _T = Definition, Type
 
 CLIENT_METRICS: Final = by_name(

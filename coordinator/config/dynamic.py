@@ -37,15 +37,28 @@ def check_value(name: str, text: str) -> None:
         raise ConfigRefused(name, f"Configuration {name} is not supported: {definition.doc}")
 
 
-def check_topics(config: BrokerConfig, topics: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-    """Check that these topics, by name and own configs, are valid on such a broker. Raises ConfigRefused."""
+def check_topics(
+    config: BrokerConfig, topics: Iterable[tuple[str, Mapping[str, str]]], current: BrokerConfig | None = None
+) -> None:
+    """Check that these topics, by name and own configs, are valid on such a broker. Raises ConfigRefused.
+
+    A topic that is invalid on a broker with the `current` configuration, too, is passed over: no change would be
+    possible until somebody has corrected that topic.
+    """
     TopicConfig({}, config)
     distinct = {frozenset(overrides.items()): topic for topic, overrides in topics}  # most topics have the same configs
     for overrides, topic in distinct.items():
-        try:
-            TopicConfig(dict(overrides), config)
-        except ConfigRefused as refused:
-            raise ConfigRefused(refused.name, f"Configuration of topic {topic} would be invalid: {refused}") from None
+        refused = _refusal(overrides, config)
+        if refused is not None and (current is None or _refusal(overrides, current) is None):
+            raise ConfigRefused(refused.name, f"Configuration of topic {topic} would be invalid: {refused}")
+
+
+def _refusal(overrides: Iterable[tuple[str, str]], config: BrokerConfig) -> ConfigRefused | None:
+    try:
+        TopicConfig(dict(overrides), config)
+    except ConfigRefused as refused:
+        return refused
+    return None
 
 
 def usable(configs: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

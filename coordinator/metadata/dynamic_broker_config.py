@@ -46,7 +46,7 @@ class DynamicBrokerConfig:
             return
         try:
             changed = self._config.with_dynamic(defaults, own)
-            check_topics(changed, ((topic.name, topic.configs) for topic in self._image))
+            check_topics(changed, ((topic.name, topic.configs) for topic in self._image), self._config)
             self._config.reconfigure(defaults, own)
         except ConfigRefused as refused:
             self._warn(f"Dynamic configs are ignored: {refused}")

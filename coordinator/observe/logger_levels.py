@@ -2,7 +2,7 @@
 
 Law
     LL1 Below its level a call of a logger is an empty function, also after the level has changed, and also of a logger
-        that was used before.
+        that was used or bound to fields before.
 
 structlog has a class of loggers for each level, whose methods below the level do nothing. Changing a level changes the
 class of the loggers that are in use.
@@ -11,7 +11,9 @@ class of the loggers that are in use.
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 ROOT: Final = "root"
 _NUMBERS: Final = {"DEBUG": 10, "ERROR": 40, "FATAL": 50, "INFO": 20, "TRACE": 0, "WARN": 30}
@@ -47,7 +49,7 @@ class LoggerLevels:
 
     def __init__(self) -> None:
         self._root, self._own = "INFO", dict[str, str]()
-        self._in_use: dict[str, list[Any]] = {}  # loggers that are final, by name
+        self._in_use: WeakValueDictionary[int, Any] = WeakValueDictionary()  # loggers by identity
 
     def reset(self, number: int) -> None:
         """Forget all levels and loggers; `number` is logging's number of the level of `root`."""
@@ -69,19 +71,32 @@ class LoggerLevels:
             self._own.pop(name, None)
         else:
             self._own[name] = level
-        for each, loggers in self._in_use.items():
-            for logger in loggers:
-                logger.__class__ = self.class_of(each)
+        for logger in list(self._in_use.values()):
+            logger.__class__ = self.class_of(logger._logger.name)
+
+    def __len__(self) -> int:
+        return len(self._in_use)
 
     def class_of(self, name: str) -> type[Any]:
-        """Return structlog's class of loggers with the level of this one."""
-        import structlog  # `logs` says when it is loaded
+        """Return structlog's class of loggers with the level of this one; its loggers change with the level."""
+        return _class_of(_NUMBERS[self._own.get(name, self._root)])
 
-        return structlog.make_filtering_bound_logger(_NUMBERS[self._own.get(name, self._root)])
+    def keep(self, logger: Any) -> None:
+        """Change the class of this logger with the level of its name, as long as it is in use."""
+        self._in_use[id(logger)] = logger
 
-    def keep(self, name: str, logger: Any) -> None:
-        """Change the class of this logger with the level."""
-        self._in_use.setdefault(name, []).append(logger)
+
+@lru_cache(maxsize=len(_NUMBERS))
+def _class_of(number: int) -> type[Any]:
+    import structlog  # `logs` says when it is loaded
+
+    base: Any = structlog.make_filtering_bound_logger(number)
+
+    def keep(self: Any, logger: Any, processors: Any, context: Any) -> None:
+        base.__init__(self, logger, processors, context)
+        LOGGER_LEVELS.keep(self)
+
+    return type(base.__name__, (base,), {"__init__": keep})
 
 
 LOGGER_LEVELS: Final = LoggerLevels()

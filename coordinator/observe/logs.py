@@ -116,10 +116,7 @@ def _configure(sink: Sink, level: str, processors: Processors, *, is_final: bool
     LOGGER_LEVELS.reset(number)
 
     def logger_of(sink: NamedSink, processors: Processors, context: Event) -> Any:
-        logger = LOGGER_LEVELS.class_of(sink.name)(sink, processors, context)
-        if is_final:
-            LOGGER_LEVELS.keep(sink.name, logger)
-        return logger
+        return LOGGER_LEVELS.class_of(sink.name)(sink, processors, context)
 
     structlog.configure(
         processors=processors,

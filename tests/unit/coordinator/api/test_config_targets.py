@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.data_world import World, answered
 
+from rota.coordinator.api import config_targets
 from rota.coordinator.api.incremental_alter_configs import APPEND, DELETE, SET, incremental_alter_configs
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
 from rota.protocol.errors import ErrorCode
@@ -77,3 +78,14 @@ def test_groups_and_subscriptions_are_kept_and_their_lists_change_as_a_whole(wor
     assert alter(world, METRICS, "m", ("metrics", APPEND, "a"))[0] == ErrorCode.INVALID_CONFIG
     assert alter(world, GROUP, "g", ("consumer.session.timeout.ms", SET, "1"))[0] == ErrorCode.INVALID_CONFIG
     assert world.node.topics.resource_configs(ConfigKind.CLIENT_METRICS, "m") == {"metrics": "*", "interval.ms": "100"}
+
+
+def test_tm1_the_number_of_subscriptions_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config_targets, "SUBSCRIPTIONS_MAX", 2)
+    for name in ("a", "b"):
+        assert alter(world, METRICS, name, ("metrics", SET, "*")) == (0, "")
+    code, message = alter(world, METRICS, "c", ("metrics", SET, "*"))
+    assert (code, "2 client metrics subscriptions" in message) == (ErrorCode.POLICY_VIOLATION, True)
+    assert alter(world, METRICS, "b", ("interval.ms", SET, "1000")) == (0, "")
+    assert alter(world, METRICS, "a", ("metrics", DELETE, "")) == (0, "")
+    assert alter(world, METRICS, "c", ("metrics", SET, "*")) == (0, "")

@@ -9,6 +9,7 @@ from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
 from rota.coordinator.metadata.dynamic_broker_config import DynamicBrokerConfig
 from rota.coordinator.metadata.image import Image
+from rota.coordinator.metadata.topic import Topic
 
 BROKERS = ConfigKind.BROKERS
 
@@ -74,3 +75,20 @@ def test_a_property_without_effect_is_named_in_a_warning(followed: Followed) -> 
     with structlog.testing.capture_logs() as lines:
         followed.image.apply_configs(BROKERS, DEFAULT_NAME, {"num.io.threads": "4"})
     assert [line["event"].split()[0] for line in lines if line["log_level"] == "warning"] == ["num.io.threads"]
+
+
+def test_a_topic_that_is_invalid_already_does_not_block_the_configs_of_the_broker(followed: Followed) -> None:
+    invalid = {"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "5"}
+    followed.image.apply_topic(Topic(name="t", topic_id=bytes(16), partitions=(), configs=invalid))
+    followed.image.apply_configs(BROKERS, "1", {"log.retention.ms": "30"})
+    assert followed.config.log_retention_ms == 30
+
+
+def test_configs_that_would_make_a_topic_invalid_are_ignored(followed: Followed) -> None:
+    followed.image.apply_topic(
+        Topic(name="t", topic_id=bytes(16), partitions=(), configs={"min.compaction.lag.ms": "9"})
+    )
+    with structlog.testing.capture_logs() as lines:
+        followed.image.apply_configs(BROKERS, "1", {"log.cleaner.max.compaction.lag.ms": "5"})
+    assert followed.changes == 0
+    assert "topic t would be invalid" in lines[0]["event"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,30 @@ def test_every_logger_of_the_broker_is_listed() -> None:
 def test_the_levels_are_those_of_the_command_line() -> None:
     configure("json", "warning", io.StringIO())
     assert set(LOGGER_LEVELS.all().values()) == {"WARN"}
+
+
+@pytest.mark.parametrize("is_final", [True, False])
+def test_bound_loggers_change_with_their_logger(tmp_path: Path, is_final: bool) -> None:
+    path = tmp_path / "log"
+    with (
+        path.open("w") as stream,
+        writing_by_thread("json", "info", stream) if is_final else nullcontext(configure("json", "info", stream)),
+    ):
+        bound = get_logger("rota.server").bind(part="a")
+        twice = bound.bind(more=1)
+        twice.debug("before")
+        LOGGER_LEVELS.set("rota.server", "DEBUG")
+        bound.debug("bound")
+        twice.debug("bound twice")
+        LOGGER_LEVELS.set("rota.server", "ERROR")
+        twice.warning("nothing")
+    assert events(path.read_text()) == ["bound", "bound twice"]
+
+
+def test_bound_loggers_that_are_gone_are_not_kept() -> None:
+    configure("json", "info", io.StringIO())
+    before = len(LOGGER_LEVELS)
+    for number in range(100):
+        get_logger("rota.server").bind(number=number)
+    gc.collect()
+    assert len(LOGGER_LEVELS) <= before + 1
