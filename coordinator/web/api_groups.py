@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 from rota.coordinator.observe import health
@@ -20,6 +22,10 @@ REBALANCES_MAX: Final = 50  # of one answer: the last ones
 async def groups(asks: Asks) -> dict[str, Any]:
     """Return all groups of all coordinators, by id."""
     answers = await asks.ask_all(ListGroupsRequest(), LIST_VERSION)
+    return {"groups": await asyncio.to_thread(_listed, answers)}  # thousands take longer than the loop may stand still
+
+
+def _listed(answers: Sequence[tuple[int, Any]]) -> list[dict[str, Any]]:
     found = [
         {
             "group": group.group_id,
@@ -31,7 +37,7 @@ async def groups(asks: Asks) -> dict[str, Any]:
         if not answer.error_code
         for group in answer.groups
     ]
-    return {"groups": sorted(found, key=lambda group: str(group["group"]))}
+    return sorted(found, key=lambda group: str(group["group"]))
 
 
 async def group(asks: Asks, group_id: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 So the console shows what a Kafka client would see, of the whole cluster, and its actions have Kafka's checks.
 
-Law
+Laws
+    WB15 Requests to a broker without a connection wait for one attempt to connect, and fail with it together.
     WB14 This broker's functions serve what a connection could have brought: each request is encoded and decoded first.
         A text that the protocol cannot carry (a lone surrogate, 40,000 bytes) is refused; it would fail a whole shard.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from functools import partial
 from typing import Any, Final
 
 from rota.coordinator.api.node import Call, Node
@@ -45,7 +47,7 @@ class Asks:
         self.node = node
         self._routes = routes()
         self._connections: dict[int, Connection] = {}
-        self._locks: dict[int, asyncio.Lock] = {}
+        self._attempts: dict[int, asyncio.Future[Connection]] = {}
 
     @property
     def own_id(self) -> int:
@@ -88,6 +90,8 @@ class Asks:
 
     def stop(self) -> None:
         """Close the connections."""
+        for attempt in list(self._attempts.values()):
+            attempt.cancel()
         for connection in self._connections.values():
             connection.end(KafkaError("the console is closed"))
         self._connections.clear()
@@ -112,25 +116,37 @@ class Asks:
         return value
 
     async def _connection(self, broker_id: int) -> Connection:
-        """Raises KafkaError, ApiError."""
-        async with self._locks.setdefault(broker_id, asyncio.Lock()):
-            connection = self._connections.get(broker_id)
-            if connection is not None and connection.is_open:
-                return connection
-            broker = self.node.topics.brokers.get(broker_id)
-            endpoint = None if broker is None else broker.endpoint(self.node.config.inter_broker_listener_name or "")
-            if endpoint is None:
-                raise ApiError(404, f"broker {broker_id} is not alive")
-            self._connections[broker_id] = connection = await connect(
-                endpoint.host,
-                endpoint.port,
-                f"{broker_id} at {endpoint.host}:{endpoint.port}",
-                CLIENT_ID,
-                setup_seconds=SETUP_SECONDS,
-                request_seconds=REQUEST_SECONDS,
-                ended=lambda _: None,
-            )
+        """WB15. Raises KafkaError, ApiError."""
+        connection = self._connections.get(broker_id)
+        if connection is not None and connection.is_open:
             return connection
+        attempt = self._attempts.get(broker_id)
+        if attempt is None:
+            attempt = self._attempts[broker_id] = asyncio.ensure_future(self._connect(broker_id))
+            attempt.add_done_callback(partial(self._attempt_ended, broker_id))
+        return await asyncio.shield(attempt)
+
+    def _attempt_ended(self, broker_id: int, attempt: asyncio.Future[Connection]) -> None:
+        self._attempts.pop(broker_id, None)
+        if not attempt.cancelled():
+            attempt.exception()  # those who wait have it; nobody may wait any more
+
+    async def _connect(self, broker_id: int) -> Connection:
+        """Raises KafkaError, ApiError."""
+        broker = self.node.topics.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self.node.config.inter_broker_listener_name or "")
+        if endpoint is None:
+            raise ApiError(404, f"broker {broker_id} is not alive")
+        self._connections[broker_id] = connection = await connect(
+            endpoint.host,
+            endpoint.port,
+            f"{broker_id} at {endpoint.host}:{endpoint.port}",
+            CLIENT_ID,
+            setup_seconds=SETUP_SECONDS,
+            request_seconds=REQUEST_SECONDS,
+            ended=lambda _: None,
+        )
+        return connection
 
 
 def as_received(request: Any, version: int) -> Any:

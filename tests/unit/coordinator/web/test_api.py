@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from openapi_spec_validator import validate
+from tests.chaos.requests import commit, create_topic
 from tests.unit.coordinator.web.conftest import World
 from tests.unit.coordinator.web.schema import DOCUMENT, check_answer
 
+from rota.coordinator.web import api
 from rota.coordinator.web.app import App
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
@@ -61,3 +67,24 @@ async def test_an_action_without_its_header_changes_nothing(world: World) -> Non
     answer = await world.http.ask("POST", "/api/actions/create-topic", content_length="0")
     assert answer.status == 403
     check_answer("post", "/api/actions/create-topic", 403, answer.json)
+
+
+async def test_wb16_thousands_of_groups_become_an_answer_outside_of_the_loop(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    to_thread = asyncio.to_thread
+
+    async def noted(call: Callable[..., Any], *arguments: Any) -> Any:
+        threads.append(getattr(call, "__name__", "respond"))
+        return await to_thread(call, *arguments)
+
+    monkeypatch.setattr(asyncio, "to_thread", noted)
+    await create_topic(world.kafka, "t", 1)
+    await world.broker.groups.ensure_offsets_topic()
+    names = [f"group-{number:04}" for number in range(api.LARGE_ENTRIES + 1)]
+    for name in names:
+        await world.kafka.ask(commit(name, 0, 0), 7)
+    listed = (await world.read("/api/groups"))["groups"]
+    assert [each["group"] for each in listed] == names
+    assert threads == ["_listed", "respond"]

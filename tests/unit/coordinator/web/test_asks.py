@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from rota.coordinator.broker import Broker
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.web import asks as asks_module
 from rota.coordinator.web.asks import ApiError, Asks, check
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.list_groups import ListGroupsRequest
@@ -48,6 +50,36 @@ async def test_a_broker_that_does_not_answer_is_left_out(world: World) -> None:
         await asks.ask(7, ListGroupsRequest(), 4)
     with pytest.raises(ApiError, match="broker 9 is not alive"):
         await asks.ask(9, ListGroupsRequest(), 4)
+
+
+async def test_wb15_requests_to_a_broker_that_does_not_answer_share_one_attempt(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asks_module, "SETUP_SECONDS", 0.05)
+    attempts: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: attempts.append(writer), "127.0.0.1", 0)
+    topics = world.broker.node.topics
+    endpoint = Endpoint("PLAINTEXT", "127.0.0.1", silent.sockets[0].getsockname()[1])
+    topics.apply_brokers({**topics.brokers, 7: replace(topics.brokers[0], broker_id=7, endpoints=(endpoint,))})
+    asks = Asks(world.broker.node)
+    answers = await asyncio.gather(*(asks.ask(7, ListGroupsRequest(), 4) for _ in range(5)), return_exceptions=True)
+    assert all(isinstance(answer, ApiError) for answer in answers)
+    assert len(attempts) == 1
+    with pytest.raises(ApiError):
+        await asks.ask(7, ListGroupsRequest(), 4)
+    assert len(attempts) == 2, "a later request tries again"
+    for writer in attempts:
+        writer.close()
+    silent.close()
+
+
+async def test_wb15_a_request_that_is_cancelled_ends_no_attempt_of_others(world: World, other: Broker) -> None:
+    asks = Asks(world.broker.node)
+    first, second = (asyncio.ensure_future(asks.ask(7, MetadataRequest(topics=()), 9)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert (await second).controller_id == 7
+    asks.stop()
 
 
 def test_a_code_of_kafka_becomes_a_status() -> None:
