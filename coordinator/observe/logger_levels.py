@@ -22,6 +22,7 @@ _NAMES: Final = {0: "TRACE", 10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 5
 
 NAMES: Final = (
     "rota.api",
+    "rota.audit",
     "rota.broker",
     "rota.cluster",
     "rota.config",
@@ -35,6 +36,7 @@ NAMES: Final = (
     "rota.partition",
     "rota.partitions",
     "rota.replication",
+    "rota.security",
     "rota.serve",
     "rota.server",
     "rota.supervisor",
