@@ -101,7 +101,7 @@ class Broker:
         Raises StorageFailed (the data folder), StoreFailed (its metadata journal), CannotListen (an address).
         """
         async with AsyncExitStack() as undo:  # a start that fails lets go of all that it took
-            undo.callback(self.storage.abandon)
+            undo.callback(self.storage.undo_open)
             self.storage.open()
             self.metadata = await self._metadata()
             undo.push_async_callback(self.metadata.abandon)

@@ -117,6 +117,11 @@ class Disk:
         """A stop in order: everything is on the medium, and the marker says so. Raises StorageFailed."""
         self._opened.close()
 
+    def undo_open(self) -> None:
+        """Release the folder after a start that failed, as clean as it was."""
+        if self._directory is not None:
+            self._directory.undo_open()
+
     def abandon(self) -> None:
         """Release the folder as a crash would: nothing is written."""
         if self._directory is not None:
@@ -166,6 +171,9 @@ class Memory:
         return lambda: None
 
     def close(self) -> None:
+        """Does nothing."""
+
+    def undo_open(self) -> None:
         """Does nothing."""
 
     def abandon(self) -> None:

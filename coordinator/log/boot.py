@@ -22,6 +22,6 @@ def was_written_in_this_boot(folder: Path) -> bool:
     """Whether the file in this folder names the present start of the machine. Raises OSError."""
     present = boot_id()
     try:
-        return bool(present) and (folder / BOOT_FILE).read_text().strip() == present
+        return bool(present) and (folder / BOOT_FILE).read_bytes().strip() == present.encode()
     except FileNotFoundError:
         return False

@@ -48,7 +48,7 @@ def read_checkpoint(text: str) -> dict[TopicPartition, int]:
 def partition_of(folder_name: str) -> TopicPartition | None:
     """Return the topic and partition of a folder's name; None for other folders."""
     topic, dash, number = folder_name.rpartition("-")
-    if not (topic and dash and number.isdecimal()) or folder_name.endswith(DELETE_SUFFIX):
+    if not (topic and dash and number.isdecimal()) or str(int(number)) != number:
         return None
     return topic, int(number)
 

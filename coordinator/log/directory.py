@@ -28,6 +28,7 @@ import fcntl
 import os
 import uuid
 from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -72,7 +73,7 @@ class LogDirectory:
         self._system = FileSystem() if system is None else system
         self._files, self._loaded = OpenFiles(system=self._system), LoadedIndexes()
         self._trash = Trash(self._system)
-        self._tracks_high_watermarks = False
+        self._tracks_high_watermarks = self._is_identified = False
         self._unrecovered: set[TopicPartition] = set()  # opening has begun, and did not succeed yet
         self._lock_fd = -1
         try:
@@ -83,8 +84,6 @@ class LogDirectory:
             self.may_lack_records = not (self._was_clean or was_written_in_this_boot(path))
             if cluster_id is not None:
                 self.identify(cluster_id)
-            self._system.unlink(path / CLEAN_FILE)
-            self._system.sync_path(path)  # else a power loss brings the marker back
             self._checkpoints = Checkpoints(path, self._system)
             if self._was_clean:
                 self._clean_logs = self._checkpoints.clean_logs(self.partitions())
@@ -110,7 +109,8 @@ class LogDirectory:
     def identify(self, cluster_id: str) -> None:
         """Check `meta.properties`, or write it when the directory is new; note this start of the machine.
 
-        Raises WrongDirectory, StorageFailed.
+        From now on logs may change: the marker of a clean stop goes. At each moment the marker or this start of the
+        machine vouches for the logs. Raises WrongDirectory, StorageFailed.
         """
         if self.cluster_id not in ("", cluster_id):
             why = f"{self.path} belongs to cluster {self.cluster_id}, this is {cluster_id}"
@@ -121,6 +121,12 @@ class LogDirectory:
             self._write_file(META_FILE, write_properties(meta).encode(), sync=True)
             self.cluster_id = cluster_id
         self._write_file(BOOT_FILE, boot_id().encode(), sync=True)
+        self._is_identified = True
+        try:
+            self._system.unlink(self.path / CLEAN_FILE)
+            self._system.sync_path(self.path)  # else a power loss brings the marker back
+        except OSError as error:
+            raise StorageFailed(f"cannot remove {self.path / CLEAN_FILE}: {error}") from error
 
     def partitions(self) -> list[TopicPartition]:
         """What has a folder here, open or not. Raises OSError."""
@@ -145,6 +151,7 @@ class LogDirectory:
 
         A log that is open still has failed: it is let go, and recovered from its last good recovery point on.
         """
+        assert self._is_identified, "the marker of a clean stop is still there"
         key = topic, partition
         if (failed := self._logs.pop(key, None)) is not None:
             failed.abandon()
@@ -238,6 +245,13 @@ class LogDirectory:
             self._write_file(CLEAN_FILE, b'{"version":0,"brokerEpoch":-1}', sync=True)
         finally:
             self.abandon()
+
+    def undo_open(self) -> None:
+        """The start of the broker has failed: a folder that was closed in order is closed in order again."""
+        if self._was_clean and self._is_identified:
+            with suppress(StorageFailed):
+                self.close()
+        self.abandon()
 
     def abandon(self) -> None:
         """Let everything go as a crash would: nothing is written, the next start recovers."""

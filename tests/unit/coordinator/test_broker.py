@@ -208,11 +208,15 @@ async def test_a_folder_of_another_node_is_refused(config: Config) -> None:
         await Broker(config(node_id="77")).start()
 
 
-async def test_an_address_in_use_is_reported_and_the_folder_is_unlocked(config: Config) -> None:
+async def test_an_address_in_use_is_reported_and_the_folder_is_unlocked(config: Config, tmp_path: Path) -> None:
+    """CM5. The folder of a broker that stopped in order stays so."""
+    async with Broker(config()):
+        pass
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(CannotListen, match=address):
             await Broker(config(listeners=f"PLAINTEXT://{address}")).start()
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
     async with Broker(config()):
         pass
 

@@ -23,3 +23,12 @@ def test_without_a_boot_id_no_file_counts_as_of_this_boot(tmp_path: Path, monkey
     (tmp_path / BOOT_FILE).write_text(boot_id())
     assert boot_id() == ""
     assert not was_written_in_this_boot(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"", b"o\0ne"])
+def test_a_damaged_boot_file_names_no_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """CM5. A torn write of a machine that lost its power; the broker starts all the same."""
+    monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("one\n")
+    (tmp_path / BOOT_FILE).write_bytes(content)
+    assert not was_written_in_this_boot(tmp_path)

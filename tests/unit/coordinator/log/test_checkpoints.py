@@ -47,6 +47,8 @@ def test_a_damaged_file(text: str) -> None:
         ("t-", None),
         ("-5", None),
         ("t-x", None),
+        ("t-01", None),  # nobody names a log so: it is not the folder of t-1
+        ("t-٣", None),
     ],
 )
 def test_folder_names(name: str, partition: tuple[str, int] | None) -> None:

@@ -681,3 +681,48 @@ def test_a_folder_that_holds_no_log_is_no_stray(tmp_path: Path) -> None:
     directory.close()
     other.close()
     assert (tmp_path / "broker-2" / "t-0").is_dir()
+
+
+def test_a_start_that_ends_before_the_cluster_is_known_leaves_the_folder_as_clean_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CM5. The metadata store is away after a reboot; the broker is killed while it waits."""
+    monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("one")
+    directory = opened(tmp_path / "data")
+    fill(directory.open_log("t", 0, CONFIG), 5)
+    directory.close()
+    (tmp_path / "boot_id").write_text("two")
+    for _ in range(2):
+        waiting = LogDirectory(tmp_path / "data", node_id=1)
+        assert (waiting.was_clean, waiting.may_lack_records) == (True, False)
+        waiting.abandon()
+    started = LogDirectory(tmp_path / "data", node_id=1)
+    started.identify("c")
+    started.abandon()
+    crashed = LogDirectory(tmp_path / "data", node_id=1)
+    assert (crashed.was_clean, crashed.may_lack_records) == (False, False), "it ran in this boot"
+    crashed.abandon()
+
+
+def test_a_start_that_fails_later_closes_the_folder_in_order_if_it_was_closed_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CM5. A broker that has lost power and fails to start does not count as stopped in order."""
+    monkeypatch.setattr(boot, "BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("one")
+    directory = opened(tmp_path / "data")
+    fill(directory.open_log("t", 0, CONFIG), 5)
+    directory.close()
+    failing = opened(tmp_path / "data")
+    failing.open_log("t", 0, CONFIG)
+    failing.undo_open()
+    (tmp_path / "boot_id").write_text("two")
+    again = opened(tmp_path / "data")
+    assert (again.was_clean, again.may_lack_records) == (True, False)
+    again.abandon()
+    (tmp_path / "boot_id").write_text("three")
+    lacking = opened(tmp_path / "data")
+    assert lacking.may_lack_records
+    lacking.undo_open()
+    assert not opened(tmp_path / "data").was_clean
