@@ -29,6 +29,7 @@ def test_a_folder_keeps_its_logs_and_the_cluster_id(tmp_path: Path) -> None:
     again = disk(tmp_path)
     again.open()
     assert again.cluster_id == "cluster"
+    again.identify("cluster")
     assert again.open_log(TOPIC, 0, LogConfig()).log_end_offset == 1
     again.close()
 
@@ -71,6 +72,7 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
 def test_tidying_removes_deleted_logs_and_notes_where_recovery_begins(tmp_path: Path) -> None:
     storage = disk(tmp_path)
     storage.open()
+    storage.identify("cluster")
     storage.open_log(TOPIC, 0, LogConfig()).destroy()
     kept = storage.open_log(TOPIC, 1, LogConfig())
     kept.append(batch(b"a"), leader_epoch=0, now_ms=NOW_MS)

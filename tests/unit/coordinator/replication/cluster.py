@@ -62,6 +62,7 @@ class Member:
         if self.folder is not None:
             self.storage = Disk(self.folder, node_id=self.broker_id, wall_ms=clock.wall_ms)
         self.storage.open()
+        self.storage.identify("cluster")
         store = EmbeddedStore()
         self.image = Topics(store, broker_id=self.broker_id, fresh_uuid=lambda: bytes(16))
         self.isr_changes = IsrChanges(self.cluster.change_isr, clock.now_ms)
@@ -254,7 +255,9 @@ class Cluster:
             image.apply_registration(NOT_REGISTERED if own is None else own.epoch)
             image.apply_topic(self.topic)
 
-    async def change_isr(self, name: str, index: int, leader_epoch: int, isr: tuple[int, ...]) -> bool:
+    async def change_isr(
+        self, name: str, index: int, leader_epoch: int, isr: tuple[int, ...], lacking: frozenset[int]
+    ) -> bool:
         await asyncio.sleep(0)
         state = self.state(index)
         if state.leader_epoch != leader_epoch:

@@ -94,7 +94,7 @@ async def test_the_other_actions() -> None:
 
 async def test_truncations_of_one_folder_share_a_write(tmp_path: Path) -> None:
     """RF5."""
-    directory = LogDirectory(tmp_path, node_id=2)
+    directory = LogDirectory(tmp_path, node_id=2, cluster_id="c")
     followers = []
     for index in range(3):
         log = directory.open_log("t", index, LogConfig())
