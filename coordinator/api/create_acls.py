@@ -81,5 +81,5 @@ async def _add(node: Node, pattern: ResourcePattern, entries: set[Entry]) -> Ref
 def _result(acl: Acl | Refusal, outcomes: Mapping[ResourcePattern, Refusal | None]) -> AclCreationResult:
     refusal = acl if isinstance(acl, Refusal) else outcomes[acl.pattern]
     if refusal is None:
-        return AclCreationResult()
+        return AclCreationResult(error_message="")  # as Kafka
     return AclCreationResult(error_code=refusal.code, error_message=refusal.message)

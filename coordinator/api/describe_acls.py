@@ -40,6 +40,7 @@ def describe_acls(node: Node, call: Call, request: DescribeAclsRequest) -> Descr
         return DescribeAclsResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=str(error))
     found = [acl for acl in node.authorizer.acls if selection.selects(acl)]
     return DescribeAclsResponse(
+        error_message="",  # as Kafka
         resources=tuple(
             DescribeAclsResource(
                 resource_type=pattern.resource_type,
@@ -48,7 +49,7 @@ def describe_acls(node: Node, call: Call, request: DescribeAclsRequest) -> Descr
                 acls=tuple(map(_description, acls)),
             )
             for pattern, acls in groupby(found, key=lambda acl: acl.pattern)
-        )
+        ),
     )
 
 

@@ -221,7 +221,8 @@ def check_acl(acl: Acl) -> None:
     try:
         Principal.parse(entry.principal)
     except ValueError:
-        raise InvalidAcl(f"Could not parse principal from `{entry.principal}`") from None
+        why = "no colon is present separating the principal type from the principal name"
+        raise InvalidAcl(f"Could not parse principal from `{entry.principal}` ({why})") from None
 
 
 def check_filter(selection: AclFilter) -> None:

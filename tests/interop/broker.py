@@ -7,7 +7,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,8 +30,15 @@ def broker(folder: Path) -> Iterator[str]:
     if given:
         yield given
         return
+    with started(folder, PROPERTIES) as bootstrap:
+        yield bootstrap
+
+
+@contextmanager
+def started(folder: Path, properties: Mapping[str, str]) -> Iterator[str]:
+    """HOST:PORT of a Rota broker with these properties; stops it in the end."""
     config = folder / "server.properties"
-    config.write_text("".join(f"{name}={value}\n" for name, value in PROPERTIES.items()))
+    config.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     read_fd, write_fd = os.pipe()
     with (folder / "broker.log").open("wb") as log:
         process = subprocess.Popen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -194,16 +194,21 @@ _MESSAGES: Final = {
 }
 
 
-def on_configs(operation: Operation, field: str, result_type: type[Any]) -> Guard:
+def on_configs(
+    operation: Operation,
+    field: str,
+    result_type: type[Any],
+    resource_types: Mapping[int, tuple[ResourceType, ErrorCode]] = _CONFIG_RESOURCES,
+) -> Guard:
     """Return the guard of an API on config resources: the operation on the topic, the group or the cluster.
 
-    `field` of the response has the results. A resource of an unknown type is left to the API, which refuses it.
+    `field` of the response has the results. A resource of another type is left to the API, which refuses it.
     """
 
     def guard(access: RequestAccess, request: Any, serve: Serve) -> Any:
         allowed, refused = [], []
         for resource in request.resources:
-            resource_type, code = _CONFIG_RESOURCES.get(resource.resource_type, (None, DENIED))
+            resource_type, code = resource_types.get(resource.resource_type, (None, DENIED))
             name = CLUSTER_NAME if resource_type is CLUSTER else resource.resource_name
             if resource_type is None or access.allows(operation, resource_type, name):
                 allowed.append(resource)
@@ -220,15 +225,21 @@ def on_configs(operation: Operation, field: str, result_type: type[Any]) -> Guar
 
 
 def _refused(result_type: type[Any], resource: Any, code: ErrorCode) -> Any:
+    is_logger_change = resource.resource_type == _BROKER_LOGGER and result_type is AlterConfigsResourceResponse
     return result_type(
         error_code=code,
-        error_message=_MESSAGES[code],
+        error_message=None if is_logger_change else _MESSAGES[code],  # as Kafka
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
 
 
 describe_configs: Final = on_configs(_O.DESCRIBE_CONFIGS, "results", DescribeConfigsResult)
-alter_configs: Final = on_configs(_O.ALTER_CONFIGS, "responses", AlterConfigsResourceResponse)
-incremental_alter_configs: Final = alter_configs
+alter_configs: Final = on_configs(
+    _O.ALTER_CONFIGS,
+    "responses",
+    AlterConfigsResourceResponse,
+    {kind: check for kind, check in _CONFIG_RESOURCES.items() if kind != _BROKER_LOGGER},
+)
+incremental_alter_configs: Final = on_configs(_O.ALTER_CONFIGS, "responses", AlterConfigsResourceResponse)
 list_config_resources: Final = on_cluster(_O.DESCRIBE_CONFIGS, lambda _: ListConfigResourcesResponse(error_code=DENIED))

@@ -45,6 +45,8 @@ class AuthorizedLookup(PartitionLookup):
     def missing(self, key: Key) -> ErrorCode:
         """As for everybody; TOPIC_AUTHORIZATION_FAILED for a topic that the principal may not read, there or not."""
         topic = key[0]
+        if self._is_follower and not self._is_allowed(""):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         name = topic if isinstance(topic, str) else self._access.topic_name(topic)
         if name is not None and not self._is_allowed(name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED

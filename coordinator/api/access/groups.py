@@ -13,7 +13,7 @@ from rota.protocol.messages.delete_groups import DeletableGroupResult, DeleteGro
 from rota.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from rota.protocol.messages.heartbeat import HeartbeatResponse
-from rota.protocol.messages.join_group import JoinGroupResponse
+from rota.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from rota.protocol.messages.leave_group import LeaveGroupResponse
 from rota.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from rota.protocol.messages.offset_commit import (
@@ -49,10 +49,18 @@ COMMIT_IDS_SINCE = FETCH_IDS_SINCE = 10
 MANY_GROUPS_SINCE: Final = 8
 GROUP_ERROR_SINCE: Final = 2
 MANY_KEYS_SINCE: Final = 4
+NULL_NAME_SINCE: Final = 7
 NOT_REQUESTED: Final = -(1 << 31)
 _O = Operation
 
 # ---- members
+
+
+def join_group(access: RequestAccess, request: JoinGroupRequest, serve: Serve) -> Any:
+    """READ on the group."""
+    if access.allows(_O.READ, GROUP, request.group_id):
+        return serve(request)
+    return JoinGroupResponse(error_code=DENIED, protocol_name=None if access.call.version >= NULL_NAME_SINCE else "")
 
 
 def member_of_group(response_type: type[Any]) -> Guard:
@@ -66,7 +74,6 @@ def member_of_group(response_type: type[Any]) -> Guard:
     return guard
 
 
-join_group: Final = member_of_group(JoinGroupResponse)
 heartbeat: Final = member_of_group(HeartbeatResponse)
 leave_group: Final = member_of_group(LeaveGroupResponse)
 sync_group: Final = member_of_group(SyncGroupResponse)
@@ -121,6 +128,11 @@ def delete_groups(access: RequestAccess, request: DeleteGroupsRequest, serve: Se
 
 # ---- coordinators
 
+_MESSAGES: Final = {
+    DENIED: "Group authorization failed.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+}
 _KEYS: Final[dict[int, tuple[ResourceType, Operation, ErrorCode]]] = {
     0: (GROUP, _O.DESCRIBE, DENIED),
     1: (ResourceType.TRANSACTIONAL_ID, _O.DESCRIBE, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
@@ -140,8 +152,9 @@ def find_coordinator(access: RequestAccess, request: FindCoordinatorRequest, ser
     if not denied:
         return serve(request)
     if access.call.version < MANY_KEYS_SINCE:
-        return FindCoordinatorResponse(error_code=code, error_message=code.name)
-    refused = tuple(Coordinator(key=key, error_code=code) for key in denied)
+        return FindCoordinatorResponse(error_code=code, error_message=_MESSAGES[code])
+    message = _MESSAGES[code] if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else ""  # as Kafka
+    refused = tuple(Coordinator(key=key, error_code=code, error_message=message) for key in denied)
     if not allowed:
         return FindCoordinatorResponse(coordinators=refused)
     return after(

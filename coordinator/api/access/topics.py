@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from rota.coordinator.api.access.request import CLUSTER, TOPIC, Guard, RequestAccess, Serve, after
 from rota.coordinator.api.node import HangUp
+from rota.coordinator.replica.produce_validation import is_transactional
 from rota.coordinator.security.acl import Operation, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_partitions import (
@@ -74,6 +75,8 @@ from rota.protocol.wire import UUID_ZERO
 
 T = TypeVar("T", MetadataResponseTopic, DescribeTopicPartitionsResponseTopic)
 DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+NOT_REQUESTED: Final = -(1 << 31)
+CREATE_DENIED_MESSAGE: Final = "Authorization failed."
 DENIED_MESSAGE: Final = "Topic authorization failed."
 PRODUCE_IDS_SINCE: Final = 13
 DELETE_IDS_SINCE: Final = 6
@@ -83,9 +86,13 @@ _O = Operation
 
 
 def produce(access: RequestAccess, request: ProduceRequest, serve: Serve) -> Any:
-    """WRITE on each topic, and on the transactional id. Raises HangUp for acks=0, which has no response."""
+    """WRITE on each topic, and on the transactional id of records that belong to a transaction.
+
+    Raises HangUp for acks=0, which has no response.
+    """
     transactional_id, by_id = request.transactional_id, access.call.version >= PRODUCE_IDS_SINCE
-    if transactional_id is not None and not access.allows(_O.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+    is_of_transaction = transactional_id is not None and _has_transactional_records(request)
+    if is_of_transaction and not access.allows(_O.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id or ""):
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return _produced(access, request, ProduceResponse(), request.topic_data, error)
     allowed, denied = access.split(
@@ -97,6 +104,10 @@ def produce(access: RequestAccess, request: ProduceRequest, serve: Serve) -> Any
     if request.acks == 0:
         raise HangUp(f"produce with acks 0 failed: {DENIED.name}")
     return after(reply, lambda response: _produced(access, request, response, denied, DENIED))
+
+
+def _has_transactional_records(request: ProduceRequest) -> bool:
+    return any(is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data)
 
 
 def _produced(
@@ -253,9 +264,10 @@ def _with_operations(access: RequestAccess, request: MetadataRequest, response: 
 
 
 def _with_topic_operations(access: RequestAccess, topic: T) -> T:
-    """Kafka computes them for refused topics as well; a topic without a name has none."""
+    """A refused topic, and an unknown id, have none."""
     name = topic.name
-    operations = 0 if name is None or topic.error_code == DENIED else access.operations(TOPIC, name)
+    is_hidden = name is None or topic.error_code == DENIED
+    operations = NOT_REQUESTED if is_hidden else access.operations(TOPIC, name or "")
     return replace(topic, topic_authorized_operations=operations)
 
 
@@ -309,7 +321,7 @@ def create_topics(access: RequestAccess, request: CreateTopicsRequest, serve: Se
     if not access.may(_O.CREATE, CLUSTER):
         allowed, denied = access.split(_O.CREATE, TOPIC, request.topics, lambda topic: topic.name)
     refused = tuple(
-        CreatableTopicResult(name=name, error_code=DENIED, error_message=DENIED_MESSAGE)
+        CreatableTopicResult(name=name, error_code=DENIED, error_message=CREATE_DENIED_MESSAGE)
         for name in dict.fromkeys(topic.name for topic in denied)
     )
     if not allowed:
@@ -343,7 +355,7 @@ def create_partitions(access: RequestAccess, request: CreatePartitionsRequest, s
 
 
 def delete_topics(access: RequestAccess, request: DeleteTopicsRequest, serve: Serve) -> Any:
-    """DELETE on each topic, or on the cluster. AT1: a refusal names the id only of a topic that may be described."""
+    """DELETE on each topic, or on the cluster. AT1: a refusal by id names a topic that may be described."""
     if access.may(_O.DELETE, CLUSTER):
         return serve(request)
     if access.call.version < DELETE_IDS_SINCE:
@@ -366,10 +378,8 @@ def delete_topics(access: RequestAccess, request: DeleteTopicsRequest, serve: Se
 
 
 def _not_deleted(access: RequestAccess, requested: DeleteTopicState) -> DeletableTopicResult:
-    name = requested.name or access.topic_name(requested.topic_id)
-    topic = None if name is None else access.node.topics.get(name)
-    if name is not None and topic is not None and access.may(_O.DESCRIBE, TOPIC, name):
-        return DeletableTopicResult(name=name, topic_id=topic.topic_id, error_code=DENIED, error_message=DENIED_MESSAGE)
-    return DeletableTopicResult(
-        name=requested.name, topic_id=requested.topic_id, error_code=DENIED, error_message=DENIED_MESSAGE
-    )
+    name = requested.name
+    if name is None:
+        found = access.topic_name(requested.topic_id)
+        name = found if found is not None and access.may(_O.DESCRIBE, TOPIC, found) else None
+    return DeletableTopicResult(name=name, topic_id=requested.topic_id, error_code=DENIED, error_message=DENIED_MESSAGE)

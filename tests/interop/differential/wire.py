@@ -17,10 +17,12 @@ ANSWER_S_MAX = 15.0
 class Wire:
     """At most one request is under way at a time, as Kafka mutes a connection until it has answered."""
 
-    def __init__(self, bootstrap: str, client_id: str) -> None:
+    def __init__(self, bootstrap: str, client_id: str, own_host: str | None = None) -> None:
+        """`own_host` is the address from which the connection comes."""
         host, _, port = bootstrap.rpartition(":")
         self.client_id = client_id
-        self._socket = socket.create_connection((host, int(port)))
+        own_address = None if own_host is None else (own_host, 0)
+        self._socket = socket.create_connection((host, int(port)), source_address=own_address)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation = 0
         self._asked: tuple[int, int] | None = None

@@ -17,8 +17,8 @@ def texts(world: AclWorld) -> list[str]:
 def test_acls_are_in_force_when_the_response_leaves() -> None:
     world = AclWorld()
     created = (creation(), creation(operation=WRITE), creation("ord", resource_pattern_type=PREFIXED), creation())
-    assert world.create(*created) == [(0, None)] * 4
-    assert world.create(creation()) == [(0, None)]  # it exists already
+    assert world.create(*created) == [(0, "")] * 4
+    assert world.create(creation()) == [(0, "")]  # it exists already
     assert texts(world) == [
         "TOPIC:LITERAL:orders ALLOW READ * User:alice",
         "TOPIC:LITERAL:orders ALLOW WRITE * User:alice",

@@ -162,7 +162,8 @@ def call(version: int) -> Call:
 
 def produce(version: int, topic_id: int = 0) -> Iterator[Any]:
     yield produces([(TOPIC if version < 13 else topic_id.to_bytes(16, "big"), 0, batch(b"x"))])
-    yield produces([(TOPIC, 0, batch(b"x"))], transactional_id="secret-transaction")
+    records = batch(b"x", is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
+    yield produces([(TOPIC, 0, records)], transactional_id="secret-transaction")
 
 
 def fetch(version: int) -> Iterator[FetchRequest]:
@@ -247,6 +248,8 @@ def delete_topics(version: int) -> Iterator[Any]:
     yield DeleteTopicsRequest(
         topics=(DeleteTopicState(name=TOPIC, topic_id=bytes(16)),), topic_names=(TOPIC,), timeout_ms=1000
     )
+    if version == 6:
+        yield DeleteTopicsRequest(topics=(DeleteTopicState(name=None, topic_id=bytes(15) + b"\2"),), timeout_ms=1000)
 
 
 def delete_records(version: int) -> Iterator[Any]:

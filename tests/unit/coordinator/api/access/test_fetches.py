@@ -70,4 +70,4 @@ def test_a_follower_needs_cluster_action() -> None:
     for grant, code in (("TOPIC:LITERAL:t ALL", DENIED), ("CLUSTER:LITERAL:kafka-cluster CLUSTER_ACTION", 6)):
         assert codes(AccessWorld(granted(grant)).send(1, request, 12)) == [("t", code, False)]
     newer = fetch_request(("t", 0, 0), replica_state=ReplicaState(replica_id=1, replica_epoch=5))
-    assert codes(AccessWorld(granted("TOPIC:LITERAL:t ALL")).send(1, newer, 15))[0][1] == 100  # no id: unknown
+    assert codes(AccessWorld(granted("TOPIC:LITERAL:t ALL")).send(1, newer, 15))[0][1] == DENIED  # whatever it names

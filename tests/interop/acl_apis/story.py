@@ -1,0 +1,177 @@
+"""One conversation about ACLs with any broker: an administrator from 127.0.0.1, a client from 127.0.0.2, no login.
+
+The broker has an authorizer, `allow.everyone.if.no.acl.found=true`, and no super users. While the conversation lasts,
+ACLs allow the administrator's address everything, and the client's what a chapter says.
+
+Law
+    Nothing here sleeps to wait: after a change of the ACLs the broker is asked until it shows them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+from tests.interop.differential.wire import Wire
+from tests.interop.kit import until
+
+from rota.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from rota.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from rota.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from rota.protocol.messages.describe_acls import DescribeAclsRequest
+from rota.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rota.protocol.wire import UUID_ZERO
+
+Line = dict[str, Any]
+
+ADMIN, CLIENT = "127.0.0.1", "127.0.0.2"
+TOPIC, VISIBLE, GROUP = "secret", "visible", "secret-group"
+ANY, LITERAL, PREFIXED = 1, 3, 4
+TOPICS, GROUPS, CLUSTER, TRANSACTIONS = 2, 3, 4, 5
+ALL, DENY, ALLOW = 2, 2, 3
+CLUSTER_NAME: Final = "kafka-cluster"
+EVERYTHING: Final = ((TOPICS, "*"), (GROUPS, "*"), (CLUSTER, CLUSTER_NAME), (TRANSACTIONS, "*"))
+# differ from run to run and from broker to broker, and say nothing about permissions
+LEFT_OUT: Final = frozenset(
+    {
+        "throttle_time_ms",
+        "producer_id",
+        "brokers",
+        "cluster_id",
+        "controller_id",
+        "leader_epoch",
+        "eligible_leader_replicas",
+    }
+    | {"last_known_elr", "node_id", "port", "log_append_time_ms", "is_internal"}
+)
+
+
+def creation(kind: int, name: str, operation: int, *, host: str = CLIENT, **more: Any) -> AclCreation:
+    """The ACL that allows the anonymous principal at `host` an operation."""
+    principal = more.pop("principal", "User:ANONYMOUS")
+    pattern, permission = more.pop("pattern", LITERAL), more.pop("permission", ALLOW)
+    return AclCreation(
+        resource_type=kind,
+        resource_name=name,
+        resource_pattern_type=pattern,
+        principal=principal,
+        host=host,
+        operation=operation,
+        permission_type=permission,
+    )
+
+
+def selection(**fields: Any) -> dict[str, Any]:
+    """The fields of a filter; each that is not given matches all."""
+    return {
+        "resource_type_filter": ANY,
+        "resource_name_filter": None,
+        "pattern_type_filter": ANY,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": ANY,
+        "permission_type": ANY,
+        **fields,
+    }
+
+
+class Session:
+    """The administrator's and the client's connections."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self.admin, self.client = Wire(bootstrap, "acl-admin"), Wire(bootstrap, "acl-client", CLIENT)
+
+    def close(self) -> None:
+        self.admin.close()
+        self.client.close()
+
+    def ask_as_client(self, request: Any, version: int) -> Any:
+        """The answer as JSON values, or `hangs up`."""
+        try:
+            return plain(self.client.ask(request, version))
+        except ConnectionError:
+            self.client = Wire(self._bootstrap, "acl-client", CLIENT)
+            return "hangs up"
+
+    def ask(self, request: Any) -> Any:
+        """The administrator's answer as JSON values."""
+        return plain(self.admin.ask(request, 3))
+
+    def grant(self, creations: Sequence[AclCreation]) -> None:
+        """Replace the client's permissions."""
+        self.admin.ask(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection(host_filter=CLIENT)),)), 3)
+        marker = creation(TRANSACTIONS, "marker", ALL)
+        self.admin.ask(CreateAclsRequest(creations=(*creations, marker)), 3)
+
+        def is_in_force() -> bool:
+            found = self.admin.ask(DescribeAclsRequest(**selection(host_filter=CLIENT)), 3)
+            return sum(len(resource.acls) for resource in found.resources) == len(creations) + 1
+
+        until(is_in_force, "the ACLs of the client")
+
+    def begin(self) -> None:
+        """Only the administrator's address is allowed anything. There are the topics and the group."""
+        self.admin.ask(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection()),)), 3)
+        allowed = tuple(creation(kind, name, ALL, host=ADMIN) for kind, name in EVERYTHING)
+        self.admin.ask(CreateAclsRequest(creations=allowed), 3)
+        topics = tuple(CreatableTopic(name=n, num_partitions=1, replication_factor=1) for n in (TOPIC, VISIBLE))
+        self.admin.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7)
+        until(self._commits, "a committed offset")
+
+    def _commits(self) -> bool:
+        partitions = (OffsetCommitRequestPartition(partition_index=0, committed_offset=1),)
+        topics = tuple(OffsetCommitRequestTopic(name=name, partitions=partitions) for name in (TOPIC, VISIBLE))
+        self.admin.ask(_coordinator(), 4)
+        answer = self.admin.ask(OffsetCommitRequest(group_id=GROUP, topics=topics), 8)
+        return not any(each.error_code for topic in answer.topics for each in topic.partitions)
+
+    def end(self) -> None:
+        """Delete every ACL: everybody may do everything again."""
+        self.admin.ask(DeleteAclsRequest(filters=(DeleteAclsFilter(**selection()),)), 3)
+
+
+def _coordinator() -> Any:
+    from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+
+    return FindCoordinatorRequest(key_type=0, coordinator_keys=(GROUP,))
+
+
+def tell(bootstrap: str) -> Iterator[Line]:
+    """Play the conversation; yield each step's answer."""
+    from tests.interop.acl_apis.steps import admin_steps, chapters
+
+    session = Session(bootstrap)
+    try:
+        session.begin()
+        for name, request in admin_steps():
+            yield {"chapter": "administration", "step": name, "answer": session.ask(request)}
+        for chapter, granted, requests in chapters():
+            session.grant(granted)
+            for name, version, request in requests:
+                yield {"chapter": chapter, "step": name, "answer": session.ask_as_client(request, version)}
+    finally:
+        session.end()
+        session.close()
+
+
+def plain(value: Any) -> Any:
+    """A message as JSON values; lists in the order of their texts, ids by whether they are there."""
+    if is_dataclass(value):
+        names = [each.name for each in fields(value) if each.name not in LEFT_OUT]
+        if hasattr(value, "port"):  # the host of a broker; that of an ACL stays
+            names.remove("host")
+        return {name: plain(getattr(value, name)) for name in names}
+    if isinstance(value, list | tuple):
+        return sorted((plain(item) for item in value), key=json.dumps)
+    if isinstance(value, bytes | memoryview):
+        return "zero" if bytes(value) == UUID_ZERO else len(value)
+    if isinstance(value, str) and value.startswith("Request Request("):
+        return "Cluster authorization failed."  # Kafka describes its objects instead
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
