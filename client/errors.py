@@ -97,7 +97,7 @@ class RebalancedError(KafkaError):
 
 
 class CommitFailed(RebalancedError):
-    """The member is no longer part of the group's generation: its partitions may belong to somebody else by now, who
+    """The member is no longer part of the group's generation: its partitions may belong to another member by now, which
     starts at the last committed offsets. Records since then are delivered again. Poll on, the member joins again; when
     it happens often, process fewer records between polls (`max_poll_records`) or raise `max_poll_interval_ms`."""
 
@@ -153,7 +153,7 @@ class AssignmentFailed(KafkaError):
 
 
 class DeliveryFailed(KafkaError):
-    """A record that was not written, or perhaps was (`maybe_written`) though nobody can tell. `cause` says why."""
+    """A record that was not written, or may be written (`maybe_written`). `cause` is the reason."""
 
     def __init__(self, message: str, partition: TopicPartition, *, maybe_written: bool, cause: KafkaError) -> None:
         super().__init__(message)

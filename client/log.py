@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import structlog
 
-_FRAMES: Final = 4  # of structlog between whoever writes a line and logging
+_FRAMES: Final = 4  # of structlog between the caller and logging
 
 
 def logger(name: str) -> Any:

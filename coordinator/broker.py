@@ -307,7 +307,7 @@ class Broker:
             self._host_shard(partition.index)
 
     def _truncated(self, partition: Partition) -> None:
-        """A standby may have replayed records that its log has lost: it begins afresh."""
+        """Restart the standby, which may have replayed records that its log has lost."""
         if partition.topic == CONSUMER_OFFSETS and self.groups.is_standby(partition.index):
             self.groups.follow(partition.index)
 

@@ -174,7 +174,7 @@ class Cluster:
 
     @property
     def has_heard_all(self) -> bool:
-        """Whether the failure detector has heard every other registered broker."""
+        """Whether the failure detector has received from every other registered broker."""
         if self._swim is None:
             return False
         heard = [member for member in self._swim.swim.members.values() if member.heard_ms is not None]
@@ -291,7 +291,7 @@ class Cluster:
         await self._updater.settled()
 
     async def _is_registered(self, failures: RepeatedWarning) -> bool:
-        """Return whether that is known now: fenced, if the registration is gone."""
+        """Return whether that is known now: it is fenced if the registration is deleted."""
         path, epoch = znodes.broker_path(self._config.node_id), self.topics.broker_epoch
         try:
             stat = await self._store.exists(path)

@@ -68,7 +68,7 @@ class Standalone:
         """Nobody takes over from a broker that is alone."""
 
     def guard(self, connections: Connections) -> None:
-        """Nobody takes a broker that is alone for dead."""
+        """A single broker is never declared dead."""
 
     async def leave(self) -> None:
         """Nobody takes over from a broker that is alone."""

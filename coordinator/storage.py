@@ -66,7 +66,7 @@ class Disk:
 
     @property
     def may_lack_records(self) -> bool:
-        """Whether records that an earlier broker of this id had may be gone: a new folder, or a loss of power."""
+        """Whether records of an earlier broker of this id may be lost: the folder is new, or the machine lost power."""
         return self._opened.may_lack_records
 
     def identify(self, cluster_id: str) -> None:

@@ -1,7 +1,7 @@
 """What a broker does again and again: retention, compaction, flushes, checkpoints, reopening of failed logs.
 
 Laws
-    A4  Nobody waits for upkeep: on the loop it takes a few milliseconds at a time, and what blocks goes to a thread.
+    A4  Requests never wait for upkeep: it runs on the loop in slices of a few milliseconds; blocking work in threads.
     U1  What was appended to a topic with flush.ms is on its way to the medium at most flush.ms and one round later.
     U2  Upkeep that fails is logged, harms nothing, and is tried again with growing waits; the broker goes on.
 """

@@ -23,7 +23,7 @@ class BeforeRejoin:
 
 @dataclass(slots=True)
 class Revoke:
-    """Still ours, about to be given up."""
+    """Still assigned, about to be revoked."""
 
     partitions: Partitions
 

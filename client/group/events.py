@@ -56,7 +56,7 @@ class CoordinatorFound:
 
 @dataclass(slots=True)
 class CoordinatorNotFound:
-    """No coordinator was found; `error.retriable` (or a BrokerError's code) tells whether a retry may help."""
+    """No coordinator was found; `error.retriable` (or a BrokerError's code) says whether a retry may succeed."""
 
     error: KafkaError
 
@@ -102,7 +102,7 @@ class CommitRefused:
 
 @dataclass(slots=True)
 class Rejoin:
-    """The user wants the group to assign anew; `reason` is for the coordinator's log."""
+    """The user requests a rebalance; `reason` is for the coordinator's log."""
 
     reason: str
 

@@ -24,7 +24,7 @@ NO_SESSION = "session timed out without receiving a heartbeat response"
 
 
 def arm(m: Member) -> None:
-    """Start the heartbeat timer and the session timer anew."""
+    """Restart the heartbeat timer and the session timer."""
     m.arm("heartbeat", m.config.heartbeat_interval_ms)
     m.arm_session()
 

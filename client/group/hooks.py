@@ -18,7 +18,7 @@ class Hooks(Protocol):
         """Before JoinGroup and before anything is revoked: do the automatic commit. Must not raise."""
 
     async def revoked(self, partitions: Partitions) -> None:
-        """These are still ours and about to be given up (on_revoked)."""
+        """The partitions are still assigned and about to be revoked (on_revoked)."""
 
     async def lost(self, partitions: Partitions) -> None:
         """These are no longer ours: fenced, thrown out, or poll timeout (on_lost)."""

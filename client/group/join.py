@@ -158,7 +158,7 @@ def _joined(m: Member, answer: JoinGroupResponse) -> None:
 
 
 def failed(m: Member, code: ErrorCode, what: str) -> None:
-    """JoinGroup or SyncGroup was refused: retry, rejoin, look for the coordinator or give up, by the code."""
+    """JoinGroup or SyncGroup was refused: retry, rejoin, look up the coordinator or fail, by the code."""
     m.reason = f"rebalance failed due to {java_name(code)}"
     match code:
         case E.ILLEGAL_GENERATION | E.UNKNOWN_MEMBER_ID:

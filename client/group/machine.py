@@ -144,7 +144,7 @@ def _hook_done(m: Member, event: HookDone) -> None:
 
 
 def _answered(m: Member, ticket: int, response: Any) -> None:
-    """Each answer goes to the branch that asked; an answer that nobody waits for changes nothing (M3)."""
+    """Pass each response to the branch of its request; an unexpected response changes nothing (M3)."""
     if ticket == m.heartbeat_ticket:
         m.heartbeat_ticket = None
         heartbeat.answered(m, response.error_code)

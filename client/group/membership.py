@@ -139,7 +139,7 @@ class Membership:
         self._step(events.CommitRefused(code, generation))
 
     def rejoin(self, reason: str) -> None:
-        """Have the group assign anew, with the next `poll`. Without a membership there is nothing to do."""
+        """Start a rebalance with the next `poll`. Without a membership this does nothing."""
         self._step(events.Rejoin(reason))
 
     async def close(self, reason: str, *, before_leaving: BeforeLeaving, timeout_ms: int) -> None:
@@ -231,7 +231,7 @@ class Membership:
             while self._events:
                 for effect in step(self._member, self._events.popleft(), self._now_ms()):
                     self._perform(effect)
-        except Exception as mistake:  # noqa: BLE001  # ours: nobody may wait for ever because of it
+        except Exception as mistake:  # noqa: BLE001  # a bug: waiting callers must not wait for ever
             _log.error("a membership failed", group=self._group, state=self.state, exc_info=mistake)
             self._events.clear()
             self._failure = mistake
@@ -325,7 +325,7 @@ class Membership:
             response = await self._cluster.ask(
                 command.node, command.request, timeout_ms=command.timeout_ms, lane=command.lane
             )
-        except Exception as error:  # noqa: BLE001  # whatever it is, who waits in `poll` is told
+        except Exception as error:  # noqa: BLE001  # any exception is raised by the waiting `poll`
             self._step(events.RequestFailed(command.ticket, _as_kafka_error(error)))
         else:
             self._step(events.ResponseReceived(command.ticket, response))

@@ -2,7 +2,7 @@
 
 Laws
     Who joined with a subscription joins again when it is another one: names that were changed, topics that match.
-    The leader joins again when a topic that it assigned by has other partitions, is there at last, or is gone.
+    The leader joins again when a topic of its assignment has another partition count, is created, or is deleted.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class Member:
         self.out.append(Arm(key, self.now_ms + in_ms))
 
     def arm_session(self) -> None:
-        """Start the session timer anew: the coordinator has heard of us."""
+        """Restart the session timer: the coordinator has responded."""
         if self.generation != NO_GENERATION:
             self.arm("session", self.config.session_timeout_ms)
 

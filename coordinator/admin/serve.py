@@ -64,7 +64,7 @@ def run(options: ServeOptions) -> int:
         try:
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
                 return runner.run(_serve(options, config))
-        except Exception as error:  # the interpreter would wait for a pipe that nobody reads
+        except Exception as error:  # the interpreter would wait for a pipe that is not read
             log.critical("Internal error", exc_info=error)
             return EXIT_UNCLEAN_STOP
 

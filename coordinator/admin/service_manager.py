@@ -1,4 +1,4 @@
-"""Tells systemd what the broker does: sd_notify(3), for units of Type=notify and with WatchdogSec=.
+"""Reports the state of the broker to systemd: sd_notify(3), for units of Type=notify and with WatchdogSec=.
 
 systemd gives a service the address of a datagram socket and the watchdog's time in environment variables. The service
 sends lines NAME=VALUE. Without the variables nothing is sent.

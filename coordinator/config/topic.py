@@ -80,7 +80,7 @@ class TopicConfig:
 
     @cached_property
     def unclean_leader_election_enable(self) -> bool:
-        """Whether a replica outside the ISR may lead when nobody else can."""
+        """Whether a replica outside the ISR may lead if no other can."""
         return self.value("unclean.leader.election.enable") is True
 
     @cached_property

@@ -1,10 +1,10 @@
-"""What a controller changes when it looks at the cluster. Pure: topics and live brokers in, new states out.
+"""The changes that a controller makes. Pure: topics and live brokers in, new states out.
 
 Each function looks at the present state only, so that a new controller decides what its predecessor would have decided.
 One pass over the topics costs a few ms for 10,000 partitions.
 
 Laws
-    R4  When nothing changes any more, the controller decides nothing any more.
+    R4  Once its decisions are written and nothing else changes, the controller decides nothing more.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def decide_partition(
 
 
 def hand_over(topics: Iterable[Topic], live: LiveBrokers, broker_id: int, min_isr: MinIsr) -> list[Decision]:
-    """Return the changes by which a broker that stops gives its leaderships away and leaves each ISR.
+    """Return the changes by which a stopping broker hands over its leaderships and leaves each ISR.
 
-    It keeps what nobody else can lead.
+    It keeps the partitions that no other broker can lead.
     """
     decisions = [
         Decision(topic, state, after)
@@ -123,7 +123,7 @@ def hand_over_partition(
 
 
 def balance(topics: Sequence[Topic], live: LiveBrokers, percentage: int) -> list[Decision]:
-    """Return the elections of preferred leaders for the brokers that lead too little. Reassignments are left alone."""
+    """Return the elections of preferred leaders for brokers with too few leaderships; reassignments are not changed."""
     brokers = imbalanced_brokers(topics, live, percentage)
     return [
         Decision(topic, state, after)

@@ -1,13 +1,13 @@
 """When the controller fences a broker that is reported dead. Pure: times come in.
 
-A first report counts at once. A broker that comes back each time it was fenced is slow or badly connected rather than
-dead: the next reports have to last, longer and longer, before they count. A broker that is really dead loses its
-session meanwhile, and with it its registration.
+A first report counts at once. A broker that registers again each time it was fenced is slow or badly connected, not
+dead: later reports count only after a growing time. The session of a broker that is really dead
+expires meanwhile, and with it its registration.
 
 Laws
     FN1  The first report of a broker counts at once; the next one within `CALM_MS` has to last `HOLD_MS`, then twice
          as long each time, up to `HOLD_MS_MAX`.
-    FN2  A report counts for one registration only: never for a later life of the broker.
+    FN2  A report counts for one registration only, never for a later one of the broker.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 HOLD_MS: Final = 1_000
 HOLD_MS_MAX: Final = 30_000
-CALM_MS: Final = 120_000  # after so long without being fenced, a broker is trusted again
+CALM_MS: Final = 120_000  # a broker that was not fenced for so long is trusted again
 
 
 class Fencing:

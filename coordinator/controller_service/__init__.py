@@ -1,1 +1,1 @@
-"""The controller's I/O: who is the controller, when it decides, and how its decisions are written to the store."""
+"""The I/O of the controller: its election, when it decides, and how its decisions are written to the store."""

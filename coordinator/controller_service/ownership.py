@@ -72,7 +72,7 @@ class ControllerNode:
         return Controller(None, False, epoch, version)
 
     async def claim(self, seen: Controller) -> Controller | None:
-        """Become the controller in the place of `seen`, which is none or dead; None when another broker was faster."""
+        """Become the controller in place of `seen`, which is none or dead; None if another broker was faster."""
         node = znodes.controller_node(self._broker_id, self._wall_ms())
         ops: list[Op] = [
             Create(znodes.CONTROLLER, node, ephemeral=True),

@@ -1,11 +1,11 @@
-"""What any broker does with partitions at a client's request, or when it stops: it needs no controller for that.
+"""Changes of partitions that any broker may make, at a client's request or when it stops, without the controller.
 
 Each change is decided on the present state of the partition and written by compare-and-set on it, so that it is safe
 whichever broker makes it; the controller completes reassignments. Source: KIP-460, KIP-455, Kafka's
 ReplicationControlManager (whose messages are used).
 
 Laws
-    CT5  A controlled shutdown returns when every leadership that another broker can take has been given away.
+    CT5  A controlled shutdown returns when every leadership that another broker can take was handed over.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class ClusterRequests:
         return results
 
     async def hand_over(self) -> int:
-        """Give this broker's leaderships away and leave each ISR; return how many partitions changed (CT5)."""
+        """Hand over this broker's leaderships and leave each ISR; return how many partitions changed (CT5)."""
         live, broker_id, min_isr = live_brokers(self._topics), self._topics.broker_id, self._topics.min_insync_replicas
 
         def again(topic: Topic, state: PartitionState) -> PartitionState | None:

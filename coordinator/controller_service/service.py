@@ -96,7 +96,7 @@ class ControllerService:
         self._balance_later()
 
     async def stop(self, *, resign: bool = True) -> None:
-        """Stop deciding and, with `resign`, let another broker be the controller."""
+        """Stop deciding; with `resign` delete `/controller`, so that another broker becomes the controller."""
         self._stopping = True
         if self._task is not None:
             self._task.cancel()
@@ -109,7 +109,7 @@ class ControllerService:
         self._controller = None
 
     def begin_shutdown(self) -> None:
-        """From now on elect this broker only as leader of what nobody else can lead, and not as the controller."""
+        """From now on elect this broker only for partitions that no other can lead, and not as the controller."""
         self._stopping = True
 
     def broker_died(self, broker_id: int, epoch: int) -> None:
@@ -121,7 +121,7 @@ class ControllerService:
         self._wake.set()
 
     def broker_alive(self, broker_id: int) -> None:
-        """The broker has answered: it was found dead by mistake, or lives again."""
+        """The broker has responded: the report of its death was wrong, or it is alive again."""
         self._fencing.report_alive(broker_id)
 
     # ---- what wakes the task
@@ -184,7 +184,7 @@ class ControllerService:
                 self._wake_at("fence", at_ms)
 
     async def _find_controller(self) -> None:
-        """Read who is the controller; compete while there is none, or a dead one."""
+        """Read `/controller`; claim it while there is no controller or a dead one."""
         while self._is_outdated or (self._controller is not None and self._may_claim(self._controller)):
             self._is_outdated = False  # before the read: what changes during it is read again
             controller = await self._node.read(self._controller_changed)
@@ -216,7 +216,7 @@ class ControllerService:
     # ---- decisions
 
     async def _control(self) -> None:
-        """Fence who is dead; bring each partition into the state that it should have. Raises Fenced, StoreFailed."""
+        """Fence dead brokers; bring each partition into the state that it should have. Raises Fenced, StoreFailed."""
         controller, epochs = self._controller, self._epochs()
         if controller is None or not controller.is_mine or self._topics.broker_id not in epochs:
             return  # a broker that is not registered yet does not see the cluster as it is
@@ -239,7 +239,7 @@ class ControllerService:
         dead: frozenset[int],
         epochs: Mapping[int, int],
     ) -> int:
-        """Decide and write slice by slice: clients wait for the first ones, and the loop has other work."""
+        """Decide and write slice by slice, because clients wait for the first ones and the loop has other work."""
         allows_unclean, min_isr, written = self._config.allows_unclean, self._topics.min_insync_replicas, 0
 
         def again(topic: Topic, state: PartitionState) -> PartitionState | None:
@@ -276,7 +276,7 @@ class ControllerService:
             log.warning("Broker fenced", broker=broker_id, broker_epoch=epochs[broker_id])
 
     async def _balance(self, live: LiveBrokers, controller: Controller) -> None:
-        """Let preferred replicas lead again."""
+        """Elect preferred leaders."""
         self._balance_is_due = False
         decisions = balance(list(self._topics), live, self._config.imbalance_percentage)
         await self._writer.write(decisions, lambda _topic, _state: None, controller.fence)

@@ -40,7 +40,7 @@ class StateWriter:
     """`topics` is the image; it has what was written when `write` returns."""
 
     def __init__(self, topics: Topics, on_unwritten: Callable[[Decision], None] = lambda _: None) -> None:
-        """`on_unwritten` is called with each decision that is given up because of others; the topic still exists."""
+        """`on_unwritten` is called with each decision that concurrent changes prevented; the topic still exists."""
         self._topics, self._on_unwritten = topics, on_unwritten
 
     async def write(self, decisions: Iterable[Decision], decide: Decide, fence: Check | None = None) -> int:
@@ -98,7 +98,7 @@ class StateWriter:
         return await self._write_halves(decisions, decide, fence)
 
     async def _write_halves(self, decisions: Sequence[Decision], decide: Decide, fence: Check | None) -> int:
-        """SW2. Each half gets all attempts; a single decision has had them, and is given up until the next one."""
+        """SW2. Each half gets all attempts; a single decision has had them, and is not written."""
         if len(decisions) == 1:
             partition = {"topic": decisions[0].topic.name, "partition": decisions[0].before.index}
             log.warning("Partition state not written", **partition, reason=f"changed {ATTEMPTS_MAX} times by others")

@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetDelete: who may write a group's offsets.
+"""OffsetCommit and OffsetDelete: the checks before a group's offsets are written.
 
 Laws
     G1  A member commits in its own generation only, and not between a join phase and its assignment.
@@ -22,7 +22,7 @@ _EMPTY, _COMPLETING = GroupState.EMPTY, GroupState.COMPLETING
 
 
 def commit(group: ClassicGroup, event: Commit, now_ms: int, wall_ms: int) -> list[Effect]:
-    """Decide on an OffsetCommit; a member's session begins anew. Effects without a Step: this path is hot."""
+    """Handle an OffsetCommit; a member's session restarts. Effects without a Step: this path is hot."""
     error = _check(group, event)
     if error is not _NONE:
         step = Step(now_ms, wall_ms)

@@ -60,7 +60,7 @@ def _session_timer_fired(group: ClassicGroup, member_id: MemberId, step: Step) -
     member.armed_ms = UNARMED
     waits = member.join is not None or member.sync is not None
     if waits and not member.is_new:
-        return  # its session begins anew, timer included, with the reply that it waits for
+        return  # its session and timer restart with the delayed reply
     if step.now_ms < member.deadline_ms:
         group.set_deadline(member, member.deadline_ms, step)
     else:

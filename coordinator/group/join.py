@@ -1,12 +1,12 @@
-"""JoinGroup, branch by branch (R20-R24): who is admitted, and what a join means in each state.
+"""JoinGroup, branch by branch (R20-R24): the admission of members, and the effect of a join in each state.
 
 Laws
-    G2   A member that is told the current generation is told the recorded one, with its recorded members.
+    G2   A response with the current generation has the recorded generation and its recorded members.
     G3   An unknown member, a fenced instance or foreign protocols change nothing and get their code.
     G3a  Soon after the group was loaded an unknown member gets MEMBER_ID_REQUIRED with a new id: the last coordinator
          may have known it.
     G4   A JoinGroup that is sent again supersedes the one that waits, which is answered REBALANCE_IN_PROGRESS.
-    CO3  A member whose metadata would make the group's record too large to be written is refused, and nobody else.
+    CO3  Only the member whose metadata would make the group's record too large to be written is refused.
     A group is created by a JoinGroup without a member id, also by one that is refused; as in Kafka an empty record of
     it is appended then.
 """
@@ -137,7 +137,7 @@ def _join_new_member(group: ClassicGroup, event: Join, step: Step) -> None:
 
 
 def _require_member_id(group: ClassicGroup, event: Join, step: Step) -> None:
-    """Give an id first (KIP-394), so that a client which gives up and retries leaves no dead member behind."""
+    """Return a member id first (KIP-394), so that a client that times out and retries leaves no dead member."""
     step.note(notes.MEMBER_ID_REQUIRED, group.fields(member=event.fresh_id, client_id=event.client_id))
     pending = group.members.pending
     if len(pending) >= PENDING_MEMBERS_MAX:

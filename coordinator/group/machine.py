@@ -2,7 +2,7 @@
 
 Laws
     G1  `replay` alone writes the durable state, in normal work as on loading; `replay_offsets` replays one commit.
-    G2  Generations only grow; what a member is told of one is durable before it is told.
+    G2  Generations only increase; a member gets a generation only after it is durable.
     G4  Every token that comes in with an event goes out in exactly one Reply, now or in a later step.
     G5  Replaying the log, or the log after compaction, gives the live durable state.
     A generation that has assignments is loaded as Stable, each member with a full session ahead. A generation that

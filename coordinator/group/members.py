@@ -35,7 +35,7 @@ class Member:
     assignment: bytes = b""
     join: Token | None = None  # its JoinGroup that waits
     sync: Token | None = None  # its SyncGroup that waits
-    is_new: bool = False  # it has not been told its first generation yet
+    is_new: bool = False  # its first JoinGroup is not answered yet
     deadline_ms: int = 0  # when its session ends; a heartbeat moves only this
     joined_ms: int = 0  # when its last JoinGroup came, in elapsed time
     armed_ms: int = UNARMED  # when its session timer fires: never later than the deadline
@@ -45,7 +45,7 @@ class Member:
         return f"session:{self.member_id}"
 
     def alive(self, now_ms: int) -> None:
-        """Begin its session anew. A new member has a longer deadline and keeps it."""
+        """Restart its session. A new member has a longer deadline and keeps it."""
         if not self.is_new:
             self.deadline_ms = now_ms + self.session_ms
 
@@ -161,7 +161,7 @@ class Members:
         self.by_id: dict[MemberId, Member] = {}
         self.by_instance: dict[InstanceId, MemberId] = {}
         self.pending: dict[MemberId, None] = {}  # an ordered set
-        self.unsynced: dict[MemberId, None] = {}  # told their generation, no SyncGroup yet
+        self.unsynced: dict[MemberId, None] = {}  # JoinGroup was answered, no SyncGroup yet
         self.supporters: dict[str, int] = {}
         self.record_bytes = 0
         self.longest_id_bytes = 0  # of the members that there were since the group had none

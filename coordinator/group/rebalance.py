@@ -1,8 +1,8 @@
 """The rebalance: prepare, wait for joins, begin a generation, wait for its syncs (R24, R25).
 
 Laws
-    G2  A generation begins in one place, `_begin_generation`, one above the last, and is appended before any member
-        is told of it.
+    G2  A generation begins in one place, `_begin_generation`, one above the last, and is appended before any JoinGroup
+        is answered with it.
     A group that was Empty waits `initial_rebalance_delay_ms`, and longer while members join, up to the rebalance
     timeout. Any other group waits until all members have joined, at most the largest rebalance timeout of its members;
     dynamic members that did not join are removed then, static ones stay until their session ends.
@@ -112,7 +112,7 @@ def complete(group: ClassicGroup, step: Step, *, disarm: bool = True) -> None:
 
 
 def sync_timer_fired(group: ClassicGroup, step: Step) -> None:
-    """Remove members that were told their generation and never sent SyncGroup."""
+    """Remove members whose JoinGroup was answered and that never sent SyncGroup."""
     late = list(group.members.unsynced)
     if not late or group.state not in (GroupState.COMPLETING, GroupState.STABLE):
         return
@@ -152,7 +152,7 @@ def _refuse_syncs(group: ClassicGroup, step: Step) -> None:
 
 
 def refuse_waiting_syncs(group: ClassicGroup, error: ErrorCode, step: Step) -> None:
-    """Forget the assignments and answer every waiting SyncGroup with `error`; those members' sessions begin anew."""
+    """Remove the assignments and answer every delayed SyncGroup with `error`; these members' sessions restart."""
     for member in group.members:
         member.assignment = b""
         if member.sync is not None:

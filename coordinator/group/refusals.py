@@ -1,7 +1,7 @@
 """Counts the refused requests of a group, so that a client that repeats one does not fill the timeline.
 
 Laws
-    A refusal is told of at counts 1, 10, 100 and so on, and with its last count when the generation is over.
+    A refusal has an event at counts 1, 10, 100 and so on, and one with the last count at the end of the generation.
     Of one generation REFUSALS_MAX members and codes are counted apart; the others together, without a member.
 """
 

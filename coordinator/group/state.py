@@ -147,7 +147,7 @@ class ClassicGroup:
     def fits_in_record(self, members_bytes: int, joining: Member | None = None, protocol_type: str = "") -> bool:
         """Return whether a record with members of `members_bytes` bytes in all could be written (law CO3).
 
-        Whoever of them and `joining` leads, whichever assignor is chosen.
+        The result holds for any leader among them and `joining`, and for any assignor.
         """
         leader_bytes, names = self.members.longest_id_bytes, [*self.members.supporters]
         if joining is not None:
@@ -166,7 +166,7 @@ class ClassicGroup:
         self.state, self.state_ms = target, wall_ms
 
     def keep_alive(self, member: Member, step: Step) -> None:
-        """Begin the member's session anew; its timer is moved only when it would fire too late."""
+        """Restart the member's session; its timer is moved only if it would fire too late."""
         self.set_deadline(member, step.now_ms + member.session_ms, step)
 
     def set_deadline(self, member: Member, deadline_ms: int, step: Step) -> None:

@@ -63,7 +63,7 @@ class LogConfig:
 class Appended:
     """The offsets of an appended batch. `append_time_ms` is -1 unless the log stamps its own time (LogAppendTime).
 
-    For a duplicate it is the largest timestamp of the batch in the log, as in Kafka, whoever set that timestamp.
+    For a duplicate it is the largest timestamp of the batch in the log, as in Kafka, with CreateTime and LogAppendTime.
     """
 
     base_offset: int
@@ -168,7 +168,7 @@ class Log(Protocol):
         """Return the first record with a timestamp of at least `timestamp_ms`; None when all are older.
 
         Raises StorageFailed, and NotCached when `wait` is false and the search needs bytes from the disk. Raises
-        DamagedLog when it meets damage, flushed or not: a read at the offset tells.
+        DamagedLog at damage, flushed or not; a read at the offset finds out which.
         """
 
     def max_timestamp(self, *, wait: bool = True) -> TimedOffset | None:

@@ -14,7 +14,7 @@
 Laws
     Two brokers never run on one directory.
     A folder is deleted only under a `-delete` name, so that a half deleted log is never opened.
-    A log whose topic id is not the one asked for is another topic's: it is deleted, never shown (A3).
+    A log with another topic id than the requested one belongs to another topic: it is deleted, never opened (A3).
     The marker of a clean stop is not written while any log has failed, or could not be opened (A5). It vouches only
     for logs that were closed in order, in its run or in an earlier one (A6).
     One thread owns the directory and alone notes offsets; other threads run `Opening.run` and write checkpoints.
@@ -201,8 +201,8 @@ class LogDirectory:
     def set_strays_aside(self, placed: Container[TopicPartition]) -> dict[TopicPartition, str]:
         """Rename the folders of partitions that are not in `placed`. Returns their new names. Raises StorageFailed.
 
-        Their records stay on disk until somebody deletes the folder; no log of that name is opened with them. A folder
-        without the files of a log is not touched: `broker-1` may be the data folder of another broker.
+        Their records stay on disk until an administrator deletes the folder; no log of that name is opened with them.
+        A folder without the files of a log is not touched: `broker-1` may be the data folder of another broker.
         """
         strays: dict[TopicPartition, str] = {}
         try:

@@ -57,7 +57,7 @@ class FileSystem:
         os.close(fd)
 
     def pwrite(self, fd: int, data: Buffer, position: int) -> int:
-        """Write at `position`; returns how many bytes were written, which may be fewer than asked for."""
+        """Write at `position`; returns how many bytes were written, which may be fewer than requested."""
         return os.pwrite(fd, data, position)
 
     def pread(self, fd: int, count: int, position: int) -> bytes:

@@ -1,7 +1,7 @@
 """A log in memory: the same log, without files. `rota serve --memory` runs on it.
 
 Laws
-    L2  `crash` leaves what was flushed, and of the rest as much as it is told, cut at a batch boundary.
+    L2  `crash` keeps the flushed records, and of the others as many as requested, cut at a batch boundary.
 """
 
 from __future__ import annotations

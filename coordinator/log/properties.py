@@ -34,7 +34,7 @@ def write_topic_id(topic_id: bytes) -> bytes:
 
 
 def read_topic_id(data: bytes) -> bytes | None:
-    """None when the file is damaged: then nobody can say that the log is another topic's."""
+    """Return the topic id; None if the file is damaged, so that the log is not taken for another topic's."""
     _, found, text = data.partition(b"topic_id: ")
     try:
         topic_id = base64.urlsafe_b64decode(text.strip() + b"==")

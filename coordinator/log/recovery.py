@@ -2,7 +2,7 @@
 
 Laws
     L2  The log ends after the last batch that is whole, has a good checksum and follows the one before.
-    Indexes, epochs and producer state are made anew from the batches, and are what they were before the stop.
+    Indexes, epochs and producer state are rebuilt from the batches and equal those before the stop.
 """
 
 from __future__ import annotations

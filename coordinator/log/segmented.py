@@ -373,7 +373,7 @@ class SegmentedLog:
     def _compact_group(
         self, compaction: Compaction, group: list[Segment], truncations: int
     ) -> Generator[Callable[[], None], None, None]:
-        """Write these segments anew as one and swap it in, unless they leave the log meanwhile."""
+        """Write these segments again as one and swap it in, unless they were removed from the log meanwhile."""
 
         def is_current() -> bool:
             return truncations == self._truncations and all(segment in self._segments for segment in group)

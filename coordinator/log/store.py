@@ -250,7 +250,7 @@ class FileStore:
         if self._synced_bytes == self.size_bytes:
             self.close()
         elif self._files.is_full_of_unsynced:
-            sync = self.begin_sync()  # more files are rolled than are synced: whoever writes waits
+            sync = self.begin_sync()  # more files are rolled than are synced: the writer waits
             sync.run()
             sync.finish()
             self.close()
@@ -322,7 +322,7 @@ class FileStore:
 
 
 class FileSync:
-    """The fsync of a file, through a duplicate of the descriptor that wrote it, so that nobody closes it meanwhile."""
+    """The fsync of a file, through a duplicate of the descriptor that wrote it, so that it is not closed meanwhile."""
 
     __slots__ = ("_fd", "_size_bytes", "_store", "_system")
 
@@ -337,7 +337,7 @@ class FileSync:
         self._close()
 
     def run(self) -> None:
-        """A file that is gone needs no sync."""
+        """A deleted file needs no sync."""
         try:
             if self._fd >= 0:
                 self._system.fsync(self._fd)

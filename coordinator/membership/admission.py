@@ -12,7 +12,7 @@ from typing import Final
 
 from rota.coordinator.membership.contract import Address
 
-REPLAY_WINDOW: Final = 256  # counters below the highest that are told apart
+REPLAY_WINDOW: Final = 256  # counters below the highest that are tracked
 DATAGRAMS_PER_SECOND: Final = 200  # a broker sends another about ten
 BURST: Final = 400
 SOURCES_MAX: Final = 1024  # with an allowance of their own; all others share one

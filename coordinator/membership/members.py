@@ -2,7 +2,7 @@
 
 Laws
     FD1  Of all claims about one life that with the highest (incarnation, status) wins, in whatever order and however
-         often they come. So all who heard the same claims agree.
+         often they arrive. So all nodes that received the same claims agree.
     FD2  The status moves along TRANSITIONS only. Only a higher incarnation, which the broker itself made, leads back.
 """
 
@@ -35,7 +35,7 @@ class Member:
     incarnation: int = 0
     suspected_ms: int = 0  # since when it is suspected
     suspicion_ms: int = 0  # how long it may object, before the factor of the node's health
-    resend_ms: int | None = None  # when it is told again that it is suspected; None: others tell it
+    resend_ms: int | None = None  # when its suspicion is sent to it again; None: other nodes send it
     heard_ms: int | None = None
 
     def merge(self, claim: Claim) -> bool:
@@ -55,7 +55,7 @@ class Member:
         )
 
     def objection_ms(self, factor: int) -> int:
-        """Until when a suspect may object. As long as it is heard it is not dead: it may not hear this node."""
+        """The deadline for a suspect's refutation. It is not dead while its datagrams arrive."""
         return max(self.suspected_ms, self.heard_ms or 0) + self.suspicion_ms * factor
 
     def postpone(self, delay_ms: int) -> None:

@@ -1,7 +1,7 @@
 """The pings that wait for an answer, whose turn it is to be pinged, and how far this node trusts its own clock and net.
 
 Laws
-    FD11  Every broker is pinged once in each round over all of them, in an order that is drawn anew for each round.
+    FD11  Every broker is pinged once in each round over all of them, in a new random order for each round.
     FD12  Health is from 0 (good) to HEALTH_MAX. Timeouts are multiplied by health + 1.
 """
 
@@ -15,7 +15,7 @@ from rota.coordinator.membership.contract import RandomSource
 
 HEALTH_MAX: Final = 4
 RELAYS_MAX: Final = 256  # pings on behalf of others at one time
-SEQUENCE_MAX: Final = (1 << 31) - 1  # from 1; pings whose ACK nobody waits for have 0
+SEQUENCE_MAX: Final = (1 << 31) - 1  # from 1; pings without an awaited ACK have 0
 
 
 @dataclass(slots=True)

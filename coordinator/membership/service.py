@@ -92,10 +92,10 @@ class SwimService:
         await self.stop()
 
     def members_changed(self, registrations: Registrations) -> None:
-        """Take the registered brokers, this one among them: broker id -> (epoch, (host or IP address, port)).
+        """Set the registered brokers, this one among them: broker id -> (epoch, (host or IP address, port)).
 
-        A broker whose name is not resolved yet is not pinged. Each life is resolved anew: a container that starts
-        again may have another IP address.
+        A broker whose name is not resolved yet is not pinged. The name is resolved for each registration: a container
+        that is restarted may have another IP address.
         """
         self._registrations = dict(registrations)
         lives = {(broker_id, epoch) for broker_id, (epoch, _) in registrations.items()}

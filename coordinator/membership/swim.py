@@ -33,10 +33,10 @@ from rota.coordinator.membership.members import Member
 from rota.coordinator.membership.probes import Health, Probe, Probes, Relay, Rotation, sample
 
 FANOUT: Final = 3  # brokers that get news at once, not with the next ping
-DEAD_PING_INTERVALS: Final = 5  # one dead broker is pinged so seldom, to hear when it refutes
+DEAD_PING_INTERVALS: Final = 5  # intervals between pings of a dead broker, to receive its refutation
 HEARSAY_FACTOR: Final = 2  # a suspicion that another broker spread lasts so much longer: that broker decides
 RESENDS: Final = 3  # of a ping in a ping timeout, and to a suspect
-SILENT_ROUNDS: Final = 2  # of pings of everybody; in each of them a broker that lives pings this node once
+SILENT_ROUNDS: Final = 2  # rounds of pings; in each of them every live broker pings this node once
 UNHEARD_PINGS: Final = 3  # that brokers send to one that they take for dead; after so many without doubt it is heard
 NEVER_MS: Final = -(1 << 40)
 STANDSTILL_MS: Final = 50  # a tick that is later than this means that this process stood still
@@ -168,7 +168,7 @@ class Swim:
         return member
 
     def _greet(self, members: list[Member]) -> None:
-        """Ping lives that are new to this one at once: only who was heard is ever suspected."""
+        """Ping new registrations at once: only a broker from which something was received is ever suspected."""
         for member in members:
             self._send(member, Kind.PING)
 
@@ -323,14 +323,14 @@ class Swim:
             self._send(self.members[helper], Kind.PING_REQUEST, probe.sequence, (probe.broker_id, probe.epoch))
 
     def _failed(self, probe: Probe) -> None:
-        """Nobody reached the target."""
+        """Handle a probe that reached the target neither directly nor indirectly."""
         del self._probes.own[probe.sequence]
         member = self.members[probe.broker_id]
         if member.status is Status.ALIVE:
             if not probe.has_witness():  # the fault may be here
                 self.health.worse()
             if member.heard_ms is not None and member.heard_ms >= self._silent_since_ms(probe):
-                self._ping(member)  # it lives, but may not hear this node
+                self._ping(member)  # it is alive, but may not receive from this node
             elif member.heard_ms is not None:
                 self._apply(member, member.claim(Status.SUSPECT))
         if member.status is Status.SUSPECT:
@@ -338,10 +338,10 @@ class Swim:
             self._shorten(member, settings.ping_timeout_ms if is_accused else settings.suspicion_timeout_ms)
 
     def _silent_since_ms(self, probe: Probe) -> int:
-        """Since when a target has to be silent to be suspected.
+        """Return the time since which nothing may have arrived from a target for it to be suspected.
 
-        That is since the ping, or for two rounds of pings when not one of the helpers answered: then perhaps nobody
-        hears this node.
+        That is the time of the ping, or two rounds of pings ago if none of the helpers responded: in that case perhaps
+        no broker receives from this node.
         """
         if not probe.helpers or probe.nacks:
             return probe.began_ms

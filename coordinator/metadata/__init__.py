@@ -1,1 +1,1 @@
-"""Who is alive, who leads what: the metadata store, topics and their configuration."""
+"""The metadata store, and the image of brokers, topics, leaders and configs."""

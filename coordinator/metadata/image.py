@@ -1,4 +1,4 @@
-"""The cluster as this broker knows it: topics, live brokers and the controller, in memory. Pure.
+"""The image of the cluster in memory: topics, live brokers and the controller. Pure.
 
 Laws
     T3  Each listener is called once for every change, in order, after the image has it.
@@ -123,17 +123,17 @@ class Image:
     # ---- changing
 
     def apply_topic(self, topic: Topic) -> None:
-        """Take over what the store has of a topic. Its partitions are in the order of their indexes."""
+        """Set a topic to its state in the store. Its partitions are in the order of their indexes."""
         for _ in self.replace_topic(topic.name, topic):
             pass
 
     def remove_topic(self, name: str) -> None:
-        """Forget a topic, if it is there."""
+        """Remove a topic, if it exists."""
         for _ in self.replace_topic(name, None):
             pass
 
     def replace_topic(self, name: str, topic: Topic | None) -> Iterator[None]:
-        """Take over what the store has of a topic, None when it does not exist; each step works on one partition.
+        """Set a topic to its state in the store, None if it does not exist; each step works on one partition.
 
         T11. One at a time for each name. The image changes in one step, and listeners are called in it.
         """
@@ -150,7 +150,7 @@ class Image:
         yield from _do(self._after_added, topic, added)
 
     def apply_states(self, topic_id: bytes, states: Iterable[PartitionState]) -> None:
-        """Take over leaders, ISRs and epochs of some partitions; replicas stay. Unknown partitions are ignored."""
+        """Set leaders, ISRs and epochs of some partitions, not their replicas. Unknown partitions are ignored."""
         before = self._by_id.get(topic_id)
         if before is None:
             return
@@ -162,13 +162,13 @@ class Image:
         self._replace(before, replace(before, partitions=tuple(partitions)))
 
     def apply_brokers(self, brokers: Mapping[int, BrokerRegistration]) -> None:
-        """Take over the live brokers."""
+        """Set the live brokers."""
         if brokers != self.brokers:
             self.brokers = dict(brokers)
             self._notify(BrokersChanged(self.brokers))
 
     def apply_registration(self, epoch: int) -> None:
-        """Take over the epoch of this broker's registration: it leads what it was given to lead since then."""
+        """Set the epoch of this broker's registration: it leads only partitions for which it was elected since then."""
         if epoch == self.broker_epoch:
             return
         before, self.broker_epoch = self.broker_epoch, epoch
@@ -181,13 +181,13 @@ class Image:
         return state.leader == self.broker_id and state.leader_broker_epoch in (epoch, self.broker_epoch)
 
     def apply_controller(self, broker_id: int | None) -> None:
-        """Take over the controller's id; None while there is none."""
+        """Set the controller's id; None while there is none."""
         if broker_id != self.controller_id:
             self.controller_id = broker_id
             self._notify(ControllerChanged(broker_id))
 
     def apply_configs(self, kind: ConfigKind, name: str, configs: Mapping[str, str]) -> None:
-        """Take over the own configs of a broker, a group or a client metrics subscription."""
+        """Set the own configs of a broker, a group or a client metrics subscription."""
         if configs == self.resource_configs(kind, name):
             return
         if configs:
@@ -218,7 +218,7 @@ class Image:
         self._notify(TopicDeleted(topic))
 
     def _replace(self, before: Topic, after: Topic) -> None:
-        """Remember a known topic in a new state; notify of each kind of change that the two differ in."""
+        """Replace the state of a known topic; call the listeners for each kind of change between the two."""
         count = len(before.partitions)
         pairs = zip(before.partitions, after.partitions, strict=False)
         changed = tuple(old.index for old, new in pairs if old is not new and old != new)

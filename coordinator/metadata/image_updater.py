@@ -1,8 +1,8 @@
 """Keeps the image of a cluster up to date: reads what a watch of the metadata store reports as changed.
 
 Laws
-    IM1 What another broker has written is in the image soon after; no change is missed, however many watches fire while
-        one is read: a part of the image that changes while it is read is read again.
+    IM1 A change that another broker writes is in the image soon after. No change is missed, however many watches fire
+        during a read: a part of the image that changes while it is read is read again.
     IM2 After a failure the part of the image that could not be read, and in every new session of the store the whole
         image, is read again.
 

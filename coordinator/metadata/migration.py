@@ -2,7 +2,7 @@
 
 Law
     MG1 Every topic of the journal, with its id, configs and partitions, is in the cluster before the journal is set
-        aside; a migration that was interrupted is begun anew and ends with the same topics.
+        aside; an interrupted migration is repeated and ends with the same topics.
 """
 
 from __future__ import annotations

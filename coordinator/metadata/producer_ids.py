@@ -36,7 +36,7 @@ class ProducerIds:
         return taken
 
     async def _claim(self) -> int:
-        """First id of a block that nobody else has."""
+        """Allocate a block of ids in the store and return its first id."""
         while True:
             try:
                 if await self._store.exists(znodes.PRODUCER_IDS) is None:

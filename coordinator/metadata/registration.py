@@ -5,7 +5,7 @@ of Rota's: `directory_id`, the id of the broker's log folder, and `swim`, its UD
 
 Laws
     RG1 At most one broker of an id is registered. A registration of an earlier session is replaced only by a broker on
-        the same log folder, which proves that the other one is gone: the folder is locked.
+        the same log folder, which proves that the other one has ended, because the folder is locked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def register(
 
 
 async def end_earlier(store: Store, broker_id: int, directory_id: str, *, wait_seconds: float) -> Stat | None:
-    """Return the node that this session has created; else None, as soon as that of another session is gone (RG1).
+    """Return the node that this session has created; else None, as soon as that of another session is deleted (RG1).
 
     Raises AlreadyRegistered, StoreFailed.
     """

@@ -46,7 +46,7 @@ class RemoteSession:
                 asyncio.get_running_loop().call_exception_handler({"message": "a watch raised", "exception": error})
 
     def state_changed(self, state: SessionState, session_id: int) -> None:
-        """Note the state and call the listeners, which do not hear of the first connection."""
+        """Set the state and call the listeners, except for the first connection."""
         if self.is_closed:
             return
         is_first = self.session_id == 0

@@ -64,7 +64,7 @@ class _Commit:
     done: asyncio.Future[list[Fact]]
     facts: list[Fact] = field(default_factory=list)
     payload: bytes = b""
-    refusal: StoreError | None = None  # told once the commits before it can be read: they may be its reason (S14)
+    refusal: StoreError | None = None  # raised once the commits before it can be read, which may be its reason (S14)
 
     def fail(self, error: Exception) -> None:
         if not self.done.done():

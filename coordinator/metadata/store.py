@@ -15,7 +15,7 @@ Laws
     S6  A sequential node's number is larger than that of every earlier one under the same parent.
     S10 A call belongs to the session in which it was made. When the connection is lost, it waits for the next one, or
         raises StoreFailed, or OutcomeUnknown where a change was sent; it never takes effect in a later session.
-    S14 Whoever is refused for another's change can read that change next.
+    S14 A caller whose change was refused because of another change reads that change with its next call.
     S11 The watches of a session survive the loss of a connection: those of what changed meanwhile fire when there is
         a connection again.
 """

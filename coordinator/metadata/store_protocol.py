@@ -1,4 +1,4 @@
-"""What the processes of one host say to the store of their supervisor: frames of JSON on a socket. Pure.
+"""The protocol between the processes of one host and the store of their supervisor: JSON frames on a socket. Pure.
 
     frame     u32 length | JSON, a list
     client    ["open", session, token, events seen, timeout in ms]       session 0 for a new one
@@ -42,7 +42,7 @@ REFUSALS: Final[dict[str, type[StoreError]]] = {
 
 
 class MalformedFrame(Exception):
-    """The other side does not speak this protocol."""
+    """The peer does not use this protocol."""
 
 
 def frame(message: Sequence[object]) -> bytes:

@@ -154,7 +154,7 @@ class StoreServer:
     # ---- requests
 
     def _answer(self, session: _Session, request: list[Any]) -> None:
-        """Those that need not wait are answered at once; a change waits for the journal, and others go on."""
+        """Answer a request: reads at once, a change after the journal; other requests are served meanwhile."""
         match request:
             case [int(number), int(events), str(kind), *rest]:
                 session.seen(events)

@@ -74,7 +74,7 @@ def removal(name: str, indexes: Iterable[int], version: int) -> Iterator[list[Op
 
 
 def fence(name: str, version: int) -> Op:
-    """The operation that lets a commit succeed only while nobody else has changed the topic's node."""
+    """Return the operation that lets a commit succeed only if no other broker has changed the topic's node."""
     return Check(znodes.topic_path(name), version)
 
 

@@ -59,13 +59,13 @@ async def delete_nodes(store: Store, name: str) -> None:
         except NotEmpty:
             continue  # a growth was under way
         except (BadVersion, NoNode):
-            pass  # invisible since the first commit; another broker creates the topic anew
+            pass  # invisible since the first commit; another broker creates the topic again
         return
     raise StoreFailed(f"topic {name} could not be deleted: other brokers changed it again and again; try again")
 
 
 async def _take_over(store: Store, name: str) -> int:
-    """Delete what a creation or deletion that stopped half way has left, but the topic's node; return its version."""
+    """Delete what an interrupted creation or deletion has left, except the topic's node; return its version."""
     path, partitions, config = znodes.topic_path(name), znodes.partitions_path(name), znodes.config_path(name)
     data, stat = await store.get(path)
     if data != topic_nodes.INCOMPLETE:

@@ -357,7 +357,7 @@ class Topics(Image):
     # ---- inside
 
     def _lock(self, name: str) -> asyncio.Lock:
-        """T7, T4. One lock for all names that could not exist together; it is forgotten when nobody holds it."""
+        """T7, T4. One lock for all names that collide; it is removed when no task holds it."""
         lock = self._locks.get(collision_key(name))
         if lock is None:
             lock = self._locks[collision_key(name)] = asyncio.Lock()

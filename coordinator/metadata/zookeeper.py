@@ -94,7 +94,7 @@ class ZooKeeperStore:
         """`connect` is HOST:PORT,HOST:PORT/chroot, `digest` USER:PASSWORD. `open` waits for `connection_timeout_ms`, by
         default for the session timeout.
 
-        With `set_acl` only that user may change the nodes that are created from now on, and everybody may read them.
+        With `set_acl` only that user may change the nodes that are created from now on; all users may read them.
         Raises ValueError.
         """
         self._hosts, self._root = parse_connect(connect)

@@ -74,7 +74,7 @@ class RebalanceCounters:
             self._under_way[group_id] = cause, now_ns()
 
     def ended_now(self, group_id: str) -> None:
-        """The group's members are assigned, or are gone."""
+        """The group's members have assignments, or the group is empty."""
         cause, began_ns = self._under_way.pop(group_id, (None, 0))
         if cause is not None:
             self.ended.setdefault(cause, ApiCounters()).add(1, now_ns() - began_ns)

@@ -249,7 +249,7 @@ def _never_stable(facts: Facts) -> Iterator[Finding]:
 
 
 def _settled_between(rebalance: Rebalance, until_ms: int, limits: Thresholds) -> bool:
-    """Return whether the group rested after this rebalance. An empty group is at rest."""
+    """Return whether the group was stable or empty for a while after this rebalance."""
     if rebalance.outcome == Outcome.EMPTY:
         return True
     return rebalance.outcome == Outcome.STABLE and until_ms - rebalance.ended_ms >= limits.settled_ms

@@ -4,7 +4,7 @@ Laws
     HL1 A finding is logged when it begins, then at most once in AGAIN_MS with the latest count, and when it ends.
         LOGGED_MAX findings are remembered. A storm of events makes no storm of lines.
     One round looks for ROUND_SECONDS at groups that have had events since they were looked at last, or have a finding;
-        at most GROUPS_PER_ROUND_MAX of WAITING_MAX, those that wait longest first. Nobody is passed over.
+        at most GROUPS_PER_ROUND_MAX of WAITING_MAX, those that wait longest first. No group is skipped.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from rota.coordinator.observe.lag import UNKNOWN, Committed, GroupLag, GroupOffs
 CACHE_MS: Final = 1_000
 GROUPS_MAX: Final = 1_000
 NEVER_MS: Final = 1 << 62
-APPEND_TIMES_MAX: Final = 256  # of one request: those that were not asked for have no age yet
+APPEND_TIMES_MAX: Final = 256  # of one request: further partitions have no age yet
 TREND_MS_MIN: Final = 2_000  # a trend over less says nothing
 TREND_MS_MAX: Final = 60_000
 
@@ -77,7 +77,7 @@ class Lag:
     async def _refresh(self, group_id: str, history: _History) -> None:
         try:
             history.lag, history.failure = await self._ask(group_id, history), None
-        except Exception as failure:  # noqa: BLE001  # whatever it is, those who ask are told
+        except Exception as failure:  # noqa: BLE001  # any exception is raised by the callers
             history.failure = failure
         history.asked_ms = self._now_ms()
 

@@ -1,4 +1,4 @@
-"""Watches the lags of the groups that are coordinated here, so that a stuck partition is found without anybody asking.
+"""Reads the lags of the groups that are coordinated here periodically, so that a stuck partition is found.
 
 Laws
     HL2 Each group is looked at every LOOK_AGAIN_MS, in rounds of ROUND_SECONDS. The end of a partition is that of the

@@ -1,4 +1,4 @@
-"""Writes log lines by a thread, so that a pipe that nobody reads blocks nobody.
+"""Writes log lines in a thread, so that a pipe that is not read does not block the broker.
 
 Laws
     LG1  `write` never waits: lines beyond QUEUE_BYTES_MAX are dropped and counted.
@@ -83,7 +83,7 @@ def _write_all(fd: int, data: bytes) -> None:
     while view:
         try:
             view = view[os.write(fd, view) :]
-        except BlockingIOError:  # somebody who shares the descriptor made it non-blocking
+        except BlockingIOError:  # another process that shares the descriptor made it non-blocking
             select.select([], [fd], [])
         except OSError:
             return

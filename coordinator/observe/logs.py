@@ -99,7 +99,7 @@ def writing_by_thread(form: str, level: str, stream: TextIO | None = None) -> It
 
 
 def print_error(line: str) -> None:
-    """Print a line to stderr, log or no log. A pipe that nobody reads holds it up for FLUSH_S at most."""
+    """Print a line to stderr, log or no log. With a pipe that is not read it waits for at most FLUSH_S."""
     try:
         fd = -1 if sys.stderr is None else sys.stderr.fileno()
     except OSError:  # a stream that is no file, as in tests
@@ -161,7 +161,7 @@ def _for_machines() -> Processors:
 
 
 def _as_json(logger: Any, level: str, event: Event) -> str:
-    """All of structlog's usual steps in one, in a fraction of their time: a rebalance tells lines of each member."""
+    """All of structlog's usual steps in one, in a fraction of their time: a rebalance logs many lines per member."""
     if event.get("exc_info"):
         structlog.processors.format_exc_info(logger, level, event)
     fields = [f"{_quoted(name)}: {_plain(value)}" for name, value in event.items()]

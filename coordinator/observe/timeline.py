@@ -90,7 +90,7 @@ class GroupTimeline:
             self.next_sequence = max(self.next_sequence, sequence_of(record.value) + 1)
 
     def loaded(self, now_ms: int, wall_ms: int) -> list[Effect]:
-        """Return the note that tells the runtime's owner of a timeline that was read."""
+        """Return the note that reports a timeline that was read to the runtime's owner."""
         return [Note("Loaded timeline", {"bytes": self.size_bytes})]
 
     def describe(self) -> tuple[GroupEvent, ...]:

@@ -184,7 +184,7 @@ class Fetcher:
 
     def _answer_came(self, answer: asyncio.Future[bytes]) -> None:
         if not answer.cancelled():
-            answer.exception()  # of those behind the first one nobody asks when the connection is lost
+            answer.exception()  # later responses are not awaited when the connection is lost
         self._event.set()
 
     def _may_send(self, in_flight: int) -> bool:

@@ -1,7 +1,7 @@
-"""The partitions that one fetcher copies: which are asked for, which the next request has to name, which pause. Pure.
+"""The partitions that one fetcher copies: the fetched ones, the changes for the next request, and the pauses. Pure.
 
 Laws
-    RF1 An answer counts for a partition only if it was asked for after the partition was followed in its leader epoch.
+    RF1 A response is used for a partition only if the request was sent in the partition's present leader epoch.
     RF3 A partition whose fetch failed is left out for a pause, each time twice as long, until a fetch succeeds or the
         partition is followed in another leader epoch.
 """
@@ -54,7 +54,7 @@ class Followed:
 
     @property
     def has_changes(self) -> bool:
-        """Whether the leader has to hear of a change."""
+        """Whether the next request has changes of the session."""
         return bool(self._changed or self._removed)
 
     def follow(self, partition: Partition, request: int) -> bool:

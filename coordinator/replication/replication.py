@@ -34,13 +34,13 @@ RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 class NotRegistered(KafkaError):
-    """The leader has no registration, so that nobody knows its address."""
+    """The leader is not registered, so that its address is unknown."""
 
 
 class Replication:
     """Copies what this broker follows, from `start` to `stop`.
 
-    Create it after `partitions`, which has to hear of changes of the image first. `on_unreachable` is called with the
+    Create it after `partitions`, whose listeners of the image must be called first. `on_unreachable` is called with the
     id of a broker to which no connection could be opened, or whose connection was lost.
     """
 

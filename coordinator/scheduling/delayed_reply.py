@@ -30,7 +30,7 @@ class DelayedReply(Generic[T]):
         self._abandoned: Callable[[], None] | None = None
 
     def answer(self, value: T) -> None:
-        """Give the reply. A second answer is our own mistake."""
+        """Answer the reply. A second answer is a bug."""
         assert not self.answered, "a request was answered twice"
         shape, then = self._shape, self._then
         if shape is not None:
@@ -74,7 +74,7 @@ class DelayedReply(Generic[T]):
         self._abandoned = call
 
     def abandon(self) -> None:
-        """The peer disconnected: nobody will read the reply, which may still be given."""
+        """The peer disconnected: the reply will not be sent, though it may still be answered."""
         if self._abandoned is not None:
             call, self._abandoned = self._abandoned, None
             call()

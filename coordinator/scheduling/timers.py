@@ -3,7 +3,7 @@
 Laws
     A key has one time; setting it again moves it. Moving a timer later touches no heap.
     A call happens once, never before its time, in the order of times; a call that fails harms no other.
-    After the loop stood still, peers are heard before timers ring: what they sent meanwhile may move them.
+    After the loop was blocked, received requests are served before timers fire, because they may move the timers.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from rota.coordinator.web.site import Site
 
 
 async def client_metrics(site: Site) -> dict[str, Any]:
-    """Return the subscriptions and the clients that have asked for them."""
+    """Return the subscriptions and the clients that have requested them."""
     image, kind = site.node.topics, ConfigKind.CLIENT_METRICS
     subscriptions = [{"name": name, "configs": image.resource_configs(kind, name)} for name in image.configured(kind)]
     return {"subscriptions": subscriptions, **shown(site.node.telemetry)}

@@ -1,4 +1,4 @@
-"""`/api/events`: tells browsers what has changed, as server-sent events, so that they ask again for just that.
+"""`/api/events`: sends browsers the names of changed things as server-sent events, so that they read only those again.
 
 Laws
     WB7 An event names what changed; many changes between two events are one. A browser that does not read keeps one
@@ -18,7 +18,7 @@ from rota.coordinator.group.transitions import GroupState
 from rota.coordinator.web.asks import ApiError
 from rota.coordinator.web.site import Site
 
-LOOK_SECONDS: Final = 0.5  # time between two looks for changes, while somebody listens
+LOOK_SECONDS: Final = 0.5  # time between two checks for changes, while a browser is connected
 LOOK_SHARE: Final = 0.05  # of the time that looks may take: with many groups there are fewer of them
 LOOK_GROUPS: Final = 500  # looked at in one turn of the loop
 COMMENT_SECONDS: Final = 15.0  # silence after which a comment shows that the stream is open
@@ -29,7 +29,7 @@ Seen = tuple[GroupState, int, int, int]
 
 
 class Stream:
-    """What one browser has not been told yet."""
+    """The events that were not sent to one browser yet."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()

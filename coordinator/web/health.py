@@ -19,7 +19,7 @@ class Health:
         self._site = site
 
     async def healthz(self, request: Request) -> JSONResponse:
-        """Answer 200: who reads it knows that the loop turns."""
+        """Answer 200, which shows that the event loop runs."""
         watch = self._site.loop_watch
         return JSONResponse({"status": "ok", "loop_stalls": watch.stalls}, headers={"cache-control": "no-store"})
 

@@ -66,7 +66,7 @@ class Samples:
     """Reads the samples of one broker, scrape after scrape."""
 
     def __init__(self, site: Site, version: str, lag: Lag | None = None) -> None:
-        """`lag` knows the lags that were asked for before a scrape."""
+        """`lag` has the lags that were read before a scrape."""
         self._site, self._version, self._lag = site, version, lag
         self._topics, self._partitions = Exposed(TOPICS_MAX), Exposed(PARTITIONS_MAX)
         self._groups, self._lags = Exposed(GROUPS_MAX), Exposed(LAG_PARTITIONS_MAX)

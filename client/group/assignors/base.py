@@ -24,7 +24,7 @@ class RebalanceProtocol(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What one member told when it joined."""
+    """The subscription of one member in its JoinGroup."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()

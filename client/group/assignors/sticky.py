@@ -5,7 +5,7 @@ leader knows them. All subscriptions equal: constrained.py; different ones: gene
 
 Laws
     A member whose user data cannot be decoded owns nothing.
-    When racks are used (rack_info.py), a member gives up partitions without a replica in its rack: more of them move.
+    When racks are used (rack_info.py), a member loses partitions without a replica in its rack: more of them move.
     Between members that are equal otherwise, the member id decides, as in Java.
 """
 
