@@ -161,9 +161,9 @@ async def test_deleting_a_topic_ends_its_compaction() -> None:
     await world.end()
 
 
-async def test_every_partition_has_its_turn() -> None:
+async def test_retention_reaches_every_partition_of_a_topic() -> None:
     world = Kept()
-    world.topic("t", 40, retention_ms="1000")
+    await world.node.topics.create("t", 40, configs={"retention.ms": "1000"})
     for index in range(40):
         world.append(b"a", index=index)
     await world.rounds(10)
