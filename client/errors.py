@@ -84,7 +84,7 @@ class BrokerError(KafkaError):
 
     @property
     def is_retriable(self) -> bool:
-        """What Kafka says of the code."""
+        """Kafka's text for the code."""
         return self.code.retriable
 
 
@@ -93,7 +93,7 @@ class UnknownTopic(BrokerError):
 
 
 class RebalancedError(KafkaError):
-    """The root of what a commit meets when the group has moved on."""
+    """The base class of the errors of a commit during or after a rebalance."""
 
 
 class CommitFailed(RebalancedError):
@@ -133,7 +133,7 @@ class OffsetOutOfRange(NoOffset):
 
 
 class LogTruncated(KafkaError):
-    """An unclean election took away records that had been read: what was read beyond `offsets` was replaced."""
+    """An unclean election removed records that were already read: records after `offsets` were replaced."""
 
     def __init__(self, message: str, offsets: dict[TopicPartition, int]) -> None:
         super().__init__(message)
@@ -166,7 +166,7 @@ class RecordTooLarge(KafkaError, ValueError):
 
 
 class BufferFull(TimedOut):
-    """No room in `buffer_memory` within `max_block_ms`: the brokers take less than what is sent."""
+    """No memory in `buffer_memory` within `max_block_ms`: records are sent faster than the brokers accept them."""
 
 
 class AdminFailed(KafkaError):

@@ -32,7 +32,7 @@ def logger(name: str) -> Any:
 
 
 def _line(_: Any, __: str, event: Any) -> tuple[tuple[str], dict[str, Any]]:
-    """What `logging` is called with."""
+    """The arguments of the call of `logging`."""
     text, failure = str(event.pop("event")), event.pop("exc_info", None)
     fields = " ".join(
         f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}" for name, value in event.items()

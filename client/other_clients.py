@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 
 class Counterpart(NamedTuple):
-    """`setting` is a dotted name of Rota, None where there is none; `note` says why, or what differs."""
+    """`setting` is a dotted name of Rota, None if there is none; `note` has the reason or the difference."""
 
     setting: str | None
     note: str = ""
@@ -33,7 +33,7 @@ ALIASES: Final = {
 
 
 def counterpart(name: str) -> Counterpart | None:
-    """What corresponds to the setting `name` of another client, in dots or underscores; None if no client has it."""
+    """Return the setting of Rota for the setting `name` of another client, in dots or underscores; None if unknown."""
     dotted = name.replace("_", ".")
     if dotted in ALIASES:
         return Counterpart(ALIASES[dotted])

@@ -44,7 +44,7 @@ class TimestampType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
-    """What is committed: the offset of the next record to read, a note of at most 4 KiB, the leader epoch (KIP-320)."""
+    """A committed offset: that of the next record to read, metadata of at most 4 KiB, the leader epoch (KIP-320)."""
 
     offset: int
     metadata: str = ""
@@ -73,8 +73,8 @@ class RecordMetadata:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """Who has a partition. `leader` is a node id, -1 when nobody leads. `racks`: those of the replicas, where an
-    assignor is told (KIP-881)."""
+    """A partition with its replicas. `leader` is a node id, -1 without a leader. `racks`: those of the replicas, if an
+    assignor gets them (KIP-881)."""
 
     topic: str
     partition: int

@@ -132,7 +132,7 @@ class Broker:
         return self.http.url
 
     async def stop(self) -> None:
-        """Accept no more, finish what is under way within rota.drain.timeout.ms, put everything on the medium."""
+        """Stop accepting, finish requests in flight within rota.drain.timeout.ms, flush everything to the medium."""
         self.http.site.is_stopping = True
         await self.metadata.leave()
         cut_off = await self.listener.stop(self.config.rota_drain_timeout_ms)
@@ -296,7 +296,7 @@ class Broker:
         return partition
 
     def _storage_changed(self, partition: Partition) -> None:
-        """A1. A log failed, or was recovered and may have lost its tail: the shard above forgets what it holds."""
+        """A1. A log failed, or was recovered and may have lost its tail: the shard of the partition drops its state."""
         self.metadata.storage_changed(partition)
         self.timeline_topic.storage_changed(partition)
         if partition.topic != CONSUMER_OFFSETS or partition.index >= len(self.groups.shards):

@@ -280,7 +280,7 @@ class Cluster:
                 self._controller.broker_alive(broker_id)
 
     async def _confirm_registration(self) -> None:
-        """CM2. Return when the image shows whether this broker is still registered, and what it leads.
+        """CM2. Return when the image shows whether this broker is still registered, and its leaderships.
 
         The check is a change of the store, which no server answers from an old state. The watches that were fired
         before it have been delivered when it is answered.

@@ -116,7 +116,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         return shard_of(group_id, len(self.shards))
 
     def retained(self, group_id: str) -> dict[tuple[str, int], Committed]:
-        """Return what a group that is coordinated here has committed, and until when that is kept."""
+        """Return the committed offsets of a group that is coordinated here, and their expiry times."""
         shard = self.ready(group_id)
         group = None if isinstance(shard, ErrorCode) else shard.machines.get(group_id)
         if group is None:
@@ -145,7 +145,7 @@ class GroupCoordinator(CoordinatorRuntime[Group]):
         self.broadcast(ExpireOffsets(retention_ms), _cost)
 
     def topics_deleted(self, topics: Iterable[tuple[str, bytes]]) -> None:
-        """Remove what was committed for these topics (name and id), in slices; topics of one tick go together."""
+        """Remove the offsets of these topics (name and id), in slices; topics of one tick are removed together."""
         for name, topic_id in topics:
             self._deleted_topics[name] = self._deleted_topics.get(name, frozenset()) | {topic_id}
         if self._deleted_topics and not self._is_removing:
@@ -211,7 +211,7 @@ def group_config(config: BrokerConfig) -> GroupConfig:
 
 
 def hosting(config: Callable[[], GroupConfig]) -> Hosting[Group]:
-    """Return what the runtime needs to host classic groups. `config` returns the settings in force."""
+    """Return the hosting of classic groups for the runtime. `config` returns the settings in force."""
 
     def create(group_id: str) -> Group:
         return Group(group_id, config())

@@ -74,7 +74,7 @@ class Standalone:
         """Nobody takes over from a broker that is alone."""
 
     async def close(self) -> None:
-        """Close the store. Raises StoreFailed when it had failed: what the medium holds is not known."""
+        """Close the store. Raises StoreFailed if it has failed: the content of the medium is not known."""
         await self._store.close()
         if self._store.failed is not None:
             raise StoreFailed(self._store.failed)

@@ -1,4 +1,4 @@
-"""What a broker does again and again: retention, compaction, flushes, checkpoints, reopening of failed logs.
+"""The periodic work of a broker: retention, compaction, flushes, checkpoints, reopening of failed logs.
 
 Laws
     A4  Requests never wait for upkeep: it runs on the loop in slices of a few milliseconds; blocking work in threads.
@@ -182,7 +182,7 @@ class Upkeep:
             self._waits.forget(partition)
 
     def _retain(self, partition: Partition, of: Log) -> None:
-        """Delete old segments. Raises StorageFailed: what cannot be removed stays."""
+        """Delete old segments. Raises StorageFailed; segments that cannot be deleted stay."""
         try:
             of.retain(self._wall_ms())
         finally:

@@ -28,4 +28,4 @@ def _load() -> Crc:
 
 
 crc32c: Crc = _load()
-"""`crc32c(data, value=0)`: the checksum of bytes, or of what follows bytes whose checksum is `value`."""
+"""`crc32c(data, value=0)`: the checksum of bytes, or of bytes that follow others with the checksum `value`."""

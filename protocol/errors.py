@@ -154,7 +154,7 @@ class ErrorCode(IntEnum):
 
     @property
     def text(self) -> str:
-        """One line for people; also what goes into `error_message` when there is nothing better to say."""
+        """One line for people, and the default `error_message` of responses."""
         return _TEXTS[self]
 
     @property

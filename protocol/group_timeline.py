@@ -29,7 +29,7 @@ _SEQUENCE: Final = struct.Struct(">q")  # the first field of every version of a 
 
 
 class EventType(IntEnum):
-    """What happened. Beside it: the fields that such an event has."""
+    """The type of an event. The comments name the fields of each type."""
 
     MEMBER_JOINED = 1  # members, client_reason
     STATIC_MEMBER_REPLACED = 2  # members: the new one, then the one that it replaced
@@ -97,7 +97,7 @@ class MovedPartitions:
 
 @wired
 class Move:
-    """What an assignment changed for one member. The counts are exact; the lists may be cut short."""
+    """The changes of an assignment for one member. The counts are exact; the lists may be truncated."""
 
     member_id: str = wire(String)
     gained_count: int = wire(Int32, default=0)

@@ -1,4 +1,4 @@
-"""The exceptions of the connector. Each message says what is wrong, what is expected and what to do."""
+"""The exceptions of the connector. Each message has the problem, the expected value and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters on topic, partition, offset and timestamp as bounds on what is read. Pure.
+"""Filters on topic, partition, offset and timestamp as bounds of the read ranges. Pure.
 
 Laws
     The bounds never exclude a record that passes the filters.

@@ -96,7 +96,7 @@ def clamp_to_log(offsets: Offsets, partitions: Partitions, source: OffsetSource,
 
 
 def _group_offsets(options: ReadOptions, partitions: Partitions, source: OffsetSource) -> Offsets:
-    """What the group has committed; the default of the query where it has committed nothing."""
+    """Return the committed offsets of the group; the default of the query for the other partitions."""
     assert options.group_id is not None
     found = source.committed(options.group_id, partitions)
     committed = {partition: offset for partition, offset in found.items() if offset is not None}
@@ -133,7 +133,7 @@ def _offsets_for_times(
     missing: Literal["error", "latest"],
     start: Offsets = NO_ENDS,
 ) -> Offsets:
-    """The first offset at or after the time of each partition. `missing`: what to do where no record is that young."""
+    """Return the first offset at or after each partition's time. `missing`: the action if no record is that new."""
     times = bound.times_of(partitions)
     if set(times) != set(partitions):
         expected = f"a time for each partition that is read: {format_partitions(partitions)}"

@@ -18,7 +18,7 @@ from rota.spark_connector.options import ReadOptions
 
 
 class KafkaInputPartition(InputPartition):
-    """What one task reads: offsets of one partition. `topic_id` is None when the broker has no topic ids."""
+    """The offsets of one partition that one task reads. `topic_id` is None if the broker has no topic ids."""
 
     def __init__(self, offsets: OffsetRange, topic_id: bytes | None = None) -> None:
         super().__init__(offsets)

@@ -1,4 +1,4 @@
-"""What a task does: fetch the offsets of one input partition and decode them into Arrow batches.
+"""The work of a task: fetch the offsets of one input partition and decode them into Arrow batches.
 
 Laws
     The rows are the records with offsets start to end - 1 that a consumer of this isolation level may see, in order.

@@ -300,7 +300,7 @@ class Admin:
         `time_ms`, to an `offset`, or by so many records on or back (`shift_by`). `what`: topics and partitions; None:
         all that the group has committed. What lies outside the log becomes its start or end. `dry_run` sets nothing.
 
-        Returns what was set. Raises BrokerError (NON_EMPTY_GROUP) that names the members, AdminFailed."""
+        Returns the new offsets. Raises BrokerError (NON_EMPTY_GROUP), which names the members, and AdminFailed."""
         what = None if what is None else several("what", what, "topic names and TopicPartition")
         goal = offset_reset.ResetTarget(to, time_ms, offset, shift_by)
         deadline = self._deadline(timeout_ms)

@@ -1,4 +1,4 @@
-"""Wait until the metadata of a broker shows what the controller has done.
+"""Wait until the metadata of a broker shows the changes of the controller.
 
 Laws
     A created topic is visible when the broker returns its id and a leader for each of its partitions. A deleted topic

@@ -37,7 +37,7 @@ class Lose:
 
 @dataclass(slots=True)
 class Assign:
-    """What we own now, and which of it is new."""
+    """The owned partitions, and the added ones."""
 
     owned: Partitions
     added: Partitions

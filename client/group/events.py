@@ -79,7 +79,7 @@ class RequestFailed:
 
 @dataclass(slots=True)
 class HookDone:
-    """A `RunHook` ended; `error` is what the user's callback raised."""
+    """A `RunHook` ended; `error` is the exception of the user's callback."""
 
     ticket: int
     error: BaseException | None = None

@@ -1,4 +1,4 @@
-"""Heartbeats, and what their responses tell: rebalances, lost memberships, expired sessions, lost coordinators.
+"""Heartbeats, and the handling of their responses: rebalances, lost memberships, expired sessions, lost coordinators.
 
 Laws
     A heartbeat goes every heartbeat_interval_ms, whatever the user's code does; none while a JoinGroup or SyncGroup

@@ -1,4 +1,4 @@
-"""The hooks of a membership: what a consumer does when its partitions change."""
+"""The hooks of a membership, which a consumer implements for changes of its partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BeforeLeaving = Callable[[], Awaitable[None]]  # the last commit
 
 
 class Hooks(Protocol):
-    """What the consumer does for each hook. All run inside `Membership.poll` or `Membership.close`."""
+    """The hooks that a consumer implements. All run inside `Membership.poll` or `Membership.close`."""
 
     async def before_rejoin(self) -> None:
         """Before JoinGroup and before anything is revoked: do the automatic commit. Must not raise."""
@@ -24,11 +24,11 @@ class Hooks(Protocol):
         """These are no longer ours: fenced, thrown out, or poll timeout (on_lost)."""
 
     async def assigned(self, owned: Partitions, added: Partitions) -> None:
-        """What we own now, and which of it is new (on_assigned; called with an empty `added` too)."""
+        """The owned partitions and the added ones (on_assigned; called also with an empty `added`)."""
 
 
 async def call_hook(hooks: Hooks, hook: out.Hook, before_leaving: BeforeLeaving | None) -> None:
-    """Await what the consumer does for this hook. Raises what it raises."""
+    """Call the consumer's function for this hook and await it. Raises its exceptions."""
     match hook:
         case out.BeforeRejoin():
             await hooks.before_rejoin()

@@ -46,7 +46,7 @@ S = MemberState
 
 
 def step(m: Member, event: Event, now_ms: int) -> list[Effect]:
-    """What to do about one event at that time (ms, of any clock that does not go back)."""
+    """Handle one event at that time (ms of a monotonic clock) and return its effects."""
     if m.state is S.CLOSED:
         return []
     was_due, m.now_ms, m.out = m.due, now_ms, []
@@ -89,7 +89,7 @@ def _decide(m: Member, event: Event) -> None:
 
 
 def _advance(m: Member) -> None:
-    """Begin what is due and possible; one thing at a time."""
+    """Begin the next due and possible action; one at a time."""
     if m.state in ENDED:
         leave.proceed(m)
         return

@@ -96,7 +96,7 @@ class Membership:
         self._step(events.Subscribed(topics))
 
     async def poll(self) -> None:
-        """Stop the timer of max.poll.interval.ms and do what is due: discover, join, sync, revoke, assign.
+        """Stop the timer of max.poll.interval.ms and do the due work: discover, join, sync, revoke, assign.
 
         Returns at once when nothing is due. Otherwise waits until the member is part of a generation (the consumer
         puts a timeout around it). The work goes on in a task of its own: a cancelled `poll` loses nothing, the next one
@@ -143,7 +143,7 @@ class Membership:
         self._step(events.Rejoin(reason))
 
     async def close(self, reason: str, *, before_leaving: BeforeLeaving, timeout_ms: int) -> None:
-        """Finish what is under way, run `before_leaving` (the last commit), revoke, send LeaveGroup with the reason.
+        """Finish the work in progress, run `before_leaving` (the last commit), revoke, send LeaveGroup with the reason.
 
         A static member (group_instance_id) does not leave (KIP-345). Never raises for a broker's sake; what user
         callbacks raised is raised when all is done. After `timeout_ms` callbacks that still run are cancelled, and

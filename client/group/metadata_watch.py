@@ -1,4 +1,4 @@
-"""Topics that come, go and grow: what is subscribed to now, and when that is a reason to join again (R5, R14).
+"""Created, deleted and extended topics: the subscribed topics, and whether a change requires a rejoin (R5, R14).
 
 Laws
     Who joined with a subscription joins again when it is another one: names that were changed, topics that match.

@@ -1,4 +1,4 @@
-"""The vocabulary of a member's log: what a Note's `event` may say, in Kafka's own terms (R27).
+"""The log messages of a member: the values of a Note's `event`, in Kafka's terms (R27).
 
 Every note carries `group`, `member` and `generation`; the others carry what is written beside them.
 """

@@ -1,4 +1,4 @@
-"""The exceptions for error codes that end a membership; they say what to do. Pure."""
+"""The exceptions for error codes that end a membership, with their remedies. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fenced(config: ConsumerConfig) -> FencedInstance:
 
 
 def refused(what: str, code: int, config: ConsumerConfig) -> KafkaError:
-    """The error for a request (`what`: "JoinGroup") that was refused with a code that a retry does not change."""
+    """Return the error for a request (`what`: "JoinGroup") that was refused with a code that is not retriable."""
     if code == ErrorCode.FENCED_INSTANCE_ID:
         return fenced(config)
     if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:

@@ -56,7 +56,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class LostGeneration:
-    """A generation that the member has lost, and what the member had to do in it.
+    """A generation that the member has lost, with its unfinished work.
 
     A static member may be answered with the same generation: the coordinator keeps it when an instance returns.
     """
@@ -266,7 +266,7 @@ class Member:
             self.ask_to_rejoin(reason)
 
     def lose_generation(self) -> None:
-        """Forget the generation, but not what it still has to do (see LostGeneration)."""
+        """Leave the generation, but keep its unfinished work (see LostGeneration)."""
         if self.generation != NO_GENERATION:
             self.lost = LostGeneration(self.generation, self.owned, self.rejoin or self.join_reason)
         self.generation = NO_GENERATION

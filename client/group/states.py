@@ -13,7 +13,7 @@ from typing import Final
 
 
 class MemberState(Enum):
-    """The value says what the member does there."""
+    """The states of a member; the value describes its activity."""
 
     DOWN = "not part of the group; what it still holds is lost with the next poll, which joins (again)"
     DISCOVERING = "wants to join, looks for the coordinator"

@@ -49,7 +49,7 @@ BROKERS_MAX = 64
 
 
 class OptionsRefused(ValueError):
-    """An invalid command line; the message says what to write instead."""
+    """An invalid command line; the message has the remedy."""
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class ServedBroker(Protocol):
-    """What `serve` uses of a broker."""
+    """The parts of a broker that `serve` uses."""
 
     @property
     def console_url(self) -> str:
@@ -70,7 +70,7 @@ def run(options: ServeOptions) -> int:
 
 
 def _serve(options: ServeOptions, config: BrokerConfig) -> Coroutine[Any, Any, int]:
-    """One broker, or the processes of several. What they need is imported after the settings were read."""
+    """Create one broker, or the processes of several. Their modules are imported after the settings were read."""
     if options.brokers is not None and options.brokers > 1:
         return supervise(options, config)
     from rota.coordinator.broker import Broker

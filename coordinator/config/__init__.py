@@ -1,1 +1,1 @@
-"""Kafka's property names as data: of the broker, of a topic; the file that holds them; what DescribeConfigs says."""
+"""The properties of the broker and of topics, the properties file, and their descriptions for DescribeConfigs."""

@@ -1,4 +1,4 @@
-"""The dynamic configs of a broker and of all brokers: which may be set, and with what values (KIP-226).
+"""The dynamic configs of a broker and of all brokers, and their valid values (KIP-226).
 
 Law
     BC2 What is accepted has an effect, or is known to have none and is reported in a warning. A property that only a

@@ -1,4 +1,4 @@
-"""The events of a group: requests, timers, and what the broker does to all groups. The times come beside an event."""
+"""The events of a group: requests, timers, and events for all groups. Times are passed beside an event."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class ExpireOffsets:
 
 @dataclass(slots=True)
 class TopicsDeleted:
-    """Topics were deleted: remove what was committed for them until then. A topic of the same name may be new."""
+    """Topics were deleted: remove the offsets committed for them until then. A topic of the same name may be new."""
 
     topic_ids: Mapping[str, frozenset[bytes]]  # by name; a name may have been deleted more than once
     deleted_ms: int  # for offsets that do not know their topic id

@@ -68,13 +68,13 @@ class Member:
 
     @property
     def text_bytes(self) -> int:
-        """What it takes of a record, without subscription and assignment."""
+        """Its size in a group record in bytes, without subscription and assignment."""
         texts = (self.member_id, self.instance_id or "", self.client_id, self.client_host)
         return MEMBER_OVERHEAD_BYTES + sum(map(utf8_bytes, texts))
 
     @property
     def record_bytes(self) -> int:
-        """What it takes of a record at most, whichever assignor is chosen, without its assignment."""
+        """Its maximum size in a group record with any assignor, without its assignment."""
         return self.text_bytes + max((len(proto.metadata) for proto in self.protocols), default=0)
 
     def vote(self, candidates: set[str]) -> str:
@@ -233,7 +233,7 @@ class Members:
         return new
 
     def update(self, member: Member, join: Join) -> None:
-        """Set what this JoinGroup says about a member."""
+        """Update a member from its JoinGroup."""
         if member.protocols != join.protocols:
             self._count(member, -1)
             member.protocols = join.protocols
@@ -287,7 +287,7 @@ class Members:
         return ErrorCode.NONE if member_id in self.by_id else ErrorCode.UNKNOWN_MEMBER_ID
 
     def bytes_with(self, protocol: str | None) -> int:
-        """Return what the members take of a record with that assignor, without their assignments."""
+        """Return the size of the members in a group record with that assignor, without their assignments."""
         return sum(member.text_bytes + len(member.metadata(protocol)) for member in self)
 
     def _count(self, member: Member, sign: int) -> None:

@@ -1,4 +1,4 @@
-"""What an assignment moves: the partitions that each member gained, lost and kept. Pure; for the timeline alone.
+"""The partitions that each member gained, lost and kept in an assignment. Pure; used by the timeline only.
 
 Laws
     Of protocols other than the consumer protocol, and of assignments that cannot be read, nothing is said.
@@ -58,7 +58,7 @@ def _owned(assignments: Mapping[MemberId, bytes]) -> Owned | None:
 
 
 def moves(old_parts: Mapping[MemberId, bytes] | None, new_parts: Mapping[MemberId, bytes]) -> Moves:
-    """Return what changed between two assignments, by member id; without moves when the old one is not known."""
+    """Return the changes between two assignments, by member id; without moves if the old one is not known."""
     new = _owned(new_parts)
     if new is None:
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""The vocabulary of a group's timeline: what a Note's `event` may say, in Kafka's own terms (R27).
+"""The events of a group's timeline: the values of a Note's `event`, in Kafka's terms (R27).
 
 Every note carries `group`; the others carry what is written beside them.
 """

@@ -1,4 +1,4 @@
-"""The state of one classic consumer group, as Kafka's ClassicGroup: what every branch of the machine reads and changes.
+"""The state of one classic consumer group, as Kafka's ClassicGroup; every branch of the machine reads and changes it.
 
 Laws
     G1  `replay` alone writes `hard`, `generation` and `offsets`, in normal work as on loading.
@@ -41,7 +41,7 @@ class GroupConfig:
 
 @dataclass(slots=True)
 class InitialDelay:
-    """The wait of a group that was Empty: the delay that runs now and what may still be added to it."""
+    """The initial delay of a group that was Empty: the running delay, and the time by which it may be extended."""
 
     delay_ms: int
     remaining_ms: int

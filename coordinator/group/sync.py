@@ -93,7 +93,7 @@ def _take_assignment(group: ClassicGroup, event: Sync, step: Step) -> None:
 
 
 def _note_assignment(group: ClassicGroup, assignments: Mapping[MemberId, bytes], step: Step) -> None:
-    """Note the assignment, how long it was waited for, and what it moves."""
+    """Emit the events of the assignment: its duration, and the partitions that it moves."""
     members, leader = group.members, group.members.by_id[group.leader_or_none]
     fields = group.fields(
         leader=leader.member_id,

@@ -90,7 +90,7 @@ def _check_size(header: BatchHeader, config: LogConfig) -> None:
 
 
 def _check_client(header: BatchHeader) -> None:
-    """Refuse what only a broker may write. Raises AppendRefused."""
+    """Refuse batches that only a broker may write. Raises AppendRefused."""
     if header.base_offset != 0:
         raise AppendRefused(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset}, which only a log may give")
     if header.is_control:

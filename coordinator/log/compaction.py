@@ -28,7 +28,7 @@ SLICE_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Offsets to compact: dirty from `first_dirty` up to `end`; what lies before is clean and read again."""
+    """Offsets to compact: dirty from `first_dirty` up to `end`; earlier ones are clean and read again."""
 
     first_dirty: int
     end: int

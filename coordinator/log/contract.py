@@ -144,7 +144,7 @@ class Log(Protocol):
         """
 
     def append_as_follower(self, batches: bytes | memoryview, *, leader_epoch: int) -> Appended | None:
-        """Write what a leader's log holds: offsets, epochs and timestamps stay as they are.
+        """Append batches of the leader's log, with their offsets, epochs and timestamps.
 
         Gaps between offsets, which compaction leaves, are allowed. Skips a last batch that is cut short, and everything
         from the first batch of an epoch above `leader_epoch` on. Returns None when nothing remains to be written.

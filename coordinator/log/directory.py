@@ -100,7 +100,7 @@ class LogDirectory:
 
     @property
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Those of the checkpoint, and what was noted since."""
+        """The values of the checkpoint and those noted since."""
         return self._checkpoints.high_watermarks
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ class LogDirectory:
             raise StorageFailed(f"cannot remove {self.path / CLEAN_FILE}: {error}") from error
 
     def partitions(self) -> list[TopicPartition]:
-        """What has a folder here, open or not. Raises OSError."""
+        """Return the partitions that have a folder here, open or not. Raises OSError."""
         found = (partition_of(entry.name) for entry in os.scandir(self.path) if entry.is_dir())
         return sorted(partition for partition in found if partition is not None)
 
@@ -181,7 +181,7 @@ class LogDirectory:
         self._checkpoints.high_watermarks.update(high_watermarks)
 
     def checkpoint(self) -> None:
-        """Write down what was noted last. May run in another thread. Raises StorageFailed."""
+        """Write the checkpoints of the noted values. May run in another thread. Raises StorageFailed."""
         self._checkpoints.write()
 
     def remove_log(self, topic: str, partition: int) -> None:
@@ -349,7 +349,7 @@ class LogDirectory:
         return is_old
 
     def _forget(self, key: TopicPartition) -> None:
-        """A new log has nothing of what the checkpoints say of an old one of its name."""
+        """Remove the checkpoints of an old log of the same name."""
         self._clean_logs.discard(key)
         self._unrecovered.discard(key)
         self._checkpoints.forget(key)

@@ -33,7 +33,7 @@ from rota.protocol.records.errors import CorruptBatch
 
 @dataclass(frozen=True, slots=True)
 class RecoveryCheckpoint:
-    """What the checkpoints of the log directory say about one log, and whether it was closed in order."""
+    """The checkpoints of the log directory for one log, and whether it was closed in order."""
 
     clean: bool = False
     recovery_point: int = 0
@@ -44,7 +44,7 @@ class RecoveryCheckpoint:
 
 
 class Owner(Protocol):
-    """The log directory, which keeps for its logs what outlives them."""
+    """The log directory, which stores the checkpoints of its logs."""
 
     def start_moved(self, log: DiskLog) -> Callable[[], None]:
         """DeleteRecords moved the log start. Returns the call that writes it to the medium, in any thread."""
@@ -159,7 +159,7 @@ class DiskLog(SegmentedLog):
 
 
 def _recover_segments(folder: Folder, segments: list[Segment], epochs: LeaderEpochs, known: RecoveryCheckpoint) -> int:
-    """Find the end of the log; after an unclean stop check what lies past the recovery point. Returns bytes cut."""
+    """Find the end of the log; after an unclean stop check the bytes after the recovery point. Return the bytes cut."""
     if known.clean and segments:
         try:
             segments[-1].find_end()

@@ -100,7 +100,7 @@ class FileSystem:
         return True
 
     def drop_cached(self, fd: int) -> None:
-        """Have the kernel forget what it caches of the file, so that the next reads come from the medium."""
+        """Drop the file from the kernel's page cache, so that the next reads come from the medium."""
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 

@@ -69,7 +69,7 @@ class MemoryLog(SegmentedLog):
 
 
 def _tear(segment: Segment, keep_bytes: int) -> tuple[bool, int]:
-    """Whether nothing of it was lost, and what is left to keep."""
+    """Return whether no record of it was lost, and the bytes to keep."""
     store = segment.store
     assert isinstance(store, MemoryStore)
     unsynced_bytes = store.size_bytes - store.synced_bytes

@@ -1,4 +1,4 @@
-"""After an unclean stop: what of the log is whole, and the state that its batches leave.
+"""Recovery of a log after an unclean stop: it finds the valid batches and rebuilds the state from them.
 
 Laws
     L2  The log ends after the last batch that is whole, has a good checksum and follows the one before.
@@ -18,7 +18,7 @@ from rota.protocol.records.errors import CorruptBatch
 
 
 def recover(segment: Segment, next_offset: int, epochs: LeaderEpochs) -> int:
-    """Check every batch, rebuild the indexes, cut what is not whole; returns the bytes cut.
+    """Check every batch, rebuild the indexes, cut off invalid bytes; return the number of bytes cut.
 
     `next_offset` is where the segment before ended. Raises StorageFailed.
     """

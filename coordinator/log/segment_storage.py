@@ -1,4 +1,4 @@
-"""What a log needs of the medium that it is kept on. Two exist: a folder of files, and memory.
+"""The interface of a log to its medium. There are two: a folder of files, and memory.
 
 Laws
     After `swap` either the old segments are there or the new one, whatever moment the machine stopped at.

@@ -69,7 +69,7 @@ class Truncation:
 
 
 class SegmentedLog:
-    """One partition. See `contract.Log` for what its methods promise."""
+    """The log of one partition. `contract.Log` documents its methods."""
 
     __slots__ = (
         "_active",
@@ -400,7 +400,7 @@ class SegmentedLog:
                 self._discard(staged)
 
     def _discard(self, staged: Segment) -> None:
-        """What cannot be removed does not count, or is removed before the next truncation."""
+        """Remove the files; a failure is ignored, or the files are removed before the next truncation."""
         with suppress(StorageFailed):
             self._storage.discard(staged)
             self._staged = None
@@ -440,7 +440,7 @@ class SegmentedLog:
         return error
 
     def _unflushed(self, end: int) -> list[Sync]:
-        """The syncs of what lies between the recovery point and `end`."""
+        """Return the syncs of the segments between the recovery point and `end`."""
         if end <= self._recovery_point:
             return []
         syncs: list[Sync] = []

@@ -38,16 +38,16 @@ class Store(Protocol):
     def truncate(self, size_bytes: int) -> None: ...
 
     def begin_sync(self) -> Sync:
-        """The sync of what was appended so far."""
+        """Return the sync of all bytes appended so far."""
 
     def reader(self) -> Store:
         """The same bytes for another thread, which may read them whatever happens to this store."""
 
     def read_again(self) -> None:
-        """Have the next reads come from the medium, not from a cache that may hold what never reached it."""
+        """Let the next reads come from the medium, not from a cache with bytes that may never have reached it."""
 
     def seal(self) -> None:
-        """Nothing more is appended for now: give back what writing needs, once all is synced."""
+        """No more is appended for now: release the resources for writing once all bytes are synced."""
 
     def close(self) -> None:
         """Give back every descriptor, synced or not."""
@@ -66,7 +66,7 @@ class Sync(Protocol):
 
 
 class MemoryStore:
-    """A segment in memory. `synced_bytes` is what a crash leaves."""
+    """A segment in memory. A crash keeps its first `synced_bytes`."""
 
     __slots__ = ("_data", "synced_bytes")
 
@@ -229,7 +229,7 @@ class FileStore:
         return FileStore(self.path, OpenFiles(1, self._files.system), self.size_bytes)
 
     def read_again(self) -> None:
-        """Raises StorageFailed when the kernel still cannot write what it holds of the file."""
+        """Raises StorageFailed if the kernel still cannot write its cached pages of the file."""
         system = self._files.system
         self._files.forget(self.path)
         try:

@@ -1,4 +1,4 @@
-"""Datagrams between registered lives: what is sent is sealed with claims, what comes in is admitted or discarded.
+"""Datagrams between registered brokers: sent ones are sealed with claims, received ones are admitted or discarded.
 
 Laws
     FD13 A node without a registration of its own sends nothing and handles nothing. It handles datagrams to its present
@@ -58,7 +58,7 @@ class Channel:
         return window
 
     def seal(self, to: Member, kind: Kind, sequence: int, subject: tuple[int, int]) -> Send:
-        """Return a datagram with claims; what this node thinks of the receiver, if that is not alive, comes first."""
+        """Return a datagram with claims; the claim about a receiver that is not alive is the first one."""
         assert self.epoch is not None, "a node without a registration sends nothing"
         about = [] if to.status is Status.ALIVE else [to.claim()]
         self.sent += 1

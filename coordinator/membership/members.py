@@ -1,4 +1,4 @@
-"""What is known of the other brokers: one Member for each life, and the claims that change it.
+"""The other brokers: one Member for each registration, and the claims that change it.
 
 Laws
     FD1  Of all claims about one life that with the highest (incarnation, status) wins, in whatever order and however
@@ -46,7 +46,7 @@ class Member:
         return True
 
     def claim(self, status: Status | None = None, incarnation: int | None = None) -> Claim:
-        """A claim about this life, by default what this node knows of it."""
+        """Return a claim about this registration, by default with its present status and incarnation."""
         return Claim(
             broker_id=self.broker_id,
             epoch=self.epoch,

@@ -1,4 +1,4 @@
-"""The failure detector's socket and timer: what `swim` decides, this file sends and receives.
+"""The failure detector's socket and timer: it sends and receives the datagrams of `swim`.
 
     async with SwimService(1, settings, secret, on_change, now_ms) as swim:
         swim.members_changed({1: (epoch, swim.address), 2: (epoch, ("host", port))})

@@ -154,7 +154,7 @@ class Swim:
     # ---- the brokers
 
     def _begin_life(self, epoch: int | None) -> None:
-        """A new registration of this node, or none: what it waited for in its old life is void."""
+        """Handle a new registration of this node, or none: the probes of the old one are void."""
         self.channel.epoch, self.channel.incarnation = epoch, 0
         self._probes.keep({})
         for member in self._suspects():
@@ -353,7 +353,7 @@ class Swim:
         return self._now_ms + self.settings.ping_timeout_ms * self.health.factor
 
     def _stood_still(self) -> bool:
-        """Whether this process was late: then all that waits waits longer, and what others sent is read first."""
+        """Return whether this process was late: deadlines are extended then, and received datagrams are read first."""
         late_ms = self._now_ms - (self.next_deadline_ms or 0)
         if late_ms <= STANDSTILL_MS or self._is_listening:
             self._is_listening = False

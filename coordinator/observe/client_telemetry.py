@@ -1,4 +1,4 @@
-"""The metrics that clients push (KIP-714): who pushes what, when a push is due, and the last push of each client.
+"""The metrics that clients push (KIP-714): subscriptions, due pushes, and the last push of each client.
 
 Pure. A push is kept as it came; `otlp.py` decodes it for those who look at it.
 
@@ -37,7 +37,7 @@ _RETRIED: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMP
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What one instance shall push: prefixes of names of metrics, and how often."""
+    """The subscription of one instance: prefixes of metric names, and the push interval."""
 
     metrics: tuple[str, ...]
     interval_ms: int
@@ -46,7 +46,7 @@ class Subscription:
 
 @dataclass(slots=True)
 class ClientInstance:
-    """One client that pushes, or has asked what to push. Times are elapsed ms, `pushed_at_ms` is since the epoch."""
+    """One client instance. Times are elapsed ms; `pushed_at_ms` is ms since the epoch."""
 
     labels: Mapping[str, str]
     interval_ms: int = _INTERVAL_MS_DEFAULT
@@ -167,7 +167,7 @@ class Push:
 def subscription_of(
     instance_id: bytes, labels: Mapping[str, str], subscriptions: Sequence[Mapping[str, str]]
 ) -> Subscription:
-    """Return what an instance pushes: of the subscriptions that match it all metrics, at the shortest interval."""
+    """Return the union of the subscriptions that match an instance, with the shortest interval."""
     matching = [each for each in subscriptions if _matches(each, labels)]
     names = {name.strip() for each in matching for name in each.get("metrics", "").split(",")} - {""}
     metrics = (ALL_METRICS,) if ALL_METRICS in names else tuple(sorted(names))

@@ -1,4 +1,4 @@
-"""What the broker counts while it serves: plain ints, which `/metrics` reads when it is scraped.
+"""The counters of the broker: plain ints, which `/metrics` reads when it is scraped.
 
 Laws
     OB1 Counting on the path of a request is the addition of ints; nothing is formatted, locked or kept per client.

@@ -149,7 +149,7 @@ def _leader(assigned: GroupEvent | None, generation: GroupEvent | None) -> Event
 
 
 def sentences(rebalance: Rebalance) -> tuple[str, ...]:
-    """Return what happened, as sentences: the trigger, the wait for joins, the assignment, what moved, the result."""
+    """Return sentences on the trigger, the wait for joins, the assignment, the moved partitions and the result."""
     lines = (_why(rebalance), _joins(rebalance), *_meanwhile(rebalance), _assignment(rebalance))
     return tuple(line for line in (*lines, _moved(rebalance), _result(rebalance)) if line)
 

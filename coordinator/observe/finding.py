@@ -31,7 +31,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong. `subject` is what it is about: with the code it identifies the finding."""
+    """One problem. Its code and its `subject`, the affected object, identify it."""
 
     code: str
     severity: str

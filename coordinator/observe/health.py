@@ -1,4 +1,4 @@
-"""What is wrong with a group? Rules over its timeline and lag, each with its remedy. Pure.
+"""Health rules of a group over its timeline and lag, each with a remedy. Pure.
 
 `findings(events, lag, now_ms)` returns what the rules find, the worst first.
 
@@ -44,7 +44,7 @@ DEPARTURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the rules look at: all events, those of the window, the rebalances of all, the lag."""
+    """The input of the rules: all events, those of the window, all rebalances, the lag."""
 
     events: Sequence[GroupEvent]
     recent: Sequence[GroupEvent]
@@ -57,7 +57,7 @@ class Facts:
 def findings(
     events: Sequence[GroupEvent], lag: GroupLag | None, now_ms: int, limits: Thresholds = DEFAULTS
 ) -> tuple[Finding, ...]:
-    """Return what is wrong with the group of these events (oldest first), the worst first. `now_ms` since the epoch."""
+    """Return the findings for these events (oldest first), the worst first. `now_ms` is ms since the epoch."""
     recent = [event for event in events if event.time_ms > now_ms - limits.window_ms]
     facts = Facts(events=events, recent=recent, rebalances=rebalances(events), lag=lag, now_ms=now_ms, limits=limits)
     order = (Severity.ERROR, Severity.WARNING, Severity.INFO)
@@ -371,7 +371,7 @@ def _by_member(events: Iterable[GroupEvent]) -> list[tuple[EventMember, list[Gro
 
 
 def identity(member: EventMember) -> Identity:
-    """Return what a member keeps when it restarts: its instance id, else its client id and host, else its member id."""
+    """Return an identity that survives a restart: the instance id, else client id and host, else the member id."""
     if member.instance_id is not None:
         return "instance", member.instance_id
     if member.client_id or member.client_host:

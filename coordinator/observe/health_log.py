@@ -1,4 +1,4 @@
-"""Logs what the health rules find: once when a finding begins, again with its count while it goes on, and its end.
+"""Logs the findings of the health rules: at their begin, again with their count while they last, and at their end.
 
 Laws
     HL1 A finding is logged when it begins, then at most once in AGAIN_MS with the latest count, and when it ends.
@@ -45,7 +45,7 @@ class HealthLog:
         wall_ms: Callable[[], int],
         seconds: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`seconds` is what a round is measured with."""
+        """`seconds` is the clock that measures a round."""
         self._seconds = seconds
         self._events, self._lag, self._wall_ms = events, lag, wall_ms
         self._logged: OrderedDict[Key, int] = OrderedDict()  # when it was logged last

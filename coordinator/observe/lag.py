@@ -1,4 +1,4 @@
-"""The lag of a group: records and time between what it committed and the ends of its partitions. Pure.
+"""The lag of a group: records and time between its committed offsets and the ends of its partitions. Pure.
 
 Law
     O2  What is not known is -1, never 0.
@@ -63,7 +63,7 @@ def total(group: str, time_ms: int, state: str, partitions: tuple[PartitionLag, 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a group committed for a partition, and when that is removed unless the group becomes active."""
+    """A group's committed offset for a partition, and the time of its removal unless the group becomes active."""
 
     offset: int
     commit_ms: int = UNKNOWN
@@ -80,7 +80,7 @@ class GroupOffsets:
 
 
 def committed_lag(key: Key, committed: Committed) -> PartitionLag:
-    """Return what a commit alone says about a lag: the end is not known."""
+    """Return the lag without a known end offset."""
     return PartitionLag(
         topic=key[0],
         partition=key[1],

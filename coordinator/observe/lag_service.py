@@ -31,7 +31,7 @@ class LagSource(Protocol):
     """Asks coordinators and leaders."""
 
     async def offsets(self, group_id: str) -> GroupOffsets:
-        """Return what the coordinator knows; raises what the source raises for an unknown group."""
+        """Return the offsets and members of a group; raises the error of the source for an unknown group."""
 
     async def ends(self, keys: list[Key]) -> Mapping[Key, int]:
         """Return the high watermarks; UNKNOWN where the leader does not say."""
@@ -42,7 +42,7 @@ class LagSource(Protocol):
 
 @dataclass(slots=True)
 class _History:
-    """What is remembered of a group."""
+    """The cached values of a group."""
 
     asked_ms: int | None = None  # elapsed time
     lag: GroupLag | None = None
@@ -61,7 +61,7 @@ class Lag:
         self._groups: OrderedDict[str, _History] = OrderedDict()
 
     async def of(self, group_id: str) -> GroupLag:
-        """Return the lag of a group, at most CACHE_MS old. Raises what the source raises."""
+        """Return the lag of a group, at most CACHE_MS old. Raises the errors of the source."""
         history = self._groups.setdefault(group_id, _History())
         self._groups.move_to_end(group_id)
         if len(self._groups) > GROUPS_MAX:
@@ -137,7 +137,7 @@ def _age_ms(key: Key, records: Mapping[Key, int], history: _History, wall_ms: in
 
 
 def _base(history: _History, now_ms: int, records: dict[Key, int]) -> tuple[int, dict[Key, int]] | None:
-    """Return what the trend is measured from, TREND_MS_MIN to TREND_MS_MAX old; None while there is nothing so old."""
+    """Return the earlier lag for the trend, TREND_MS_MIN to TREND_MS_MAX old; None while there is none."""
     if history.base is None or now_ms - history.base[0] > TREND_MS_MAX:
         newer = history.next_base
         is_usable = newer is not None and now_ms - newer[0] <= TREND_MS_MAX

@@ -24,7 +24,7 @@ PARTITIONS_MAX: Final = 50_000  # of all groups; about 100 bytes each
 
 @dataclass(slots=True)
 class _Look:
-    """What a look at a group found."""
+    """The result of one check of a group."""
 
     time_ms: int
     records: dict[Key, int]

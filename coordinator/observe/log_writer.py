@@ -50,7 +50,7 @@ class LogWriter:
             self._has_work.set()
 
     def close(self, timeout_s: float) -> bool:
-        """Write what is queued, for `timeout_s` at most; return whether all is written. Nothing may be queued after."""
+        """Write the queued lines within `timeout_s`; return whether all are written. Queue no line afterwards."""
         self._is_closing = True
         self._has_work.set()
         self._thread.join(timeout_s)

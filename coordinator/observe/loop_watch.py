@@ -1,4 +1,4 @@
-"""Notices when the event loop stands still, and what ran meanwhile.
+"""Detects stalls of the event loop, and the functions that ran during them.
 
 A timer of the loop notes the time every TICK_SECONDS. A thread compares: when the note is older than STALL_SECONDS, it
 reads the stack of the loop's thread. When the loop runs again, the stall is counted and logged with that stack.

@@ -114,7 +114,7 @@ class TimelineCodec:
         return [(encode_key(TimelineKey(group=record.group_id, slot=record.slot)), record.value) for record in records]
 
     def decode(self, key: bytes, value: bytes | None) -> TimelineRecord | None:
-        """Return the record; None for a key of a newer version, and for what no broker of this version writes."""
+        """Return the record; None for a key of a newer version, and for one that no broker of this version writes."""
         try:
             decoded = decode_key(key)
             if decoded is None or (value is not None and not _belongs(value, decoded.slot)):
@@ -130,7 +130,7 @@ def _belongs(value: bytes, slot: int) -> bool:
 
 
 def hosting() -> Hosting[GroupTimeline]:
-    """Return what the runtime needs to host timelines."""
+    """Return the hosting of timelines for the runtime."""
     return Hosting("timeline", TimelineCodec(), {TimelineRecord: RecordType(_group_id, GroupTimeline)})
 
 

@@ -130,7 +130,7 @@ class TimelineLog(CoordinatorRuntime[GroupTimeline]):
     # ---- events that wait
 
     def resize(self, count: int) -> None:
-        """Use that many partitions, of which none is led yet; what waits goes to those that its groups have now."""
+        """Set the partition count while none is led; pending events move to the present partitions of their groups."""
         super().resize(count)
         self._misplaced = {}
         waiting = [pending for queue in self._pending.values() for pending in queue]

@@ -37,7 +37,7 @@ SEGMENT_BYTES: Final = 8 * 1024 * 1024
 
 
 class TimelineTopic:
-    """Creates the topic, and lets `timelines` lead what this broker leads."""
+    """Creates the topic, and passes its leaderships on this broker to `timelines`."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class TimelineTopic:
         return grown.message if isinstance(grown, Refusal) and not self._is_complete() else None
 
     async def stop(self) -> None:
-        """Wait a moment for a creation that is under way, and write what was decided in this tick."""
+        """Wait shortly for a creation in progress, and write the events of this tick."""
         if self._creation is not None:
             creation = self._creation
             await asyncio.wait((creation,), timeout=STOP_WAIT_SECONDS)

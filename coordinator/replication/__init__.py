@@ -1,1 +1,1 @@
-"""Copies partitions from their leaders: the requests that a follower sends, and what it does with the answers."""
+"""Copies partitions from their leaders: the requests of a follower, and the handling of the responses."""

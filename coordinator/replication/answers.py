@@ -1,4 +1,4 @@
-"""Does to a follower's log what an answer of its leader means. Decisions are in `replica.follower`."""
+"""Applies a response of the leader to a follower's log. Decisions are in `replica.follower`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = structlog.get_logger("rota.replication")
 
 
 class Outcome(Enum):
-    """What the next request says of the partition."""
+    """Return the next fetch of the partition."""
 
     UNCHANGED = "nothing"
     MOVED = "its new position"
@@ -39,7 +39,7 @@ class Outcome(Enum):
 
 
 def take(partition: Partition, answer: PartitionData, cuts: list[Cut]) -> Outcome:
-    """Take over what the leader has answered. Truncations begin, and are added to `cuts`."""
+    """Apply a response of the leader. Truncations begin and are added to `cuts`."""
     try:
         of, diverging = partition.log, answer.diverging_epoch
         own_end = (-1, -1) if diverging is None else of.epoch_end(diverging.epoch)
@@ -76,7 +76,7 @@ def act(partition: Partition, action: Action, cuts: list[Cut], answer: Partition
 
 
 async def finish(cuts: Iterable[Cut]) -> None:
-    """Write to the medium in a thread what has been cut, once for all logs of a folder; then cut."""
+    """Write the truncations to the medium in a thread, once for all logs of a folder; then truncate."""
     by_write: dict[Callable[[], None] | None, list[Cut]] = {}
     for cut in cuts:
         by_write.setdefault(cut.write, []).append(cut)

@@ -113,12 +113,12 @@ class Followed:
         return [key for key in self._changed if not _follows(self._partitions[key])]
 
     def all_active(self) -> dict[Key, Partition]:
-        """Return what a full request names. The changes are done with."""
+        """Return the partitions of a full request, and clear the changes."""
         self._changed, self._removed = {}, {}
         return {key: partition for key, partition in self._partitions.items() if key not in self._paused}
 
     def take_changes(self) -> tuple[dict[Key, Partition], list[Key]]:
-        """Return what an incremental request names, and what the leader has to forget. The changes are done with."""
+        """Return the partitions of an incremental request, and those to remove from the session; clear the changes."""
         changed, removed = {key: self._partitions[key] for key in self._changed}, list(self._removed)
         self._changed, self._removed = {}, {}
         return changed, removed

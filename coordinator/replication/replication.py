@@ -38,7 +38,7 @@ class NotRegistered(KafkaError):
 
 
 class Replication:
-    """Copies what this broker follows, from `start` to `stop`.
+    """Copies the partitions that this broker follows, from `start` to `stop`.
 
     Create it after `partitions`, whose listeners of the image must be called first. `on_unreachable` is called with the
     id of a broker to which no connection could be opened, or whose connection was lost.
@@ -187,7 +187,7 @@ class Replication:
 
 
 def fetch_settings(config: BrokerConfig) -> FetchSettings:
-    """Return what the properties replica.fetch.* say."""
+    """Return the settings of the properties replica.fetch.*."""
     return FetchSettings(
         partition_bytes_max=config.replica_fetch_max_bytes,
         response_bytes_max=config.replica_fetch_response_max_bytes,

@@ -49,7 +49,7 @@ class DelayedReply(Generic[T]):
             self._then = call
 
     def result(self) -> T | None:
-        """Return the reply, which has been given. Raises what its shape raised."""
+        """Return the answered reply. Raises the exception of its map."""
         if isinstance(self.value, Exception):
             raise self.value
         return self.value

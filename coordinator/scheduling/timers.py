@@ -108,7 +108,7 @@ class Handle(Protocol):
 
 
 class Loop(Protocol):
-    """What a timer needs of an event loop."""
+    """The parts of an event loop that timers use."""
 
     def call_later(self, delay: float, callback: Then) -> Handle: ...
 
@@ -156,7 +156,7 @@ class Timers:
         self._heap = TimerHeap()
 
     def fire(self) -> None:
-        """Call what is due and sleep again."""
+        """Call the due timers and sleep again."""
         self._handle = None
         for call in self._heap.due(self._now_ms()):
             try:

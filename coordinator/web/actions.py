@@ -1,4 +1,4 @@
-"""`/api/actions/…`: what the console may change, each as the Kafka request that a tool would send.
+"""`/api/actions/…`: the changes of the console, each as the Kafka request that a tool would send.
 
 Law
     WB6 A reset of offsets is shown before it is made: `dry_run` returns what would be committed and changes nothing.

@@ -86,7 +86,7 @@ async def why(asks: Asks, group_id: str) -> dict[str, Any]:
 
 
 async def findings(asks: Asks, lags: Lag, group_id: str) -> dict[str, Any]:
-    """Return what is wrong with a group, the worst first. Raises ApiError."""
+    """Return the findings for a group, the worst first. Raises ApiError."""
     events = await events_of(asks, group_id)
     found = health.findings(events, await _lag_or_none(lags, group_id), asks.node.wall_ms())
     return {"group": group_id, "findings": [as_json(finding) for finding in found]}

@@ -1,4 +1,4 @@
-"""`/api/topics`, `/api/topic` and `/api/records`: topics, their partitions and configs, and what is in them."""
+"""`/api/topics`, `/api/topic` and `/api/records`: topics, their partitions, configs and records."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class App:
-    """The application of one broker. `serve` is what an ASGI server calls."""
+    """The HTTP application of one broker. An ASGI server calls `serve`."""
 
     def __init__(self, site: Site) -> None:
         config = site.node.config

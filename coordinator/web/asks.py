@@ -33,7 +33,7 @@ NO_BROKER: Final = -1
 
 
 class ApiError(Exception):
-    """The answer to an HTTP request that failed: its status, and what to do."""
+    """The response to a failed HTTP request: its status and a remedy."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)

@@ -106,7 +106,7 @@ class Events:
                 stream.add(names)
 
     async def changes(self) -> set[str]:
-        """Return the names of what changed since the last call: `cluster`, `groups`, `group:ID`."""
+        """Return the names of the objects that changed since the last call: `cluster`, `groups`, `group:ID`."""
         groups = await self._look()
         names, self._changed = self._changed, set()
         if groups:

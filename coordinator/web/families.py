@@ -1,4 +1,4 @@
-"""The metrics by name: what each means, and Kafka's name for it where Kafka has one. Dashboard and alerts use these.
+"""The metrics by name, with their meaning and Kafka's name if it has one. Dashboard and alerts use these.
 
 Law
     OB3 Only the families of this table are exposed, with these labels. The values of a label are bounded: those of

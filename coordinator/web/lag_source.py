@@ -27,7 +27,7 @@ DEAD: Final = "Dead"
 
 
 class LagSource:
-    """Kafka requests that find out what a lag is made of."""
+    """The Kafka requests that read the offsets for a lag."""
 
     def __init__(self, asks: Asks) -> None:
         self._asks = asks

@@ -20,7 +20,7 @@ Key = tuple[str, int]  # topic, partition
 
 
 class Committed(NamedTuple):
-    """What a group committed for one partition."""
+    """A group's committed offset for one partition."""
 
     offset: int
     metadata: str
@@ -76,7 +76,7 @@ async def ends(asks: Asks, keys: Iterable[Key]) -> dict[Key, int]:
 
 
 async def committed(asks: Asks, group_id: str) -> dict[Key, Committed]:
-    """Return what a group has committed. Raises ApiError."""
+    """Return the committed offsets of a group. Raises ApiError."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
     answer = await asks.ask_coordinator(group_id, request, OFFSET_FETCH_VERSION)
     (group,) = answer.groups

@@ -1,4 +1,4 @@
-"""Reads what `/metrics` exposes: plain numbers, from the objects that count them. No text, no prometheus.
+"""Reads the values of `/metrics` from the objects that count them: plain numbers, without text and prometheus.
 
 A scrape reads thousands of partitions and offsets. It runs in slices, so that the loop stands still for none of them.
 
@@ -111,7 +111,7 @@ class Samples:
                 yield Sample("rota_request_errors", (api, ErrorCode.of(code).name), count)
 
     def _cluster(self) -> Iterator[Sample | None]:
-        """What the image of the cluster says of all partitions."""
+        """The values of all partitions in the image of the cluster."""
         topics = self._site.node.topics
         under_replicated = leaders = partitions = offline = 0
         for topic in topics:
@@ -246,7 +246,7 @@ def _log(partition: Partition) -> Iterator[Sample]:
 
 
 def shard_label(state: ShardState, *, is_leader: bool) -> str:
-    """Return what a broker does with a partition of the offsets topic, as one word."""
+    """Return the state of an offsets partition on this broker, as one word."""
     if state is ShardState.READY:
         return "active"
     if state is ShardState.CATCHING_UP:

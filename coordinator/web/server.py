@@ -108,7 +108,7 @@ class HttpServer:
         return await loop.create_server(connected, sock=bound, backlog=BACKLOG)
 
     async def stop(self) -> None:
-        """Accept no more; end the streams of events; close what is left after STOP_SECONDS_MAX."""
+        """Stop accepting; end the event streams; close the remaining connections after STOP_SECONDS_MAX."""
         self.site.loop_watch.stop()
         self.app.stop()
         for server in self._servers:

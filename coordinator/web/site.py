@@ -1,4 +1,4 @@
-"""What the HTTP side reads of the broker around it, and whether the broker is ready."""
+"""The parts of the broker that HTTP reads, and whether the broker is ready."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def read_max_timestamp(batch: Buffer) -> int:
 
 
 def with_payload(batch: Buffer, codec: Codec, payload: bytes) -> bytes:
-    """The batch with its records in another codec: `payload` is what is behind the header."""
+    """Return the batch with its records in another codec; `payload` are the bytes after the header."""
     changed = bytearray(batch[:BATCH_HEADER_BYTES]) + payload
     _LENGTH.pack_into(changed, _LENGTH_AT, len(changed) - LOG_OVERHEAD)
     _ATTRIBUTES.pack_into(changed, _ATTRIBUTES_AT, read_attributes(batch) & ~CODEC_BITS | codec)

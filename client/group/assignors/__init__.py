@@ -1,4 +1,4 @@
-"""Who gets which partition: range, round-robin, sticky, cooperative-sticky, or one of your own."""
+"""Assignors of partitions to members: range, round-robin, sticky, cooperative-sticky, or a custom one."""
 
 from rota.client.group.assignors.base import Assignor, GroupAssignment, MemberSubscription, RebalanceProtocol
 from rota.client.group.assignors.cooperative_sticky import CooperativeStickyAssignor

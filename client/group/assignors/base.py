@@ -1,4 +1,4 @@
-"""What an assignor is. Pure.
+"""The interface of assignors. Pure.
 
 Laws
     An assignment gives each partition of the subscribed topics to exactly one member that subscribes to its topic.
@@ -16,7 +16,7 @@ from rota.client.types import PartitionInfo, TopicPartition
 
 
 class RebalanceProtocol(Enum):
-    """EAGER: a member gives everything up before it joins. COOPERATIVE: it keeps what it owns (KIP-429)."""
+    """EAGER: a member revokes all partitions before it joins. COOPERATIVE: it keeps its partitions (KIP-429)."""
 
     EAGER = 0
     COOPERATIVE = 1
@@ -36,7 +36,7 @@ class MemberSubscription:
 
 @dataclass(frozen=True, slots=True)
 class GroupAssignment:
-    """Partitions for each member, in the order in which they are sent; `user_data` for those who get some."""
+    """The partitions of each member, in the order in which they are sent; `user_data` for some members."""
 
     partitions: Mapping[str, Sequence[TopicPartition]]
     user_data: Mapping[str, bytes] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Assignor(Protocol):
         """The consumer uses the highest protocol that all its assignors support."""
 
     def user_data(self, topics: Iterable[str]) -> bytes | None:
-        """What this member says of itself in its subscription."""
+        """Return the user data for the subscription of this member."""
 
     def assign(
         self, topics: Mapping[str, Sequence[PartitionInfo]], members: Mapping[str, MemberSubscription]
@@ -63,4 +63,4 @@ class Assignor(Protocol):
         `members`: by member id."""
 
     def on_assignment(self, partitions: Sequence[TopicPartition], user_data: bytes | None, generation_id: int) -> None:
-        """What this member got."""
+        """Handle the assignment of this member."""

@@ -23,7 +23,7 @@ def sorted_member_ids(members: Mapping[str, MemberSubscription]) -> list[str]:
 
 
 def consumers_per_topic(members: Mapping[str, MemberSubscription]) -> dict[str, list[str]]:
-    """Who subscribes to a topic, in order. Topics in the order of their names."""
+    """Return the subscribers of each topic in order, topics in the order of their names."""
     subscribers: dict[str, list[str]] = {topic: [] for topic in sorted({t for m in members.values() for t in m.topics})}
     for member_id in sorted_member_ids(members):
         for topic in dict.fromkeys(members[member_id].topics):

@@ -1,4 +1,4 @@
-"""The owner of each partition, from what all members say that they own. Pure.
+"""The owner of each partition, from the claims of all members. Pure.
 
 Laws
     The claim of the newest generation counts. Two claims of one partition in that generation both count for nothing.
