@@ -1,0 +1,202 @@
+"""Rota's client against an Apache Kafka with TLS and SASL: each way in, and each failure with its reason.
+
+Needs ROTA_PEER, as the other tests against Kafka, and starts a broker of its own beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.interop.kit import unique
+from tools.peer.certificates import KEY_PASSWORD, Authority, encrypted_key
+from tools.peer.secure import MECHANISMS, PASSWORD, SESSION_MS, USER, SecureKafka, unsecured_token
+
+from rota.client import (
+    Admin,
+    AdminConfig,
+    AuthenticationFailed,
+    Consumer,
+    ConsumerConfig,
+    NewTopic,
+    Producer,
+    ProducerConfig,
+    TlsFailed,
+    Token,
+)
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.skipif(not os.environ.get("ROTA_PEER"), reason="ROTA_PEER names no running Apache Kafka"),
+]
+FAILURE_SECONDS = 10.0
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
+    with SecureKafka(tmp_path_factory.mktemp("secure-kafka")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def other_ca(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(Authority(tmp_path_factory.mktemp("other-ca"), "other").certificate)
+
+
+def properties(kafka: SecureKafka, listener: str, **settings: Any) -> dict[str, Any]:
+    """The settings of a client for one listener, by Kafka's names."""
+    protocol = {"MTLS": "SSL", "ELSEWHERE": "SSL", "SASL_SHORT": "SASL_PLAINTEXT", "OAUTH": "SASL_PLAINTEXT"}
+    found = {"bootstrap.servers": kafka.address(listener), "security.protocol": protocol.get(listener, listener)}
+    if found["security.protocol"].endswith("SSL"):
+        found["ssl.truststore.location"] = str(kafka.ca)
+    return found | {name.replace("_", "."): value for name, value in settings.items()}
+
+
+def password_of(mechanism: str, password: str = PASSWORD) -> dict[str, str]:
+    return {"sasl_mechanism": mechanism, "sasl_username": USER, "sasl_password": password}
+
+
+async def round_trip(settings: dict[str, Any]) -> None:
+    """Create a topic, write to it, read from it in a group."""
+    topic = unique("secure")
+    async with Admin(AdminConfig.from_properties(settings)) as admin:
+        await admin.create_topics([NewTopic(topic, 1)])
+    async with Producer(ProducerConfig.from_properties(settings)) as producer:
+        await (await producer.send(topic, b"value"))
+    group = {"group.id": unique("group"), "auto.offset.reset": "earliest"}
+    async with Consumer(ConsumerConfig.from_properties(settings | group)) as consumer:
+        consumer.subscribe([topic])
+        async with asyncio.timeout(30):
+            while not (records := await consumer.getmany(timeout_ms=1_000)):
+                pass
+        await consumer.commit()
+    assert [record.value for batch in records.values() for record in batch] == [b"value"]
+
+
+async def test_tls(kafka: SecureKafka) -> None:
+    await round_trip(properties(kafka, "SSL"))
+    own = ssl.create_default_context(cafile=str(kafka.ca))
+    await round_trip({"bootstrap.servers": kafka.address("SSL"), "security.protocol": "SSL", "ssl.context": own})
+
+
+async def test_mutual_tls(kafka: SecureKafka) -> None:
+    key, chain = encrypted_key(kafka.client).read_text(), kafka.client.certificate.read_text()
+    await round_trip(properties(kafka, "MTLS", ssl_keystore_location=str(kafka.client.keystore)))
+    await round_trip(
+        properties(
+            kafka,
+            "MTLS",
+            ssl_keystore_key=key,
+            ssl_keystore_certificate_chain=chain,
+            ssl_key_password=KEY_PASSWORD,
+        )
+    )
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+async def test_a_user_with_a_password(kafka: SecureKafka, listener: str, mechanism: str) -> None:
+    await round_trip(properties(kafka, listener, **password_of(mechanism)))
+
+
+@pytest.mark.parametrize(("mechanism", "module"), [("PLAIN", PLAIN), ("SCRAM-SHA-512", SCRAM)])
+async def test_the_settings_of_a_java_client(kafka: SecureKafka, mechanism: str, module: str) -> None:
+    jaas = f'{module} required username="{USER}" password="{PASSWORD}";'
+    await round_trip(properties(kafka, "SASL_SSL", sasl_mechanism=mechanism, sasl_jaas_config=jaas))
+
+
+async def test_bearer_tokens(kafka: SecureKafka) -> None:
+    async def provider() -> Token:
+        return Token(unsecured_token(USER, 60), extensions={"traceId": "123"})
+
+    await round_trip(
+        properties(kafka, "OAUTH", sasl_mechanism="OAUTHBEARER", sasl_oauth_token_provider=provider)
+    )
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_sessions_are_renewed_without_a_gap(kafka: SecureKafka, mechanism: str) -> None:
+    """A producer writes through three sessions; each record is delivered, and none was sent twice."""
+    settings = properties(kafka, "SASL_SHORT", **password_of(mechanism))
+    topic = unique("renewed")
+    async with Admin(AdminConfig.from_properties(settings)) as admin:
+        await admin.create_topics([NewTopic(topic, 1)])
+    loop = asyncio.get_running_loop()
+    async with Producer(ProducerConfig.from_properties(settings | {"retries": "0", "enable.idempotence": False})) as out:
+        until = loop.time() + 3 * SESSION_MS / 1000
+        offsets = []
+        while loop.time() < until:
+            offsets.append((await (await out.send(topic, b"x"))).offset)
+    assert offsets == list(range(len(offsets)))
+
+
+def failures(kafka: SecureKafka, other_ca: str) -> dict[str, tuple[dict[str, Any], type[AuthenticationFailed], str]]:
+    async def expired() -> str:
+        return unsecured_token(USER, -60)
+
+    wrong = {
+        f"wrong password, {mechanism}": (
+            properties(kafka, "SASL_SSL", **password_of(mechanism, "planted-wrong")),
+            AuthenticationFailed,
+            f"refused the authentication with {mechanism}: Authentication failed",
+        )
+        for mechanism in MECHANISMS
+    }
+    return wrong | {
+        "unknown user": (
+            properties(kafka, "SASL_PLAINTEXT", **password_of("SCRAM-SHA-256") | {"sasl_username": "nobody"}),
+            AuthenticationFailed,
+            "refused the authentication with SCRAM-SHA-256",
+        ),
+        "expired token": (
+            properties(kafka, "OAUTH", sasl_mechanism="OAUTHBEARER", sasl_oauth_token_provider=expired),
+            AuthenticationFailed,
+            "invalid_token",
+        ),
+        "other mechanism": (
+            properties(kafka, "OAUTH", **password_of("PLAIN")),
+            AuthenticationFailed,
+            "it does not have this mechanism; it has OAUTHBEARER",
+        ),
+        "unknown authority": (
+            properties(kafka, "SSL") | {"ssl.truststore.location": other_ca},
+            TlsFailed,
+            "an authority signed its certificate that the truststore does not have",
+        ),
+        "other host": (properties(kafka, "ELSEWHERE"), TlsFailed, "not for the host name localhost"),
+        "no client certificate": (properties(kafka, "MTLS"), TlsFailed, "requires one: see ssl_keystore_location"),
+        "TLS to a plaintext port": (
+            properties(kafka, "SSL") | {"bootstrap.servers": kafka.address("PLAINTEXT")},
+            TlsFailed,
+            "its listener answers in plain text",
+        ),
+        "plaintext to a TLS port": (
+            {"bootstrap.servers": kafka.address("SSL")},
+            TlsFailed,
+            "this port is a TLS listener; set security_protocol",
+        ),
+        "SASL to a listener without": (
+            properties(kafka, "SASL_PLAINTEXT", **password_of("PLAIN"))
+            | {"bootstrap.servers": kafka.address("PLAINTEXT")},
+            AuthenticationFailed,
+            "its listener has no SASL",
+        ),
+    }
+
+
+async def test_every_failure_is_raised_at_once_with_its_reason(kafka: SecureKafka, other_ca: str) -> None:
+    """In the time of one attempt, not of default_api_timeout_ms; no text has a secret."""
+    for case, (settings, kind, told) in failures(kafka, other_ca).items():
+        for client, config in ((Admin, AdminConfig), (Producer, ProducerConfig), (Consumer, ConsumerConfig)):
+            made: Any = client(config.from_properties(settings))
+            with pytest.raises(kind, match=told) as failed:
+                async with asyncio.timeout(FAILURE_SECONDS):
+                    async with made:
+                        pass
+            assert "planted" not in str(failed.value), case
