@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 
-from rota.client.errors import KafkaError, TimedOut, Unreachable
+from rota.client.errors import AuthenticationFailed, KafkaError, TimedOut, Unreachable
 from rota.client.producer.accumulator import Accumulator
 from rota.client.producer.answers import BatchAction, batch_action, may_be_written, refusal, refused, written
 from rota.client.producer.batch import Batch, Failed, Written
@@ -49,7 +49,8 @@ class ProduceResults:
             if isinstance(why, Unreachable | TimedOut):
                 batch.maybe_written = True
                 self._retry(batch, now_ms, after)
-            else:  # the request could not be encoded
+            else:  # the request could not be encoded, or the session ended when the broker may have had it
+                batch.maybe_written = batch.maybe_written or isinstance(why, AuthenticationFailed)
                 self._fail(batch, Failed(why, batch.maybe_written), after)
         return after
 

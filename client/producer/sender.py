@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 from rota.client.config import INT32_MAX, ProducerConfig
-from rota.client.errors import BrokerError, KafkaError, TimedOut, Unreachable, Unsupported
+from rota.client.errors import AuthenticationFailed, BrokerError, KafkaError, TimedOut, Unreachable, Unsupported
 from rota.client.log import logger
 from rota.client.network.backoff import wait_ms
 from rota.client.network.cluster import Cluster
@@ -157,6 +157,10 @@ class Sender:
             state.failures = 0
         except Unsupported as why:
             self._apply(self._results.abandon(why, untried=True))
+        except AuthenticationFailed as why:  # another attempt fails, too
+            state.failures += 1
+            self._apply(self._results.abandon(why))
+            await asyncio.sleep(self._pause_ms(state.failures) / 1000)
         except KafkaError as why:
             state.failures += 1
             self._results.note(state.node, why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.client.producer.kit import DELIVERY_MS, accumulator, answer, led, put, settling
 
-from rota.client.errors import BrokerError, TimedOut, Unreachable, Unsupported
+from rota.client.errors import AuthenticationFailed, BrokerError, TimedOut, Unreachable, Unsupported
 from rota.client.producer.accumulator import Accumulator
 from rota.client.producer.batch import Batch, Failed, Written
 from rota.protocol.errors import ErrorCode
@@ -52,6 +52,15 @@ def test_an_unsupported_version_fails_the_batch() -> None:
     assert settling(of).unanswered([one], Unsupported("old"), 10).failed == [one]
     assert isinstance(one.outcome, Failed)
     assert not one.outcome.maybe_written
+
+
+def test_a_refused_authentication_fails_the_batch_that_may_be_written() -> None:
+    """The session of an open connection may have ended after the broker had the batch."""
+    of = accumulator()
+    one = sent(of)
+    assert settling(of).unanswered([one], AuthenticationFailed("revoked"), 10).failed == [one]
+    assert isinstance(one.outcome, Failed)
+    assert one.outcome.maybe_written
 
 
 def test_a_moved_leader_is_followed_at_once() -> None:
