@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.output import Output, discard_output, print_error
-from rota.cli.settings import UsageError, config_of, read_settings
+from rota.cli.settings import UsageError, config_of, is_secret, read_settings
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, IllegalUse, KafkaError, TimedOut, Unreachable
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Session:
             timeout_s=given.timeout,
         )
         for name, value in settings.items():
-            _require_utf8(f"the setting {name}", value)
+            _require_utf8(f"the setting {name}", value, is_shown=not is_secret(name))
         return settings
 
     @asynccontextmanager
@@ -159,13 +159,13 @@ async def _result(body: CommandBody, session: Session) -> int | None:
     return await body(session)
 
 
-def _require_utf8(name: str, value: object) -> None:
+def _require_utf8(name: str, value: object, *, is_shown: bool = True) -> None:
     """Raises UsageError for a text with bytes that are not UTF-8, which no request can contain."""
     if isinstance(value, list | tuple):
         for each in value:
             _require_utf8(name, each)
     elif isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
-        raise UsageError(f"{name}: {value!r} is not UTF-8")
+        raise UsageError(f"{name}: {value!r} is not UTF-8" if is_shown else f"{name} is not UTF-8")
 
 
 def _report(failure: BaseException, *, as_json: bool) -> int:

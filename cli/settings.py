@@ -10,6 +10,7 @@ Laws
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -26,6 +27,9 @@ CLIENT_ID: Final = "rota-cli"
 CONFIG_VARIABLE: Final = "ROTA_COMMAND_CONFIG"
 BOOTSTRAP_VARIABLE: Final = "ROTA_BOOTSTRAP_SERVER"
 SETTING_VARIABLES: Final = "ROTA_CLIENT_"  # ROTA_CLIENT_REQUEST_TIMEOUT_MS is request.timeout.ms
+
+
+_SECRET: Final = re.compile(r"password|secret|jaas|keystore\.key|key\.pem")
 
 
 class UsageError(Exception):
@@ -62,11 +66,17 @@ def config_of(kind: type[C], settings: Mapping[str, str]) -> C:
     return kind.from_properties({name: value for name, value in settings.items() if name not in others})
 
 
+def is_secret(name: str) -> bool:
+    """Return whether the value of a setting must not be printed."""
+    return _SECRET.search(name) is not None
+
+
 def pair(text: str) -> tuple[str, str]:
     """Split NAME=VALUE. Raises UsageError."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise UsageError(f"{text!r}: expected NAME=VALUE")
+        shown = "…" if is_secret(text) else repr(text)
+        raise UsageError(f"{shown}: expected NAME=VALUE")
     return name.strip(), value.strip()
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from rota.client.errors import TimedOut
 from rota.client.types import TopicPartition
 
+_SECRET: Final = re.compile(r"password|secret|jaas|token|\.key\b|[a-z]key\b", re.IGNORECASE)
 REMEDY: Final = "Set failOnDataLoss=false to continue with the records that exist."
 
 
 class OptionError(ValueError):
-    """An option has an unknown name, an invalid value, or contradicts another option."""
+    """An option has an unknown name, an invalid value, or contradicts another option. The message has no value of an
+    option whose name looks like one of a secret."""
 
     def __init__(self, option: str, value: object, expected: str) -> None:
-        super().__init__(f"option {option} is {value!r}; it must be {expected}")
+        shown = "[hidden]" if _SECRET.search(option) and value is not None else repr(value)
+        super().__init__(f"option {option} is {shown}; it must be {expected}")
         self.option = option
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from rota.client.config import ConsumerConfig, ProducerConfig
@@ -110,7 +110,7 @@ class ReadOptions:
     """The options of a batch or a stream. `client` has the kafka.* options without their prefix."""
 
     topics: TopicSelection
-    client: Mapping[str, str]
+    client: Mapping[str, str] = field(repr=False)
     starting: OffsetBound
     ending: OffsetBound
     latest_when_no_time: bool  # startingOffsetsByTimestampStrategy
@@ -130,7 +130,7 @@ class ReadOptions:
 class WriteOptions:
     """The options of a sink. `topic` None: each row names its topic."""
 
-    client: Mapping[str, str]
+    client: Mapping[str, str] = field(repr=False)
     topic: str | None
     include_headers: bool
 

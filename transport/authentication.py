@@ -37,6 +37,19 @@ async def authenticate(connection: Connection, login: Login, seconds: float) -> 
         connection.attach(loop.create_task(renewal, name=f"renew the session with {connection.peer}"))
 
 
+async def require_no_sasl(connection: Connection, seconds: float) -> None:
+    """Raise AuthenticationFailed when the listener requires SASL. Such a listener answers ApiVersions, and hangs up
+    without a word at the next request; SaslHandshake is the one that it answers."""
+    try:
+        response: SaslHandshakeResponse = await connection.ask_ahead(SaslHandshakeRequest(mechanism=""), seconds)
+    except Unsupported:
+        return
+    if response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        offered = ", ".join(response.mechanisms)
+        problem = f"its listener requires SASL ({offered}): set security_protocol to SASL_SSL or SASL_PLAINTEXT"
+        raise AuthenticationFailed(f"broker {connection.peer} closes connections: {problem}", broker=connection.peer)
+
+
 async def _authenticated(connection: Connection, login: Login, conversation: Conversation, seconds: float) -> float:
     """One authentication; returns the seconds of the session, 0 for one without end."""
     mechanism = login.mechanism

@@ -5,6 +5,7 @@ Laws
     After a failed attempt, and after a lost connection, there is no attempt before the backoff is over
     (reconnect_backoff_ms to reconnect_backoff_max_ms).
     A connection without a request for connections_max_idle_ms is closed; that is no failure.
+    A broker that hangs up at the first request is asked whether it requires SASL, at the next attempt.
     After `close` every caller gets Unreachable, and there is no further attempt.
 """
 
@@ -15,10 +16,11 @@ import random
 from collections.abc import Callable
 
 from rota.client.config import ClientConfig
-from rota.client.errors import KafkaError, Unreachable
+from rota.client.errors import AuthenticationFailed, KafkaError, Unreachable
 from rota.client.log import logger
 from rota.client.network.backoff import wait_ms
 from rota.client.network.metadata import BrokerInfo
+from rota.transport.authentication import require_no_sasl
 from rota.transport.connection import Connection, copied
 from rota.transport.handshake import connect
 from rota.transport.security import PLAINTEXT, Security
@@ -50,6 +52,7 @@ class BrokerConnection:
         self._opened: asyncio.Future[Connection] | None = None  # resolved by the attempt
         self._idle: asyncio.TimerHandle | None = None
         self._closed = False
+        self._suspects_sasl = False  # it hung up at the first request after the handshake
 
     @property
     def is_open(self) -> bool:
@@ -121,6 +124,8 @@ class BrokerConnection:
                 ended=self._ended,
                 security=self._security,
             )
+            if self._suspects_sasl:
+                await self._require_no_sasl(connection)
             if connection.failure is not None:  # it closed directly after the handshake
                 raise connection.failure
         except KafkaError as failure:
@@ -135,6 +140,16 @@ class BrokerConnection:
         self._opened = self._attempt = None
         if not opened.done():
             opened.set_result(connection)
+
+    async def _require_no_sasl(self, connection: Connection) -> None:
+        """Raises AuthenticationFailed, and closes the connection, when the listener requires SASL."""
+        try:
+            await require_no_sasl(connection, self._config.request_timeout_ms / 1000)
+        except AuthenticationFailed as failure:
+            connection.end(failure)
+            await connection.closed()
+            raise
+        self._suspects_sasl = False
 
     def _attempt_ended(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() and task is self._attempt and not self._closed:
@@ -172,6 +187,7 @@ class BrokerConnection:
         failure = connection.failure
         if failure is not None and not isinstance(failure, Idle):
             _log.info("lost the connection to a broker", broker=str(self.broker), reason=str(failure))
+            self._suspects_sasl = self._security.login is None and connection.answers <= self._greetings
             self._back_off(failure)
             self._on_lost(self)
 

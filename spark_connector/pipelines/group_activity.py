@@ -17,7 +17,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Final
 
@@ -26,6 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rota.client.log import logger
+from rota.client.other_clients import ALIASES
+from rota.client.security_config import SecurityConfig
 from rota.spark_connector.errors import OptionError
 from rota.spark_connector.pipelines import tables
 from rota.spark_connector.pipelines.ends import end_offsets
@@ -34,6 +36,7 @@ from rota.spark_connector.pipelines.reading import BATCH
 from rota.spark_connector.source import register
 
 TOPIC: Final = "__consumer_offsets"
+SECURITY_SETTINGS: Final = {each.name.replace("_", ".") for each in fields(SecurityConfig)} | set(ALIASES)
 _log = logger("rota.spark")
 
 
@@ -47,7 +50,7 @@ class Job:
     window: str = "1 minute"
     trigger: str = "available-now"
     starting: str = "earliest"
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def checkpoint_path(self) -> str:
@@ -68,8 +71,8 @@ class Job:
 
     @property
     def client(self) -> dict[str, str]:
-        """The settings of the client that lists offsets: those that all clients have."""
-        own = ("bootstrap.servers", "client.id", "request.timeout.ms")
+        """The settings of the client that lists offsets: its address, id, timeout and security."""
+        own = {"bootstrap.servers", "client.id", "request.timeout.ms", *SECURITY_SETTINGS}
         given = {name.removeprefix("kafka."): value for name, value in self.source.items() if name.startswith("kafka.")}
         return {name: value for name, value in given.items() if name in own}
 

@@ -115,9 +115,7 @@ async def test_bearer_tokens(kafka: SecureKafka) -> None:
     async def provider() -> Token:
         return Token(unsecured_token(USER, 60), extensions={"traceId": "123"})
 
-    await round_trip(
-        properties(kafka, "OAUTH", sasl_mechanism="OAUTHBEARER", sasl_oauth_token_provider=provider)
-    )
+    await round_trip(properties(kafka, "OAUTH", sasl_mechanism="OAUTHBEARER", sasl_oauth_token_provider=provider))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -128,7 +126,9 @@ async def test_sessions_are_renewed_without_a_gap(kafka: SecureKafka, mechanism:
     async with Admin(AdminConfig.from_properties(settings)) as admin:
         await admin.create_topics([NewTopic(topic, 1)])
     loop = asyncio.get_running_loop()
-    async with Producer(ProducerConfig.from_properties(settings | {"retries": "0", "enable.idempotence": False})) as out:
+    async with Producer(
+        ProducerConfig.from_properties(settings | {"retries": "0", "enable.idempotence": False})
+    ) as out:
         until = loop.time() + 3 * SESSION_MS / 1000
         offsets = []
         while loop.time() < until:
@@ -181,6 +181,11 @@ def failures(kafka: SecureKafka, other_ca: str) -> dict[str, tuple[dict[str, Any
             TlsFailed,
             "this port is a TLS listener; set security_protocol",
         ),
+        "no SASL to a listener with it": (
+            {"bootstrap.servers": kafka.address("SASL_PLAINTEXT")},
+            AuthenticationFailed,
+            "its listener requires SASL .*SCRAM-SHA-512.*: set security_protocol",
+        ),
         "SASL to a listener without": (
             properties(kafka, "SASL_PLAINTEXT", **password_of("PLAIN"))
             | {"bootstrap.servers": kafka.address("PLAINTEXT")},
@@ -190,13 +195,16 @@ def failures(kafka: SecureKafka, other_ca: str) -> dict[str, tuple[dict[str, Any
     }
 
 
+async def started(client: Any) -> None:
+    async with client:
+        pass
+
+
 async def test_every_failure_is_raised_at_once_with_its_reason(kafka: SecureKafka, other_ca: str) -> None:
     """In the time of one attempt, not of default_api_timeout_ms; no text has a secret."""
     for case, (settings, kind, told) in failures(kafka, other_ca).items():
         for client, config in ((Admin, AdminConfig), (Producer, ProducerConfig), (Consumer, ConsumerConfig)):
             made: Any = client(config.from_properties(settings))
             with pytest.raises(kind, match=told) as failed:
-                async with asyncio.timeout(FAILURE_SECONDS):
-                    async with made:
-                        pass
+                await asyncio.wait_for(started(made), FAILURE_SECONDS)
             assert "planted" not in str(failed.value), case

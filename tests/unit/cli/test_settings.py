@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.cli.settings import UsageError, config_of, pair, read_settings
+from rota.cli.settings import UsageError, config_of, is_secret, pair, read_settings
 from rota.client import AdminConfig, ConsumerConfig
 from rota.client.errors import ConfigError
 
@@ -71,3 +71,11 @@ def test_a_bad_file_is_named(tmp_path: Path, content: str | bytes | None, says: 
 def test_a_property_is_a_name_and_a_value(text: str) -> None:
     with pytest.raises(UsageError, match="NAME=VALUE"):
         pair(text)
+
+
+def test_a_secret_is_not_repeated() -> None:
+    with pytest.raises(UsageError, match="expected NAME=VALUE") as refused:
+        pair("sasl.jaas.config:planted")
+    assert "planted" not in str(refused.value)
+    assert is_secret("ssl.keystore.key")
+    assert not is_secret("ssl.keystore.location")

@@ -141,3 +141,18 @@ def test_invalid_sink_options_are_refused(options: dict[str, str]) -> None:
 )
 def test_durations(text: str, ms: int) -> None:
     assert parse_duration_ms("maxTriggerDelay", text) == ms
+
+
+def test_security_settings_are_those_of_the_client_and_in_no_repr() -> None:
+    secret = {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "PLAIN"}
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="planted";'
+    for told in (
+        batch_options(BASE | secret | {"kafka.sasl.jaas.config": jaas}),
+        stream_options(BASE | secret | {"kafka.sasl.jaas.config": jaas}),
+        write_options(SERVERS | secret | {"kafka.sasl.jaas.config": jaas}),
+    ):
+        assert told.client["sasl.jaas.config"] == jaas
+        assert "planted" not in repr(told)
+    with pytest.raises(OptionError, match="sasl_username") as refused:
+        batch_options(BASE | secret | {"kafka.sasl.password": "planted"})
+    assert "planted" not in str(refused.value)

@@ -21,6 +21,7 @@ from rota.protocol.compiler import codec
 from rota.protocol.header import RequestHeader, read_request, response_header
 from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+from rota.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from rota.protocol.registry import APIS
 
 CLOSE = object()
@@ -45,6 +46,7 @@ class Scripted:
         self._answers: dict[type, Callable[[Any], Any]] = {
             ApiVersionsRequest: lambda _: ApiVersionsResponse(api_keys=versions),
             MetadataRequest: lambda _: self.metadata(),
+            SaslHandshakeRequest: lambda _: SaslHandshakeResponse(error_code=34),  # a listener without SASL
         }
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None

@@ -7,11 +7,12 @@ import pytest
 from tests.unit.client.network.scripted import CLOSE, EVERYTHING, Scripted, eventually, framed
 
 from rota.client.config import ClientConfig
-from rota.client.errors import Unreachable
+from rota.client.errors import AuthenticationFailed, Unreachable
 from rota.client.network.broker_connection import BrokerConnection, Idle
 from rota.client.network.metadata import BrokerInfo
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rota.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
@@ -182,3 +183,29 @@ async def test_the_first_failure_is_a_warning_and_the_next_ones_are_not(caplog: 
         await one.close("over")
     levels = [record.levelname for record in caplog.records if record.name == "rota.client.network"]
     assert levels == ["WARNING", "DEBUG", "DEBUG"]
+
+
+async def test_a_broker_that_requires_sasl_says_so_at_the_second_attempt() -> None:
+    """Such a broker hangs up at the first request after ApiVersions, without a word."""
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: CLOSE)
+        broker.on(SaslHandshakeRequest, lambda _: SaslHandshakeResponse(error_code=33, mechanisms=("PLAIN", "X")))
+        one = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
+        with pytest.raises(Unreachable, match="closed the connection"):
+            await (await one.open()).ask(BEAT, 10)
+        with pytest.raises(AuthenticationFailed, match=r"requires SASL \(PLAIN, X\): set security_protocol"):
+            await one.open()
+        assert not one.is_open
+        await one.close("over")
+
+
+async def test_a_broker_that_hangs_up_for_another_reason_is_used_again() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: CLOSE)
+        one = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
+        with pytest.raises(Unreachable, match="closed the connection"):
+            await (await one.open()).ask(BEAT, 10)
+        broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
+        await (await one.open()).ask(BEAT, 10)
+        assert broker.counted()[SaslHandshakeRequest] == 1
+        await one.close("over")

@@ -41,3 +41,12 @@ def test_a_missing_argument_is_named(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         parse_arguments([])
     assert "--bootstrap-servers" in capsys.readouterr().err
+
+
+def test_security_options_reach_the_client_that_lists_offsets_and_no_repr() -> None:
+    options = ("kafka.security.protocol=SASL_SSL", "kafka.sasl.password=planted", "kafka.ssl.ca.location=/ca.pem")
+    job = parse_arguments([*LEAST, *(word for option in options for word in ("--option", option))])
+    for option in options:
+        name, _, value = option.partition("=")
+        assert job.source[name] == job.client[name.removeprefix("kafka.")] == value
+    assert "planted" not in repr(job)
