@@ -53,8 +53,12 @@ class _Running:
 
         Retention, compaction and the expiry of offsets run. Live members stay in their groups; members whose
         connection is closed are expired, and with `expire_sessions` all members are. Clients keep their own clocks.
+        Raises ValueError, CommandRefused for a negative time and for more than ten years.
         """
-        by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        try:
+            by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        except OverflowError:
+            raise ValueError("a clock advances by ten years at most") from None
         self._control.call("advance", ms=by // timedelta(milliseconds=1), expire_sessions=expire_sessions)
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:

@@ -25,6 +25,7 @@ from rota.testing.hosted_broker import HostedBroker, NotRunning
 from rota.testing.reply_faults import check_rule
 from rota.testing.reply_rules import Action, ReplyRule
 
+ADVANCE_MS_MAX: Final = 10 * 365 * 86_400_000  # timestamps stay far below the limits of int64
 REASON: Final = "the test kit was asked for a rebalance"
 
 
@@ -79,6 +80,8 @@ class Commands:
 
     async def advance(self, ms: int, expire_sessions: bool = False) -> None:
         """Move the brokers' clocks ahead; live members stay unless `expire_sessions`."""
+        if isinstance(ms, bool) or not isinstance(ms, int) or not 0 <= ms <= ADVANCE_MS_MAX:
+            raise CommandRefused(f"advance: ms is {ms}; it is a whole number from 0 to {ADVANCE_MS_MAX}, ten years")
         await advance(self._host, ms, expire_sessions=expire_sessions)
 
     async def disk(self, full: bool | None = None, delay_ms: int | None = None, broker: int | None = None) -> None:

@@ -3,12 +3,17 @@
 POST /             {"command": "advance", "ms": 60000}
 200                {"result": null}
 400                {"error": "why"}
+
+Law
+    KT7 A page in a browser on this machine commands nothing: a request needs the Host of the loopback interface, and
+        has no Origin.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from contextlib import suppress
 from typing import Any, Final
 
@@ -16,6 +21,7 @@ from rota.testing.commands import Commands
 from rota.testing.errors import CommandRefused
 
 LOOPBACK: Final = "127.0.0.1"
+LOOPBACK_NAMES: Final = (b"127.0.0.1", b"localhost", b"[::1]")
 HEAD_BYTES_MAX: Final = 16 * 1024
 BODY_BYTES_MAX: Final = 1 << 20
 
@@ -59,6 +65,8 @@ class ControlServer:
         if not head.startswith(b"POST ") or not 0 <= size <= BODY_BYTES_MAX:
             return "400 Bad Request", {"error": 'POST {"command": NAME, ...} with its Content-Length'}
         body = await reader.readexactly(size)
+        if not _is_of_a_program(head):
+            return "403 Forbidden", {"error": "the control port serves programs with its own Host, and no browser"}
         try:
             arguments = json.loads(body)
             command = arguments.pop("command")
@@ -71,13 +79,26 @@ class ControlServer:
             return "500 Internal Server Error", {"error": repr(why)}
 
 
-def _content_length(head: bytes) -> int:
-    """Return the length that a request announces; -1 for none or an invalid one."""
+def _header(head: bytes, wanted: bytes) -> bytes | None:
+    """Return the value of a header; None when the request has none of that name."""
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length" and value.strip().isdigit():
-            return int(value)
-    return -1
+        if name.strip().lower() == wanted:
+            return value.strip()
+    return None
+
+
+def _is_of_a_program(head: bytes) -> bool:
+    """KT7: a browser sends an Origin with a POST; a name that an attacker lets point here is another Host."""
+    host = _header(head, b"host") or b""
+    name = host.rpartition(b":")[0] if re.search(rb":[0-9]*$", host) else host
+    return name.lower() in LOOPBACK_NAMES and _header(head, b"origin") is None
+
+
+def _content_length(head: bytes) -> int:
+    """Return the length that a request announces; -1 for none or an invalid one."""
+    value = _header(head, b"content-length") or b""
+    return int(value) if value.isdigit() else -1
 
 
 def _response(status: str, body: Any) -> bytes:

@@ -1,6 +1,6 @@
 """The pytest plugin: fixtures `rota_broker`, `rota_topic` and `rota_cluster`. A run that uses none loads no broker.
 
-    rota_broker     a broker in memory for the whole session; its faults end with each test
+    rota_broker     a broker in memory for the whole session; its faults end with each test, and it runs again if killed
     rota_topic      the name of a new topic on it; @pytest.mark.rota_topic(partitions=3, configs={...})
     rota_cluster    a function: rota_cluster(3) is a cluster until the test ends
 
@@ -37,10 +37,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """End the faults that a test left behind."""
+    """End the faults that a test left behind, and start the broker that it killed or stopped."""
     broker = item.config.stash.get(_session_broker, None)
     if broker is not None:
         broker.faults.clear()
+        if not all(each["running"] for each in broker.info()["brokers"]):
+            broker.restart()
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,17 @@ def test_the_faults_of_the_last_test_have_ended(rota_broker, rota_topic):
     topics = AdminClient({"bootstrap.servers": rota_broker.bootstrap_servers}).list_topics(timeout=5).topics
     assert len(topics[rota_topic].partitions) == 3
 
+def test_a_broker_is_killed(rota_broker):
+    rota_broker.advance(days=1)
+    rota_broker.kill()
+
+def test_b_the_killed_broker_runs_again(rota_broker, rota_topic):
+    assert [broker["running"] for broker in rota_broker.info()["brokers"]] == [True]
+
+def test_c_an_advance_that_is_too_long_is_refused(rota_broker):
+    with pytest.raises(ValueError, match="at most"):
+        rota_broker.advance(days=1e30)
+
 def test_a_cluster(rota_cluster):
     assert len(rota_cluster(2).bootstrap_servers.split(",")) == 2
 """
@@ -41,11 +52,11 @@ def run_pytest(folder: Path, suite: str, *options: str) -> str:
 
 
 def test_the_fixtures_in_this_process(tmp_path: Path) -> None:
-    assert "3 passed" in run_pytest(tmp_path, SUITE)
+    assert "6 passed" in run_pytest(tmp_path, SUITE)
 
 
 def test_the_fixtures_with_brokers_in_processes(tmp_path: Path) -> None:
-    assert "3 passed" in run_pytest(
+    assert "6 passed" in run_pytest(
         tmp_path, SUITE, "-o", "rota_own_process=true", "-o", "rota_properties=num.partitions=2"
     )
 
