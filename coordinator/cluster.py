@@ -24,7 +24,7 @@ import structlog
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.topic import TopicConfig
-from rota.coordinator.controller_service.requests import ClusterRequests
+from rota.coordinator.controller_service.requests import ClusterRequests, live_brokers
 from rota.coordinator.controller_service.service import ControllerConfig, ControllerService
 from rota.coordinator.membership.contract import Alive, Dead, Suspected, SwimSettings
 from rota.coordinator.membership.contract import Change as LivenessChange
@@ -89,14 +89,14 @@ class Cluster:
         self.topics.broker_epoch = NOT_REGISTERED
         self.topics.min_insync_replicas = lambda topic: TopicConfig(topic.configs, config).min_insync_replicas
         self._directory_id = directory_id
-        self._controller = ControllerService(
-            self.topics, controller_config(config), timers=timers, now_ms=now_ms, wall_ms=wall_ms
-        )
+        control = controller_config(config)
+        self._controller = ControllerService(self.topics, control, timers=timers, now_ms=now_ms, wall_ms=wall_ms)
         self._timers, self._now_ms = timers, now_ms
         self._swim: SwimService | None = None
         self._replication: Replication | None = None
         self._guard: StallGuard | None = None
-        self.lost_brokers, self.isr_writer = LostBrokers(timers, now_ms), IsrChanges(self.topics.change_isr, now_ms)
+        self.lost_brokers = LostBrokers(timers, now_ms)
+        self.isr_writer = IsrChanges(self.topics.change_isr, now_ms, lambda: live_brokers(self.topics).epochs)
         self._registration: Registration | None = None
         self._joining: asyncio.Task[None] | None = None
         self._leaving = False

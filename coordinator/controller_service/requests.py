@@ -114,11 +114,14 @@ class ClusterRequests:
     async def leave_isrs(self) -> int:
         """Take this broker out of each ISR and ELR in which it is not alone; return how many partitions changed.
 
-        It is not registered. Raises StoreFailed when it is still in one of them.
+        It is not registered. Raises StoreFailed when it is still in one of them. The states of its other partitions are
+        written again: a leader that wants to add it, as it was in its earlier life, finds a new version (KIP-903).
         """
         live, broker_id, unwritten = live_brokers(self._topics), self._topics.broker_id, list[Decision]()
 
         def again(topic: Topic, state: PartitionState) -> PartitionState | None:
+            if broker_id in state.replicas and broker_id not in (*state.isr, *state.elr):
+                return state
             return without_claim(state, broker_id, live, self._topics.min_insync_replicas(topic))
 
         decisions = [
@@ -127,12 +130,12 @@ class ClusterRequests:
             for state in topic.partitions
             if (after := again(topic, state)) is not None
         ]
-        written = await StateWriter(self._topics, unwritten.append).write(decisions, again)
+        await StateWriter(self._topics, unwritten.append).write(decisions, again)
         if unwritten:
             raise StoreFailed(
                 f"others change {len(unwritten)} partitions, such as {unwritten[0].topic.name}, all the time"
             )
-        return written
+        return sum(decision.after != decision.before for decision in decisions)
 
     async def hand_over_partition(self, name: str, index: int) -> int:
         """The same for one partition, whose log has failed here: this broker is not in the ELR either."""

@@ -186,13 +186,29 @@ class Topics(Image):
         if stat is None or stat.created != topic.created:
             raise NoNode(znodes.topic_path(topic.name))
 
+    async def _check_registered(self, epochs: Mapping[int, int], brokers: Collection[int]) -> None:
+        """Raises NoNode when one of these brokers does not have the registration of that epoch any more."""
+        for broker_id in sorted(epochs.keys() & brokers):
+            stat = await self.store.exists(znodes.broker_path(broker_id))
+            if stat is None or stat.created != epochs[broker_id]:
+                raise NoNode(znodes.broker_path(broker_id))
+
     async def change_isr(
-        self, name: str, index: int, leader_epoch: int, isr: Collection[int], lacking: Collection[int] = ()
+        self,
+        name: str,
+        index: int,
+        leader_epoch: int,
+        isr: Collection[int],
+        lacking: Collection[int] = (),
+        epochs: Mapping[int, int] | None = None,
     ) -> bool:
         """Write the ISR that this broker, as the leader in `leader_epoch`, asks for (KIP-497). Raises StoreFailed.
 
-        `lacking` have lost committed records, and are not in the ELR either. False when this broker is not the leader
-        of that epoch any more, or when the state or the topic's node, which has the replicas, has changed meanwhile.
+        `lacking` have lost committed records, and are not in the ELR either. `epochs` are the registrations in which
+        brokers fetched what lets them into the ISR: one that has registered since is refused (KIP-903).
+
+        False when this broker is not the leader of that epoch any more, or when the state or the topic's node, which
+        has the replicas, has changed meanwhile.
         """
         topic, state = self.get(name), self.partition(name, index)
         if topic is None or state is None or (state.leader, state.leader_epoch) != (self.broker_id, leader_epoch):
@@ -201,6 +217,7 @@ class Topics(Image):
         after = state.with_isr(members, self.min_insync_replicas(topic), lacking)
         try:
             await self._check_created(topic)
+            await self._check_registered(epochs or {}, set(members).difference(state.isr))
             write = Set(znodes.state_path(name, index), znodes.state_node(after), state.version)
             await self.store.commit([topic_nodes.fence(name, topic.version), write])
         except (BadVersion, NoNode):

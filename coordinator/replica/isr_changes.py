@@ -3,13 +3,14 @@
 Laws
     RE2  The leader counts a replica as not needed only when the smaller ISR is written; until an answer is known, the
         old and the new ISR together bound its high watermark (KIP-497).
+    CM5  A replica enters the ISR only in the registration in which it has fetched what the ISR has (KIP-903).
     A change whose outcome is not known is written again until it is, or until the leader's epoch is over.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import structlog
@@ -21,8 +22,9 @@ log = structlog.get_logger("rota.isr")
 
 RETRY_SECONDS: Final = 0.2
 
-ChangeIsr = Callable[  # topic, partition, leader epoch, ISR, who lacks committed records
-    [str, int, int, tuple[int, ...], frozenset[int]], Awaitable[bool]
+Epochs = Mapping[int, int]  # of the registrations of the live brokers
+ChangeIsr = Callable[  # topic, partition, leader epoch, ISR, who lacks committed records, epochs at the decision
+    [str, int, int, tuple[int, ...], frozenset[int], Epochs], Awaitable[bool]
 ]
 
 
@@ -33,8 +35,11 @@ class IsrChanges:
     not known.
     """
 
-    def __init__(self, change_isr: ChangeIsr, now_ms: Callable[[], int]) -> None:
-        self._change_isr, self._now_ms = change_isr, now_ms
+    def __init__(
+        self, change_isr: ChangeIsr, now_ms: Callable[[], int], epochs: Callable[[], Epochs] = dict[int, int]
+    ) -> None:
+        """`epochs` returns those of the present registrations."""
+        self._change_isr, self._now_ms, self._epochs = change_isr, now_ms, epochs
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.shrinks = self.expansions = 0  # that were written
 
@@ -43,7 +48,9 @@ class IsrChanges:
 
         `lacking` have lost committed records: they are not in the ELR either.
         """
-        task = asyncio.get_running_loop().create_task(self._write(partition, partition.leader_epoch, isr, lacking))
+        task = asyncio.get_running_loop().create_task(
+            self._write(partition, partition.leader_epoch, isr, lacking, self._epochs())
+        )
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
@@ -59,13 +66,13 @@ class IsrChanges:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _write(
-        self, partition: Partition, leader_epoch: int, isr: frozenset[int], lacking: frozenset[int]
+        self, partition: Partition, leader_epoch: int, isr: frozenset[int], lacking: frozenset[int], epochs: Epochs
     ) -> None:
         before, is_ambiguous = partition.state.isr, False
         while partition.is_leader and partition.leader_epoch == leader_epoch:
             try:
                 where = partition.topic, partition.index, leader_epoch
-                is_written = await self._change_isr(*where, _ordered(partition, isr), lacking)
+                is_written = await self._change_isr(*where, _ordered(partition, isr), lacking, epochs)
             except StoreFailed as error:
                 is_ambiguous = True
                 log.warning("ISR change not confirmed", partition=repr(partition), isr=sorted(isr), reason=str(error))

@@ -211,3 +211,32 @@ async def test_an_election_lost_to_a_concurrent_change_is_not_reported_as_done(c
     results = await requests.elect([(topic, 0)], preferred_election)
     assert code(results["t", 0]) is ErrorCode.REQUEST_TIMED_OUT
     assert code((await requests.reassign(topic, {0: (1, 2)}))[0]) is ErrorCode.REQUEST_TIMED_OUT
+
+
+async def test_a_late_isr_expansion_admits_no_broker_that_lost_power_meanwhile(cluster: Members) -> None:
+    """CM5. The leader has decided on it; the follower restarts before the write reaches the store."""
+    await cluster.create("t", (3, 2))
+    await cluster.write("t", replace(cluster.state("t", 0), isr=(3,)))
+    await cluster.settled()
+    commit = cluster[3].store.commit
+
+    async def late(ops: Sequence[Op]) -> object:
+        assert await cluster[2].requests.leave_isrs() == 0
+        return await commit(ops)
+
+    cluster[3].store.commit = late  # type: ignore[assignment, method-assign]
+    assert not await cluster[3].topics.change_isr("t", 0, cluster.state("t", 0).leader_epoch, (3, 2))
+    assert brief(cluster.state("t", 0)) == (3, (3,))
+
+
+async def test_an_isr_expansion_for_an_earlier_registration_is_refused(cluster: Members) -> None:
+    """CM5, KIP-903. The first attempt failed; the follower has registered again before the next one."""
+    await cluster.create("t", (3, 2))
+    await cluster.write("t", replace(cluster.state("t", 0), isr=(3,)))
+    await cluster.settled()
+    topics, epoch, registered = cluster[3].topics, cluster.state("t", 0).leader_epoch, cluster[2].epoch
+    assert not await topics.change_isr("t", 0, epoch, (3, 2), epochs={2: registered - 1})
+    assert brief(cluster.state("t", 0)) == (3, (3,))
+    assert await topics.change_isr("t", 0, epoch, (3, 2), epochs={2: registered})
+    assert brief(cluster.state("t", 0)) == (3, (3, 2))
+    assert await topics.change_isr("t", 0, epoch, (3,), epochs={2: registered - 1}), "any registration leaves the ISR"

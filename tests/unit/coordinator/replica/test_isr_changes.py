@@ -10,7 +10,7 @@ from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata.store import OutcomeUnknown
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica import isr_changes
-from rota.coordinator.replica.isr_changes import IsrChanges
+from rota.coordinator.replica.isr_changes import Epochs, IsrChanges
 from rota.coordinator.replica.partition import Partition
 
 LAG_MS = 1000
@@ -26,7 +26,8 @@ class World:
         self.high_watermarks: list[int] = []  # at each write
         self.release = asyncio.Event()
         self.release.set()
-        self.changes = IsrChanges(self.change_isr, lambda: NOW_MS)
+        self.registered, self.epochs = {1: 10, 2: 11}, list[Epochs]()
+        self.changes = IsrChanges(self.change_isr, lambda: NOW_MS, lambda: dict(self.registered))
         placed = PartitionState(index=0, leader=1, replicas=(2, 1), isr=(2, 1), leader_epoch=3)
         self.partition = Partition(
             "t",
@@ -43,10 +44,11 @@ class World:
         self.partition.append(batch(b"a"), NOW_MS)
 
     async def change_isr(
-        self, name: str, index: int, leader_epoch: int, isr: tuple[int, ...], lacking: frozenset[int]
+        self, name: str, index: int, leader_epoch: int, isr: tuple[int, ...], lacking: frozenset[int], epochs: Epochs
     ) -> bool:
         self.written.append((name, index, leader_epoch, isr))
         self.lacking.append(lacking)
+        self.epochs.append(epochs)
         self.high_watermarks.append(self.partition.high_watermark)
         await self.release.wait()
         outcome = self.outcomes.pop(0)
@@ -126,3 +128,17 @@ async def test_a_stop_gives_up_operations_under_way() -> None:
     await world.until(lambda: bool(world.written))
     await world.changes.stop()
     assert not world.changes.is_busy
+
+
+async def test_a_change_that_is_written_again_has_the_registrations_of_its_decision() -> None:
+    """CM5. The follower registers again between two attempts: it may not have what it had fetched."""
+    world = World(True, OutcomeUnknown("the session was lost"), False)
+    world.fall_silent()
+    await world.until(lambda: world.partition.state.isr == {1})
+    world.release.clear()
+    world.partition.follower_fetched(2, 1, NOW_MS + LAG_MS + 2)
+    await world.until(lambda: len(world.written) == 2)
+    world.registered[2] = 12
+    world.release.set()
+    await world.until(lambda: len(world.written) == 3)
+    assert [epochs[2] for epochs in world.epochs] == [11, 11, 11]

@@ -229,7 +229,10 @@ def test_a_disk_that_refuses_takes_one_partition_offline(world: World) -> None:
 
 def test_a_restart_opens_the_logs_again(tmp_path: Path) -> None:
     for turn in range(3):
-        directory, store = LogDirectory(tmp_path, node_id=1), EmbeddedStore(tmp_path / "metadata.journal")
+        directory, store = (
+            LogDirectory(tmp_path, node_id=1, cluster_id="c"),
+            EmbeddedStore(tmp_path / "metadata.journal"),
+        )
         topics = some_topics(store)
         partitions = Partitions(
             topics,

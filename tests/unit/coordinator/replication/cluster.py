@@ -29,7 +29,7 @@ from rota.coordinator.network.connections import Connections
 from rota.coordinator.network.listener import Listener
 from rota.coordinator.replica.durability import Durability
 from rota.coordinator.replica.fetch_sessions import FetchSessions
-from rota.coordinator.replica.isr_changes import IsrChanges
+from rota.coordinator.replica.isr_changes import Epochs, IsrChanges
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.replication.replication import Replication
@@ -256,7 +256,7 @@ class Cluster:
             image.apply_topic(self.topic)
 
     async def change_isr(
-        self, name: str, index: int, leader_epoch: int, isr: tuple[int, ...], lacking: frozenset[int]
+        self, name: str, index: int, leader_epoch: int, isr: tuple[int, ...], lacking: frozenset[int], epochs: Epochs
     ) -> bool:
         await asyncio.sleep(0)
         state = self.state(index)
