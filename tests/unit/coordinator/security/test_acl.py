@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.coordinator.security.acl import (
@@ -104,6 +104,7 @@ def test_the_text_of_a_pattern_is_read_back_as_the_same(kind: ResourceType, how:
     assert ResourcePattern.parse(str(pattern)) == pattern
 
 
+@example(Permission.ALLOW, Operation.READ, "alice", "a host")
 @given(st.sampled_from(Permission), st.sampled_from(Operation), texts, texts)
 def test_the_text_of_an_entry_is_read_back_as_the_same(
     permission: Permission, operation: Operation, principal: str, host: str
