@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rota.client import Admin, ClientConfig
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_UNREACHABLE, EXIT_TIMED_OUT = 0, 1, 2, 3, 4
-EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141
+EXIT_INTERRUPTED, EXIT_BROKEN_PIPE, EXIT_TERMINATED = 130, 141, 143
 EXIT_CODES: Final = {
     EXIT_OK: "done",
     EXIT_FAILED: "the cluster refused it, or a part of it failed; what was done is printed",
@@ -35,6 +36,7 @@ EXIT_CODES: Final = {
     EXIT_TIMED_OUT: "a broker did not answer in time, see --timeout",
     EXIT_INTERRUPTED: "Ctrl-C",
     EXIT_BROKEN_PIPE: "the reader of the output has gone, as in `rota … | head`",
+    EXIT_TERMINATED: "SIGTERM; a member has left its group",
 }
 CONNECT_S: Final = 3.0  # for the first connection to one of the addresses
 # what error messages of the client advise, as a command
@@ -138,6 +140,8 @@ def run_command(body: CommandBody, options: Namespace) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except asyncio.CancelledError:
+        return EXIT_TERMINATED
     except BrokenPipeError:
         discard_output()
         return EXIT_BROKEN_PIPE
@@ -152,6 +156,10 @@ def run_command(body: CommandBody, options: Namespace) -> int:
 
 
 async def _result(body: CommandBody, session: Session) -> int | None:
+    task = asyncio.current_task()
+    assert task is not None
+    with suppress(ValueError, RuntimeError, NotImplementedError):  # in a thread, or where there are no signals
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     any_bytes = {*PATH_OPTIONS, *getattr(session.options, "bytes_options", ())}
     for name, value in vars(session.options).items():
         if name not in any_bytes:

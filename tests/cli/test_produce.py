@@ -154,6 +154,19 @@ def test_following_prints_what_comes_until_ctrl_c(cli: Rota, made: str) -> None:
     assert process.returncode == 130
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_member_in_order(cli: Rota, made: str, group: str, number: signal.Signals, code: int) -> None:
+    cli.produce(made, [b"first"])
+    command = [sys.executable, "-m", "rota.cli", "consume", made, "--follow", "--group", group, "--from", "earliest"]
+    with subprocess.Popen([*command, "--bootstrap-server", cli.address], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"first\n"
+        process.send_signal(number)
+        assert process.wait(60) == code
+    (described,) = cli.json("groups", "describe", group)["groups"]
+    assert (described["state"], described["members"]) == ("Empty", [])
+
+
 def test_a_reader_that_has_gone_ends_the_output(cli: Rota, made: str) -> None:
     cli.produce(made, [b"x" * 1000] * 1000)
     command = [sys.executable, "-m", "rota.cli", "consume", made, "--bootstrap-server", cli.address]
