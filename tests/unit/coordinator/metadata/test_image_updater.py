@@ -9,6 +9,7 @@ from tests.unit.coordinator.metadata.image_pair import ImagePair
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.image_updater import ImageUpdater
 from rota.coordinator.metadata.registration import Registration, claim_controller, register
+from rota.coordinator.metadata.store import Stat, Watch
 from rota.coordinator.metadata.topics import Topics
 
 
@@ -107,3 +108,27 @@ async def test_a_new_session_reads_everything_again(pair: Pair) -> None:
     await updater.settled()
     assert {topic.name: topic for topic in image} == {topic.name: topic for topic in pair.writer}
     await updater.close()
+
+
+async def test_a_watch_that_fires_while_its_node_is_read_makes_one_more_read(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IM1. The answer to the first read, which is of an older state, arrives after the second change."""
+    get, second_change = pair.store.get, asyncio.Event()
+
+    async def get_late(path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        answer = await get(path, watch)
+        if watch is not None and path.endswith("/state"):  # the image reads it
+            await second_change.wait()
+        return answer
+
+    monkeypatch.setattr(pair.store, "get", get_late)
+    await pair.writer.bump_leader_epochs()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    await pair.writer.bump_leader_epochs()
+    second_change.set()
+    await pair.same()
+    topic = pair.image.get("before")
+    assert topic is not None
+    assert [state.leader_epoch for state in topic.partitions if state.leader == 1] == [2, 2]
