@@ -6,6 +6,7 @@ Laws
     AZ2 READ, WRITE, DELETE and ALTER allow DESCRIBE, ALTER_CONFIGS allows DESCRIBE_CONFIGS. Only an ALLOW implies
         another operation, never a DENY.
     AZ3 A change of the ACLs counts from the next decision on, also for connections that are open.
+    AZ4 What is remembered is bounded, whatever names a client asks for.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from rota.coordinator.security.acl import (
 from rota.coordinator.security.principal import Principal
 
 DECISIONS_MAX: Final = 16_384  # that are remembered
+REMEMBERED_NAME_CHARS_MAX: Final = 255  # of a resource; a client chooses the names that it asks for
 _ALL, _ALLOW, _DENY = Operation.ALL, Permission.ALLOW, Permission.DENY
 _O = Operation
 IMPLYING: Final[dict[Operation, frozenset[Operation]]] = {
@@ -68,6 +70,7 @@ class Action:
     name: str
 
 
+_Key = tuple[Principal, str, Operation, ResourceType, str]  # the fields of an Action
 _Rules = dict[str, tuple[Acl, ...]]  # by the name of the pattern, DENY first
 
 
@@ -81,7 +84,7 @@ class Authorizer:
         self._literal: dict[ResourceType, _Rules] = {}
         self._prefixed: dict[ResourceType, _Rules] = {}
         self._prefix_lengths: dict[ResourceType, tuple[int, ...]] = {}  # longest first
-        self._decisions: dict[tuple[Principal, str, Operation, ResourceType, str], Decision] = {}
+        self._decisions: dict[_Key, Decision] = {}
 
     # ---- the ACLs
 
@@ -119,9 +122,9 @@ class Authorizer:
         key = principal, host, operation, resource_type, name
         decision = self._decisions.get(key)
         if decision is None:
-            if len(self._decisions) >= DECISIONS_MAX:
-                self._decisions.clear()
-            decision = self._decisions[key] = self._decide(Action(*key))
+            decision = self._decide(Action(*key))
+            if len(name) <= REMEMBERED_NAME_CHARS_MAX:
+                self._remember(key, decision)
         return decision
 
     def operations(self, principal: Principal, host: str, resource_type: ResourceType, name: str) -> int:
@@ -149,6 +152,11 @@ class Authorizer:
         return any(not any(_covers(deny, allow) for deny in denied) for allow in allowed)
 
     # ---- inside
+
+    def _remember(self, key: _Key, decision: Decision) -> None:
+        if len(self._decisions) >= DECISIONS_MAX:
+            self._decisions.clear()
+        self._decisions[key] = decision
 
     def _decide(self, action: Action) -> Decision:
         """AZ1."""

@@ -7,7 +7,7 @@ Law
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
@@ -16,6 +16,7 @@ from rota.coordinator.security.authorizer import Action, Decision
 
 REPEAT_MS: Final = 60_000
 REMEMBERED_MAX: Final = 1_024  # denials whose repetition is counted
+NAME_CHARS_MAX: Final = 255  # of a resource in an event
 EVENTS_PER_REPEAT_MAX: Final = 1_000  # different ones that are written within REPEAT_MS
 
 log = structlog.get_logger("rota.audit")
@@ -38,6 +39,7 @@ class Denials:
     def add(self, api: str, action: Action, decision: Decision, now_ms: int) -> None:
         """DN1. `now_ms` is elapsed time."""
         self.total += 1
+        action = replace(action, name=action.name[:NAME_CHARS_MAX])
         count = self._counts.get(action)
         if count is not None and now_ms - count.since_ms < REPEAT_MS:
             count.unwritten += 1

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.coordinator.security.acl import Acl, Entry, Operation, PatternType, Permission, ResourcePattern, ResourceType
-from rota.coordinator.security.authorizer import DECISIONS_MAX, Authorizer, Decision, Reason
+from rota.coordinator.security.authorizer import DECISIONS_MAX, REMEMBERED_NAME_CHARS_MAX, Authorizer, Decision, Reason
 from rota.coordinator.security.principal import Principal
 
 ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")
@@ -184,3 +184,12 @@ def test_the_number_of_remembered_decisions_is_bounded() -> None:
     for number in range(DECISIONS_MAX + 10):
         authorizer.decide(ALICE, HOSTS[0], Operation.READ, TOPIC, str(number))
     assert len(authorizer._decisions) <= DECISIONS_MAX
+
+
+def test_a_decision_about_a_long_name_is_not_remembered() -> None:
+    """A client chooses the names that it asks for: a group's may have 32,767 bytes."""
+    authorizer = Authorizer()
+    authorizer.decide(ALICE, HOSTS[0], Operation.READ, GROUP, "g" * (REMEMBERED_NAME_CHARS_MAX + 1))
+    assert not authorizer._decisions
+    authorizer.decide(ALICE, HOSTS[0], Operation.READ, GROUP, "g" * REMEMBERED_NAME_CHARS_MAX)
+    assert len(authorizer._decisions) == 1

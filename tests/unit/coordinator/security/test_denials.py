@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from rota.coordinator.security.acl import Acl, Entry, Operation, ResourcePattern, ResourceType
 from rota.coordinator.security.authorizer import Action, Decision, Reason
-from rota.coordinator.security.denials import EVENTS_PER_REPEAT_MAX, REMEMBERED_MAX, REPEAT_MS, Denials
+from rota.coordinator.security.denials import EVENTS_PER_REPEAT_MAX, NAME_CHARS_MAX, REMEMBERED_MAX, REPEAT_MS, Denials
 from rota.coordinator.security.principal import Principal
 
 DEFAULT = Decision(False, Reason.DEFAULT)
@@ -44,6 +44,14 @@ def test_a_repeated_denial_is_counted_and_written_once_in_a_while() -> None:
             denials.add("fetch", action(), DEFAULT, ms)
     assert [line["repeated"] for line in logs] == [0, 3]
     assert denials.total == 6
+
+
+def test_a_long_name_is_cut() -> None:
+    denials = Denials()
+    with capture_logs() as logs:
+        denials.add("fetch", action("x" * 30_000), DEFAULT, 0)
+    assert len(logs[0]["resource"]) == NAME_CHARS_MAX
+    assert all(len(each.name) <= NAME_CHARS_MAX for each in denials._counts)
 
 
 def test_neither_log_nor_memory_grow_with_the_number_of_resources() -> None:
