@@ -208,8 +208,7 @@ class Broker:
         self.groups = self._coordinator()
         self.groups.lag_watch.end = self.partitions.known_end
         self.topics.on_change(self._changed)
-        topic = self.topics.get(CONSUMER_OFFSETS)
-        if topic is not None:
+        if (topic := self.topics.get(CONSUMER_OFFSETS)) is not None:
             self._host_groups(topic)
             self._load_groups()
 
@@ -267,6 +266,7 @@ class Broker:
             fetch_sessions=FetchSessions(self.config.max_incremental_fetch_session_cache_slots),
             timers=self.timers,
             lost_brokers=self.metadata.lost_brokers,
+            leader_throttle=self.metadata.leader_throttle,
             durability=self.durability,
             authorizer=self.authorizer,
             now_ms=self.now_ms,

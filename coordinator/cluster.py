@@ -44,6 +44,7 @@ from rota.coordinator.network.connections import Connections
 from rota.coordinator.replica.isr_changes import IsrChanges
 from rota.coordinator.replica.partitions import Partition, Partitions
 from rota.coordinator.replication.replication import Replication
+from rota.coordinator.replication.throttles import leader_throttle
 from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.stall_guard import StallGuard
 
@@ -76,7 +77,7 @@ class Cluster:
 
         `directory_id` is that of the log folder, which is locked: an earlier registration that names it is replaced.
         """
-        self._config, self._store, self._wall_ms = config, store, wall_ms
+        self._config, self._store, self._directory_id = config, store, directory_id
         self._updater = ImageUpdater()
         self.topics = Topics(
             store,
@@ -88,15 +89,15 @@ class Cluster:
         )
         self.topics.broker_epoch = NOT_REGISTERED
         self.topics.min_insync_replicas = lambda topic: TopicConfig(topic.configs, config).min_insync_replicas
-        self._directory_id = directory_id
         control = controller_config(config)
         self._controller = ControllerService(self.topics, control, timers=timers, now_ms=now_ms, wall_ms=wall_ms)
-        self._timers, self._now_ms = timers, now_ms
+        self._timers, self._now_ms, self._wall_ms = timers, now_ms, wall_ms
         self._swim: SwimService | None = None
         self._replication: Replication | None = None
         self._guard: StallGuard | None = None
         self.lost_brokers = LostBrokers(timers, now_ms)
         self.isr_writer = IsrChanges(self.topics.change_isr, now_ms, lambda: live_brokers(self.topics).epochs)
+        self.leader_throttle = leader_throttle(self.topics, config, now_ms)
         self._registration: Registration | None = None
         self._joining: asyncio.Task[None] | None = None
         self._leaving = False
@@ -182,8 +183,7 @@ class Cluster:
 
     def unreachable(self, broker_id: int) -> None:
         """A connection to this broker broke or was refused: the failure detector looks at it at once."""
-        registered = self.topics.brokers.get(broker_id)
-        if registered is not None:
+        if (registered := self.topics.brokers.get(broker_id)) is not None:
             self.lost_brokers.suspect(broker_id, registered.epoch)
         if self._swim is not None:
             self._swim.accuse(broker_id)

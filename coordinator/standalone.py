@@ -54,6 +54,7 @@ class Standalone:
 
     isr_writer = None  # the ISR of every partition is this broker
     lost_brokers = None  # there is no other broker
+    leader_throttle = None  # there is no follower
 
     def host(self, partitions: Partitions) -> None:
         """Nothing is replicated."""

@@ -143,7 +143,7 @@ def _replica_id(request: FetchRequest) -> int:
 def _reader(node: Node, call: Call, request: FetchRequest, now_ms: int) -> Reader:
     replica_id = _replica_id(request)
     if replica_id > CONSUMER_MAX:
-        return Reader(replica_id, now_ms)
+        return Reader(replica_id, now_ms, throttle=node.leader_throttle)
     is_read_committed = request.isolation_level == READ_COMMITTED
     if call.version < FOLLOWER_FETCH_SINCE:
         return Reader(read_committed=is_read_committed, leader_only=True)

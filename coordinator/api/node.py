@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rota.coordinator.metadata.topics import Topics
     from rota.coordinator.replica.fetch_sessions import FetchSessions
     from rota.coordinator.replica.partitions import Partitions
+    from rota.coordinator.replica.replication_throttle import ReplicationThrottle
     from rota.coordinator.scheduling.timers import Timers
     from rota.coordinator.security.authorizer import Authorizer
 
@@ -47,6 +48,7 @@ class Node:
     timers: Timers  # call back at a time, unless cancelled
     now_ms: Callable[[], int]  # elapsed time, for deadlines; only differences mean anything
     wall_ms: Callable[[], int]  # ms since the epoch, for timestamps
+    leader_throttle: ReplicationThrottle | None = None  # of what followers fetch; None for a broker alone
     lost_brokers: LostBrokers | None = None  # that may be dead, or have just left; None for a broker alone
     telemetry: ClientTelemetry = field(default_factory=ClientTelemetry)  # the metrics that clients push
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well

@@ -109,6 +109,10 @@ class BrokerConfig:
     replica_selector_class: str | None
     inter_broker_listener_name: str | None
     num_replica_fetchers: int
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
+    leader_replication_throttled_rate: int | None
+    follower_replication_throttled_rate: int | None
     replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int
     replica_fetch_min_bytes: int

@@ -49,6 +49,7 @@ _BROKER_SYNONYMS = {name: names for names in _TIME_UNITS for name in names} | {
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 }
 
+_LISTED_WHEN_SET = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")  # as in Kafka
 _IDS = ("node.id", "broker.id")
 
 
@@ -121,7 +122,11 @@ def _client_metrics_entry(configs: Mapping[str, str], definition: Definition) ->
 def describe_broker(broker: BrokerConfig) -> list[ConfigEntry]:
     """Return every property of a broker, ordered by name."""
     known = {**USED, **others()}
-    return [_broker_entry(broker, known[name]) for name in sorted(known)]
+    return [
+        _broker_entry(broker, known[name])
+        for name in sorted(known)
+        if name not in _LISTED_WHEN_SET or broker.text(name) is not None
+    ]
 
 
 def _broker_entry(broker: BrokerConfig, definition: Definition) -> ConfigEntry:

@@ -255,8 +255,6 @@ early.start.listeners LIST -
 num.replica.alter.log.dirs.threads INT -
 replica.high.watermark.checkpoint.interval.ms LONG 5000
 replica.socket.receive.buffer.bytes INT 65536
-replication.quota.window.num INT 11
-replication.quota.window.size.seconds INT 1
 """
 
 _MACHINE = """
@@ -300,9 +298,7 @@ socket.send.buffer.bytes INT 102400
 """
 
 _THROTTLES = """
-follower.replication.throttled.rate LONG -
-leader.replication.throttled.rate LONG -
-replica.alter.log.dirs.io.max.bytes.per.second LONG -
+replica.alter.log.dirs.io.max.bytes.per.second LONG - cluster-wide
 """
 
 _LISTENERS = """
@@ -356,10 +352,12 @@ def others() -> dict[str, Definition]:
 
 @cache
 def foreign() -> dict[str, Definition]:
-    """Return the names that a broker refuses and DescribeConfigs never lists.
+    """Return the names without effect in Rota that DescribeConfigs does not list.
 
     They are those of Kafka's plug-ins, of earlier versions and of properties set only on a running broker.
     """
     return {
-        **dict(_read(_THROTTLES, Support.REFUSED, "Rota does not throttle replication.")),
+        **dict(
+            _read(_THROTTLES, Support.NO_EFFECT, "A broker has one log directory: no replica moves to another one.")
+        ),
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+from rota.coordinator.config import throttled_replicas
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.config.definition import LONG_MAX, ConfigRefused, Support, Value, unknown_config
 from rota.coordinator.config.topic_properties import SYNONYMS, TOPIC
@@ -36,6 +37,8 @@ def check_topic(overrides: Mapping[str, str | None]) -> dict[str, str]:
         value = definition.parse(text)
         if definition.support is Support.REFUSED and value != definition.parse(definition.default):
             raise ConfigRefused(name, f"Configuration {name} is not supported: {definition.doc}")
+        if name in throttled_replicas.NAMES:
+            throttled_replicas.check_throttled_replicas(name, text)
         checked[name] = text
     return checked
 

@@ -47,9 +47,19 @@ TOPIC = by_name(
         ),
         _D("flush.messages", _T.LONG, _NO_LIMIT, "Number of records after which the log is synced to disk.", 1),
         _D("flush.ms", _T.LONG, _NO_LIMIT, "Time after which the log is synced to disk, in ms.", 0),
-        _D("follower.replication.throttled.replicas", _T.LIST, "", "Follower replicas to throttle.", support=_IDLE),
+        _D(
+            "follower.replication.throttled.replicas",
+            _T.LIST,
+            "",
+            "Follower replicas to throttle: PARTITION:BROKER,… or *.",
+        ),
         _D("index.interval.bytes", _T.INT, "4096", "Bytes of log between two offset index entries.", 0),
-        _D("leader.replication.throttled.replicas", _T.LIST, "", "Leader replicas to throttle.", support=_IDLE),
+        _D(
+            "leader.replication.throttled.replicas",
+            _T.LIST,
+            "",
+            "Leader replicas to throttle: PARTITION:BROKER,… or *.",
+        ),
         _D(
             "local.retention.bytes",
             _T.LONG,

@@ -8,6 +8,7 @@ Laws
         once per request, and only if it is in this log. A broker that is no replica changes nothing.
     F13 Only a leader serves followers, and consumers before v11, which do not know fetches from followers (KIP-392); a
         follower serves other consumers up to its own high watermark.
+    F15 A follower that is not in sync gets no records of a throttled partition while the leader's quota is exceeded.
     F11 The loop makes no read that would wait for the disk: `read(wait=False)` returns what to load first.
 """
 
@@ -26,6 +27,7 @@ from rota.protocol.messages.fetch import EpochEndOffset, FetchPartition, Partiti
 
 if TYPE_CHECKING:
     from rota.coordinator.replica.partition import Partition
+    from rota.coordinator.replica.replication_throttle import ReplicationThrottle
 
 UNKNOWN: Final = -1
 _LEADER: Final = Role.LEADER  # bound once: each fetch asks for it
@@ -40,7 +42,7 @@ class Reader:
     """The sender of a fetch. `replica_id` is UNKNOWN for a consumer.
 
     `leader_only`: the reader does not know of fetches from followers. `select_replica` returns the replica that a
-    consumer should read from instead of this leader, or UNKNOWN (KIP-392).
+    consumer should read from instead of this leader, or UNKNOWN (KIP-392). `throttle` is that of followers.
     """
 
     replica_id: int = UNKNOWN
@@ -48,6 +50,7 @@ class Reader:
     read_committed: bool = False
     leader_only: bool = False
     select_replica: Callable[[Partition, int], int] | None = None
+    throttle: ReplicationThrottle | None = None
 
     @property
     def is_follower(self) -> bool:
@@ -76,6 +79,7 @@ class FetchPlan:
     __slots__ = (
         "_bytes_max",
         "_counts_sent",
+        "_held_back",
         "_is_first_pass",
         "_is_unchanged",
         "_of_follower",
@@ -107,6 +111,7 @@ class FetchPlan:
         self._counts_sent = counts_sent and not reader.is_follower
         self.partitions: list[tuple[Key, FetchPartition, Partition]] = []
         self.missing: list[PartitionResponse] = []
+        self._held_back: set[Key] = set()  # by the throttle, in the last pass
         for key, request in requested:
             partition = partition_lookup.find(key)
             if partition is not None:
@@ -130,6 +135,7 @@ class FetchPlan:
     def read(self, *, wait: bool = True) -> FetchResult:
         """Read the available records; with `wait=False` only those in memory."""
         result, left, is_first = FetchResult(), self._bytes_max, True
+        self._held_back.clear()
         for key, request, partition in self.partitions:
             bytes_max = min(max(request.partition_max_bytes, 0), left)
             try:
@@ -152,19 +158,26 @@ class FetchPlan:
         return result
 
     def count_sent(self, responses: Sequence[PartitionResponse]) -> None:
-        """Count the bytes sent to consumers, without those of followers and of this broker."""
-        if not self._counts_sent:
+        """Count the bytes sent to consumers and to throttled followers; not those that this broker reads itself."""
+        throttle = self._reader.throttle
+        if not self._counts_sent and throttle is None:
             return
         for key, response in responses:
             if response.records:
                 partition = self._partition_lookup.find(key)
-                if partition is not None:
+                if partition is None:
+                    continue
+                if throttle is not None:
+                    throttle.record(partition.topic, partition.index, len(response.records))
+                else:
                     partition.bytes_out += len(response.records)
 
     def watches(self, result: FetchResult) -> Iterator[tuple[Partition, int, int]]:
         """(partition, bytes ready, bytes it may give at most) for a fetch that waits."""
         ready = {key: len(response.records or NO_RECORDS) for key, response in result.responses}
         for key, request, partition in self.partitions:
+            if key in self._held_back:
+                continue  # what is appended there would not be sent
             yield partition, ready.get(key, 0), request.partition_max_bytes
 
     def _respond(
@@ -174,10 +187,9 @@ class FetchPlan:
         try:
             log, state, reader, offset = partition.log, partition.state, self._reader, request.fetch_offset
             of_follower, is_leader = self._of_follower, state.role is _LEADER
-            if of_follower or not is_leader or request.current_leader_epoch != NO_EPOCH:
-                error = self._forbidden(partition, request.current_leader_epoch)
-                if error is not ErrorCode.NONE:
-                    return self._refuse(key, error)
+            is_fenced = of_follower or not is_leader or request.current_leader_epoch != NO_EPOCH
+            if is_fenced and (error := self._forbidden(partition, request.current_leader_epoch)):
+                return self._refuse(key, error)
             start, diverging, preferred, records = log.log_start_offset, None, UNKNOWN, NO_RECORDS
             if request.last_fetched_epoch != NO_EPOCH and is_leader:
                 diverging = _diverging(partition, request, start)
@@ -187,7 +199,8 @@ class FetchPlan:
                 preferred = reader.select_replica(partition, offset)
             high_watermark = state.high_watermark
             if diverging is None and preferred == UNKNOWN:
-                if offset != (log.log_end_offset if of_follower else high_watermark):
+                has_more = offset != (log.log_end_offset if of_follower else high_watermark)
+                if has_more and (reader.throttle is None or not self._is_held_back(key, partition, reader.throttle)):
                     records = partition.read(
                         offset, bytes_max, first_whole=is_first, wait=wait, uncommitted=of_follower
                     )
@@ -227,6 +240,14 @@ class FetchPlan:
         if not start <= offset <= end:
             raise OffsetOutOfRange(offset, start, end)
         partition.follower_fetched(self._reader.replica_id, offset, self._reader.now_ms)
+
+    def _is_held_back(self, key: Key, partition: Partition, throttle: ReplicationThrottle) -> bool:
+        """F15."""
+        is_in_sync = self._reader.replica_id in partition.state.isr
+        is_held_back = throttle.holds_back(partition.topic, partition.index, is_in_sync=is_in_sync)
+        if is_held_back:
+            self._held_back.add(key)
+        return is_held_back
 
     def _refuse(self, key: Key, error: ErrorCode) -> PartitionData:
         return refused(key[1], error, read_committed=self._reader.read_committed)

@@ -6,6 +6,8 @@ Laws
     RF3 What fails for one partition pauses that one; what fails for the connection is reported, and tried again with
         growing waits. Nothing ends the task but `stop`.
     RF5 Truncations are written to the medium in a thread, those of one answer together.
+    RF6 A throttled partition that lags is asked for only while the follower's quota is not exceeded; others do not wait
+        for it.
     RF4 The next fetch leaves when the records of the last one are appended: it acknowledges them, so that acks=all
         takes one round trip.
 """
@@ -24,12 +26,13 @@ import structlog
 from rota.coordinator.replica.follower import TryLater, after_bounds
 from rota.coordinator.replica.follower_log import Cut
 from rota.coordinator.replica.partition import Partition
+from rota.coordinator.replica.replication_throttle import ReplicationThrottle
 from rota.coordinator.replication.answers import Outcome, act, finish, take
 from rota.coordinator.replication.bounds import leader_bounds
 from rota.coordinator.replication.fetch_session import FollowerSession, Key, SessionRequest
 from rota.coordinator.replication.followed import Followed
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, ReplicaState
+from rota.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from rota.transport.connection import Connection
 from rota.transport.errors import KafkaError, TimedOut, Unreachable
 
@@ -74,10 +77,12 @@ class Fetcher:
         replica: Callable[[], ReplicaState],
         settings: FetchSettings,
         on_unreachable: Callable[[int], None],
+        throttle: ReplicationThrottle | None = None,
     ) -> None:
         self.leader_id = leader_id
         self._open_connection, self._replica = open_connection, replica
         self._settings, self._on_unreachable = settings, on_unreachable
+        self._throttle = throttle
         self._loop = asyncio.get_running_loop()
         self._followed = Followed(settings.backoff_ms_max)
         self._session = FollowerSession()
@@ -190,6 +195,7 @@ class Fetcher:
     def _may_send(self, in_flight: int) -> bool:
         for key in self._followed.unfit():
             self._pause(key)
+        self._hold_back()
         if not in_flight:
             return self._followed.has_active
         return self._followed.has_changes and in_flight < IN_FLIGHT_MAX and self._session.is_established
@@ -251,6 +257,7 @@ class Fetcher:
                 if partition is None:
                     continue
                 outcome = take(partition, answer, cuts)
+                self._measure(key, partition, answer)
                 if outcome is Outcome.BEYOND:
                     beyond.append(partition)
                 else:
@@ -259,6 +266,14 @@ class Fetcher:
             await self._look_for_bounds(connection, beyond, cuts)
         if cuts:
             await self._finish(cuts)
+
+    def _measure(self, key: Key, partition: Partition, answer: PartitionData) -> None:
+        """Count the bytes of the answer, and how far the replica lags now."""
+        if self._throttle is None or answer.error_code or partition.offline is not None:
+            return
+        if answer.records:
+            self._throttle.record(partition.topic, partition.index, len(answer.records))
+        self._followed.note_lag(key, answer.high_watermark - partition.log.log_end_offset)
 
     async def _finish(self, cuts: list[Cut]) -> None:
         """RF5. Nothing of the next answer is taken before these logs are cut."""
@@ -294,9 +309,20 @@ class Fetcher:
     # ---- pauses
 
     def _pause(self, key: Key) -> None:
-        pause_ms = self._followed.pause(key)
+        self._resume_in(key, self._followed.pause(key))
+
+    def _hold_back(self) -> None:
+        """RF6."""
+        if self._throttle is None or not (wait_ms := self._throttle.wait_ms):
+            return
+        for key, partition in self._followed.lagging():
+            if self._throttle.holds_back(partition.topic, partition.index, is_in_sync=False):
+                self._followed.hold_back(key)
+                self._resume_in(key, wait_ms)
+
+    def _resume_in(self, key: Key, wait_ms: int) -> None:
         self._cancel_resume(key)
-        self._resumes[key] = self._loop.call_later(pause_ms / 1000, self._resume, key)
+        self._resumes[key] = self._loop.call_later(wait_ms / 1000, self._resume, key)
 
     def _resume(self, key: Key) -> None:
         del self._resumes[key]

@@ -22,6 +22,7 @@ class Followed:
 
     __slots__ = (
         "_asked_since",
+        "_caught_up",
         "_changed",
         "_leader_epochs",
         "_partitions",
@@ -38,6 +39,7 @@ class Followed:
         self._removed: dict[Key, None] = {}
         self._asked_since: dict[Key, int] = {}  # number of the first request whose answer counts
         self._leader_epochs: dict[Key, int] = {}
+        self._caught_up: set[Key] = set()  # those that had everything that is committed, at the last answer
         self._paused: set[Key] = set()
         self._pause_ms: dict[Key, int] = {}  # the last pause of what has not succeeded since
 
@@ -64,6 +66,7 @@ class Followed:
             return False
         self._partitions[key], self._leader_epochs[key] = partition, partition.leader_epoch
         self._asked_since[key] = request
+        self._caught_up.discard(key)
         self._pause_ms.pop(key, None)
         self.resume(key)
         return True
@@ -74,6 +77,7 @@ class Followed:
             del self._asked_since[key], self._leader_epochs[key]
             self._pause_ms.pop(key, None)
             self._paused.discard(key)
+            self._caught_up.discard(key)
             self._leave_out(key)
 
     def answered(self, key: Key, request: int) -> Partition | None:
@@ -102,6 +106,22 @@ class Followed:
         self._paused.add(key)
         self._leave_out(key)
         return pause_ms
+
+    def hold_back(self, key: Key) -> None:
+        """Leave the partition out until `resume`: it is throttled."""
+        self._paused.add(key)
+        self._leave_out(key)
+
+    def note_lag(self, key: Key, lag: int) -> None:
+        """The replica has `lag` fewer records than are committed."""
+        if lag > 0:
+            self._caught_up.discard(key)
+        elif key in self._partitions:
+            self._caught_up.add(key)
+
+    def lagging(self) -> list[tuple[Key, Partition]]:
+        """Return the partitions of the next request that are not known to have everything that is committed."""
+        return [(key, self._partitions[key]) for key in self._changed if key not in self._caught_up]
 
     def resume(self, key: Key) -> None:
         """The pause is over."""

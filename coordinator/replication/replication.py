@@ -24,6 +24,7 @@ from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.replica.state import Role
 from rota.coordinator.replication.fetch_session import Key
 from rota.coordinator.replication.fetcher import Fetcher, FetchSettings
+from rota.coordinator.replication.throttles import follower_throttle
 from rota.protocol.messages.fetch import ReplicaState
 from rota.transport.connection import Connection
 from rota.transport.errors import KafkaError, Unreachable
@@ -57,6 +58,7 @@ class Replication:
         self._image, self._partitions, self._config = image, partitions, config
         self._timers, self._now_ms, self._on_unreachable = timers, now_ms, on_unreachable
         self._settings = fetch_settings(config)
+        self._throttle = follower_throttle(image, config, now_ms)
         self._fetchers: dict[tuple[int, int], Fetcher] = {}  # by leader and number
         self._assigned: dict[Key, Fetcher] = {}
         self._is_running = False
@@ -157,7 +159,12 @@ class Replication:
         fetcher = self._fetchers.get((leader, number))
         if fetcher is None:
             fetcher = self._fetchers[leader, number] = Fetcher(
-                leader, lambda: self._connect(leader, number), self._replica, self._settings, self._on_unreachable
+                leader,
+                lambda: self._connect(leader, number),
+                self._replica,
+                self._settings,
+                self._on_unreachable,
+                self._throttle,
             )
         return fetcher
 

@@ -74,6 +74,37 @@ async def test_a_reassignment_waits_for_its_replicas_and_is_cancelled(brokers: B
     assert (set(state.replicas), state.adding) == ({1, 2}, ())
 
 
+async def test_a_throttled_reassignment_is_slow_until_the_throttle_is_raised_and_verify_removes_it(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    """The records are more than one answer to a follower holds (replica.fetch.max.bytes)."""
+    await create(brokers, "1:2")
+    await produce(brokers, "t", {0: 300}, value=b"v" * 10_000)
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 3]}]}))
+    how = ["--reassignment-json-file", str(plan)]
+    output = await tool(brokers, REASSIGN, "--execute", *how, "--throttle", "1000")
+    assert "The inter-broker throttle limit was set to 1000 B/s" in output
+    leader, follower = brokers.by_id[1], brokers.by_id[3]
+    await until(lambda: leader.config.leader_replication_throttled_rate == 1000, "the leader's throttle")
+    await until(lambda: follower.config.follower_replication_throttled_rate == 1000, "the follower's throttle")
+    configs = leader.topics.get("t").configs  # type: ignore[union-attr]
+    assert sorted(configs["leader.replication.throttled.replicas"].split(",")) == ["0:1", "0:2"]
+    assert configs["follower.replication.throttled.replicas"] == "0:3"
+    assert "is still in progress" in await tool(brokers, REASSIGN, "--verify", *how)
+    output = await tool(brokers, REASSIGN, "--execute", "--additional", *how, "--throttle", "100000000")
+    assert "The inter-broker throttle limit was set to 100000000 B/s" in output
+    await until(lambda: leader.topics.partition("t", 0).replicas == (1, 3), "the reassignment")  # type: ignore[union-attr]
+    output = await tool(brokers, REASSIGN, "--verify", *how)
+    assert "Reassignment of partition t-0 is completed." in output
+    assert "Clearing broker-level throttles on brokers 1,2,3" in output
+    assert "Clearing topic-level throttles on topic t" in output
+    await until(
+        lambda: all(b.config.leader_replication_throttled_rate is None for b in brokers.by_id.values()), "rates"
+    )
+    await until(lambda: leader.topics.get("t").configs == {}, "the configs of the topic")  # type: ignore[union-attr]
+
+
 async def test_preferred_leaders_are_elected(brokers: Brokers) -> None:
     await create(brokers, "2:1,2:3,1:2")
     await brokers.stop(2)
@@ -134,10 +165,10 @@ async def test_log_directories_of_all_brokers(brokers: Brokers) -> None:
     assert hosted == {(1, "t-0"), (2, "t-0"), (2, "t-1"), (3, "t-1"), (3, "t-2"), (1, "t-2")}
 
 
-async def produce(brokers: Brokers, topic: str, counts: dict[int, int]) -> None:
-    """Write that many records to each partition, acks=all."""
-    producer = Producer({"bootstrap.servers": brokers.bootstrap()})
+async def produce(brokers: Brokers, topic: str, counts: dict[int, int], value: bytes = b"x") -> None:
+    """Write that many records to each partition, acks=all; each is a batch of its own."""
+    producer = Producer({"bootstrap.servers": brokers.bootstrap(), "batch.num.messages": 1})
     for partition, count in counts.items():
         for _ in range(count):
-            producer.produce(topic, b"x", partition=partition)
+            producer.produce(topic, value, partition=partition)
     assert await asyncio.to_thread(producer.flush, 30) == 0

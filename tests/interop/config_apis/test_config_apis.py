@@ -46,7 +46,6 @@ DIFFERENT = {
     "min isr of a broker": "Kafka refuses it with eligible leader replicas (KIP-966); the leader of Rota empties them.",
     "unknown": "Kafka keeps any name, for plug-ins. Rota has none: it refuses, and names the nearest known name.",
     "listener": "Rota has no settings of a single listener, and says so.",
-    "throttle": "Rota does not throttle replication, and says so.",
     "all defaults": "Those of the steps above.",
     "unknown operation": "Kafka fails with UNKNOWN_SERVER_ERROR for loggers.",
 }

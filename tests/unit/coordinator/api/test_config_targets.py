@@ -54,7 +54,7 @@ def test_a_broker_property_is_in_force_in_its_logs(world: World) -> None:
         ("ssl.keystore.password", SET, "secret"),
         ("max.connections.per.ip.overrides", SET, "nonsense"),
         ("log.cleaner.max.compaction.lag.ms", SET, "50"),
-        ("leader.replication.throttled.rate", SET, "5"),
+        ("leader.replication.throttled.rate", SET, "-1"),
     ],
 )
 def test_one_invalid_value_refuses_the_whole_resource(world: World, change: Change) -> None:

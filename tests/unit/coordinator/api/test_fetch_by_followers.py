@@ -11,8 +11,10 @@ from tests.unit.coordinator.api.data_world import NOW_MS, World, answered, batch
 from rota.coordinator.api.fetch import fetch
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.metadata.brokers import BrokerRegistration
+from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica import follower_log
+from rota.coordinator.replication.throttles import leader_throttle
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, FetchResponse, PartitionData, ReplicaState
@@ -156,6 +158,52 @@ class TestTheLeader:
         world.partition().apply(placed(leader_epoch=EPOCH + 2), NOW_MS)
         answer = world.follow(2, current_leader_epoch=EPOCH + 2, last_fetched_epoch=EPOCH + 1)
         assert answer.diverging_epoch == EpochEndOffset(epoch=EPOCH, end_offset=2)
+
+
+class TestThrottle:
+    RATE = 1_000
+
+    def throttled(self, isr: tuple[int, ...]) -> Cluster:
+        """The replicas of partition 0 are throttled, and the quota is exceeded."""
+        rate = {"leader.replication.throttled.rate": str(self.RATE)}
+        world = Cluster()
+        world.node.config.reconfigure({}, rate)
+        topics = world.node.topics
+        run_eagerly(topics.alter_config("t", {"leader.replication.throttled.replicas": "0:0"}))
+        world.node.leader_throttle = leader_throttle(topics, world.node.config, lambda: world.now_ms)
+        world.partition().apply(placed(isr=isr, leader_epoch=EPOCH + 1), NOW_MS)
+        world.produce(b"v" * 2 * self.RATE)
+        assert world.follow(0, current_leader_epoch=EPOCH + 1).records
+        return world
+
+    def test_a_follower_that_is_not_in_sync_gets_no_records_until_the_rate_is_kept(self) -> None:
+        world = self.throttled(isr=(0,))
+        assert world.follow(0, current_leader_epoch=EPOCH + 1).records == b""
+        world.after(2_500)
+        assert world.follow(0, current_leader_epoch=EPOCH + 1).records
+
+    def test_a_follower_that_is_in_sync_gets_records(self) -> None:
+        world = self.throttled(isr=(0, 1))
+        assert world.follow(0, current_leader_epoch=EPOCH + 1).records
+        assert world.follow(0, follower=2, current_leader_epoch=EPOCH + 1).records == b""
+
+    def test_consumers_are_not_throttled_and_do_not_count(self) -> None:
+        world = self.throttled(isr=(0,))
+        assert only(world.serve(fetch, fetch_request((world.topic_id, 0, 0)), 18)).records
+        world.after(2_500)
+        for _ in range(3):
+            world.serve(fetch, fetch_request((world.topic_id, 0, 0)), 18)
+        assert world.follow(0, current_leader_epoch=EPOCH + 1).records
+
+    async def test_appends_do_not_end_the_wait_of_a_throttled_follower(self) -> None:
+        world = self.throttled(isr=(0,))
+        reply = world.ask(0, max_wait_ms=500, current_leader_epoch=EPOCH + 1)
+        assert isinstance(reply, DelayedReply)
+        world.produce(b"a")
+        await asyncio.sleep(0)
+        assert not reply.answered
+        world.after(500)
+        assert only(answered(reply)).records == b""
 
 
 class TestWaiting:

@@ -10,6 +10,7 @@ from rota.coordinator.api.incremental_alter_configs import (
     SUBTRACT,
     incremental_alter_configs,
 )
+from rota.coordinator.config.describe import describe_broker
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -114,5 +115,17 @@ def test_deleting_a_dynamic_config_that_is_not_set_succeeds(world: World, name: 
     refused, why = ask(world, (throttle, DELETE, None), ("num.partitions", SET, "3"), kind=BROKER, name=name)
     assert refused == ErrorCode.INVALID_REQUEST
     assert why == "Cannot update these configs dynamically: [num.partitions]"
-    assert ask(world, (throttle, SET, "5"), kind=BROKER, name=name)[0] == ErrorCode.INVALID_REQUEST
     assert ask(world, (throttle, DELETE, None), kind=BROKER, name="4")[0] == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("name", ["3", ""])
+def test_throttles_of_replication_are_set_and_deleted(world: World, name: str) -> None:
+    rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+    names = (*rates, "replica.alter.log.dirs.io.max.bytes.per.second")
+    assert ask(world, *((each, SET, "5") for each in names), kind=BROKER, name=name) == (0, None)
+    config = world.node.config
+    assert (config.leader_replication_throttled_rate, config.follower_replication_throttled_rate) == (5, 5)
+    assert {entry.name for entry in describe_broker(config)} >= set(rates)
+    assert ask(world, *((each, DELETE, None) for each in names), kind=BROKER, name=name) == (0, None)
+    assert config.leader_replication_throttled_rate is None
+    assert not {entry.name for entry in describe_broker(config)} & set(names)

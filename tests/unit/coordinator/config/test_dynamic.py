@@ -11,6 +11,8 @@ from rota.coordinator.config.dynamic import check_dynamic, check_value, usable, 
 from rota.coordinator.config.topic_properties import SYNONYMS
 
 ELSEWHERE = {  # in force where they are read
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
     "max.connections",
     "max.connections.per.ip",
     "max.connections.per.ip.overrides",

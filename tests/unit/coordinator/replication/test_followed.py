@@ -92,3 +92,23 @@ def test_partitions_that_are_offline_or_led_here_are_not_fetched() -> None:
     led.apply(PartitionState(index=1, leader=2, replicas=(1, 2), isr=(1, 2), leader_epoch=1), 0)
     assert followed.unfit() == [key(0), key(1)]
     assert followed.answered(key(0), 1) is followed.answered(key(1), 1) is None
+
+
+def test_a_partition_that_is_held_back_is_left_out_until_it_resumes() -> None:
+    followed = make_followed(0, 1)
+    followed.hold_back(key(0))
+    assert list(followed.take_changes()[0]) == [key(1)]
+    followed.resume(key(0))
+    assert list(followed.take_changes()[0]) == [key(0)]
+    assert followed.pause(key(0)) == PAUSE_MS_MIN  # it did not fail
+
+
+def test_a_partition_lags_until_an_answer_shows_that_it_has_what_is_committed() -> None:
+    followed = make_followed(0, 1)
+    followed.note_lag(key(1), 0)
+    assert [each for each, _ in followed.lagging()] == [key(0)]
+    followed.note_lag(key(1), 5)
+    followed.note_lag(key(0), -1)
+    assert [each for each, _ in followed.lagging()] == [key(1)]
+    followed.follow(partition(0, leader_epoch=1), 2)
+    assert {each for each, _ in followed.lagging()} == {key(0), key(1)}

@@ -228,3 +228,32 @@ async def test_a_connection_that_breaks_accuses_its_leader_before_a_fetcher_noti
         await cluster[1].listener.stop(0)
         await cluster.until(lambda: not broken.is_open)
         assert follower.unreachable == [1]
+
+
+async def test_a_throttled_follower_that_lags_copies_no_faster_than_its_rate_and_others_do_not_wait() -> None:
+    replicas = {"follower.replication.throttled.replicas": "0:2"}
+    async with Cluster(size=2, partitions=2, configs=replicas, replica_fetch_max_bytes="100") as cluster:
+        await cluster.stop(2)
+        for index in (0, 1):
+            await cluster.until(lambda index=index: cluster.state(index).isr == (1,))  # type: ignore[misc]
+            for _ in range(20):
+                await cluster[1].produce(b"v" * 100, index=index)
+        cluster[2].properties["follower.replication.throttled.rate"] = "1"
+        await cluster.start(2)
+        await cluster.in_sync(1, 2, index=1)
+        assert cluster.state(0).isr == (1,)
+        assert len(cluster[2].values(0)) < 20
+        assert cluster[2].node.config.follower_replication_throttled_rate == 1
+        cluster[2].node.config.reconfigure({}, {"follower.replication.throttled.rate": "1000000"})
+        await cluster.in_sync(1, 2, index=0)
+        assert cluster[2].values(0) == [b"v" * 100] * 20
+
+
+async def test_a_throttled_follower_that_is_in_sync_stays_in_sync() -> None:
+    throttle = {"leader_replication_throttled_rate": "1", "follower_replication_throttled_rate": "1"}
+    replicas = {"follower.replication.throttled.replicas": "*", "leader.replication.throttled.replicas": "*"}
+    async with Cluster(size=2, configs=replicas, **throttle) as cluster:
+        for _ in range(5):
+            assert (await cluster[1].produce(b"v" * 100)).error_code == 0
+        assert cluster.state().isr == (1, 2)
+        await cluster.same_logs()
