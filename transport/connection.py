@@ -77,6 +77,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._frames = Frames()
         self._transport: asyncio.Transport | None = None
+        self.was_closed_by_broker = False
+        self.address: tuple[str, int] | None = None  # of the broker, as IP address and port
         self._codecs: dict[tuple[type, int, int | None], ApiCodec] = {}
         self._slots: deque[Slot] = deque()
         self._correlation = 0
@@ -211,6 +213,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = made = cast("asyncio.Transport", transport)  # uvloop's transport is not a subclass
         self.used_at = self._loop.time()
+        name = made.get_extra_info("peername")
+        self.address = (name[0], name[1]) if isinstance(name, tuple) else None
         plug = made.get_extra_info("socket")
         if plug is not None:
             plug.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -229,6 +233,7 @@ class Connection(asyncio.Protocol):
         if isinstance(exc, ssl.SSLError) and "_ALERT_" in (exc.reason or ""):
             self.end(tls_failure(self.peer, self.peer, exc))  # TLS 1.3 refuses a client after its handshake
         why = f": {exc}" if exc is not None else ""
+        self.was_closed_by_broker = self.failure is None
         self.end(Unreachable(f"broker {self.peer} closed the connection{why}"))
         if not self._lost.done():
             self._lost.set_result(None)
@@ -364,10 +369,15 @@ def copied(failure: KafkaError) -> KafkaError:
     return made
 
 
+def tls_listener(peer: str) -> TlsFailed:
+    """Return the error for a listener with TLS where TLS is not set."""
+    remedy = "set security_protocol to SSL or SASL_SSL, or use another port"
+    return TlsFailed(f"broker {peer} answered in TLS: this port is a TLS listener; {remedy}", broker=peer)
+
+
 def _invalid(peer: str, why: InvalidFrame) -> KafkaError:
     if why.is_tls:
-        remedy = "set security_protocol to SSL or SASL_SSL, or use another port"
-        return TlsFailed(f"broker {peer} answered in TLS: this port is a TLS listener; {remedy}", broker=peer)
+        return tls_listener(peer)
     return Unreachable(f"broker {peer} sent {why}; is it a Kafka listener without TLS and SASL?")
 
 

@@ -1,11 +1,13 @@
-"""Why a listener hangs up without a word: a second connection asks it in plain text what it is.
+"""Why a listener hangs up without a word: a second connection finds out whether it speaks TLS.
 
-Nothing but an ApiVersions request is sent, which every listener answers before any authentication.
+Nothing is sent but an ApiVersions request, which every listener answers before any authentication, or the first message
+of a TLS handshake. Most listeners need no such question: they refuse with an alert of TLS.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from typing import Final
 
@@ -28,3 +30,19 @@ async def answers_in_plain_text(address: str, port: int) -> bool:
     except (OSError, EOFError):
         return False
     return bool(correlation == _CORRELATION)
+
+
+async def answers_in_tls(address: str, port: int) -> bool:
+    """Return whether a TLS handshake succeeds there, or is refused with an alert, within PROBE_SECONDS. No certificate
+    is verified, since nothing is sent."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            _, writer = await asyncio.open_connection(address, port, ssl=context)
+    except ssl.SSLError as refusal:
+        return "_ALERT_" in (refusal.reason or "")
+    except (OSError, EOFError):
+        return False
+    writer.transport.abort()
+    return True

@@ -22,8 +22,8 @@ from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rota.protocol.registry import APIS
 from rota.transport.authentication import authenticate
-from rota.transport.connection import Connection
-from rota.transport.diagnosis import answers_in_plain_text
+from rota.transport.connection import Connection, tls_listener
+from rota.transport.diagnosis import answers_in_plain_text, answers_in_tls
 from rota.transport.errors import KafkaError, TimedOut, TlsFailed, Unreachable
 from rota.transport.security import PLAINTEXT, Security
 from rota.transport.tls import tls_failure
@@ -33,10 +33,11 @@ SOFTWARE_NAME: Final = "rota"
 _KEY: Final = ApiVersionsRequest.KEY
 
 
-_HUNG_UP: Final = (
-    "it hung up in the TLS handshake, as some brokers do that require a certificate of the client "
-    "(ssl_keystore_location) or other versions of TLS (ssl_enabled_protocols)"
+_WHY_TLS_HUNG_UP: Final = (
+    "as some brokers do that require a certificate of the client (ssl_keystore_location) or other versions of TLS "
+    "(ssl_enabled_protocols)"
 )
+_HUNG_UP: Final = f"it hung up in the TLS handshake, {_WHY_TLS_HUNG_UP}"
 
 
 async def connect(
@@ -57,7 +58,10 @@ async def connect(
 
     connection = await _connected(host, port, peer, protocol, setup_seconds, security)
     try:
-        connection.versions = await _versions(connection, min(setup_seconds, request_seconds))
+        try:
+            connection.versions = await _versions(connection, min(setup_seconds, request_seconds))
+        except Unreachable as why:
+            raise await _explained(connection, why, security) from why.__cause__
         if security.login is not None:
             await authenticate(connection, security.login, min(setup_seconds, request_seconds))
     except BaseException as why:
@@ -100,6 +104,17 @@ async def _opened(
     name = host if security.tls is not None else None
     _, connection = await loop.create_connection(protocol, address, port, ssl=security.tls, server_hostname=name)
     return connection
+
+
+async def _explained(connection: Connection, why: Unreachable, security: Security) -> KafkaError:
+    """The error for a broker that hung up at ApiVersions; it is `why`, unless more is known."""
+    if not connection.was_closed_by_broker:
+        return why
+    if security.tls is not None:
+        return Unreachable(f"{why}, {_WHY_TLS_HUNG_UP}")
+    if connection.address is not None and await answers_in_tls(*connection.address):
+        return tls_listener(connection.peer)
+    return why
 
 
 def _without_tls(peer: str) -> str:

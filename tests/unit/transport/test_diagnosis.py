@@ -6,7 +6,7 @@ import pytest
 from tests.unit.certificates import Certificates
 from tests.unit.client.network.scripted import Scripted
 
-from rota.transport.diagnosis import answers_in_plain_text
+from rota.transport.diagnosis import answers_in_plain_text, answers_in_tls
 from rota.transport.errors import TlsFailed
 from rota.transport.handshake import connect
 from rota.transport.security import Security
@@ -44,6 +44,22 @@ async def test_a_tls_listener_does_not(certificates: Certificates) -> None:
         assert not await answers_in_plain_text("127.0.0.1", broker.port)
         port = broker.port
     assert not await answers_in_plain_text("127.0.0.1", port), "nothing listens"
+
+
+async def test_tls_is_known_by_its_handshake(certificates: Certificates) -> None:
+    async with Scripted(tls=certificates.listener()) as broker:
+        assert await answers_in_tls("127.0.0.1", broker.port)
+    async with kafka_without_tls() as port:
+        assert not await answers_in_tls("127.0.0.1", port)
+
+
+async def test_a_client_without_tls_at_a_listener_that_hangs_up_without_an_alert(certificates: Certificates) -> None:
+    """As asyncio's and uvloop's listeners do."""
+    async with Scripted(tls=certificates.listener()) as broker:
+        with pytest.raises(TlsFailed, match="this port is a TLS listener; set security_protocol"):
+            await connect(
+                "localhost", broker.port, "1", "me", setup_seconds=10, request_seconds=10, ended=lambda _: None
+            )
 
 
 async def test_a_client_with_tls_at_a_listener_without_it(certificates: Certificates) -> None:
