@@ -1,4 +1,4 @@
-"""PKCS12 stores, as keytool writes them, by the package `cryptography` (pip install 'rota[pkcs12]')."""
+"""PKCS12 stores, as keytool writes them, by the package `cryptography`, which Rota does not require."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _load(content: bytes, password: str | None, setting: str) -> PKCS12KeyAndCer
     try:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError:
-        remedy = "pip install 'rota[pkcs12]', or convert it to PEM: openssl pkcs12 -in FILE -nodes -out FILE.pem"
+        remedy = "pip install cryptography, or convert it to PEM: openssl pkcs12 -in FILE -nodes -out FILE.pem"
         raise SettingRefused(setting, f"is a PKCS12 store, which needs the package cryptography: {remedy}") from None
     try:
         store: PKCS12KeyAndCertificates = load_pkcs12(content, password.encode() if password is not None else None)

@@ -239,5 +239,5 @@ def test_pkcs12_is_known_by_its_bytes(certificates: Certificates, monkeypatch: p
     monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives.serialization.pkcs12", None)
     store = pkcs12(certificates.client)
     for settings in (TlsSettings(keystore_location=str(store)), TlsSettings(truststore_location=str(store))):
-        with pytest.raises(SettingRefused, match=r"pip install 'rota\[pkcs12\]'"):
+        with pytest.raises(SettingRefused, match=r"pip install cryptography"):
             client_context(settings)
