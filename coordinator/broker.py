@@ -42,6 +42,7 @@ from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.tick_queue import TickQueue
 from rota.coordinator.scheduling.timers import Timers
 from rota.coordinator.security.acl_nodes import open_authorizer
+from rota.coordinator.security.scram_credentials import create_bootstrap_users, find_credential
 from rota.coordinator.standalone import Standalone
 from rota.coordinator.storage import Disk, Memory
 from rota.coordinator.store_opener import store_opener
@@ -98,7 +99,8 @@ class Broker:
     async def start(self) -> tuple[str, int]:
         """Open the logs, bring the groups back, listen. The address of the first listener, with its real port.
 
-        Raises StorageFailed (the data folder), StoreFailed (its metadata journal), CannotListen (an address).
+        Raises StorageFailed (the data folder), StoreFailed (its metadata journal), CannotListen (an address),
+        ConfigRefused (the TLS or SASL of a listener).
         """
         async with AsyncExitStack() as undo:  # a start that fails lets go of all that it took
             undo.callback(self.storage.undo_open)
@@ -114,7 +116,8 @@ class Broker:
             self.metadata.guard(connections)
             self.http = await open_http(self.node, connections, self.metadata.isr_writer)
             undo.push_async_callback(self.http.stop)
-            self.listener = Listener(connections, self.timers, self.now_ms)
+            await create_bootstrap_users(self.topics, self.config.rota_scram_bootstrap_users)
+            self.listener = Listener(connections, self.timers, self.now_ms, partial(find_credential, self.topics))
             bound = await self.listener.start(self.config.listens)
             undo.push_async_callback(self.listener.stop, 0)
             await self.metadata.join(self.config.advertises or bound, self.wall_ms())

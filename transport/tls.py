@@ -54,12 +54,17 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.endpoint_identification_algorithm not in ("", "none")
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, each certificate of the store is an anchor
+    configure(context, settings)
+    return context
+
+
+def configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Set protocols, cipher suites and certificates in the context of a client or a listener. Raises SettingRefused."""
     _set_protocols(context, settings.enabled_protocols)
     if settings.cipher_suites:
         _set_ciphers(context, settings.cipher_suites)
     _load_trusted(context, settings)
     _load_own(context, settings)
-    return context
 
 
 def _set_protocols(context: ssl.SSLContext, names: tuple[str, ...]) -> None:

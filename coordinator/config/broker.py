@@ -11,9 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 
 from rota.coordinator.config.broker_properties import USED
 from rota.coordinator.config.definition import ConfigRefused, Definition, Support, Update, unknown_config
+from rota.coordinator.config.listener_security import (
+    JAAS,
+    PREFIX,
+    ListenerSecurity,
+    check_is_private,
+    security_of,
+    split_override,
+)
 from rota.coordinator.config.listeners import (
     Endpoint,
     parse_advertised,
@@ -21,7 +30,9 @@ from rota.coordinator.config.listeners import (
     parse_host_limits,
     parse_http_listener,
 )
+from rota.coordinator.config.security_properties import SECURITY
 
+SECURED = tuple(definition.name for definition in SECURITY)  # what a listener may have of its own
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 
 
@@ -128,6 +139,30 @@ class BrokerConfig:
     zookeeper_set_acl: bool
     rota_zookeeper_digest: str
 
+    listener_security_protocol_map: str
+    ssl_keystore_type: str
+    ssl_keystore_location: str | None
+    ssl_keystore_password: str | None
+    ssl_keystore_key: str | None
+    ssl_keystore_certificate_chain: str | None
+    ssl_key_password: str | None
+    ssl_truststore_type: str
+    ssl_truststore_location: str | None
+    ssl_truststore_password: str | None
+    ssl_truststore_certificates: str | None
+    ssl_client_auth: str
+    ssl_principal_mapping_rules: str
+    ssl_enabled_protocols: tuple[str, ...]
+    ssl_cipher_suites: tuple[str, ...]
+    sasl_enabled_mechanisms: tuple[str, ...]
+    sasl_server_max_receive_size: int
+    connections_max_reauth_ms: int
+    connection_failed_authentication_delay_ms: int
+    rota_authentication_timeout_ms: int
+    rota_unauthenticated_connections_max: int
+    rota_scram_bootstrap_users: str | None
+    rota_allow_plaintext_beyond_loopback: bool
+
     rota_swim_port: int
     rota_swim_interval_ms: int
     rota_swim_ping_timeout_ms: int
@@ -153,6 +188,7 @@ class BrokerConfig:
     dynamic_defaults: Mapping[str, str]
     warnings: tuple[str, ...]
     listens: tuple[Endpoint, ...]  # of `listeners`, without those of a metadata quorum
+    security: Mapping[str, ListenerSecurity]  # of the addresses in `listens`, by listener name
     http: Endpoint | None  # of `rota.http.listener`
     super_user_names: frozenset[str]  # of `super.users`
     advertises: tuple[Endpoint, ...]  # of `advertised.listeners`; empty: each client keeps the address that it used
@@ -181,6 +217,7 @@ class BrokerConfig:
         changed = copy(self)
         changed.dynamic_defaults, changed.dynamic = dict(defaults), dict(own)
         changed._parse(definition for definition in USED.values() if definition.update is not Update.READ_ONLY)
+        changed._derive_security()
         changed._check()
         return changed
 
@@ -197,6 +234,18 @@ class BrokerConfig:
         self.http = parse_http_listener(self.rota_http_listener)
         self.advertises = parse_advertised(self.advertised_listeners, self.properties)
         self.super_user_names = parse_principals(self.super_users)
+        self._derive_security()
+
+    def _derive_security(self) -> None:
+        values = {name: self.text(name) for name in SECURED}
+        given = {**self.properties, **self.dynamic_defaults, **self.dynamic}
+        self.security = {
+            each.listener: security_of(each.listener, self.listener_security_protocol_map, values, given)
+            for each in self.listens
+        }
+        if not self.rota_allow_plaintext_beyond_loopback:
+            for each in self.listens:
+                check_is_private(each, self.security[each.listener])
 
     def _check(self) -> None:
         parse_host_limits(self.max_connections_per_ip_overrides)
@@ -255,8 +304,14 @@ def definition_of(name: str) -> Definition:
 
     known = others().get(name) or foreign().get(name)
     if known is None:
-        if name.startswith("listener.name."):
-            raise ConfigRefused(name, f"Configuration {name}: settings of a single listener are not supported")
+        override = split_override(name)
+        if override is not None:
+            return replace(definition_of(override[2]), name=name)
+        if name.startswith(PREFIX):
+            raise ConfigRefused(
+                name,
+                f"Configuration {name}: of a single listener only its ssl.*, sasl.* and connections.* are supported",
+            )
         raise unknown_config(name, (*USED, *others()), "broker")
     return known
 
@@ -264,7 +319,9 @@ def definition_of(name: str) -> Definition:
 def _warnings(properties: Mapping[str, str]) -> Iterator[str]:
     for name, text in properties.items():
         definition = definition_of(name)
-        if definition.support is Support.USED:
+        override = split_override(name)
+        if definition.support is Support.USED or (override and override[2] == JAAS):
+            definition.parse(text)
             continue
         value = definition.parse(text)
         if definition.support is Support.REFUSED and value not in (definition.parse(definition.default), "", ()):

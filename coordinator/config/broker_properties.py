@@ -7,6 +7,7 @@ The file is longer than 400 lines because it is one table.
 from __future__ import annotations
 
 from rota.coordinator.config.definition import LONG_MAX, Definition, Support, Type, Update, by_name
+from rota.coordinator.config.security_properties import SECURITY
 
 _NO_LIMIT = str(LONG_MAX)
 _NO_COUNT = "2147483647"
@@ -25,7 +26,7 @@ _IDENTITY = (
         "Rack of this broker. Replicas are spread over racks; consumers may read from a replica in their own.",
     ),
     # Kafka may change its listeners while it runs, and listens on every interface by default; Rota listens on the
-    # loopback, because it has no authentication yet.
+    # loopback, where plain text is safe.
     _D(
         "listeners",
         _T.LIST,
@@ -650,5 +651,5 @@ _ACCESS = (
     ),
 )
 
-USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_REPLICATION, *_CLUSTER, *_ROTA, *_ACCESS))
+USED = by_name((*_IDENTITY, *_GROUPS, *_TOPICS, *_LOG, *_SERVER, *_REPLICATION, *_CLUSTER, *SECURITY, *_ACCESS, *_ROTA))
 """Every property that is an attribute of BrokerConfig, by name; a few are kept and have no effect yet."""

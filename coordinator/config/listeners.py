@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from rota.coordinator.config.definition import ConfigRefused
 
 LISTENERS_MAX = 64
 _FORM = re.compile(r"([A-Za-z0-9_-]+)://(?:\[([0-9A-Fa-f:.%a-z]+)\]|([^:\[\]/\s]*)):(\d{1,5})")
-PROTECTED = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,16 @@ class Endpoint:
     listener: str
     host: str
     port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only programs of this machine reach the address. Any host name but localhost may be reached."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host.partition("%")[0]).is_loopback
+        except ValueError:
+            return False
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -47,7 +57,7 @@ def parse_endpoints(name: str, texts: tuple[str, ...], properties: Mapping[str, 
     )
     if not addresses:
         raise ConfigRefused(name, f"Configuration {name} names no address for clients")
-    _check_plain(name, addresses, properties)
+    _check_names(name, addresses)
     return addresses
 
 
@@ -62,15 +72,10 @@ def parse_advertised(texts: tuple[str, ...] | None, properties: Mapping[str, str
     return addresses
 
 
-def _check_plain(name: str, addresses: tuple[Endpoint, ...], properties: Mapping[str, str]) -> None:
+def _check_names(name: str, addresses: tuple[Endpoint, ...]) -> None:
     names = [address.listener for address in addresses]
     if len(set(names)) < len(names):
         raise ConfigRefused(name, f"Configuration {name} has two addresses with the same listener name")
-    pairs = [pair.partition(":") for pair in properties.get("listener.security.protocol.map", "").split(",")]
-    protocols = {left.strip().upper(): right.strip().upper() for left, _, right in pairs}
-    for listener in names:
-        if protocols.get(listener, listener) in PROTECTED:
-            raise ConfigRefused(name, f"Configuration {name}: {listener} is protected, and Rota has no TLS or SASL yet")
 
 
 def parse_http_listener(text: str) -> Endpoint | None:

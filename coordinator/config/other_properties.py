@@ -13,15 +13,12 @@ from functools import cache
 from rota.coordinator.config.definition import Definition, Support, Type, Update
 
 _SECURITY = """
-connection.failed.authentication.delay.ms INT 100
-connections.max.reauth.ms LONG 0
 delegation.token.expiry.check.interval.ms LONG 3600000
 delegation.token.expiry.time.ms LONG 86400000
 delegation.token.max.lifetime.ms LONG 604800000
 delegation.token.secret.key PASSWORD -
 principal.builder.class CLASS org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder per-broker
 sasl.client.callback.handler.class CLASS -
-sasl.enabled.mechanisms LIST GSSAPI per-broker
 sasl.jaas.config PASSWORD - per-broker
 sasl.kerberos.kinit.cmd STRING /usr/bin/kinit per-broker
 sasl.kerberos.min.time.before.relogin LONG 60000 per-broker
@@ -68,32 +65,17 @@ sasl.oauthbearer.scope.claim.name STRING scope
 sasl.oauthbearer.sub.claim.name STRING sub
 sasl.oauthbearer.token.endpoint.url STRING -
 sasl.server.callback.handler.class CLASS -
-sasl.server.max.receive.size INT 524288
 security.inter.broker.protocol STRING PLAINTEXT
 security.providers STRING -
 ssl.allow.dn.changes BOOLEAN false
 ssl.allow.san.changes BOOLEAN false
-ssl.cipher.suites LIST "" per-broker
-ssl.client.auth STRING none per-broker
-ssl.enabled.protocols LIST TLSv1.2,TLSv1.3 per-broker
 ssl.endpoint.identification.algorithm STRING https per-broker
 ssl.engine.factory.class CLASS - per-broker
-ssl.key.password PASSWORD - per-broker
 ssl.keymanager.algorithm STRING SunX509 per-broker
-ssl.keystore.certificate.chain PASSWORD - per-broker
-ssl.keystore.key PASSWORD - per-broker
-ssl.keystore.location STRING - per-broker
-ssl.keystore.password PASSWORD - per-broker
-ssl.keystore.type STRING JKS per-broker
-ssl.principal.mapping.rules STRING DEFAULT
 ssl.protocol STRING TLSv1.3 per-broker
 ssl.provider STRING - per-broker
 ssl.secure.random.implementation STRING - per-broker
 ssl.trustmanager.algorithm STRING PKIX per-broker
-ssl.truststore.certificates PASSWORD - per-broker
-ssl.truststore.location STRING - per-broker
-ssl.truststore.password PASSWORD - per-broker
-ssl.truststore.type STRING JKS per-broker
 """
 
 _PLUGINS = """
@@ -301,16 +283,11 @@ _THROTTLES = """
 replica.alter.log.dirs.io.max.bytes.per.second LONG - cluster-wide
 """
 
-_LISTENERS = """
-listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,\
-SASL_PLAINTEXT:SASL_PLAINTEXT per-broker
-"""
-
 _PARTS = (
     (
         _SECURITY,
         Support.REFUSED,
-        "Rota has no TLS or SASL yet: only the default is accepted.",
+        "Rota has no such part of TLS or SASL: only the default is accepted.",
     ),
     (_PLUGINS, Support.REFUSED, "Rota loads no Java classes."),
     (_TIERED, Support.REFUSED, "Rota has no tiered storage."),
@@ -322,11 +299,6 @@ _PARTS = (
     ),
     (_NEWER_GROUPS, Support.NO_EFFECT, "Belongs to group protocols other than the classic protocol."),
     (_TRANSACTIONS, Support.NO_EFFECT, "A detail of transactions, which Rota does not support yet."),
-    (
-        _LISTENERS,
-        Support.NO_EFFECT,
-        "Rota has no TLS or SASL: a listener that is mapped to one of them is refused, any other one is plain text.",
-    ),
     (_REPLICATION, Support.NO_EFFECT, "A detail of Kafka's replication that Rota implements differently or omits."),
     (
         _MACHINE,

@@ -42,6 +42,7 @@ class ConfigKind(StrEnum):
     GROUPS = "groups"
     CLIENT_METRICS = "client-metrics"  # subscriptions, by name
     ACLS = "acls"  # by resource pattern; each entry of the pattern is a name, without a value
+    USERS = "users"  # SCRAM credentials, by user
 
 
 DEFAULT_NAME = "<default>"

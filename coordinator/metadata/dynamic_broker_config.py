@@ -7,11 +7,11 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
-from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.broker import BrokerConfig, definition_of
 from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.dynamic import check_topics, usable, without_effect
 from rota.coordinator.metadata.changes import DEFAULT_NAME, Change, ConfigKind, ResourceConfigChanged
@@ -53,7 +53,7 @@ class DynamicBrokerConfig:
             return
         for warning in without_effect({**defaults, **own}):
             self._warn(warning)
-        log.info("Configuration changed", defaults=defaults, own=own)
+        log.info("Configuration changed", defaults=_shown(defaults), own=_shown(own))
         for callback in self._callbacks:
             callback()
 
@@ -68,3 +68,8 @@ class DynamicBrokerConfig:
         if text not in self._warned:
             self._warned.add(text)
             log.warning(text)
+
+
+def _shown(configs: Mapping[str, str]) -> dict[str, str]:
+    """Return the configs without the values of passwords."""
+    return {name: "[hidden]" if definition_of(name).sensitive else text for name, text in configs.items()}

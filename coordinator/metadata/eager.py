@@ -68,11 +68,12 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 async def gather_in_slices(coroutines: Iterable[Coroutine[Any, Any, T]], per_slice: int) -> list[T]:
     """Do as `gather`, `per_slice` of them in one turn of the loop; start no more after the first that raises."""
     remaining, results = iter(coroutines), list[T]()
-    while portion := list(islice(remaining, per_slice)):
-        results += await gather(portion)
-        if len(portion) == per_slice:
-            await yield_to_loop()
-    return results
+    while True:
+        portion = await gather(islice(remaining, per_slice))  # created one by one: none is left over when one raises
+        results += portion
+        if len(portion) < per_slice:
+            return results
+        await yield_to_loop()
 
 
 async def run_in_slices(work: Iterable[None], per_slice: int) -> None:

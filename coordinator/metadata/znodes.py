@@ -11,6 +11,7 @@
 /config/groups/G                        the same; the name is encoded as in a URL
 /config/client-metrics/S                the same
 /config/acls/TYPE:PATTERN:NAME          the same: a config for each entry, without a value; the name is encoded
+/config/users/U                         the same: SCRAM credentials by mechanism
 /rota/swim_secret                       random bytes as hexadecimal digits: authenticates the failure detector
 /latest_producer_id_block               {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}
 """

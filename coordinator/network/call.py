@@ -12,6 +12,7 @@ from typing import Any
 
 from rota.coordinator.observe.counters import ApiCounters
 from rota.coordinator.security.principal import ANONYMOUS, Principal
+from rota.coordinator.security.sasl.session import SaslSession
 
 
 class HangUp(Exception):
@@ -42,6 +43,7 @@ class Call:
     software: ClientSoftware = field(default_factory=ClientSoftware)  # of the connection; ApiVersions sets it
     counters: ApiCounters = field(default_factory=ApiCounters)  # where an API counts the errors inside its responses
     principal: Principal = ANONYMOUS  # whom the connection has authenticated as
+    sasl: SaslSession | None = None  # the authentication of the connection; None on a listener without SASL
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -25,6 +26,8 @@ from rota.coordinator.network.owner import Owner, address, unacknowledged_bytes
 from rota.coordinator.network.replies import Piece, Slot, framed, pack_lead, pack_lead_tagged
 from rota.coordinator.observe.counters import ApiCounters, now_ns
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.security.principal import ANONYMOUS, Principal
+from rota.coordinator.security.sasl.session import SaslSession
 from rota.protocol.constructs import GARBLED
 from rota.protocol.wire import DecodeError
 
@@ -68,6 +71,9 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.peer = self.local = ("", 0)
         self.listener = listener
+        self.principal = ANONYMOUS
+        self.identify: Callable[[Any], Principal] | None = None  # from a TLS connection to its principal
+        self.sasl: SaslSession | None = None
         self.id = 0
         self.active = True
         self._idle_since_ms: int | None = None
@@ -80,6 +86,14 @@ class Connection(asyncio.Protocol):
         self.local = address(made.get_extra_info("sockname"))
         made.set_write_buffer_limits(high=self._owner.write_buffer_bytes_max)
         self._owner.connection_opened(self)
+        if self.identify is not None:
+            self._identify(self.identify, made.get_extra_info("ssl_object"))
+
+    def _identify(self, identify: Callable[[Any], Principal], tls: Any) -> None:
+        try:
+            self.principal = identify(tls)
+        except ValueError as why:
+            self.end(str(why))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -228,6 +242,8 @@ class Connection(asyncio.Protocol):
             self.peer[1],
             self._software,
             handler.counters,
+            self.principal,
+            self.sasl,
         )
         if len(self._handlers) >= HANDLERS_MAX:
             self._handlers.clear()

@@ -21,18 +21,18 @@ _OTHER_PROTOCOLS = {
     b"OPTI": "an HTTP request",
     b"PRI ": "an HTTP/2 request",
     b"SSH-": "an SSH client",
-    b"\x16\x03\x00\x00": "a TLS handshake, which this listener does not speak",
+    b"\x16\x03\x00\x00": "a TLS handshake, which this listener does not speak: it is a listener in plain text",
 }
 
 
 class Framer:
-    """The received bytes of one connection. `refused` is the reason why it accepts no more bytes; `large` is the size
-    of an incomplete frame above LARGE_FRAME_BYTES, else 0."""
+    """The received bytes of one connection. `bytes_max` limits the next frames. `refused` is the reason why it accepts
+    no more bytes; `large` is the size of an incomplete frame above LARGE_FRAME_BYTES, else 0."""
 
-    __slots__ = ("_bytes_max", "_chunks", "_have", "_need", "large", "refused")
+    __slots__ = ("_chunks", "_have", "_need", "bytes_max", "large", "refused")
 
     def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._chunks: list[bytes] = []
         self._have = 0
         self._need = LENGTH_BYTES  # bytes to receive before the next step of the parser
@@ -54,7 +54,7 @@ class Framer:
             data = b"".join(self._chunks)
             self._chunks.clear()
             self._have = 0
-        elif len(data) >= LENGTH_BYTES and _length_at(data)[0] == len(data) - LENGTH_BYTES <= self._bytes_max:
+        elif len(data) >= LENGTH_BYTES and _length_at(data)[0] == len(data) - LENGTH_BYTES <= self.bytes_max:
             return [data[LENGTH_BYTES:]] if self.refused is None else []  # the common case: one whole frame
         if self.refused is not None:
             return []
@@ -65,8 +65,8 @@ class Framer:
         at, end = 0, len(data)
         while end - at >= LENGTH_BYTES:
             (size,) = _length_at(data, at)
-            if not 0 <= size <= self._bytes_max:
-                self.refused = _why(data[at : at + LENGTH_BYTES], size, self._bytes_max)
+            if not 0 <= size <= self.bytes_max:
+                self.refused = _why(data[at : at + LENGTH_BYTES], size, self.bytes_max)
                 return frames
             stop = at + LENGTH_BYTES + size
             if stop > end:
@@ -90,7 +90,8 @@ def _why(head: bytes, size: int, bytes_max: int) -> str:
     if other:
         return f"it looks like {other}"
     return (
-        f"a frame of {size} bytes, where socket.request.max.bytes allows {bytes_max}"
+        f"a frame of {size} bytes, where socket.request.max.bytes (with SASL, before authentication, "
+        f"sasl.server.max.receive.size) allows {bytes_max}"
         if size >= 0
         else (f"a frame of {size} bytes")
     )

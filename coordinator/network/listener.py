@@ -14,10 +14,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from rota.coordinator.config.listener_security import ListenerSecurity
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections, sweep_interval_ms
+from rota.coordinator.network.sasl_connection import SaslConnection, SaslLimits
+from rota.coordinator.network.tls_server import TlsServer
+from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
 from rota.coordinator.scheduling.timers import Timers
+from rota.coordinator.security.sasl.authentication import Authentication
+from rota.coordinator.security.sasl.scram import Lookup
+from rota.coordinator.security.tls import ListenerTls
 
 _SWEEP, _STALLED = ("network", "sweep"), ("network", "stalled")
 STALLED_LOOK_MS = 1_000
@@ -30,14 +37,32 @@ class CannotListen(OSError):
 class Listener:
     """Accepts connections and registers them in `connections`. `timers` and `now_ms` can be replaced in tests."""
 
-    def __init__(self, connections: Connections, timers: Timers, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        find_credential: Lookup = lambda user, mechanism: None,
+    ) -> None:
         self.connections = connections
         self._timers, self._now_ms = timers, now_ms
-        self._servers: list[asyncio.Server] = []
-        self._config = connections.node.config
+        self._servers: list[asyncio.Server | TlsServer] = []
+        self._config = config = connections.node.config
+        self.unauthenticated = UnauthenticatedConnections(
+            now_ms,
+            lambda: (config.rota_authentication_timeout_ms, config.rota_unauthenticated_connections_max),
+        )
+        self._sasl_limits = SaslLimits(config, timers, now_ms, self.unauthenticated)
+        self._authentication = Authentication(config, find_credential)
+        self._tls: dict[str, ListenerTls] = {}
 
     async def start(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Bind all endpoints, then accept. Return them with the ports that were bound. Raises CannotListen."""
+        """Bind all endpoints, then accept. Return them with the ports that were bound.
+
+        Raises CannotListen, and ConfigRefused for a listener whose TLS or SASL cannot be set up.
+        """
+        endpoints = tuple(endpoints)
+        factories = {endpoint.listener: self._factory(endpoint.listener) for endpoint in endpoints}
         loop, bound = asyncio.get_running_loop(), []
         opened: list[tuple[str, socket.socket]] = []
         try:
@@ -49,15 +74,32 @@ class Listener:
             for _, bound_socket in opened:
                 bound_socket.close()
             raise
+        backlog = self._config.socket_listen_backlog_size
         for name, bound_socket in opened:
-            made = partial(Connection, self.connections, name)
-            self._servers.append(
-                await loop.create_server(made, sock=bound_socket, backlog=self._config.socket_listen_backlog_size)
-            )
+            accept, tls = factories[name]
+            if tls is None:
+                self._servers.append(await loop.create_server(accept, sock=bound_socket, backlog=backlog))
+            else:
+                self._servers.append(server := TlsServer(name, tls, accept, self.unauthenticated))
+                server.start(bound_socket, backlog)
         if self._config.connections_max_idle_ms > 0:
             self._sweep_later()
         self._look_later()
         return bound
+
+    def _factory(self, name: str) -> tuple[Callable[[], Connection], ListenerTls | None]:
+        """Return what makes the connections of a listener, and its TLS. Raises ConfigRefused."""
+        security = self._config.security.get(name, ListenerSecurity(name))
+        accept: Callable[[], Connection] = partial(Connection, self.connections, name)
+        if security.has_sasl:
+            self._authentication.session(name)  # raises ConfigRefused
+            accept = partial(self._sasl_connection, name)
+        if security.has_tls:
+            self._tls[name] = ListenerTls(security)
+        return accept, self._tls.get(name)
+
+    def _sasl_connection(self, name: str) -> Connection:
+        return SaslConnection(self.connections, name, self._authentication.session(name), self._sasl_limits)
 
     async def stop(self, drain_ms: int) -> int:
         """Stop accepting, wait for requests in flight, close the other connections; return how many those were."""
@@ -65,6 +107,7 @@ class Listener:
         self._timers.cancel(_STALLED)
         for server in self._servers:
             server.close()
+        self.unauthenticated.close()
         all_closed = asyncio.Event()
         self.connections.finish(all_closed.set)
         with contextlib.suppress(TimeoutError):
@@ -82,6 +125,7 @@ class Listener:
         for server in self._servers:
             server.close()
         self._servers.clear()
+        self.unauthenticated.close()
         self.connections.abort()
 
     def _look_later(self) -> None:
@@ -89,6 +133,9 @@ class Listener:
 
     def _look(self) -> None:
         self.connections.look_for_stalled(self._now_ms())
+        self.unauthenticated.look()
+        for name, tls in self._tls.items():
+            tls.refresh(self._config.security[name])
         self._look_later()
 
     def _sweep_later(self) -> None:

@@ -109,6 +109,7 @@ async def test_the_failure_detector_uses_the_listener_between_brokers() -> None:
             "node.id": "1",
             "listeners": "OUTSIDE://127.0.0.1:0,INSIDE://127.0.0.2:0",
             "advertised.listeners": "OUTSIDE://example.org:9092,INSIDE://inside.example.org:9093",
+            "listener.security.protocol.map": "OUTSIDE:PLAINTEXT,INSIDE:PLAINTEXT",
             "inter.broker.listener.name": "INSIDE",
         }
     )

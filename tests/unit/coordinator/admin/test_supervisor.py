@@ -25,7 +25,7 @@ def config_of(process: BrokerProcess) -> BrokerConfig:
 
 
 def test_ids_ports_and_folders_follow_each_other() -> None:
-    listeners = "listeners=INSIDE://127.0.0.1:9092,OUTSIDE://:19092"
+    listeners = "listeners=INSIDE://127.0.0.1:9092,OUTSIDE://127.0.0.1:19092"
     protocols = "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
     advertised = "advertised.listeners=INSIDE://a:9092,OUTSIDE://b:19092"
     configs = list(
@@ -74,7 +74,9 @@ def test_settings_that_several_brokers_cannot_share_are_refused(tmp_path: Path) 
     with pytest.raises(OptionsRefused, match=r"zookeeper\.connect"):
         processes("zookeeper.connect=localhost:2181")
     with pytest.raises(OptionsRefused, match="share ports"):
-        processes("listeners=A://:9092,B://:9093", "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT")
+        processes(
+            "listeners=A://127.0.0.1:9092,B://127.0.0.1:9093", "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT"
+        )
     with pytest.raises(OptionsRefused, match="from 1 to"):
         ServeOptions(brokers=0).check()
     (tmp_path / "meta.properties").write_text("")

@@ -51,7 +51,7 @@ def test_a_broker_property_is_in_force_in_its_logs(world: World) -> None:
         ("num.partitions", SET, "3"),
         ("nobody", SET, "3"),
         ("listener.name.a.max.connections", SET, "3"),
-        ("ssl.keystore.password", SET, "secret"),
+        ("sasl.jaas.config", SET, "secret"),
         ("max.connections.per.ip.overrides", SET, "nonsense"),
         ("log.cleaner.max.compaction.lag.ms", SET, "50"),
         ("leader.replication.throttled.rate", SET, "-1"),

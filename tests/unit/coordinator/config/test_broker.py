@@ -13,7 +13,12 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.config.other_properties import foreign, others
 from rota.coordinator.config.presets import PRESETS
 
-DERIVED = {"dynamic", "http", "dynamic_defaults", "properties", "warnings", "listens", "advertises", "super_user_names"}
+DERIVED = {
+    *("dynamic", "http", "dynamic_defaults", "properties", "warnings", "listens", "advertises", "super_user_names"),
+    "security",
+}
+
+REACHABLE = {"rota.allow.plaintext.beyond.loopback": "true"}
 
 
 def test_every_property_with_an_effect_is_one_attribute() -> None:
@@ -74,7 +79,7 @@ def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
         ("listeners", "127.0.0.1:9092", "PLAINTEXT://HOST:PORT"),
         ("listeners", "PLAINTEXT://h:70000", "PLAINTEXT://HOST:PORT"),
         ("listeners", "", "no address"),
-        ("listeners", "SSL://:9093", "TLS"),
+        ("listeners", "PLAINTEXT://:9093", "rota.allow.plaintext.beyond.loopback=true"),
         ("listeners", "A://:1,a://:2", "two addresses"),
         ("listeners", ",".join(f"L{n}://:{n}" for n in range(65)), "more than 64"),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092", "No client can reach"),
@@ -83,10 +88,12 @@ def test_a_name_like_no_other_is_refused_without_a_guess() -> None:
         ("group.min.session.timeout.ms", "1800001", "group.max.session.timeout.ms"),
         ("broker.id", "-2", "from -1"),
         ("node.id", "-1", "from 0"),
-        ("ssl.keystore.location", "/x", "TLS"),
+        ("ssl.client.auth", "perhaps", "required, requested, none"),
+        ("ssl.engine.factory.class", "a.B", "TLS"),
         ("super.users", "alice", "TYPE:NAME"),
         ("remote.log.storage.system.enable", "true", "tiered"),
-        ("listener.name.internal.ssl.key.password", "x", "single listener"),
+        ("listener.name.internal.max.connections", "5", "of a single listener"),
+        ("listener.name.internal.ssl.client.auth", "perhaps", "required, requested, none"),
         ("num.io.threads", "lots", "whole number"),
         ("log.dir", "", "no folder"),
     ],
@@ -99,7 +106,7 @@ def test_a_wrong_value_is_refused_with_the_valid_ones(name: str, value: str, say
 
 def test_a_password_is_not_shown_when_it_is_refused() -> None:
     with pytest.raises(ConfigRefused) as refused:
-        BrokerConfig({"ssl.key.password": "hunter2"})
+        BrokerConfig({"sasl.jaas.config": "hunter2"})
     assert "hunter2" not in str(refused.value)
 
 
@@ -109,7 +116,7 @@ def test_a_property_without_effect_is_accepted_with_a_warning() -> None:
     assert definition_of("num.network.threads").support is Support.NO_EFFECT
 
 
-def test_the_quickstart_properties_of_kafka_are_accepted() -> None:
+def test_the_quickstart_properties_of_kafka_are_accepted_where_plain_text_is_allowed() -> None:
     config = BrokerConfig(
         {
             "process.roles": "broker,controller",
@@ -125,15 +132,16 @@ def test_the_quickstart_properties_of_kafka_are_accepted() -> None:
             "share.coordinator.state.topic.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
             "log.retention.hours": "168",
+            **REACHABLE,
         }
     )
     assert config.listens == (Endpoint("PLAINTEXT", "", 9092),)
     assert config.advertises == (Endpoint("PLAINTEXT", "localhost", 9092),)
 
 
-def test_a_listener_is_protected_by_its_mapping_too() -> None:
-    with pytest.raises(ConfigRefused, match="OUTSIDE is protected"):
-        BrokerConfig({"listeners": "OUTSIDE://:9092", "listener.security.protocol.map": "OUTSIDE:SASL_SSL"})
+def test_a_listener_has_the_protocol_of_its_mapping() -> None:
+    config = BrokerConfig({"listeners": "OUTSIDE://:9092", "listener.security.protocol.map": "OUTSIDE:SSL"})
+    assert config.security["OUTSIDE"].has_tls
 
 
 @pytest.mark.parametrize(
@@ -145,9 +153,9 @@ def test_a_listener_is_protected_by_its_mapping_too() -> None:
     ],
 )
 def test_addresses_are_read_in_kafkas_form(text: str, expected: Endpoint) -> None:
-    (endpoint,) = BrokerConfig({"listeners": text}).listens
+    (endpoint,) = BrokerConfig({"listeners": text, **REACHABLE}).listens
     assert endpoint == expected
-    assert BrokerConfig({"listeners": str(endpoint)}).listens == (endpoint,)
+    assert BrokerConfig({"listeners": str(endpoint), **REACHABLE}).listens == (endpoint,)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +196,11 @@ def test_every_preset_is_right(preset: str) -> None:
 
 
 def test_brokers_speak_over_a_listener_that_they_have() -> None:
-    listeners = {"listeners": "A://h:1,B://h:2", "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"}
+    listeners = {
+        **REACHABLE,
+        "listeners": "A://h:1,B://h:2",
+        "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
+    }
     assert BrokerConfig({**listeners, "inter.broker.listener.name": "B"}).inter_broker_listener_name == "B"
     with pytest.raises(ConfigRefused, match="INSIDE is not one of the advertised listeners: A, B"):
         BrokerConfig({**listeners, "inter.broker.listener.name": "INSIDE"})

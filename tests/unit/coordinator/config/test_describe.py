@@ -22,7 +22,7 @@ OURS = {  # defaults that differ, each with its reason in broker_properties.py
 }
 
 
-FIXED = ("listeners",)  # a running Rota does not change them
+FIXED = ("listener.security.protocol.map", "listeners")  # a running Rota does not change them
 
 
 OWN = (

@@ -18,6 +18,8 @@ ELSEWHERE = {  # in force where they are read
     "max.connections.per.ip.overrides",
     "num.replica.fetchers",
     "producer.id.expiration.ms",
+    "sasl.enabled.mechanisms",
+    *(name for name in USED if name.startswith("ssl.") and name != "ssl.principal.mapping.rules"),
 }
 
 

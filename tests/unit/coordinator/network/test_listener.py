@@ -22,7 +22,9 @@ async def test_port_0_finds_a_free_port(serve: Serve) -> None:
 
 async def test_each_listener_returns_its_own_advertised_address(serve: Serve) -> None:
     world = await serve(
-        listeners="INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0", advertised_listeners="OUTSIDE://outside.example:1"
+        listeners="INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        advertised_listeners="OUTSIDE://outside.example:1",
     )
     server = world.listener._servers[1]
     inside, outside = await world.peer(), await world.peer()
@@ -63,7 +65,10 @@ async def test_one_address_that_fails_opens_none(serve: Serve) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CannotListen):
-            await serve(listeners=f"A://127.0.0.1:0,B://127.0.0.1:{port}")
+            await serve(
+                listeners=f"A://127.0.0.1:0,B://127.0.0.1:{port}",
+                listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
+            )
 
 
 async def test_a_stop_lets_requests_under_way_finish_and_begins_none(serve: Serve) -> None:

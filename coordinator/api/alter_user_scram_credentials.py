@@ -1,0 +1,101 @@
+"""AlterUserScramCredentials, key 51, version 0 (KIP-554).
+
+v0 flexible
+
+A request names a user once. A credential counts for the next authentication; connections that are open stay open.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from rota.coordinator.api.node import Call, Node
+from rota.coordinator.metadata import eager
+from rota.coordinator.metadata.changes import ConfigKind
+from rota.coordinator.metadata.store import StoreFailed
+from rota.coordinator.metadata.topic import Refusal
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.security.scram_credentials import credential_of, write_credential
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from rota.protocol.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISM_TYPES, SALT_BYTES_MAX
+
+Change = ScramCredentialDeletion | ScramCredentialUpsertion
+Configs = Mapping[str, str]
+
+USER_CHARS_MAX: Final = 512
+_TWICE: Final = "A user credential cannot be altered twice in the same request"
+_ABSENT: Final = "Attempt to delete a user credential that does not exist"
+
+
+def alter_user_scram_credentials(
+    node: Node, call: Call, request: AlterUserScramCredentialsRequest
+) -> DelayedReply[AlterUserScramCredentialsResponse]:
+    """Return one result for each user."""
+    return eager.start(_alter_all(node, request))
+
+
+async def _alter_all(node: Node, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
+    named: list[Change] = [*request.deletions, *request.upsertions]
+    changes, times = {change.name: change for change in named}, Counter(change.name for change in named)
+    results = []
+    for name, change in changes.items():
+        refusal = Refusal(ErrorCode.DUPLICATE_RESOURCE, _TWICE) if times[name] > 1 else await _alter(node, change)
+        results.append(_result(name, refusal))
+    return AlterUserScramCredentialsResponse(results=tuple(results))
+
+
+async def _alter(node: Node, change: Change) -> Refusal | None:
+    refusal = _refuse(change)
+    if refusal is not None:
+        return refusal
+    try:
+        return await node.topics.configs.update(ConfigKind.USERS, change.name, partial(_altered, change))
+    except StoreFailed as failure:
+        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+
+
+def _refuse(change: Change) -> Refusal | None:
+    if not change.name:
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if len(change.name) > USER_CHARS_MAX:
+        return Refusal(
+            ErrorCode.UNACCEPTABLE_CREDENTIAL, f"Username must not be longer than {USER_CHARS_MAX} characters"
+        )
+    mechanism = MECHANISM_TYPES.get(change.mechanism)
+    if mechanism is None:
+        return Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    if isinstance(change, ScramCredentialDeletion):
+        return None
+    if change.iterations < ITERATIONS_MIN:
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if change.iterations > ITERATIONS_MAX:
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    if not 0 < len(change.salt) <= SALT_BYTES_MAX or len(change.salted_password) != mechanism.key_bytes:
+        return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Salt or salted password has a length that is not accepted")
+    return None
+
+
+def _altered(change: Change, before: Configs) -> Configs | Refusal:
+    mechanism = MECHANISM_TYPES[change.mechanism]
+    if isinstance(change, ScramCredentialUpsertion):
+        credential = credential_of(mechanism, change.salt, change.salted_password, change.iterations)
+        return {**before, mechanism.name: write_credential(credential)}
+    if mechanism.name not in before:
+        return Refusal(ErrorCode.RESOURCE_NOT_FOUND, _ABSENT)
+    return {name: text for name, text in before.items() if name != mechanism.name}
+
+
+def _result(user: str, refusal: Refusal | None) -> AlterUserScramCredentialsResult:
+    if refusal is None:
+        return AlterUserScramCredentialsResult(user=user)
+    return AlterUserScramCredentialsResult(user=user, error_code=refusal.code, error_message=refusal.message)

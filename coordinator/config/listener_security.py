@@ -1,0 +1,125 @@
+"""How each listener is secured: its protocol, and the ssl.* and sasl.* properties that count for it. Pure.
+
+Laws
+    SC1 A property of one listener (`listener.name.NAME.PROPERTY`) stands above the broker's. A listener that cannot
+        be secured as its properties say is refused; none is ever opened in plain text instead.
+    SC2 A listener in plain text on an address that other hosts reach needs rota.allow.plaintext.beyond.loopback.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.listeners import Endpoint
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+PREFIX: Final = "listener.name."
+MAP: Final = "listener.security.protocol.map"
+JAAS: Final = "sasl.jaas.config"
+_OVERRIDE: Final = re.compile(
+    r"listener\.name\.(?P<listener>[a-z0-9_-]+)\.(?:(?P<mechanism>plain|scram-sha-256|scram-sha-512)\.)?"
+    r"(?P<name>(?:ssl|sasl|connections)\..+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSecurity:
+    """`properties` have the broker's values with those of the listener above them, and their own defaults."""
+
+    listener: str
+    protocol: str = "PLAINTEXT"
+    properties: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    jaas: Mapping[str, str] = field(default_factory=dict, repr=False)  # by mechanism
+
+    @property
+    def has_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def has_sasl(self) -> bool:
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The enabled SASL mechanisms."""
+        return self.items("sasl.enabled.mechanisms")
+
+    def items(self, name: str) -> tuple[str, ...]:
+        """Return the value of a list."""
+        return tuple(filter(None, (item.strip() for item in (self.properties.get(name) or "").split(","))))
+
+
+def split_override(name: str) -> tuple[str, str | None, str] | None:
+    """Return listener, mechanism (or None) and property in `listener.name.…`; None for any other name."""
+    match = _OVERRIDE.fullmatch(name)
+    return (match["listener"], match["mechanism"], match["name"]) if match else None
+
+
+def security_of(
+    listener: str, pairs: str, values: Mapping[str, str | None], given: Mapping[str, str]
+) -> ListenerSecurity:
+    """Return the security of a listener. `pairs` is the map, `values` the broker's, `given` its properties.
+
+    Raises ConfigRefused.
+    """
+    own, jaas = {}, {}
+    for name, text in given.items():
+        match split_override(name):
+            case (where, None, base) if where == listener.lower():
+                own[base] = text
+            case (where, str(mechanism), "sasl.jaas.config") if where == listener.lower():
+                jaas[mechanism.upper()] = text
+    security = ListenerSecurity(listener, _protocol_of(listener, pairs), {**values, **own}, jaas)
+    if security.has_sasl:
+        _check_mechanisms(security)
+    return security
+
+
+def _protocol_of(listener: str, pairs: str) -> str:
+    protocols = {
+        left.strip().upper(): right.strip().upper()
+        for left, _, right in (each.partition(":") for each in pairs.split(","))
+    }
+    protocol = protocols.get(listener)
+    if protocol is None and listener in PROTOCOLS:
+        protocol = listener
+    if protocol is None:
+        raise ConfigRefused(MAP, f"Configuration {MAP} has no security protocol for the listener {listener}")
+    if protocol not in PROTOCOLS:
+        raise ConfigRefused(MAP, f"Configuration {MAP}: {protocol} is not one of {', '.join(PROTOCOLS)}")
+    return protocol
+
+
+def _check_mechanisms(security: ListenerSecurity) -> None:
+    name, valid = "sasl.enabled.mechanisms", ", ".join(MECHANISMS)
+    for mechanism in security.mechanisms:
+        if mechanism not in MECHANISMS:
+            raise ConfigRefused(
+                name,
+                f"Configuration {name}: Rota does not support {mechanism} on the listener {security.listener}; "
+                f"valid mechanisms are: {valid}",
+            )
+    if not security.mechanisms:
+        raise ConfigRefused(
+            name, f"Configuration {name} names no mechanism for the listener {security.listener}: {valid}"
+        )
+    if "PLAIN" in security.mechanisms and "PLAIN" not in security.jaas:
+        jaas = f"{PREFIX}{security.listener.lower()}.plain.{JAAS}"
+        raise ConfigRefused(jaas, f"Configuration {jaas} is missing: it names the users of PLAIN on this listener")
+
+
+def check_is_private(endpoint: Endpoint, security: ListenerSecurity) -> None:
+    """SC2. Check that other hosts do not reach a listener in plain text. Raises ConfigRefused."""
+    if not security.has_tls and not endpoint.is_loopback:
+        setting = "rota.allow.plaintext.beyond.loopback"
+        raise ConfigRefused(
+            "listeners",
+            f"Configuration listeners: {endpoint} is {security.protocol}, in plain text, and other hosts reach it: "
+            f"they could read everything, passwords too. Use SSL or SASL_SSL, "
+            f"listen on 127.0.0.1, or set {setting}=true",
+        )

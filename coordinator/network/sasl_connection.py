@@ -1,0 +1,111 @@
+"""A connection of a listener with SASL: it serves what its session admits, and every request once that is open.
+
+The class has its own file, so that a connection without SASL pays nothing for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.network.call import HangUp
+from rota.coordinator.network.connection import CLOSING, Connection
+from rota.coordinator.network.dispatch import UnknownApi, read_head
+from rota.coordinator.network.owner import Owner
+from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
+from rota.coordinator.scheduling.timers import Timers
+from rota.coordinator.security.sasl.session import NotAllowed, SaslSession, State
+from rota.protocol.wire import DecodeError
+
+_length = struct.Struct(">i").pack
+
+
+@dataclass(slots=True)
+class SaslLimits:
+    """What the connections with SASL of one broker share. `config` may change while it runs."""
+
+    config: BrokerConfig
+    timers: Timers
+    now_ms: Callable[[], int]
+    unauthenticated: UnauthenticatedConnections
+
+    def later(self, key: Hashable, call: Callable[[], None]) -> None:
+        """Call `call` after connection.failed.authentication.delay.ms."""
+        self.timers.at(key, self.now_ms() + self.config.connection_failed_authentication_delay_ms, call)
+
+
+class SaslConnection(Connection):
+    """A connection with an authentication of its own."""
+
+    def __init__(self, owner: Owner, listener: str, session: SaslSession, limits: SaslLimits) -> None:
+        super().__init__(owner, listener)
+        self.sasl = session
+        self._session, self._limits = session, limits
+        self._framer.bytes_max = min(limits.config.sasl_server_max_receive_size, owner.frame_bytes_max)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._limits.unauthenticated.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._limits.unauthenticated.discard(self)
+        super().connection_lost(exc)
+
+    def give_up(self, why: str) -> None:
+        """Close the connection: its time is over, or there are too many."""
+        self.end(why)
+
+    def _serve(self, frame: bytes) -> bool:
+        session = self._session
+        if session.expects_bare_token:
+            self._serve_token(frame)
+            return True
+        try:
+            api = read_head(frame)[0]
+        except struct.error:
+            raise DecodeError("a frame shorter than its header") from None
+        try:
+            session.admit(api >> 16, is_known_version=self._is_known(api), now_ms=self._limits.now_ms())
+            before = session.state
+            served = super()._serve(frame)
+        except NotAllowed as why:
+            raise HangUp(str(why)) from None
+        if session.state is not before:
+            self._state_changed()
+        return served
+
+    def _is_known(self, api: int) -> bool:
+        if self._session.has_principal:
+            return True
+        try:
+            return self._owner.handler_of(api).version == api & 0xFFFF
+        except UnknownApi:
+            return False
+
+    def _serve_token(self, token: bytes) -> None:
+        """Answer a token that is not in a SaslAuthenticate request; a refusal has no answer."""
+        outcome = self._session.authenticate(token, self._limits.now_ms())
+        if self._session.state is State.FAILED:
+            self._mute_reasons |= CLOSING
+            self._limits.later(("sasl", self.id), self._failed)
+            return
+        self._output.append(_length(len(outcome.token)) + outcome.token)
+        if self._session.state is State.OPEN:
+            self._state_changed()
+
+    def _failed(self) -> None:
+        self._owner.protocol_error(self, self._session.failure)
+        self.finish()
+
+    def _state_changed(self) -> None:
+        session = self._session
+        if session.state is State.FAILED:
+            self.end(session.failure)  # after the reply, which is delayed
+        elif session.state is State.OPEN:
+            self.principal = session.principal
+            self._handlers.clear()  # the next calls name the principal
+            self._framer.bytes_max = self._owner.frame_bytes_max
+            self._limits.unauthenticated.discard(self)

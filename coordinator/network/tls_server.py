@@ -1,0 +1,129 @@
+"""Accepts the connections of one listening socket with TLS; `Connection` begins when a handshake is done.
+
+asyncio's own server could do it. Here the context is looked up for each connection, so that new certificates need no
+new socket; the number of handshakes is bounded; and a failure is one line in the log, with its reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from rota.coordinator.network.connection import Connection
+from rota.coordinator.network.owner import address
+from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
+from rota.coordinator.security.tls import ListenerTls
+
+log = structlog.get_logger("rota.server")
+
+HANDSHAKE_SECONDS_MAX: Final = 3600.0  # the limit that counts is that of unauthenticated connections
+ACCEPT_RETRY_SECONDS: Final = 0.1  # after an error of the system, such as too many open files
+_NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "INTERNAL_ERROR")
+_REASONS: Final = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate, which ssl.client.auth=required demands",
+    "NO_SHARED_CIPHER": "it has no cipher suite in common with ssl.cipher.suites",
+    "UNSUPPORTED_PROTOCOL": "it has no version of TLS in common with ssl.enabled.protocols",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not accept the broker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not accept the broker's certificate",
+}
+
+
+class TlsServer:
+    """`accept()` makes the connection of a peer. Beside `start`, it has what the listener uses of asyncio's servers."""
+
+    def __init__(
+        self, name: str, tls: ListenerTls, accept: Callable[[], Connection], unauthenticated: UnauthenticatedConnections
+    ) -> None:
+        self.tls = tls
+        self._name, self._accept, self._unauthenticated = name, accept, unauthenticated
+        self._task: asyncio.Task[None] | None = None
+        self.sockets: tuple[socket.socket, ...] = ()
+
+    def start(self, listening: socket.socket, backlog: int) -> None:
+        """Accept the connections of a bound socket."""
+        listening.setblocking(False)
+        listening.listen(backlog)
+        self.sockets = (listening,)
+        self._task = asyncio.get_running_loop().create_task(self._accept_all(listening))
+
+    def close(self) -> None:
+        """Accept no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def wait_closed(self) -> None:
+        """Wait until the socket is closed."""
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _accept_all(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                try:
+                    accepted, peer = await loop.sock_accept(listening)
+                except OSError as error:
+                    log.error("No connection is accepted", listener=self._name, reason=str(error))
+                    await asyncio.sleep(ACCEPT_RETRY_SECONDS)
+                    continue
+                handshake = TlsHandshake(self._name, "{}:{}".format(*address(peer)), accepted)
+                handshake.task = loop.create_task(self._perform(handshake))
+                self._unauthenticated.add(handshake)
+        finally:
+            listening.close()
+
+    async def _perform(self, handshake: TlsHandshake) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                partial(self._connection, handshake),
+                handshake.accepted,
+                ssl=self.tls.context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
+            )
+        except ConnectionError:
+            pass  # the peer went away
+        except OSError as error:  # ssl.SSLError is one
+            handshake.failed(_reason(error))
+        finally:
+            self._unauthenticated.discard(handshake)
+
+    def _connection(self, handshake: TlsHandshake) -> Connection:
+        connection = self._accept()
+        connection.identify = self.tls.principal_of
+        return connection
+
+
+class TlsHandshake:
+    """One handshake that is under way."""
+
+    def __init__(self, listener: str, peer: str, accepted: socket.socket) -> None:
+        self._listener, self._peer, self.accepted = listener, peer, accepted
+        self.task: asyncio.Task[None] | None = None
+
+    def failed(self, reason: str) -> None:
+        """Log why there is no connection."""
+        log.warning("TLS handshake failed", listener=self._listener, peer=self._peer, reason=reason)
+
+    def give_up(self, why: str) -> None:
+        """Close the connection: its time is over, or there are too many."""
+        self.failed(why)
+        with suppress(OSError):  # the peer has closed it
+            self.accepted.shutdown(socket.SHUT_RDWR)  # ends the handshake; uvloop's goes on when its task is cancelled
+
+
+def _reason(error: Any) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    reason = getattr(error, "reason", None) or ""
+    if reason in _NOT_TLS:
+        return f"it sent something else than TLS; is its security.protocol PLAINTEXT or SASL_PLAINTEXT? ({reason})"
+    return _REASONS.get(reason, reason.replace("_", " ").lower() or str(error))

@@ -1,0 +1,57 @@
+"""The connections of peers that have not finished their TLS handshake or SASL: their number and their time are bounded.
+
+Law
+    N6  Such a connection is closed when its time is over. Beyond the limit of their number the oldest is closed: a
+        handshake takes some ms, so that peers that finish theirs stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Unauthenticated(Protocol):
+    """A connection without a principal yet."""
+
+    def give_up(self, why: str) -> None:
+        """Close it, and log why."""
+
+
+class UnauthenticatedConnections:
+    """`now_ms` is elapsed time; `limits()` returns the time in ms and the number that are allowed now."""
+
+    def __init__(self, now_ms: Callable[[], int], limits: Callable[[], tuple[int, int]]) -> None:
+        self._now_ms, self._limits = now_ms, limits
+        self._since_ms: dict[Unauthenticated, int] = {}  # the oldest first
+
+    def __len__(self) -> int:
+        return len(self._since_ms)
+
+    def add(self, connection: Unauthenticated) -> None:
+        """Begin to count the time of a connection; close the oldest one beyond the limit."""
+        self._since_ms[connection] = self._now_ms()
+        most = self._limits()[1]
+        if len(self._since_ms) > most:
+            oldest = next(iter(self._since_ms))
+            self.discard(oldest)
+            oldest.give_up(f"{most} younger connections have not authenticated either")
+
+    def discard(self, connection: Unauthenticated) -> None:
+        """The connection has a principal, or is closed."""
+        self._since_ms.pop(connection, None)
+
+    def look(self) -> None:
+        """Close the connections whose time is over."""
+        now_ms, allowed_ms = self._now_ms(), self._limits()[0]
+        for connection, since_ms in list(self._since_ms.items()):
+            if now_ms - since_ms < allowed_ms:
+                return
+            self.discard(connection)
+            connection.give_up(f"it has not authenticated within {allowed_ms} ms")
+
+    def close(self) -> None:
+        """Close all of them: the broker stops."""
+        for connection in list(self._since_ms):
+            self.discard(connection)
+            connection.give_up("the broker stops")

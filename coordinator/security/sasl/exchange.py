@@ -1,0 +1,35 @@
+"""What a SASL mechanism of the broker is: an exchange of tokens that ends with a user name or a failure. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class AuthenticationFailed(Exception):
+    """The client is refused. The text is what it gets to read: it must not tell why, and has no secret."""
+
+    @classmethod
+    def of_mechanism(cls, mechanism: str) -> AuthenticationFailed:
+        """Return the failure with Kafka's text for all that a mechanism refuses."""
+        return cls(
+            f"Authentication failed during authentication due to invalid credentials with SASL mechanism {mechanism}"
+        )
+
+
+ANOTHER_AUTHORIZATION_ID = "Authentication failed: Client requested an authorization id that is different from username"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The token for the client. `user` is the name that it authenticated as; empty: another token is expected."""
+
+    token: bytes = field(default=b"", repr=False)
+    user: str = ""
+
+
+class Exchange(Protocol):
+    """One exchange with one client."""
+
+    def step(self, token: bytes) -> Step:
+        """Read a token of the client. Raises AuthenticationFailed; the exchange is over then."""

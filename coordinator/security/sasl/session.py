@@ -1,0 +1,131 @@
+"""The authentication of one connection as a state machine: SaslHandshake, SaslAuthenticate, the end of a session. Pure.
+
+    VERSIONS ──ApiVersions──▶ HANDSHAKE ──SaslHandshake──▶ TOKENS ──last token──▶ OPEN ──SaslHandshake──▶ TOKENS …
+        └────────────────────SaslHandshake────────────────▶┘ └──refusal──▶ FAILED
+
+Laws
+    SA1 Before a connection is OPEN it is served ApiVersions, once, SaslHandshake and SaslAuthenticate; anything else
+        closes it.
+    SA2 A session that has ended serves nothing but a re-authentication, by the same mechanism and as the same
+        principal. While a re-authentication is under way and the session has not ended, requests are served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from rota.coordinator.security.principal import ANONYMOUS, Principal
+from rota.coordinator.security.sasl.exchange import AuthenticationFailed, Exchange, Step
+from rota.protocol.errors import ErrorCode
+
+SASL_HANDSHAKE: Final = 17
+API_VERSIONS: Final = 18
+SASL_AUTHENTICATE: Final = 36
+ILLEGAL: Final = "SaslAuthenticate request received after successful authentication"
+
+
+class State(Enum):
+    """What a connection expects next."""
+
+    VERSIONS = "ApiVersions or SaslHandshake"
+    HANDSHAKE = "SaslHandshake"
+    TOKENS = "SaslAuthenticate"
+    OPEN = "any request"
+    FAILED = "nothing"
+
+
+class NotAllowed(Exception):
+    """The connection is closed without a reply; the text says why, for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer to a token. `lifetime_ms` 0: the session does not end."""
+
+    code: int = ErrorCode.NONE
+    message: str | None = None
+    token: bytes = field(default=b"", repr=False)
+    lifetime_ms: int = 0
+
+
+class SaslSession:
+    """`exchanges` makes the exchange of each enabled mechanism; `session_ms_max` 0: sessions do not end."""
+
+    def __init__(self, exchanges: Mapping[str, Callable[[], Exchange]], session_ms_max: int = 0) -> None:
+        self._exchanges, self._session_ms_max = exchanges, session_ms_max
+        self._exchange: Exchange | None = None
+        self._mechanism = ""
+        self.state = State.VERSIONS
+        self.principal = ANONYMOUS
+        self.expires_ms: int | None = None  # the end of the session; None: it does not end
+        self.expects_bare_token = False  # after SaslHandshake v0: frames are tokens, without any header
+        self.failure = ""  # why the client was refused, for the log
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The enabled mechanisms."""
+        return tuple(self._exchanges)
+
+    @property
+    def has_principal(self) -> bool:
+        """Whether the client has authenticated; during a re-authentication as well."""
+        return self.principal is not ANONYMOUS
+
+    def admit(self, key: int, *, is_known_version: bool, now_ms: int) -> None:
+        """SA1, SA2. Check that a request of this API may be served now. Raises NotAllowed."""
+        if self.state is State.FAILED:
+            raise NotAllowed("a request after a failed authentication")
+        if key == SASL_HANDSHAKE or (key == SASL_AUTHENTICATE and self.state in (State.TOKENS, State.OPEN)):
+            return
+        if self.has_principal:
+            if self.expires_ms is not None and now_ms >= self.expires_ms:
+                raise NotAllowed("its session has ended, and it did not authenticate again")
+        elif key == API_VERSIONS and self.state is State.VERSIONS:
+            self.state = State.HANDSHAKE if is_known_version else State.VERSIONS
+        else:
+            raise NotAllowed(f"a request of API {key} before authentication, where {self.state.value} is expected")
+
+    def handshake(self, mechanism: str, version: int) -> int:
+        """Choose a mechanism; return the error code of the reply."""
+        if self.state is State.TOKENS or (self.has_principal and not (self._session_ms_max and version)):
+            return ErrorCode.ILLEGAL_SASL_STATE
+        if self.has_principal and mechanism != self._mechanism:
+            self._fail("re-authentication with another mechanism")
+            raise NotAllowed(self.failure)
+        if mechanism not in self._exchanges:
+            self._fail(f"the mechanism {mechanism[:40]!r} is not enabled")
+            return ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        self._mechanism, self._exchange = mechanism, self._exchanges[mechanism]()
+        self.state, self.expects_bare_token = State.TOKENS, version == 0
+        return ErrorCode.NONE
+
+    def authenticate(self, token: bytes, now_ms: int) -> Outcome:
+        """Read a token of the client."""
+        if self.state is not State.TOKENS or self._exchange is None:
+            return Outcome(ErrorCode.ILLEGAL_SASL_STATE, ILLEGAL)
+        try:
+            step = self._exchange.step(token)
+            return Outcome(token=step.token) if not step.user else self._open(step, now_ms)
+        except AuthenticationFailed as refused:
+            self._fail(f"authentication by {self._mechanism} failed")
+            return Outcome(ErrorCode.SASL_AUTHENTICATION_FAILED, str(refused))
+
+    def _open(self, step: Step, now_ms: int) -> Outcome:
+        principal = Principal("User", step.user)
+        if self.has_principal and principal != self.principal:
+            raise AuthenticationFailed(
+                f"Cannot change principals during re-authentication from {_kafka(self.principal)}: {_kafka(principal)}"
+            )
+        self.principal, self.state, self._exchange, self.expects_bare_token = principal, State.OPEN, None, False
+        self.expires_ms = now_ms + self._session_ms_max if self._session_ms_max else None
+        return Outcome(token=step.token, lifetime_ms=self._session_ms_max)
+
+    def _fail(self, why: str) -> None:
+        self.state, self.failure, self._exchange, self.expects_bare_token = State.FAILED, why, None, False
+
+
+def _kafka(principal: Principal) -> str:
+    return f"{principal.type}.{principal.name}"

@@ -1,0 +1,108 @@
+"""TLS of a listener: from Kafka's ssl.* properties to an `ssl.SSLContext`, and the principal of a client's certificate.
+
+Laws
+    SC3 A change of a file of keys or certificates counts for the next connection. Files that cannot be used are
+        reported, and the certificates before them stay in use.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.listener_security import PREFIX, ListenerSecurity
+from rota.coordinator.security.distinguished_name import subject_of
+from rota.coordinator.security.principal import ANONYMOUS, Principal
+from rota.coordinator.security.principal_mapping import map_name, parse_rules
+from rota.transport.errors import SettingRefused
+from rota.transport.tls import TlsSettings, configure
+
+log = structlog.get_logger("rota.security")
+
+FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
+STORE_PROPERTIES: Final = (
+    *(f"keystore.{part}" for part in ("location", "type", "password", "key", "certificate.chain")),
+    *(f"truststore.{part}" for part in ("location", "type", "password", "certificates")),
+    "key.password",
+)
+_CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+Stamp = tuple[tuple[int, int], ...]  # time of the change in ns and size of each file
+
+
+class ListenerTls:
+    """The context of one listener. Raises ConfigRefused."""
+
+    def __init__(self, security: ListenerSecurity) -> None:
+        self._security, self._stamp = security, _stamp(security)
+        self._rules = parse_rules(security.properties.get("ssl.principal.mapping.rules") or "DEFAULT")
+        self.context = server_context(security)
+
+    def refresh(self, security: ListenerSecurity) -> None:
+        """SC3. Read the files again if they or the properties have changed."""
+        stamp = _stamp(security)
+        if stamp == self._stamp and security == self._security:
+            return
+        self._security, self._stamp = security, stamp
+        try:
+            self.context = server_context(security)
+            self._rules = parse_rules(security.properties.get("ssl.principal.mapping.rules") or "DEFAULT")
+        except ConfigRefused as refused:
+            log.error("TLS keeps its certificates", listener=security.listener, reason=str(refused))
+        else:
+            log.info("TLS has new certificates", listener=security.listener)
+
+    def principal_of(self, connection: Any) -> Principal:
+        """Return who a TLS connection belongs to. Raises NoMatchingRule."""
+        certificate = connection.getpeercert(binary_form=True)
+        if not certificate:
+            return ANONYMOUS
+        return Principal("User", map_name(self._rules, subject_of(certificate)))
+
+
+def server_context(security: ListenerSecurity) -> ssl.SSLContext:
+    """Return a context for the connections of a listener. Raises ConfigRefused."""
+    properties = security.properties
+    if not (properties.get("ssl.keystore.location") or properties.get("ssl.keystore.key")):
+        raise _refused(security, "ssl.keystore.location", "is missing: TLS needs a key and a certificate")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.verify_mode = _CLIENT_AUTH[properties.get("ssl.client.auth") or "none"]
+    try:
+        configure(context, _settings(security))
+    except SettingRefused as refused:
+        name = refused.setting.replace("_", ".")
+        raise _refused(security, name, str(refused).partition(") ")[2]) from None
+    return context
+
+
+def _settings(security: ListenerSecurity) -> TlsSettings:
+    values: dict[str, Any] = {
+        name.replace(".", "_"): security.properties.get(f"ssl.{name}") for name in STORE_PROPERTIES
+    }
+    return TlsSettings(
+        enabled_protocols=security.items("ssl.enabled.protocols"),
+        cipher_suites=security.items("ssl.cipher.suites"),
+        **values,
+    )
+
+
+def _refused(security: ListenerSecurity, name: str, problem: str) -> ConfigRefused:
+    own = f"{PREFIX}{security.listener.lower()}.{name}"
+    return ConfigRefused(name, f"Configuration {name} of the listener {security.listener} {problem} (or set {own})")
+
+
+def _stamp(security: ListenerSecurity) -> Stamp:
+    return tuple(_stamp_of(security.properties.get(name)) for name in FILES)
+
+
+def _stamp_of(path: str | None) -> tuple[int, int]:
+    try:
+        found = Path(path).stat() if path else None
+    except OSError:
+        found = None
+    return (found.st_mtime_ns, found.st_size) if found else (0, 0)

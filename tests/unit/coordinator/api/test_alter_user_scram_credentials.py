@@ -1,0 +1,75 @@
+"""AlterUserScramCredentials as Kafka 4.3.1 answers it: codes 91, 92, 93 and 33, one result for each user."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.data_world import World
+
+from rota.coordinator.api.alter_user_scram_credentials import alter_user_scram_credentials
+from rota.coordinator.security.scram_credentials import find_credential
+from rota.protocol import scram
+from rota.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+
+SALTED = scram.salted_password(scram.SHA_256, "planted", b"salt", 4096)
+
+
+def upsertion(name: str = "alice", **changed: object) -> ScramCredentialUpsertion:
+    fields = {"mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": SALTED, **changed}
+    return ScramCredentialUpsertion(name=name, **fields)  # type: ignore[arg-type]
+
+
+def deletion(name: str = "alice", mechanism: int = 1) -> ScramCredentialDeletion:
+    return ScramCredentialDeletion(name=name, mechanism=mechanism)
+
+
+def alter(world: World, *changes: ScramCredentialUpsertion | ScramCredentialDeletion) -> list[tuple[str, int]]:
+    deletions = tuple(each for each in changes if isinstance(each, ScramCredentialDeletion))
+    upsertions = tuple(each for each in changes if isinstance(each, ScramCredentialUpsertion))
+    request = AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
+    reply = world.serve(alter_user_scram_credentials, request, 0).result()
+    return [(result.user, result.error_code) for result in reply.results]
+
+
+def test_a_credential_is_set_and_deleted() -> None:
+    world = World()
+    assert alter(world, upsertion()) == [("alice", 0)]
+    stored = find_credential(world.node.topics, "alice", scram.SHA_256)
+    assert stored is not None
+    assert (stored.salt, stored.iterations) == (b"salt", 4096)
+    assert stored.stored_key == scram.stored_key(scram.SHA_256, scram.client_key(scram.SHA_256, SALTED))
+    assert alter(world, deletion(mechanism=2)) == [("alice", 91)]
+    assert alter(world, deletion()) == [("alice", 0)]
+    assert find_credential(world.node.topics, "alice", scram.SHA_256) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (upsertion(""), 93),
+        (upsertion("x" * 513), 93),
+        (upsertion(iterations=4095), 93),
+        (upsertion(iterations=16385), 93),
+        (upsertion(salt=b""), 93),
+        (upsertion(salted_password=b""), 93),
+        (upsertion(mechanism=0), 33),
+        (deletion(mechanism=3), 33),
+        (deletion(), 91),
+    ],
+)
+def test_an_unacceptable_change_is_refused_and_the_other_user_changed(
+    change: ScramCredentialUpsertion | ScramCredentialDeletion, code: int
+) -> None:
+    world = World()
+    assert sorted(alter(world, change, upsertion("bob"))) == sorted([(change.name, code), ("bob", 0)])
+    assert find_credential(world.node.topics, change.name, scram.SHA_256) is None
+
+
+def test_a_user_is_named_once_also_for_two_mechanisms() -> None:
+    world = World()
+    sha_512 = upsertion(mechanism=2, salted_password=bytes(64))
+    assert alter(world, upsertion(), sha_512) == [("alice", 92)]
+    assert find_credential(world.node.topics, "alice", scram.SHA_256) is None

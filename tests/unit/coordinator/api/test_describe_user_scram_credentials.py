@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from tests.unit.coordinator.api.data_world import World
+
+from rota.coordinator.api.describe_user_scram_credentials import describe_user_scram_credentials
+from rota.coordinator.metadata import eager
+from rota.coordinator.security.scram_credentials import create_bootstrap_users
+from rota.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+
+
+def describe(*names: str) -> list[tuple[str, int, list[tuple[int, int]]]]:
+    world = World()
+    eager.run_eagerly(create_bootstrap_users(world.node.topics, "bob=planted,alice=planted"))
+    users = tuple(UserName(name=name) for name in names) or None
+    reply = world.serve(describe_user_scram_credentials, DescribeUserScramCredentialsRequest(users=users), 0)
+    return [
+        (each.user, each.error_code, [(info.mechanism, info.iterations) for info in each.credential_infos])
+        for each in reply.results
+    ]
+
+
+BOTH = [(1, 4096), (2, 4096)]
+
+
+def test_all_users_are_described() -> None:
+    assert describe() == [("alice", 0, BOTH), ("bob", 0, BOTH)]
+
+
+def test_named_users_are_described_and_an_unknown_or_repeated_one_refused() -> None:
+    assert describe("bob", "nobody", "alice", "alice") == [("bob", 0, BOTH), ("nobody", 91, []), ("alice", 92, [])]

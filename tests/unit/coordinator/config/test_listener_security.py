@@ -1,0 +1,94 @@
+"""SC1: which properties count for a listener, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.definition import ConfigRefused
+from rota.coordinator.config.listener_security import ListenerSecurity, check_is_private, split_override
+from rota.coordinator.config.listeners import Endpoint
+
+MAP = "listener.security.protocol.map"
+PLAIN = {
+    "listeners": "SASL_SSL://:0",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.sasl_ssl.plain.sasl.jaas.config": "x required;",
+}
+
+
+def test_a_property_of_the_listener_stands_above_the_brokers() -> None:
+    config = BrokerConfig(
+        {
+            "listeners": "INSIDE://:0,SSL://:1",
+            MAP: "INSIDE:SSL,SSL:SSL",
+            "ssl.client.auth": "requested",
+            "listener.name.inside.ssl.client.auth": "required",
+        }
+    )
+    assert {name: each.properties["ssl.client.auth"] for name, each in config.security.items()} == {
+        "INSIDE": "required",
+        "SSL": "requested",
+    }
+
+
+def test_a_dynamic_config_counts_for_its_listener() -> None:
+    config = BrokerConfig({"listeners": "SSL://:0"})
+    config.reconfigure({}, {"listener.name.ssl.ssl.client.auth": "required"})
+    assert config.security["SSL"].properties["ssl.client.auth"] == "required"
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"listeners": "INSIDE://127.0.0.1:0"}, "no security protocol for the listener INSIDE"),
+        ({"listeners": "INSIDE://127.0.0.1:0", MAP: "INSIDE:TLS"}, "TLS is not one of"),
+        ({"listeners": "SASL_SSL://:0"}, "does not support GSSAPI"),
+        ({"listeners": "SASL_SSL://:0", "sasl.enabled.mechanisms": "OAUTHBEARER"}, "does not support OAUTHBEARER"),
+        ({"listeners": "SASL_SSL://:0", "sasl.enabled.mechanisms": ""}, "names no mechanism"),
+        (
+            {"listeners": "SASL_SSL://:0", "sasl.enabled.mechanisms": "PLAIN"},
+            "plain.sasl.jaas.config is missing",
+        ),
+    ],
+)
+def test_a_listener_that_cannot_be_secured_as_configured_is_refused(properties: dict[str, str], reason: str) -> None:
+    with pytest.raises(ConfigRefused, match=reason):
+        BrokerConfig(properties)
+
+
+def test_mechanisms_and_jaas_texts_of_a_listener() -> None:
+    security = BrokerConfig(PLAIN).security["SASL_SSL"]
+    assert (security.mechanisms, dict(security.jaas)) == (("PLAIN", "SCRAM-SHA-256"), {"PLAIN": "x required;"})
+    assert (security.has_tls, security.has_sasl) == (True, True)
+    assert "x required" not in repr(security)
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "broker.example"])
+def test_plain_text_beyond_the_loopback_is_refused_with_the_reason(protocol: str, host: str) -> None:
+    with pytest.raises(ConfigRefused, match=r"passwords too.*rota\.allow\.plaintext\.beyond\.loopback=true"):
+        check_is_private(Endpoint("X", host, 1), ListenerSecurity("X", protocol))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_plain_text_on_the_loopback_is_allowed(host: str) -> None:
+    check_is_private(Endpoint("X", host, 1), ListenerSecurity("X"))
+
+
+def test_tls_is_allowed_everywhere() -> None:
+    check_is_private(Endpoint("X", "", 1), ListenerSecurity("X", "SSL"))
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("listener.name.a-b_1.ssl.key.password", ("a-b_1", None, "ssl.key.password")),
+        ("listener.name.a.plain.sasl.jaas.config", ("a", "plain", "sasl.jaas.config")),
+        ("listener.name.a.scram-sha-256.sasl.jaas.config", ("a", "scram-sha-256", "sasl.jaas.config")),
+        ("listener.name.a.max.connections", None),
+        ("ssl.key.password", None),
+    ],
+)
+def test_parts_of_a_name(name: str, parts: tuple[str, str | None, str] | None) -> None:
+    assert split_override(name) == parts

@@ -1,0 +1,141 @@
+"""Listeners with TLS, on both loops: certificates, principals, peers without TLS, half-open handshakes."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from tests.unit.certificates import Certificates, certificates
+from tests.unit.coordinator.network.conftest import Peer, Serve, World
+
+from rota.coordinator.network.tls_server import _reason
+
+__all__ = ["certificates"]
+
+
+async def secure(serve: Serve, certificates: Certificates, **properties: str) -> World:
+    return await serve(
+        listeners="SSL://127.0.0.1:0",
+        ssl_keystore_location=str(certificates.server.keystore),
+        ssl_truststore_location=str(certificates.ca),
+        **properties,
+    )
+
+
+async def connect(world: World, ca: Path, certificate: Path | None = None) -> Peer:
+    context = ssl.create_default_context(cafile=str(ca))
+    if certificate is not None:
+        context.load_cert_chain(certificate)
+    peer = Peer(*await asyncio.open_connection("127.0.0.1", world.port, ssl=context))
+    world.peers.append(peer)
+    return peer
+
+
+async def test_requests_are_served_over_tls(serve: Serve, certificates: Certificates) -> None:
+    world = await secure(serve, certificates)
+    peer = await connect(world, certificates.ca)
+    for generation in (1, 2, 3):
+        peer.ask(generation)
+    assert [await peer.told() for _ in range(3)] == [1, 2, 3]
+    assert str(world.calls[0].principal) == "User:ANONYMOUS"
+
+
+async def test_a_large_reply_comes_whole_over_tls(serve: Serve, certificates: Certificates) -> None:
+    world = await secure(serve, certificates)
+    peer = await connect(world, certificates.ca)
+    peer.send(bytes.fromhex("00000010 0010 0000 00000007 0006 666f6f626172".replace(" ", "")))
+    assert len(await peer.frame()) > 1_000_000
+
+
+async def test_the_certificate_of_a_client_names_its_principal(serve: Serve, certificates: Certificates) -> None:
+    world = await secure(serve, certificates, ssl_client_auth="required")
+    peer = await connect(world, certificates.ca, certificates.client.keystore)
+    peer.ask(1)
+    assert await peer.told() == 1
+    assert str(world.calls[0].principal) == "User:CN=client,O=Rota tests"
+
+
+async def test_a_client_that_no_rule_names_is_closed(serve: Serve, certificates: Certificates) -> None:
+    rules = "RULE:O=x/y/"
+    world = await secure(serve, certificates, ssl_client_auth="required", ssl_principal_mapping_rules=rules)
+    with capture_logs() as logs:
+        peer = await connect(world, certificates.ca, certificates.client.keystore)
+        peer.ask(1)
+        assert await peer.ended()
+    assert not world.calls
+    assert any("no rule of ssl.principal.mapping.rules matches" in line.get("reason", "") for line in logs)
+
+
+@pytest.mark.parametrize("client", ["none", "stranger"])
+async def test_a_client_without_an_accepted_certificate_is_refused(
+    serve: Serve, certificates: Certificates, client: str
+) -> None:
+    world = await secure(serve, certificates, ssl_client_auth="required")
+    keystore = certificates.stranger.keystore if client == "stranger" else None
+    with capture_logs() as logs:
+        try:
+            peer = await connect(world, certificates.ca, keystore)
+            peer.ask(1)
+            assert await peer.ended()
+        except OSError:
+            pass
+        await world.until(lambda: any(line["event"] == "TLS handshake failed" for line in logs))
+    assert not world.calls
+
+
+@pytest.mark.parametrize("data", [b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 100])
+async def test_a_peer_without_tls_is_closed_with_one_clear_line(
+    serve: Serve, certificates: Certificates, data: bytes
+) -> None:
+    world = await secure(serve, certificates)
+    with capture_logs() as logs:
+        peer = await world.peer()
+        peer.send(data)
+        await peer.reader.read()
+        await world.until(lambda: bool(logs))
+    (line,) = logs
+    assert line["event"] == "TLS handshake failed"
+    assert "something else than TLS; is its security.protocol PLAINTEXT" in line["reason"]
+
+
+async def test_a_handshake_that_does_not_end_is_closed(serve: Serve, certificates: Certificates) -> None:
+    world = await secure(serve, certificates, rota_authentication_timeout_ms="500")
+    peer = await world.peer()
+    await world.until(lambda: len(world.listener.unauthenticated) == 1)
+    world.now_ms += 499
+    world.listener._look()
+    assert len(world.listener.unauthenticated) == 1
+    world.now_ms += 1
+    world.listener._look()
+    assert len(world.listener.unauthenticated) == 0
+    assert await peer.ended()
+
+
+async def test_the_oldest_handshake_beyond_the_limit_is_closed(serve: Serve, certificates: Certificates) -> None:
+    world = await secure(serve, certificates, rota_unauthenticated_connections_max="2")
+    peers = []
+    for count in (1, 2, 2):
+        peers.append(await world.peer())
+        await world.until(lambda count=count: len(world.listener.unauthenticated) == count)  # type: ignore[misc]
+    assert await peers[0].ended()
+    peer = await connect(world, certificates.ca)
+    peer.ask(1)
+    assert await peer.told() == 1
+
+
+async def test_a_client_that_is_refused_does_not_hinder_the_next_one(serve: Serve, certificates: Certificates) -> None:
+    world = await secure(serve, certificates)
+    for _ in range(3):
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await connect(world, certificates.other_ca)
+    peer = await connect(world, certificates.ca)
+    peer.ask(1)
+    assert await peer.told() == 1
+    await world.until(lambda: len(world.listener.unauthenticated) == 0)
+
+
+def test_an_unknown_error_of_openssl_is_shown_as_it_is() -> None:
+    assert _reason(OSError("nobody foresaw this")) == "nobody foresaw this"
