@@ -142,3 +142,20 @@ async def test_a_change_that_is_written_again_has_the_registrations_of_its_decis
     world.release.set()
     await world.until(lambda: len(world.written) == 3)
     assert [epochs[2] for epochs in world.epochs] == [11, 11, 11]
+
+
+async def test_a_replica_that_registered_again_is_left_out_of_a_change_of_unknown_outcome() -> None:
+    """CM5, RE2. The ISR from before is written: then it is known that the larger one was not, and will not be."""
+    world = World(True, OutcomeUnknown("the session was lost"), False, True)
+    world.fall_silent()
+    await world.until(lambda: world.partition.state.isr == {1})
+    world.release.clear()
+    world.partition.follower_fetched(2, 1, NOW_MS + LAG_MS + 2)
+    await world.until(lambda: len(world.written) == 2)
+    world.registered[2] = 12
+    world.release.set()
+    await world.until(lambda: not world.changes.is_busy)
+    assert [isr for _, _, _, isr in world.written] == [(1,), (2, 1), (2, 1), (1,)]
+    world.outcomes.append(True)
+    world.partition.follower_fetched(2, 1, NOW_MS + LAG_MS + 3)
+    await world.until(lambda: world.partition.state.isr == {1, 2})
