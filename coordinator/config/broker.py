@@ -19,6 +19,7 @@ from rota.coordinator.config.listener_security import (
     JAAS,
     PREFIX,
     ListenerSecurity,
+    check_is_plaintext,
     check_is_private,
     security_of,
     split_override,
@@ -259,6 +260,8 @@ class BrokerConfig:
                 "inter.broker.listener.name",
                 f"inter.broker.listener.name={between} is not one of the advertised listeners: {', '.join(names)}",
             )
+        if between is not None or self.zookeeper_connect:
+            check_is_plaintext(self.security.get(between or self.listens[0].listener))
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
             raise ConfigRefused(
                 "group.min.session.timeout.ms",

@@ -123,3 +123,14 @@ def check_is_private(endpoint: Endpoint, security: ListenerSecurity) -> None:
             f"they could read everything, passwords too. Use SSL or SASL_SSL, "
             f"listen on 127.0.0.1, or set {setting}=true",
         )
+
+
+def check_is_plaintext(between_brokers: ListenerSecurity | None) -> None:
+    """Check that brokers can reach each other by this listener: they speak PLAINTEXT. Raises ConfigRefused."""
+    if between_brokers is not None and between_brokers.protocol != "PLAINTEXT":
+        name = "inter.broker.listener.name"
+        raise ConfigRefused(
+            name,
+            f"Configuration {name}: brokers speak PLAINTEXT with each other, and {between_brokers.listener} is "
+            f"{between_brokers.protocol}; name a listener of PLAINTEXT",
+        )

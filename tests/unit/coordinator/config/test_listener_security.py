@@ -92,3 +92,12 @@ def test_tls_is_allowed_everywhere() -> None:
 )
 def test_parts_of_a_name(name: str, parts: tuple[str, str | None, str] | None) -> None:
     assert split_override(name) == parts
+
+
+@pytest.mark.parametrize("cluster", [{"zookeeper.connect": "h:2181"}, {"inter.broker.listener.name": "SSL"}])
+def test_brokers_of_a_cluster_need_a_listener_in_plain_text(cluster: dict[str, str]) -> None:
+    listeners = {"listeners": "SSL://:0,PLAINTEXT://127.0.0.1:0"}
+    with pytest.raises(ConfigRefused, match="brokers speak PLAINTEXT with each other, and SSL is SSL"):
+        BrokerConfig({**listeners, **cluster})
+    BrokerConfig({**listeners, **cluster, "inter.broker.listener.name": "PLAINTEXT"})
+    BrokerConfig(listeners)
