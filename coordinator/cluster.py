@@ -178,8 +178,8 @@ class Cluster:
         """Whether the failure detector has received from every other registered broker."""
         if self._swim is None:
             return False
-        heard = [member for member in self._swim.swim.members.values() if member.heard_ms is not None]
-        return len(heard) == len(self.topics.brokers) - 1
+        responding = [member for member in self._swim.swim.members.values() if member.heard_ms is not None]
+        return len(responding) == len(self.topics.brokers) - 1
 
     def unreachable(self, broker_id: int) -> None:
         """A connection to this broker broke or was refused: the failure detector looks at it at once."""

@@ -98,8 +98,8 @@ def _hmac(mechanism: Mechanism, key: bytes, data: bytes) -> bytes:
     return hmac.digest(key, data, mechanism.hash_name)
 
 
-def _xor(one: bytes, other: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+def _xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
 
 # ---- messages

@@ -144,14 +144,14 @@ class Writer:
             self._piece(f"join({local})" if node.item is UUID else f"pack(f'>{{len({local})}}{code}', *{local})")
             return
         self._spill(depth)
-        one, mark = self._source.fresh("v"), self._source.mark()
-        self._value(node.item, one, depth + 1)
+        item, mark = self._source.fresh("v"), self._source.mark()
+        self._value(node.item, item, depth + 1)
         if mark == self._source.mark() and self._run and not self._pending:
             self._pack()
-            self._source.line(depth, f"o += [{self._pending.pop()} for {one} in {local}]")
+            self._source.line(depth, f"o += [{self._pending.pop()} for {item} in {local}]")
             return
         self._spill(depth + 1)
-        self._source.insert(mark, depth, f"for {one} in {local}:")
+        self._source.insert(mark, depth, f"for {item} in {local}:")
 
     def _maybe(self, node: Maybe, value: str, depth: int) -> None:
         local = self._source.fresh("v")
@@ -180,20 +180,20 @@ class Writer:
             pairs.append(f"({tagged.tag}, {writer}({value})) if {conditions[-1]} else None")
         self._piece(f"tag_section(({', '.join(pairs)},)) if {' or '.join(conditions)} else b'\\x00'")
 
-    def _single_tag(self, one: Tagged, owner: str) -> bool:
+    def _single_tag(self, field: Tagged, owner: str) -> bool:
         """Emit one tagged field of fixed size, packed with the fields before it. False when it has another size."""
-        code = fixed_code(one.subcon)
+        code = fixed_code(field.subcon)
         if code is None:
             return False
-        value = _field(owner, one.name)
-        lead = uvarint(1) + uvarint(one.tag) + uvarint(packer(code).size)
+        value = _field(owner, field.name)
+        lead = uvarint(1) + uvarint(field.tag) + uvarint(packer(code).size)
         before, self._run = self._run, []
         self._run = [*before, (self._source.literal(lead), f"{len(lead)}s"), (value, code)]
         self._pack()
         self._run = [*before, ("0", "B")]
         self._pack()
         without, written = self._pending.pop(), self._pending.pop()
-        self._piece(f"{written} if {_is_written(one, value, self._source)} else {without}")
+        self._piece(f"{written} if {_is_written(field, value, self._source)} else {without}")
         return True
 
 
@@ -209,10 +209,10 @@ def _field(owner: str, name: str) -> str:
     return f"{owner}.{name}" if owner else name
 
 
-def _is_written(one: Tagged, value: str, source: Source) -> str:
-    if one.default is None:
+def _is_written(field: Tagged, value: str, source: Source) -> str:
+    if field.default is None:
         return f"{value} is not None"
-    return f"{value} != {source.literal(one.default)}"
+    return f"{value} != {source.literal(field.default)}"
 
 
 def _value_writer(node: c.Construct) -> Callable[[Any], bytes]:

@@ -125,8 +125,8 @@ class DriverClient:
 
     async def _present_partitions(self, topics: TopicSelection) -> tuple[TopicPartition, ...]:
         cluster = await self._connected()
-        named = {partition.topic for partition in topics.assigned or ()} | set(topics.names or ())
-        cluster.set_topics(None if topics.pattern is not None else named)
+        names = {partition.topic for partition in topics.assigned or ()} | set(topics.names or ())
+        cluster.set_topics(None if topics.pattern is not None else names)
         metadata = await _refreshed(cluster)
         if topics.assigned is not None:
             return tuple(partition for partition in topics.assigned if metadata.info(partition) is not None)

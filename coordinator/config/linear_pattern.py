@@ -91,18 +91,18 @@ class LinearPattern:
         return part, index
 
     def _repeated(self, index: int, depth: int) -> tuple[_Part, int]:
-        one, end = self._atom(index, depth)
+        atom, end = self._atom(index, depth)
         if end == len(self._tokens) or self._tokens[end][0] != "quantifier":
-            return one, end
+            return atom, end
         least, most = _bounds(self._tokens[end][1])
         if most == 0:
             return _EMPTY, end + 1
-        part = _Part(one.is_nullable or least == 0, one.first, one.last)
+        part = _Part(atom.is_nullable or least == 0, atom.first, atom.last)
         for number in range(1, max(least, most or 1)):
-            one = self._atom(index, depth)[0]
-            part = self._joined(part, _Part(one.is_nullable or number >= least, one.first, one.last))
+            atom = self._atom(index, depth)[0]
+            part = self._joined(part, _Part(atom.is_nullable or number >= least, atom.first, atom.last))
         if most is None:
-            self._connect(one.last, one.first)
+            self._connect(atom.last, atom.first)
         return part, end + 1
 
     def _atom(self, index: int, depth: int) -> tuple[_Part, int]:

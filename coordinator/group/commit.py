@@ -42,11 +42,11 @@ def _note_refusal(group: ClassicGroup, event: Commit, error: ErrorCode, step: St
         return
     member = group.members.by_id.get(event.member_id)
     if member is None or error is ErrorCode.FENCED_INSTANCE_ID:
-        named = EventMember(member_id=event.member_id, instance_id=event.instance_id)
+        sender = EventMember(member_id=event.member_id, instance_id=event.instance_id)
     else:
-        named = member.as_event_member()
+        sender = member.as_event_member()
     note = notes.FENCED if error is ErrorCode.FENCED_INSTANCE_ID else notes.COMMIT_REFUSED
-    group.note_refusal(note, named, "offset-commit", error, step)
+    group.note_refusal(note, sender, "offset-commit", error, step)
 
 
 def _check(group: ClassicGroup, event: Commit) -> ErrorCode:

@@ -62,7 +62,7 @@ def _rebalance(group: ClassicGroup, event: Leave, left: list[MemberId], members:
     if group.state in (GroupState.STABLE, GroupState.COMPLETING):
         reasons = dict.fromkeys(leaver.reason for leaver in event.leavers if leaver.reason)
         reason = f"explicit `LeaveGroup` request for ({', '.join(left)}) members."
-        said = "; ".join(reasons) or None
-        prepare(group, step, reason, said, trigger=Trigger.MEMBER_LEFT, members=members)
+        client_reason = "; ".join(reasons) or None
+        prepare(group, step, reason, client_reason, trigger=Trigger.MEMBER_LEFT, members=members)
     else:
         complete_if_all_joined(group, step)

@@ -70,8 +70,8 @@ def moves(old_parts: Mapping[MemberId, bytes] | None, new_parts: Mapping[MemberI
     members = {**old, **new}
     changes = {member_id: _change(old.get(member_id, nothing), new.get(member_id, nothing)) for member_id in members}
     changed_first = sorted(changes, key=lambda member_id: not any(changes[member_id][:2]))
-    named = _cut({member_id: changes[member_id] for member_id in changed_first[:MEMBERS_NAMED_MAX]})
-    by_member = [_move(member_id, changes[member_id], *named[member_id]) for member_id in named]
+    detailed = _cut({member_id: changes[member_id] for member_id in changed_first[:MEMBERS_NAMED_MAX]})
+    by_member = [_move(member_id, changes[member_id], *detailed[member_id]) for member_id in detailed]
     others = [changes[member_id] for member_id in changed_first[MEMBERS_NAMED_MAX:]]
     if others:
         gained, lost, kept = (sum(len(change[kind]) for change in others) for kind in range(3))

@@ -101,5 +101,5 @@ def brief(note: Note) -> Note:
 def _brief(value: Any) -> Any:
     if not isinstance(value, list):
         return _cut(value)
-    named = [_cut(each) for each in value[:MEMBERS_MAX]]
-    return named if len(value) <= MEMBERS_MAX else [*named, f"and {len(value) - MEMBERS_MAX} more"]
+    shown = [_cut(each) for each in value[:MEMBERS_MAX]]
+    return shown if len(value) <= MEMBERS_MAX else [*shown, f"and {len(value) - MEMBERS_MAX} more"]

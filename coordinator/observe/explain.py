@@ -155,22 +155,22 @@ def sentences(rebalance: Rebalance) -> tuple[str, ...]:
 
 
 def _why(rebalance: Rebalance) -> str:
-    said = f' The client\'s reason: "{rebalance.client_reason}".' if rebalance.client_reason else ""
+    client_reason = f' The client\'s reason: "{rebalance.client_reason}".' if rebalance.client_reason else ""
     head = f"{clock(rebalance.started_ms)}: the group left generation {max(rebalance.from_generation, 0)} because"
-    return f"{head} {_cause(rebalance)}.{said}"
+    return f"{head} {_cause(rebalance)}.{client_reason}"
 
 
 def _cause(rebalance: Rebalance) -> str:
-    who = members_named(rebalance.guilty)
+    members = members_named(rebalance.guilty)
     causes = {
-        Trigger.MEMBER_JOINED: f"{who} joined",
-        Trigger.MEMBER_LEFT: f"{who} left",
-        Trigger.MEMBER_EXPIRED: f"the session of {who} ended: no heartbeat came in time",
-        Trigger.METADATA_CHANGED: f"{who} joined again with another subscription ({SUBSCRIPTION})",
-        Trigger.LEADER_REJOINED: f"the leader, {who}, joined again ({LEADER_REASONS})",
-        Trigger.STATIC_MEMBER_REPLACED: f"{who} took the place of the member with the same group.instance.id",
-        Trigger.SYNC_TIMEOUT: f"{who} joined and did not fetch its assignment in time",
-        Trigger.ASSIGNMENT_TOO_LARGE: f"the assignment of {who} is too large to be stored",
+        Trigger.MEMBER_JOINED: f"{members} joined",
+        Trigger.MEMBER_LEFT: f"{members} left",
+        Trigger.MEMBER_EXPIRED: f"the session of {members} ended: no heartbeat came in time",
+        Trigger.METADATA_CHANGED: f"{members} joined again with another subscription ({SUBSCRIPTION})",
+        Trigger.LEADER_REJOINED: f"the leader, {members}, joined again ({LEADER_REASONS})",
+        Trigger.STATIC_MEMBER_REPLACED: f"{members} took the place of the member with the same group.instance.id",
+        Trigger.SYNC_TIMEOUT: f"{members} joined and did not fetch its assignment in time",
+        Trigger.ASSIGNMENT_TOO_LARGE: f"the assignment of {members} is too large to be stored",
         Trigger.LOADED_UNASSIGNED: "its coordinator stopped before the members had their assignment",
         Trigger.LOADED_OVER_CAPACITY: "it has more members than group.max.size allows",
     }
@@ -228,13 +228,13 @@ def _moved(rebalance: Rebalance) -> str:
 
 
 def _move(move: Move, names: dict[str, EventMember]) -> str:
-    who = member_named(names.get(move.member_id) or EventMember(member_id=move.member_id))
+    member = member_named(names.get(move.member_id) or EventMember(member_id=move.member_id))
     parts = []
     if move.gained_count:
         parts.append(f"gained {partitions_named(move.gained, move.gained_count)}")
     if move.lost_count:
         parts.append(f"lost {partitions_named(move.lost, move.lost_count)}")
-    return f"{who} {' and '.join(parts)}"
+    return f"{member} {' and '.join(parts)}"
 
 
 def _result(rebalance: Rebalance) -> str:
@@ -253,24 +253,24 @@ def _result(rebalance: Rebalance) -> str:
 
 def event_sentence(event: GroupEvent) -> str:
     """Return one event as a sentence, without its time."""
-    who, count = members_named(event.members), event.count
-    said = f' ("{event.client_reason}")' if event.client_reason else ""
+    members, count = members_named(event.members), event.count
+    client_reason = f' ("{event.client_reason}")' if event.client_reason else ""
     texts = {
-        EventType.MEMBER_JOINED: f"{who} joined{said}",
+        EventType.MEMBER_JOINED: f"{members} joined{client_reason}",
         EventType.STATIC_MEMBER_REPLACED: f"{members_named(event.members[:1])} took the place of its instance",
-        EventType.STATIC_MEMBER_KEPT: f"{who} kept its assignment: no rebalance",
-        EventType.MEMBER_REFUSED: f"{who} was refused ({error_name(event)}): {event.reason}",
-        EventType.REBALANCE_STARTED: f"a rebalance started: {event.reason or event.trigger}{said}",
+        EventType.STATIC_MEMBER_KEPT: f"{members} kept its assignment: no rebalance",
+        EventType.MEMBER_REFUSED: f"{members} was refused ({error_name(event)}): {event.reason}",
+        EventType.REBALANCE_STARTED: f"a rebalance started: {event.reason or event.trigger}{client_reason}",
         EventType.LEADER_ELECTED: f"{members_named(event.members[:1])} became leader: the old one did not join in time",
         EventType.NOBODY_REJOINED: "the rebalance goes on: no member has joined",
-        EventType.MEMBERS_NOT_REJOINED: f"{who} did not join again in time and lost membership",
+        EventType.MEMBERS_NOT_REJOINED: f"{members} did not join again in time and lost membership",
         EventType.GENERATION_STARTED: f"generation {event.generation} began with {_count_of_members(event)}",
         EventType.ASSIGNED: f"the leader's assignment of generation {event.generation} arrived",
-        EventType.MEMBERS_NOT_SYNCED: f"{who} did not fetch the assignment in time and lost membership",
+        EventType.MEMBERS_NOT_SYNCED: f"{members} did not fetch the assignment in time and lost membership",
         EventType.EMPTIED: "the group became empty",
-        EventType.MEMBER_LEFT: f"{who} left{said}",
-        EventType.MEMBER_EXPIRED: f"the session of {who} ended",
-        EventType.REQUESTS_REFUSED: f"{event.operation} of {who} was refused {count} times: {error_name(event)}",
+        EventType.MEMBER_LEFT: f"{members} left{client_reason}",
+        EventType.MEMBER_EXPIRED: f"the session of {members} ended",
+        EventType.REQUESTS_REFUSED: f"{event.operation} of {members} was refused {count} times: {error_name(event)}",
         EventType.LOADED: f"broker {event.broker} loaded the group",
         EventType.OFFSETS_EXPIRED: f"{count} offsets expired",
         EventType.DELETED: "the group was deleted",
@@ -307,19 +307,19 @@ def members_named(members: Sequence[EventMember]) -> str:
     """Return the words for some members; beyond NAMED_MAX they are counted."""
     if not members:
         return "a member"
-    named = [member_named(member) for member in members[:NAMED_MAX]]
-    more = len(members) - len(named)
+    shown = [member_named(member) for member in members[:NAMED_MAX]]
+    more = len(members) - len(shown)
     if more > 0:
-        return f"{', '.join(named)} and {more} more"
-    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+        return f"{', '.join(shown)} and {more} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def partitions_named(topics: Sequence[MovedPartitions], count: int) -> str:
     """Return the words for partitions, as `orders-0 orders-1`; `count` is how many there are in all."""
     names = [f"{topic.topic}-{partition}" for topic in topics for partition in topic.partitions]
-    named = names[: 2 * NAMED_MAX]
-    more = count - len(named)
-    return " ".join([*named, f"and {more} more"] if more > 0 else named)
+    shown = names[: 2 * NAMED_MAX]
+    more = count - len(shown)
+    return " ".join([*shown, f"and {more} more"] if more > 0 else shown)
 
 
 def seconds(duration_ms: int) -> str:

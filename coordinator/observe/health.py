@@ -91,12 +91,12 @@ def _peaks(events: Sequence[GroupEvent]) -> dict[Identity, int]:
     peaks: dict[Identity, int] = {}
     for event in events:
         for member in event.members:
-            who = identity(member)
+            name = identity(member)
             if event.type == EventType.MEMBER_JOINED:
-                present[who].add(member.member_id)
+                present[name].add(member.member_id)
             elif event.type in DEPARTURES:
-                present[who].discard(member.member_id)
-            peaks[who] = max(peaks.get(who, 1), len(present[who]))
+                present[name].discard(member.member_id)
+            peaks[name] = max(peaks.get(name, 1), len(present[name]))
     return peaks
 
 

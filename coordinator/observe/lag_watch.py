@@ -75,8 +75,8 @@ class LagWatch:
             return
         self._next_ms = now_ms + LOOK_AGAIN_MS
         self._waiting.extend(self._groups())
-        for gone in self._looks.keys() - set(self._waiting):
-            self._forget(gone)
+        for removed in self._looks.keys() - set(self._waiting):
+            self._forget(removed)
 
     def _look(self, group_id: str) -> None:
         lag, before = self._with_ends(self._offsets(group_id)), self._forget(group_id)
@@ -113,12 +113,12 @@ class LagWatch:
 
     def _merged(self, group_id: str, lag: GroupLag) -> GroupLag:
         look, known = self._looks.get(group_id), self.known(group_id)
-        said = {} if known is None else {(each.topic, each.partition): each for each in known.partitions}
+        lags = {} if known is None else {(each.topic, each.partition): each for each in known.partitions}
 
         def merge(partition: PartitionLag) -> PartitionLag:
             key = partition.topic, partition.partition
             if partition.end == UNKNOWN:
-                return said.get(key, partition)
+                return lags.get(key, partition)
             trend = None if look is None else look.trends.get(key)
             return partition if trend is None else replace(partition, trend=trend, has_trend=True)
 

@@ -69,9 +69,9 @@ def recompress(records: Buffer, codec: Codec | None, level: int | None) -> Buffe
     return with_payload(records, codec, payload)
 
 
-def records_without_key(records: Buffer, where: str) -> AppendRefused | None:
+def records_without_key(records: Buffer, topic_partition: str) -> AppendRefused | None:
     """The refusal of a batch for a compacted topic, with the records that have no key; None when all have one."""
-    why = f"Compacted topic cannot accept message without key in topic partition {where}"
+    why = f"Compacted topic cannot accept message without key in topic partition {topic_partition}"
     faulty = [(index, why) for index, record in enumerate(_decoded(records)) if record.key is None]
     if not faulty:
         return None

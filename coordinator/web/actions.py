@@ -133,20 +133,20 @@ async def _targets(asks: Asks, body: Body, keys: list[Key], to: str) -> dict[Key
     if UNKNOWN in (*starts.values(), *last.values()):
         raise ApiError(503, "not every leader answers")
     if to == "earliest":
-        wanted = starts
+        targets = starts
     elif to == "latest":
-        wanted = last
+        targets = last
     elif to == "time":
         found = await offsets_at(asks, dict.fromkeys(keys, number(body, "time_ms")))
-        wanted = {key: last[key] if offset == UNKNOWN else offset for key, offset in found.items()}
+        targets = {key: last[key] if offset == UNKNOWN else offset for key, offset in found.items()}
     elif to == "offset":
-        wanted = dict.fromkeys(keys, number(body, "offset"))
+        targets = dict.fromkeys(keys, number(body, "offset"))
     elif to == "shift":
         before, by = await committed(asks, text(body, "group")), number(body, "by")
-        wanted = {key: before[key].offset + by for key in keys if key in before}
+        targets = {key: before[key].offset + by for key in keys if key in before}
     else:
         raise ApiError(400, "to must be earliest, latest, time, offset or shift")
-    return {key: min(max(offset, starts[key]), last[key]) for key, offset in wanted.items()}
+    return {key: min(max(offset, starts[key]), last[key]) for key, offset in targets.items()}
 
 
 async def _refuse_members(asks: Asks, group_id: str) -> None:

@@ -54,8 +54,8 @@ class LagSource:
         for (topic, index), offset in offsets.items():
             state = topics.partition(topic, index)
             if state is not None and state.leader in topics.brokers:
-                wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=PARTITION_BYTES_MAX)
-                by_leader.setdefault(state.leader, {}).setdefault(topic, []).append(wanted)
+                fetch = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=PARTITION_BYTES_MAX)
+                by_leader.setdefault(state.leader, {}).setdefault(topic, []).append(fetch)
         answers = await asyncio.gather(
             *(self._asks.ask(leader, _fetch(each), FETCH_VERSION) for leader, each in by_leader.items()),
             return_exceptions=True,

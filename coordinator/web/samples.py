@@ -228,14 +228,14 @@ class Samples:
         """Iterate over (topic, partition, records, age in ms): records as of now where this broker has the partition,
         else as the leaders said; the age as they said."""
         known = None if self._lag is None else self._lag.known(group.group_id, LAG_KEPT_MS)
-        asked = {} if known is None else {(each.topic, each.partition): each for each in known.partitions}
+        lags = {} if known is None else {(each.topic, each.partition): each for each in known.partitions}
         for key, committed in list(group.offsets.items()):
-            partition, said = self._site.node.partitions.get(*key), asked.get(key)
-            records, age_ms = (UNKNOWN, UNKNOWN) if said is None else (said.records, said.age_ms)
+            partition, lag = self._site.node.partitions.get(*key), lags.get(key)
+            records, age_ms = (UNKNOWN, UNKNOWN) if lag is None else (lag.records, lag.age_ms)
             if partition is not None and partition.offline is None:
                 records = max(partition.high_watermark - committed.offset, 0)
             if records != UNKNOWN:
-                yield *key, records, age_ms if records or said is None else 0
+                yield *key, records, age_ms if records or lag is None else 0
 
 
 def _log(partition: Partition) -> Iterator[Sample]:

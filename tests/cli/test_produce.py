@@ -121,7 +121,7 @@ def test_a_topic_or_partition_that_does_not_exist_is_named(cli: Rota, made: str)
         ("@2023-11-14T22:13:23Z", "3 4"),
     ],
 )
-def test_reading_begins_where_it_is_told(cli: Rota, made: str, start: str, values: str) -> None:
+def test_from_sets_the_start_position_of_consume(cli: Rota, made: str, start: str, values: str) -> None:
     for number in range(5):
         cli.produce(made, [b"%d" % number], timestamp=1_700_000_000_000 + 1000 * number)
     assert cli("consume", made, f"--from={start}").out.split() == values.split()
@@ -133,7 +133,7 @@ def test_max_ends_it(cli: Rota, made: str) -> None:
     assert cli("consume", made, "--max", "2", "--follow", "--from", "earliest").out == "1\n2\n"
 
 
-def test_a_member_of_a_group_commits_what_it_printed(cli: Rota, made: str, group: str) -> None:
+def test_consume_in_a_group_commits_the_printed_records(cli: Rota, made: str, group: str) -> None:
     cli.produce(made, [b"1", b"2", b"3"])
     read = ("consume", made, "--group", group, "--from", "earliest", "--max")
     assert cli(*read, "2").out == "1\n2\n"
@@ -141,7 +141,7 @@ def test_a_member_of_a_group_commits_what_it_printed(cli: Rota, made: str, group
     assert cli(*read, "1").out == "3\n"
 
 
-def test_following_prints_what_comes_until_ctrl_c(cli: Rota, made: str) -> None:
+def test_follow_prints_new_records_until_ctrl_c(cli: Rota, made: str) -> None:
     command = [sys.executable, "-m", "rota.cli", "consume", made, "--follow", "--from", "earliest"]
     with subprocess.Popen([*command, "--bootstrap-server", cli.address], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -167,7 +167,7 @@ def test_a_signal_ends_a_member_in_order(cli: Rota, made: str, group: str, numbe
     assert (described["state"], described["members"]) == ("Empty", [])
 
 
-def test_a_reader_that_has_gone_ends_the_output(cli: Rota, made: str) -> None:
+def test_a_closed_pipe_ends_consume(cli: Rota, made: str) -> None:
     cli.produce(made, [b"x" * 1000] * 1000)
     command = [sys.executable, "-m", "rota.cli", "consume", made, "--bootstrap-server", cli.address]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

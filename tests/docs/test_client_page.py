@@ -62,7 +62,7 @@ def test_there_are_ten_recipes() -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=[recipe.title for recipe in RECIPES])
-def test_a_recipe_prints_what_the_page_says(
+def test_each_recipe_prints_the_output_of_the_page(
     recipe: Recipe, broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -220,7 +220,7 @@ def test_the_page_names_every_logger() -> None:
     assert told == loggers
 
 
-def test_logging_is_switched_on_as_the_page_says() -> None:
+def test_the_logging_example_enables_the_logger() -> None:
     code = re.findall(r"```python\n(.*?)```", PAGE.partition("## Logging")[2], re.DOTALL)[0]
     root, group = logging.getLogger(), logging.getLogger("rota.client.group")
     before, level = list(root.handlers), group.level

@@ -66,7 +66,7 @@ def test_a_run_draws_its_chapter_its_members_and_the_reasons(drawn: str) -> None
     assert [part for part in [CHAPTER, *HEADINGS, *EVENTS, *installed_clients()] if part not in text] == []
 
 
-def test_the_picture_of_the_readme_comes_from_such_a_run(drawn: str) -> None:
+def test_the_picture_of_the_readme_has_the_texts_of_the_demo(drawn: str) -> None:
     kept = PICTURE.read_text()
     text = words(kept)
     assert [part for part in [CHAPTER, *HEADINGS, *EVENTS, *installed_clients()] if part not in text] == []

@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 COMMAND_S_MAX = 60
 
 
-def test_the_commands_say_what_the_page_promises() -> None:
+def test_the_commands_print_the_output_of_the_page() -> None:
     start, produce, ask = BLOCKS
     assert "rota serve --memory " in start, "tests/docs/test_readme.py runs a broker in memory"
     rota = str(Path(sys.executable).with_name("rota"))

@@ -37,7 +37,7 @@ HELD_BY = {
     "make site": "tests/docs/test_site.py",
     "make bench": "test_the_benchmarks_run",
     "pip install": "tests/packaging/test_wheel.py",
-    "rota serve": "test_rota_serves_as_the_readme_says",
+    "rota serve": "test_the_serve_command_of_the_readme_works",
     "rota check": "test_rota_check_finds_a_broker",
     "rota demo": "tests/packaging/test_wheel.py",
     "rota version": "tests/packaging/test_wheel.py",
@@ -94,7 +94,7 @@ def test_make_demo_shows_the_story() -> None:
 
 
 @pytest.mark.parametrize("command", [item for item in COMMANDS if name(item) == "rota serve"], ids=" ".join)
-def test_rota_serves_as_the_readme_says(command: list[str], tmp_path: Path) -> None:
+def test_the_serve_command_of_the_readme_works(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("num.partitions=2\n")
     read, write = os.pipe()
     # the same command on a free port
@@ -136,7 +136,7 @@ def test_the_examples_run(broker: str, capsys: pytest.CaptureFixture[str]) -> No
     assert "rota_broker" in fixture
 
 
-def test_what_it_shows_of_spark_is_run_with_its_page() -> None:
+def test_the_spark_example_is_that_of_the_spark_page() -> None:
     assert EXAMPLES[1].strip() in (ROOT / "docs" / "SPARK.md").read_text(), "tests/docs/test_spark_page.py runs it"
 
 

@@ -33,7 +33,7 @@ def test_every_program_of_the_page_is_run() -> None:
 
 
 @pytest.mark.parametrize("title", PROGRAMS)
-def test_a_program_prints_what_the_page_says(title: str, broker: str) -> None:
+def test_each_program_prints_the_output_of_the_page(title: str, broker: str) -> None:
     (printed,) = PRINTED.findall(SECTIONS[title])
     assert run(program(title), broker) == printed
 

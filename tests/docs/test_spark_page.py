@@ -44,7 +44,7 @@ def run(page: str, names: dict[str, object], broker: str, folder: Path) -> None:
     gc.collect()
 
 
-def test_the_pages_print_what_they_say(spark: SparkSession, broker: str, tmp_path: Path) -> None:  # noqa: F811
+def test_the_examples_print_the_output_of_the_pages(spark: SparkSession, broker: str, tmp_path: Path) -> None:  # noqa: F811
     names: dict[str, object] = {"__name__": "page"}
     run(PAGE, names, broker, tmp_path)
     run(ACTIVITY, names, broker, tmp_path)  # it shows the group that the first one's stream made
@@ -87,7 +87,7 @@ def test_every_command_is_held_by_a_test() -> None:
     assert len(commands) >= len(HELD_BY)
 
 
-def test_the_extra_brings_what_a_session_needs() -> None:
+def test_the_spark_extra_installs_pyspark_and_pyarrow() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extra = {one.split(">")[0] for one in project["optional-dependencies"]["spark"]}
     assert {"pyspark", "pyarrow"} <= extra
@@ -102,7 +102,7 @@ def table() -> dict[str, set[str]]:
     }
 
 
-def test_the_table_has_every_option_and_who_takes_it() -> None:
+def test_the_table_has_every_option_with_its_uses() -> None:
     told = {name: {"batch", "stream", "sink"} if where == {"all"} else where for name, where in table().items()}
     assert told.pop("kafka.…") == {"batch", "stream", "sink"}
     assert told.pop(options.SERVERS) == {"batch", "stream", "sink"}
@@ -111,7 +111,7 @@ def test_the_table_has_every_option_and_who_takes_it() -> None:
     assert told == {name: {kind for kind, valid in taken.items() if name in valid} for name in names}
 
 
-def test_the_page_names_what_is_refused_and_what_to_use_instead() -> None:
+def test_the_page_names_the_refused_options() -> None:
     part = PAGE.partition("The options that Spark's connector refuses")[2].partition("The differences")[0]
     assert set(re.findall(r"`(kafka\.[\w.]+)`", part)) == set(options.FORBIDDEN)
 

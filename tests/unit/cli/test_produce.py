@@ -35,7 +35,7 @@ async def test_lines_of_a_file(tmp_path: Path, content: bytes, lines: list[bytes
     os.close(descriptor)
 
 
-async def test_lines_of_a_pipe_come_before_its_end() -> None:
+async def test_lines_of_a_pipe_are_read_before_its_end() -> None:
     reads, writes = os.pipe()
     os.write(writes, b"first\nsec")
     lines = read_lines(reads)

@@ -51,7 +51,7 @@ def test_the_proof_of_another_password_or_of_another_length_is_refused(mechanism
 
 
 @given(st.text(min_size=1).filter(lambda name: "\0" not in name), st.text(max_size=5).filter(lambda i: "\0" not in i))
-def test_every_user_name_comes_back(name: str, authorization_id: str) -> None:
+def test_every_user_name_survives_encode_and_parse(name: str, authorization_id: str) -> None:
     message = scram.ClientFirst(name, "abc", authorization_id, (("tokenauth", "true"),))
     assert scram.ClientFirst.parse(message.encode()) == message
 
@@ -86,7 +86,7 @@ def test_garbage_is_a_scram_error(message: type[scram.ClientFirst], data: bytes)
         (scram.ClientFirst, b"n,,n=" + b"u" * scram.MESSAGE_BYTES_MAX + b",r=abc"),
     ],
 )
-def test_what_no_peer_may_send_is_refused(message: type[scram.ClientFirst], data: bytes) -> None:
+def test_invalid_messages_are_refused(message: type[scram.ClientFirst], data: bytes) -> None:
     with pytest.raises(scram.ScramError):
         message.parse(data)
 

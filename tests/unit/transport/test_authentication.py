@@ -45,7 +45,7 @@ async def over(connection: Connection) -> None:
     await connection.closed()
 
 
-async def test_handshake_and_authentication_come_before_any_other_request() -> None:
+async def test_handshake_and_authentication_are_sent_before_other_requests() -> None:
     async with sasl_broker() as broker:
         connection = await dialled(broker)
         await connection.ask(MetadataRequest(topics=()), 10)
@@ -95,7 +95,7 @@ async def test_scram_ends_with_the_brokers_signature() -> None:
         (None, SaslAuthenticateResponse(auth_bytes=b"more"), "a challenge of 4 bytes, where PLAIN has none"),
     ],
 )
-async def test_a_refusal_says_broker_mechanism_and_reason(handshake: Any, authenticate: Any, told: str) -> None:
+async def test_a_refusal_names_broker_mechanism_and_reason(handshake: Any, authenticate: Any, told: str) -> None:
     async with sasl_broker() as broker:
         if handshake is not None:
             broker.on(SaslHandshakeRequest, lambda _: handshake)
@@ -132,7 +132,7 @@ async def test_a_broker_that_never_finishes() -> None:
             await dialled(broker, Endless())
 
 
-async def test_a_broker_that_hangs_up_during_authentication_may_be_asked_again() -> None:
+async def test_a_connection_closed_during_authentication_is_retriable() -> None:
     async with sasl_broker() as broker:
         broker.on(SaslAuthenticateRequest, lambda _: CLOSE)
         with pytest.raises(Unreachable, match="closed the connection"):
@@ -154,7 +154,7 @@ async def test_sessions_are_renewed_while_requests_go_on() -> None:
         await over(connection)
 
 
-async def test_a_renewal_waits_for_the_answers_before_it_and_goes_ahead_of_what_is_held() -> None:
+async def test_a_reauthentication_waits_for_pending_responses_and_is_sent_before_queued_requests() -> None:
     """The broker keeps a request while the session has to be renewed; those that come meanwhile go out afterwards."""
     release = asyncio.Event()
 

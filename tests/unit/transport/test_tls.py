@@ -162,7 +162,7 @@ async def test_no_version_in_common(certificates: Certificates) -> None:
             await dialled(port, Security(client_context(settings)))
 
 
-async def test_a_broker_that_hangs_up_in_the_handshake_may_be_asked_again(certificates: Certificates) -> None:
+async def test_a_connection_closed_during_the_tls_handshake_is_retriable(certificates: Certificates) -> None:
     """As asyncio's listeners do, and brokers that are shut down."""
     security = Security(client_context(TlsSettings(truststore_location=str(certificates.ca))))
     async with Scripted(tls=certificates.listener(requires_client=True)) as broker:

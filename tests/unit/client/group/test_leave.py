@@ -91,7 +91,7 @@ def _returned(script: Script) -> Script:
     ],
     ids=["assignment not taken over", "revoked", "joining"],
 )
-def test_a_static_member_that_returns_to_its_generation_still_joins_again_for_what_it_revoked(before: Any) -> None:
+def test_a_returning_static_member_rejoins_after_it_has_revoked_partitions(before: Any) -> None:
     script = _returned(_shrunk().does(*before))
     assert script.m.rejoin == "need to revoke partitions and re-join"
     _ = script >> Done()  # of the hook before it joins again

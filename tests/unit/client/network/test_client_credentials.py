@@ -85,7 +85,9 @@ async def test_an_opaque_token_without_an_end() -> None:
         ((503, b"busy"), "status 503", 3),
     ],
 )
-async def test_a_refusal_is_final_and_a_fault_is_asked_again(answer: Any, told: str, requests: int) -> None:
+async def test_a_refused_token_request_is_final_and_a_failed_one_is_retried(
+    answer: Any, told: str, requests: int
+) -> None:
     async with TokenServer(answer).running() as server:
         with pytest.raises(AuthenticationFailed, match=f"no OAuth token from localhost: .*{told}") as failed:
             await client(server).token()

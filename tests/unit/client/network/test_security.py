@@ -35,7 +35,7 @@ def test_plain_text_needs_nothing() -> None:
     assert (security.tls, security.login) == (None, None)
 
 
-def test_the_protocol_says_whether_there_is_tls_and_sasl(certificates: Certificates) -> None:
+def test_security_protocol_enables_tls_and_sasl(certificates: Certificates) -> None:
     trusted = {"ssl_truststore_location": str(certificates.ca)}
     assert security_of(config(security_protocol="SSL", **trusted)).login is None
     assert security_of(config(security_protocol="SSL", **trusted)).tls is not None
@@ -61,7 +61,7 @@ def test_every_setting_of_tls_arrives(certificates: Certificates) -> None:
     assert tls.minimum_version is ssl.TLSVersion.TLSv1_3
 
 
-def test_a_file_that_is_not_there_is_refused_by_the_settings_name(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused_with_the_name_of_the_setting(tmp_path: Path) -> None:
     missing = str(tmp_path / "ca.pem")
     with pytest.raises(ConfigError, match=r"ssl_truststore_location \(ssl.truststore.location\) cannot be read"):
         security_of(config(security_protocol="SSL", ssl_truststore_location=missing))
@@ -69,7 +69,7 @@ def test_a_file_that_is_not_there_is_refused_by_the_settings_name(tmp_path: Path
         security_of(config(**OAUTH, https_ca_location=missing))
 
 
-def test_tokens_come_from_a_provider_or_by_client_credentials() -> None:
+def test_tokens_are_from_a_provider_or_client_credentials() -> None:
     async def provider() -> str:
         return "t"
 

@@ -36,7 +36,7 @@ def left(world: AclWorld) -> list[str]:
     return [str(acl.pattern) for acl in world.node.authorizer.acls]
 
 
-def test_each_filter_deletes_what_it_selects_and_says_so() -> None:
+def test_each_filter_deletes_and_returns_its_matching_acls() -> None:
     world = AclWorld()
     world.create(creation(), creation(operation=WRITE), creation("ord", resource_pattern_type=PREFIXED), creation("b"))
     first, second, third = ask(

@@ -94,7 +94,7 @@ def test_a_claim_is_given_up_if_another_member_has_one() -> None:
     assert without_claim(partition(isr=(2, 3)), 1, live()) is None
 
 
-def test_the_elr_leads_when_nobody_of_the_isr_can() -> None:
+def test_a_member_of_the_elr_is_elected_if_no_isr_member_is_live() -> None:
     """ELR1."""
     state = partition(isr=(1,), elr=(2, 3))
     assert maintain(state, live(1, 2, 3), 2) is None
@@ -120,7 +120,7 @@ def test_a_member_that_dies_stays_eligible_while_the_isr_is_below_the_minimum() 
     assert (died.isr, died.elr) == ((1,), ())
 
 
-def test_the_elr_stays_until_the_isr_changes_or_its_leader_asks() -> None:
+def test_the_elr_is_kept_until_the_isr_changes_or_the_leader_requests_it() -> None:
     """ELR1. Brokers may be configured with different minimums: the leader's counts."""
     assert maintain(partition(isr=(1,), elr=(2,)), live(1, 3), 1) is None
     leaderless = partition(isr=(1,), elr=(2,), leader=-1)
@@ -137,7 +137,7 @@ def test_an_unclean_election_empties_the_elr() -> None:
     assert brief(maintain(state, live(2, 3), 2, unclean=True)) == (2, (2,), 6), "none is needed"
 
 
-def test_the_elr_takes_the_place_of_an_isr_that_has_lost_its_records() -> None:
+def test_the_elr_replaces_an_isr_that_has_lost_its_records() -> None:
     """CM5, ELR1."""
     given_up = without_claim(partition(isr=(2,), elr=(1, 3)), 2, live(1), 2)
     assert brief(given_up) == (-1, (1, 3), 6)

@@ -152,7 +152,7 @@ async def test_a_broker_that_lost_power_leaves_the_elr_and_gives_its_place_in_th
     assert [cluster.state("t", index).elr for index in range(2)] == [(), ()]
 
 
-async def test_a_broker_that_stops_stays_eligible_and_one_whose_log_failed_does_not(cluster: Members) -> None:
+async def test_a_stopping_broker_enters_the_elr_and_one_with_a_failed_log_does_not(cluster: Members) -> None:
     """ELR1."""
     require(cluster, 2)
     await cluster.create("t", (2, 3), (2, 3))

@@ -23,7 +23,7 @@ def test_a_refusal_fits_every_answer() -> None:
     assert len(Refusal(ErrorCode.INVALID_CONFIG, "x" * 100_000).message) == MESSAGE_CHARS_MAX
 
 
-def test_who_leaves_an_isr_below_the_minimum_is_eligible_until_it_has_the_minimum_again() -> None:
+def test_members_that_leave_an_isr_below_the_minimum_are_in_the_elr_until_it_is_large_enough() -> None:
     """ELR1."""
     state = PartitionState(index=0, leader=1, replicas=(3, 1, 2), isr=(3, 1, 2))
     alone = state.with_isr((1,), 2)
@@ -35,7 +35,7 @@ def test_who_leaves_an_isr_below_the_minimum_is_eligible_until_it_has_the_minimu
     assert state.with_isr((3, 1, 2), 4).elr == ()
 
 
-def test_who_has_lost_records_is_not_eligible() -> None:
+def test_members_that_lost_records_are_not_in_the_elr() -> None:
     """ELR1."""
     state = PartitionState(index=0, leader=1, replicas=(1, 2, 3), isr=(1, 2), elr=(3,))
     assert state.with_isr((1,), 3, lacking={2}).elr == (3,)

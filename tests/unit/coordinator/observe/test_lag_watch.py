@@ -65,7 +65,7 @@ def test_hl2_a_group_that_reads_is_not_found() -> None:
     assert world.look() == []
 
 
-def test_hl2_ends_that_live_elsewhere_are_those_that_the_lag_service_knows() -> None:
+def test_hl2_ends_on_other_brokers_are_those_of_the_lag_service() -> None:
     world = one_stuck()
     del world.ends[("t", 0)]
     assert world.look() == []
@@ -94,7 +94,7 @@ def test_hl2_all_groups_are_looked_at_in_slices_and_again_after_a_while() -> Non
     assert world.seconds == before, "not before LOOK_AGAIN_MS is over"
 
 
-def test_hl2_what_is_remembered_is_bounded_and_of_groups_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hl2_stored_partitions_are_bounded_and_of_existing_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lag_watch, "PARTITIONS_MAX", 3)
     world = World()
     world.committed = {f"g{number}": {("t", 0): 0, ("t", 1): 0} for number in range(5)}

@@ -105,7 +105,7 @@ def test_bound_loggers_change_with_their_logger(tmp_path: Path, is_final: bool) 
     assert events(path.read_text()) == ["bound", "bound twice"]
 
 
-def test_bound_loggers_that_are_gone_are_not_kept() -> None:
+def test_deleted_bound_loggers_are_not_kept() -> None:
     configure("json", "info", io.StringIO())
     before = len(LOGGER_LEVELS)
     for number in range(100):

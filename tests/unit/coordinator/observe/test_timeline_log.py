@@ -278,7 +278,7 @@ def test_tl9_the_events_of_a_topic_that_has_grown_move_to_the_partition_of_their
     assert all(again.times(group_id) == [1, 2] for group_id in GROUPS)
 
 
-def test_tl9_events_that_are_newer_come_after_those_that_move() -> None:
+def test_tl9_new_events_are_written_after_moved_ones() -> None:
     world = World(count=1).lead()
     group_id = next(group_id for group_id in GROUPS if shard_of(group_id, 4) == 3)
     world.add(group_id, 1)

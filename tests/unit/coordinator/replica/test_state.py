@@ -306,7 +306,7 @@ def test_nothing_is_committed_before_the_elr_is_empty() -> None:
     assert (state.has_min_isr, state.high_watermark) == (True, 5)
 
 
-def test_a_leader_with_a_large_enough_isr_asks_for_an_empty_elr_again() -> None:
+def test_a_leader_with_a_large_enough_isr_requests_an_empty_elr_until_it_is_written() -> None:
     """L4. Another broker, with a larger minimum, has made this one the leader."""
     state = ReplicaState[str](1, min_insync_replicas=1)
     wanted = [ExpandIsr(frozenset({1}))]

@@ -49,7 +49,7 @@ def test_shapes_are_applied_in_the_order_of_their_calls() -> None:
     assert shaped.value == "8"
 
 
-def test_a_mistake_stays_what_it_is_through_further_shapes() -> None:
+def test_an_exception_of_a_map_is_raised_through_further_maps() -> None:
     delayed_reply: DelayedReply[int] = DelayedReply()
     delayed_reply.answer(7)
     shaped = delayed_reply.map(lambda value: value // 0).map(str)

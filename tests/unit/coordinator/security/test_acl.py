@@ -79,7 +79,7 @@ def test_a_filter_selects_entries_by_equality(selection: AclFilter, *, is_select
         (Acl(ORDERS, replace(ENTRY, principal="alice")), "Could not parse principal from `alice`"),
     ],
 )
-def test_an_acl_that_says_nothing_definite_is_refused(acl: Acl, message: str) -> None:
+def test_an_acl_with_invalid_fields_is_refused(acl: Acl, message: str) -> None:
     with pytest.raises(InvalidAcl, match=message):
         check_acl(acl)
 

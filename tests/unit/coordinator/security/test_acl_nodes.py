@@ -27,7 +27,7 @@ def opened(store: EmbeddedStore | None = None) -> tuple[Topics, Authorizer]:
 
 
 @pytest.mark.parametrize("name", ["orders", "*", "a/b", "..", "ünlü", "x" * 200])
-def test_what_is_added_is_in_force_at_once_and_after_a_restart_until_it_is_removed(name: str) -> None:
+def test_an_added_acl_is_in_force_at_once_and_after_a_restart(name: str) -> None:
     topics, authorizer = opened()
     pattern = ResourcePattern.parse(f"GROUP:LITERAL:{name}")
     assert eager.run_eagerly(add(topics, pattern, {READ})) is None
@@ -62,7 +62,7 @@ def test_a_text_that_cannot_be_read_is_ignored_with_a_warning() -> None:
     assert [line["log_level"] for line in logs] == ["warning", "warning"]
 
 
-def test_without_the_property_there_is_no_authorizer() -> None:
+def test_without_authorizer_class_name_there_is_no_authorizer() -> None:
     topics = Topics(EmbeddedStore(), broker_id=0, fresh_uuid=lambda: bytes(16))
     assert open_authorizer(BrokerConfig(), topics) is None
     properties = {**ON, "super.users": "User:a;User:CN=b,O=c", "allow.everyone.if.no.acl.found": "true"}

@@ -128,7 +128,7 @@ def _is_hidden_by_denials(bindings: list[Acl]) -> bool:
     return any(acl.entry.permission is Permission.DENY for acl in bindings)
 
 
-def test_a_denial_of_a_wider_pattern_hides_what_is_allowed_of_any_resource() -> None:
+def test_allows_any_is_false_if_a_wider_pattern_is_denied() -> None:
     allow, deny = Entry.parse("ALLOW WRITE * User:alice"), Entry.parse("DENY WRITE * User:alice")
     literal, prefix, wildcard = (
         ResourcePattern.parse(f"TOPIC:{each}") for each in ("LITERAL:ab", "PREFIXED:a", "LITERAL:*")

@@ -16,7 +16,7 @@ def action(name: str = "orders") -> Action:
     return Action(Principal("User", "alice"), "10.0.0.1", Operation.READ, ResourceType.TOPIC, name)
 
 
-def test_an_event_says_who_wanted_what_and_which_acl_decided() -> None:
+def test_an_event_has_principal_operation_resource_and_acl() -> None:
     acl = Acl(ResourcePattern.parse("TOPIC:PREFIXED:ord"), Entry.parse("DENY READ * User:*"))
     with capture_logs() as logs:
         Denials().add("fetch", action(), Decision(False, Reason.ACL, acl), 0)

@@ -5,7 +5,7 @@ from rota.transport.sasl.plain import PlainConversation
 from rota.transport.sasl.scram import ScramConversation
 
 
-def test_every_mechanism_is_a_conversation_whose_first_word_is_the_clients() -> None:
+def test_every_mechanism_begins_with_a_message_of_the_client() -> None:
     conversations: list[Conversation] = [
         PlainConversation("u", "p"),
         ScramConversation(scram.SHA_512, "u", "p", "n"),

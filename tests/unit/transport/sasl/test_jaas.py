@@ -22,7 +22,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
         (f'{PLAIN} required password="";', {"password": ""}),
     ],
 )
-def test_what_java_reads(text: str, options: dict[str, str]) -> None:
+def test_options_are_parsed_as_by_java(text: str, options: dict[str, str]) -> None:
     module = parse_jaas(text)
     assert (module.name, dict(module.options)) == ("PlainLoginModule", options)
 
@@ -41,7 +41,7 @@ def test_what_java_reads(text: str, options: dict[str, str]) -> None:
         ("x" * (JAAS_CHARS_MAX + 1), "characters"),
     ],
 )
-def test_what_cannot_be_read_is_refused_without_its_values(text: str, told: str) -> None:
+def test_an_invalid_entry_is_refused_without_its_values_in_the_message(text: str, told: str) -> None:
     with pytest.raises(InvalidJaas, match=told) as refused:
         parse_jaas(text)
     assert "planted" not in str(refused.value)
@@ -60,6 +60,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 @given(st.text(max_size=30))
-def test_a_quoted_value_comes_back(value: str) -> None:
+def test_a_quoted_value_is_unquoted(value: str) -> None:
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
     assert parse_jaas(f'M required v="{quoted}";').options["v"] == value

@@ -17,7 +17,7 @@ from rota.protocol.messages.init_producer_id import InitProducerIdRequest
 ON_CLUSTER = "CLUSTER:LITERAL:kafka-cluster"
 
 
-def test_resources_of_a_config_request_are_checked_one_by_one() -> None:
+def test_each_resource_of_a_config_request_is_checked() -> None:
     resources = tuple(
         DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
         for kind, name in ((2, TOPIC), (2, "t"), (4, "0"), (32, GROUP), (77, "x"))
@@ -47,7 +47,7 @@ def test_a_producer_id_needs_a_permission_to_write(
     assert (response.error_code, response.producer_id >= 0) == (code, not code)
 
 
-def test_the_brokers_are_shown_to_everybody_and_the_operations_with_describe() -> None:
+def test_all_principals_see_the_brokers_and_describe_shows_the_operations() -> None:
     request = next(access_world.describe_cluster(0))
     hidden = AccessWorld(granted()).send(60, request, 0)
     assert (hidden.error_code, len(hidden.brokers), hidden.cluster_authorized_operations) == (0, 1, 0)

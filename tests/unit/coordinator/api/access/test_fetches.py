@@ -47,7 +47,7 @@ def test_each_fetch_of_a_session_is_checked() -> None:
     assert codes(second) == [("t", DENIED, False)]
 
 
-async def test_a_delayed_fetch_returns_nothing_of_a_topic_whose_permission_has_ended() -> None:
+async def test_a_delayed_fetch_returns_no_records_of_a_topic_after_its_acl_is_removed() -> None:
     world = AccessWorld(authorizer := granted("TOPIC:LITERAL:t READ", f"TOPIC:LITERAL:{TOPIC} READ"))
     request = fetch_request(("t", 0, 0), (TOPIC, 0, 1), max_wait_ms=500)
     reply = fetch(world.node, call(12), request)
@@ -57,7 +57,7 @@ async def test_a_delayed_fetch_returns_nothing_of_a_topic_whose_permission_has_e
     assert codes(world.finish(reply)) == [(TOPIC, 0, False), ("t", DENIED, False)]
 
 
-async def test_a_delayed_fetch_goes_on_after_a_change_that_does_not_concern_it() -> None:
+async def test_a_delayed_fetch_is_not_affected_by_acls_of_other_topics() -> None:
     world = AccessWorld(authorizer := granted("TOPIC:LITERAL:t READ"))
     reply = fetch(world.node, call(12), fetch_request(("t", 0, 0), max_wait_ms=500))
     authorizer.replace(ResourcePattern.parse("TOPIC:LITERAL:other"), ())

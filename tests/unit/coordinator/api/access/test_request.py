@@ -15,7 +15,7 @@ def access(*grants: str) -> RequestAccess:
     return RequestAccess(AccessWorld(authorizer, secrets=False).node, authorizer, call(1), "fetch")
 
 
-def test_what_is_refused_is_in_the_audit_log_and_what_is_hidden_is_not() -> None:
+def test_refused_actions_are_in_the_audit_log_and_hidden_resources_are_not() -> None:
     request = access("TOPIC:LITERAL:t READ")
     with capture_logs() as logs:
         assert request.allows(Operation.READ, TOPIC, "t")

@@ -59,7 +59,7 @@ def test_a_super_user_is_denied_nothing(key: int) -> None:
 
 
 @pytest.mark.parametrize("key", CHECKED, ids=lambda key: SERVES[key])
-def test_an_api_checks_what_the_table_says(key: int) -> None:
+def test_each_api_checks_the_operations_of_the_table(key: int) -> None:
     """All that it asks for, whether that is granted or not, is in the table, and all of the table is asked for."""
     found, needs = set[Need](), ACCESS[key].needs
     for grants in ((), needs, *((need,) for need in needs)):
@@ -106,7 +106,7 @@ def codes(message: Any) -> set[int]:
     return found
 
 
-def test_without_an_authorizer_no_guard_stands_before_an_api() -> None:
+def test_without_an_authorizer_apis_are_called_directly() -> None:
     from rota.coordinator.api.heartbeat import heartbeat
 
     assert routes()[12].serve is heartbeat

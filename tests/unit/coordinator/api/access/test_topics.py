@@ -51,7 +51,7 @@ def test_produce_names_topics_by_id() -> None:
     assert codes == {topic_id: DENIED, b"\xff" * 16: 100}
 
 
-def test_list_offsets_merges_what_is_refused() -> None:
+def test_list_offsets_returns_the_refused_topics_with_the_others() -> None:
     world = AccessWorld(granted("TOPIC:LITERAL:t READ"))
     partitions = (ListOffsetsPartition(partition_index=0, timestamp=-1),)
     request = ListOffsetsRequest(topics=tuple(ListOffsetsTopic(name=n, partitions=partitions) for n in (TOPIC, "t")))
@@ -166,7 +166,7 @@ def test_a_refused_deletion_by_id_names_only_a_topic_that_may_be_described() -> 
         assert (refused.name, refused.topic_id, refused.error_code) == (name, topic_id, DENIED)
 
 
-def test_a_broker_may_ask_for_the_epochs_of_every_topic() -> None:
+def test_cluster_action_allows_offset_for_leader_epoch_of_every_topic() -> None:
     request = next(access_world.offset_for_leader_epoch(4))
     world = AccessWorld(granted("CLUSTER:LITERAL:kafka-cluster CLUSTER_ACTION"))
     assert world.send(23, request, 4).topics[0].partitions[0].error_code == 0
