@@ -39,27 +39,52 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _MODULE: Final = "org.apache.kafka.common.security"
 
 
-class SecureKafka:
-    """The broker, its certificates and its user USER. Passwords are in the settings file below `folder` alone."""
+class SecureListeners:
+    """Ports, certificates and settings of a broker with these listeners, Kafka's or another one with its settings."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: tuple[str, ...] = tuple(LISTENERS)) -> None:
         self.folder = folder
         self.authority = Authority(folder / "certificates")
         self.ca = self.authority.certificate
         self.client = self.authority.issue("client", subject="/O=Rota tests/OU=clients/CN=bob")
         self._server = self.authority.issue("server", hosts=("localhost", "127.0.0.1"))
         self._elsewhere = self.authority.issue("elsewhere", hosts=("elsewhere.example",))
-        self._ports = {name: free_port() for name in LISTENERS}
-        self._process: subprocess.Popen[bytes] | None = None
+        self.ports = {name: free_port() for name in names}
 
     def address(self, listener: str) -> str:
-        return f"localhost:{self._ports[listener]}"
+        return f"localhost:{self.ports[listener]}"
+
+    def settings(self) -> dict[str, str]:
+        at = {name: f"{name}://127.0.0.1:{port}" for name, port in self.ports.items()}
+        return {
+            "listeners": ",".join(at.values()),
+            "advertised.listeners": ",".join(at.values()).replace("127.0.0.1", "localhost"),
+            "listener.security.protocol.map": ",".join(f"{name}:{LISTENERS[name]}" for name in self.ports),
+            "inter.broker.listener.name": "PLAINTEXT",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self._server.keystore),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.ca),
+            "listener.name.mtls.ssl.client.auth": "required",
+            "listener.name.elsewhere.ssl.keystore.location": str(self._elsewhere.keystore),
+            "listener.name.elsewhere.ssl.keystore.type": "PEM",
+            "listener.name.sasl_short.connections.max.reauth.ms": str(SESSION_MS),
+            **_password_settings(),
+        }
+
+
+class SecureKafka(SecureListeners):
+    """The broker, its certificates and its user USER. Passwords are in the settings file below `folder` alone."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         """Raises Missing, TimeoutError."""
         fetch()
         config = self.folder / "server.properties"
-        config.write_text("".join(f"{name}={value}\n" for name, value in self._settings().items()))
+        config.write_text("".join(f"{name}={value}\n" for name, value in self._all_settings().items()))
         with (self.folder / "broker.log").open("wb") as log:
             scram = (
                 part
@@ -71,7 +96,7 @@ class SecureKafka:
             command = java("kafka.Kafka", str(config), heap=os.environ.get("ROTA_PEER_HEAP", HEAP), quiet="warn")
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
-            for port in self._ports.values():
+            for port in self.ports.values():
                 wait_until_it_listens(port, self._process)
         except BaseException:
             self.stop()
@@ -91,32 +116,21 @@ class SecureKafka:
                 self._process.kill()
                 self._process.wait()
 
-    def _settings(self) -> dict[str, str]:
-        control = free_port()
-        at = {name: f"{name}://127.0.0.1:{port}" for name, port in self._ports.items()}
-        protocols = ",".join(f"{name}:{protocol}" for name, protocol in LISTENERS.items())
+    def _all_settings(self) -> dict[str, str]:
+        control, own = free_port(), self.settings()
         return {
             **SETTINGS,
+            **own,
             "controller.quorum.voters": f"0@127.0.0.1:{control}",
-            "listeners": ",".join([*at.values(), f"CONTROLLER://127.0.0.1:{control}"]),
-            "advertised.listeners": ",".join(at.values()).replace("127.0.0.1", "localhost"),
-            "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
-            "inter.broker.listener.name": "PLAINTEXT",
+            "listeners": f"{own['listeners']},CONTROLLER://127.0.0.1:{control}",
+            "listener.security.protocol.map": f"{own['listener.security.protocol.map']},CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.folder / "data"),
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(self._server.keystore),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.ca),
-            "listener.name.mtls.ssl.client.auth": "required",
-            "listener.name.elsewhere.ssl.keystore.location": str(self._elsewhere.keystore),
-            "listener.name.elsewhere.ssl.keystore.type": "PEM",
-            "listener.name.sasl_short.connections.max.reauth.ms": str(SESSION_MS),
-            **_sasl_settings(),
+            **_token_settings(),
         }
 
 
-def _sasl_settings() -> dict[str, str]:
-    """The mechanisms of each listener with SASL, and how each checks its users."""
+def _password_settings() -> dict[str, str]:
+    """The mechanisms of each listener whose users have passwords."""
     settings = {}
     plain = f'{_MODULE}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
     for listener in ("sasl_plaintext", "sasl_ssl", "sasl_short"):
@@ -125,6 +139,12 @@ def _sasl_settings() -> dict[str, str]:
         for mechanism in MECHANISMS[1:]:
             module = f"{_MODULE}.scram.ScramLoginModule required;"
             settings[f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config"] = module
+    return settings
+
+
+def _token_settings() -> dict[str, str]:
+    """The listener OAUTH: tokens without a signature are valid."""
+    settings = {}
     bearer = f'{_MODULE}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
     validator = f"{_MODULE}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
     settings["listener.name.oauth.sasl.enabled.mechanisms"] = "OAUTHBEARER"
