@@ -5,6 +5,7 @@ Laws
     A session is renewed before its end, after the requests that were sent before; those that come meanwhile wait, and
     none fails. New credentials are there before any request waits.
     A provider without a new token is called again until the session is over.
+    A lifetime below 0 is none, as in Kafka's clients; however short it is, renewals are RENEWAL_SECONDS_MIN apart.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from rota.transport.sasl.login import Login
 RENEWED_FROM: Final = 0.85  # of a session's lifetime, as Kafka's clients
 RENEWED_TO: Final = 0.95
 RETRY_SECONDS_MIN: Final = 1.0
+RENEWAL_SECONDS_MIN: Final = 0.1  # between two renewals, whatever lifetime a broker gives its sessions
 STEPS_MAX: Final = 8  # of one conversation; SCRAM has two
 
 
@@ -31,7 +33,7 @@ async def authenticate(connection: Connection, login: Login, seconds: float) -> 
     """Authenticate the connection, and renew its sessions until it ends. Raises AuthenticationFailed, Unreachable,
     TimedOut."""
     lifetime = await _authenticated(connection, login, await login.conversation(), seconds)
-    if lifetime:
+    if lifetime > 0:
         loop = asyncio.get_running_loop()
         renewal = _renew_until_end(connection, login, seconds, loop.time(), lifetime)
         connection.attach(loop.create_task(renewal, name=f"renew the session with {connection.peer}"))
@@ -91,9 +93,10 @@ async def _choose(connection: Connection, mechanism: str, seconds: float) -> Non
 
 async def _renew_until_end(connection: Connection, login: Login, seconds: float, began: float, lifetime: float) -> None:
     loop = asyncio.get_running_loop()
-    while lifetime:
+    while lifetime > 0:
         ends = began + lifetime
-        await asyncio.sleep(began + lifetime * random.uniform(RENEWED_FROM, RENEWED_TO) - loop.time())
+        renewed_at = began + max(lifetime * random.uniform(RENEWED_FROM, RENEWED_TO), RENEWAL_SECONDS_MIN)
+        await asyncio.sleep(renewed_at - loop.time())
         try:
             conversation = await _new_conversation(login, ends)
             with connection.hold():

@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable
 
 from rota.client.config import ClientConfig
-from rota.client.errors import AuthenticationFailed, KafkaError, Unreachable
+from rota.client.errors import KafkaError, Unreachable
 from rota.client.log import logger
 from rota.client.network.backoff import wait_ms
 from rota.client.network.metadata import BrokerInfo
@@ -142,11 +142,11 @@ class BrokerConnection:
             opened.set_result(connection)
 
     async def _require_no_sasl(self, connection: Connection) -> None:
-        """Raises AuthenticationFailed, and closes the connection, when the listener requires SASL."""
+        """Raises AuthenticationFailed when the listener requires SASL. Whatever is raised, the connection is closed."""
         try:
             await require_no_sasl(connection, self._config.request_timeout_ms / 1000)
-        except AuthenticationFailed as failure:
-            connection.end(failure)
+        except BaseException as why:  # also when `close` cancels the attempt
+            connection.end(why if isinstance(why, KafkaError) else Unreachable("the attempt to connect was given up"))
             await connection.closed()
             raise
         self._suspects_sasl = False

@@ -1,7 +1,7 @@
 """Tokens of an authorization server by the client-credentials flow (RFC 6749, section 4.4), over aiohttp.
 
 Laws
-    Neither the secret nor a token is in an error text.
+    Neither the secret nor a token is in an error text, or in an error's cause.
     The server's answer is bounded in size and time; an unreachable server is asked again, a refusal is final.
 """
 
@@ -20,7 +20,7 @@ from rota.transport.errors import AuthenticationFailed
 from rota.transport.sasl.tokens import Token
 
 ANSWER_BYTES_MAX: Final = 1024 * 1024
-REQUEST_SECONDS: Final = 5.0
+REQUEST_SECONDS: Final = 3.0  # ATTEMPTS of them are within PROVIDER_SECONDS
 ATTEMPTS: Final = 3
 RETRY_SECONDS: Final = 0.1  # before the second attempt; doubled
 DETAIL_CHARS_MAX: Final = 200
@@ -43,14 +43,17 @@ class ClientCredentials:
         import aiohttp
 
         for attempt in range(1, ATTEMPTS + 1):
+            unreachable = ""
             try:
                 status, body = await self._post()
-            except (aiohttp.ClientError, TimeoutError) as cause:
-                if attempt == ATTEMPTS:
-                    raise self._failed(f"it cannot be reached: {type(cause).__name__}") from cause
-            else:
-                if status < 500 or attempt == ATTEMPTS:
-                    return self._token(status, body)
+            except (aiohttp.ClientError, TimeoutError) as why:
+                unreachable = type(why).__name__
+            if (
+                unreachable and attempt == ATTEMPTS
+            ):  # raised here, without a cause: aiohttp's have the request's headers
+                raise self._failed(f"it cannot be reached: {unreachable}")
+            if not unreachable and (status < 500 or attempt == ATTEMPTS):
+                return self._token(status, body)
             await asyncio.sleep(RETRY_SECONDS * 2 ** (attempt - 1))
         raise AssertionError("the last attempt returns or raises")
 
@@ -78,6 +81,7 @@ class ClientCredentials:
             raise self._failed(f"it answered status {status} without a JSON object")
         if status != 200 or not isinstance(answer.get("access_token"), str):
             detail = f"{answer.get('error', 'no access_token')}: {answer.get('error_description', '')}"
+            detail = detail.replace(self._secret, "[hidden]")  # some servers repeat what they refuse
             raise self._failed(f"it answered status {status}: {detail[:DETAIL_CHARS_MAX].rstrip(': ')}")
         lifetime = answer.get("expires_in")
         expires_at = time.time() + lifetime if isinstance(lifetime, int | float) else None

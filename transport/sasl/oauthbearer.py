@@ -50,7 +50,7 @@ def _described(challenge: bytes) -> str:
     text = challenge.decode("utf-8", "backslashreplace")
     try:
         status = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text[:CHALLENGE_CHARS_MAX]
     described = ", ".join(f"{name}: {value}" for name, value in status.items()) if isinstance(status, dict) else text
     return described[:CHALLENGE_CHARS_MAX]

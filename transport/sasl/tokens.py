@@ -3,13 +3,16 @@
 Laws
     Connections that need a token at the same time share one call of the provider.
     A token is used again until REUSED of its lifetime are over; a token whose end is not known is used once.
+    A provider has PROVIDER_SECONDS for a token; the next connection calls one again that had none by then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +22,7 @@ from rota.transport.errors import AuthenticationFailed
 from rota.transport.sasl.oauthbearer import check_token
 
 REUSED: Final = 0.8
+PROVIDER_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ class Token:
     extensions: Mapping[str, str] = field(default_factory=dict)
 
 
-# an asynchronous function without arguments, or an object with such a method `token` (as aiokafka's token provider)
+# an asynchronous function without arguments, or an object with such a method `token` and, as aiokafka's token provider
+# has it, perhaps a method `extensions`: the SASL extensions of tokens that have none of their own
 Provider = Callable[[], Awaitable["str | Token"]]
 
 
@@ -39,6 +44,7 @@ class TokenCache:
 
     def __init__(self, provider: Any, clock: Callable[[], float] = time.time) -> None:
         self._provider: Provider = getattr(provider, "token", provider)
+        self._extensions: Callable[[], Mapping[str, str]] | None = getattr(provider, "extensions", None)
         self._clock = clock
         self._token: Token | None = None
         self._reused_until = 0.0
@@ -54,19 +60,28 @@ class TokenCache:
 
     async def _fetched(self) -> Token:
         try:
-            given = await self._provider()
-            token = given if isinstance(given, Token) else Token(given)
-            check_token(token.value, token.extensions)
+            async with asyncio.timeout(PROVIDER_SECONDS) as limit:
+                token = await self._called()
+            now = self._clock()
+            expires_at = token.expires_at if token.expires_at is not None else jwt_expiry(token.value)
+            reused_until = 0.0 if expires_at is None else now + (expires_at - now) * REUSED
         except AuthenticationFailed:
             raise
         except Exception as cause:
             # the provider's own text is left to the cause: it may have credentials
-            problem = f"the token provider failed with {type(cause).__name__}"
+            late = f"has no token after {PROVIDER_SECONDS:.0f} s"
+            problem = f"the token provider {late if limit.expired() else f'failed with {type(cause).__name__}'}"
             raise AuthenticationFailed(f"no OAuth token: {problem}", mechanism="OAUTHBEARER") from cause
-        now = self._clock()
-        expires_at = token.expires_at if token.expires_at is not None else jwt_expiry(token.value)
-        self._token = token
-        self._reused_until = 0.0 if expires_at is None else now + (expires_at - now) * REUSED
+        self._token, self._reused_until = token, reused_until
+        return token
+
+    async def _called(self) -> Token:
+        """The provider's next token. Raises what the provider raises, and ValueError."""
+        given = await self._provider()
+        token = given if isinstance(given, Token) else Token(given)
+        if self._extensions is not None and not token.extensions:
+            token = dataclasses.replace(token, extensions=dict(self._extensions()))
+        check_token(token.value, token.extensions)
         return token
 
 
@@ -77,7 +92,8 @@ def jwt_expiry(token: str) -> float | None:
         return None
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except ValueError:
+        expiry = claims.get("exp") if isinstance(claims, dict) else None
+        seconds = float(expiry) if isinstance(expiry, int | float) else math.nan
+    except (ValueError, OverflowError, RecursionError):
         return None
-    expiry = claims.get("exp") if isinstance(claims, dict) else None
-    return float(expiry) if isinstance(expiry, int | float) else None
+    return seconds if math.isfinite(seconds) else None

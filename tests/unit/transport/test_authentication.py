@@ -210,3 +210,23 @@ async def test_closing_ends_the_renewal() -> None:
         (renewal,) = (task for task in asyncio.all_tasks() if task.get_name() == "renew the session with 1")
         await over(connection)
         assert renewal.cancelled()
+
+
+@pytest.mark.parametrize("lifetime_ms", [-1, 1])
+async def test_no_lifetime_makes_a_storm_of_renewals(lifetime_ms: int) -> None:
+    async with sasl_broker(lifetime_ms) as broker:
+        connection = await dialled(broker)
+        for _ in range(50):
+            await connection.ask(MetadataRequest(topics=()), 10)
+        assert broker.counted()[SaslAuthenticateRequest] <= 5, "one renewal in RENEWAL_SECONDS_MIN"
+        await over(connection)
+
+
+async def test_a_refusal_that_is_nested_without_end_is_a_refusal() -> None:
+    async def token() -> str:
+        return "a.b.c"
+
+    async with sasl_broker() as broker:
+        broker.on(SaslAuthenticateRequest, lambda _: SaslAuthenticateResponse(auth_bytes=b"[" * 99_999))
+        with pytest.raises(AuthenticationFailed, match="OAUTHBEARER"):
+            await dialled(broker, TokenLogin(TokenCache(token)))

@@ -199,6 +199,21 @@ async def test_a_broker_that_requires_sasl_says_so_at_the_second_attempt() -> No
         await one.close("over")
 
 
+async def test_closing_in_the_question_about_sasl_leaves_no_socket_open() -> None:
+    async with Scripted() as broker:
+        broker.on(HeartbeatRequest, lambda _: CLOSE)
+        broker.on(SaslHandshakeRequest, lambda _: None)  # never answered
+        one = link(broker.port, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
+        with pytest.raises(Unreachable, match="closed the connection"):
+            await (await one.open()).ask(BEAT, 10)
+        waiting = asyncio.create_task(one.open())
+        await eventually(lambda: broker.counted()[SaslHandshakeRequest] == 1)
+        await one.close("over")
+        with pytest.raises(Unreachable, match="over"):
+            await waiting
+        await eventually(lambda: not broker._writers)
+
+
 async def test_a_broker_that_hangs_up_for_another_reason_is_used_again() -> None:
     async with Scripted() as broker:
         broker.on(HeartbeatRequest, lambda _: CLOSE)

@@ -124,3 +124,20 @@ def test_without_aiohttp_the_error_names_the_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ValueError, match=r"pip install 'rota\[oauth\]'"):
         ClientCredentials("https://idp/token", "i", "s", None, client_context(TlsSettings()))
+
+
+async def test_the_secret_is_in_no_cause_and_not_in_what_the_server_repeats() -> None:
+    async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/9.9 what\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(nonsense, "127.0.0.1") as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+        provider = ClientCredentials(url, "i", "planted-secret", None, client_context(TlsSettings()))
+        with pytest.raises(AuthenticationFailed, match="it cannot be reached") as failed:
+            await provider.token()
+        assert failed.value.__cause__ is failed.value.__context__ is None, "aiohttp's error has the header with it"
+    async with TokenServer((401, {"error_description": "not planted-secret"})).running() as endpoint:
+        with pytest.raises(AuthenticationFailed, match=r"not \[hidden\]"):
+            await client(endpoint).token()

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rota.transport.errors import AuthenticationFailed
+from rota.transport.sasl import tokens
 from rota.transport.sasl.tokens import Token, TokenCache, jwt_expiry
 
 
@@ -66,7 +67,18 @@ def jwt(claims: object) -> str:
 
 @pytest.mark.parametrize(
     ("token", "expiry"),
-    [(jwt({"exp": 12}), 12.0), (jwt({}), None), (jwt([]), None), ("opaque", None), ("a.?.c", None), ("a.b.c", None)],
+    [
+        (jwt({"exp": 12}), 12.0),
+        (jwt({}), None),
+        (jwt([]), None),
+        ("opaque", None),
+        ("a.?.c", None),
+        ("a.b.c", None),
+        pytest.param(jwt({"exp": 10**400}), None, id="no float"),
+        (jwt({"exp": float("inf")}), None),
+        (jwt({"exp": float("nan")}), None),
+        pytest.param("h." + base64.urlsafe_b64encode(b"[" * 99_999).decode() + ".s", None, id="nested without end"),
+    ],
 )
 def test_the_end_of_a_jwt(token: str, expiry: float | None) -> None:
     assert jwt_expiry(token) == expiry
@@ -74,3 +86,32 @@ def test_the_end_of_a_jwt(token: str, expiry: float | None) -> None:
 
 def test_a_token_is_in_no_repr() -> None:
     assert "planted" not in repr(Token("planted"))
+
+
+async def test_a_provider_that_hangs_fails_and_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "PROVIDER_SECONDS", 0.01)
+    calls = 0
+
+    async def provider() -> str:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            await asyncio.Event().wait()
+        return "good"
+
+    cache = TokenCache(provider)
+    async with asyncio.timeout(10):
+        with pytest.raises(AuthenticationFailed, match="the token provider has no token after 0 s"):
+            await cache.token()
+        assert (await cache.token()).value == "good"
+
+
+async def test_the_extensions_of_aiokafkas_providers_are_sent() -> None:
+    class Provider:
+        async def token(self) -> str:
+            return "t"
+
+        def extensions(self) -> dict[str, str]:
+            return {"logicalCluster": "lkc-1"}
+
+    assert (await TokenCache(Provider()).token()).extensions == {"logicalCluster": "lkc-1"}
