@@ -29,7 +29,7 @@ BOOTSTRAP_VARIABLE: Final = "ROTA_BOOTSTRAP_SERVER"
 SETTING_VARIABLES: Final = "ROTA_CLIENT_"  # ROTA_CLIENT_REQUEST_TIMEOUT_MS is request.timeout.ms
 
 
-_SECRET: Final = re.compile(r"password|secret|jaas|keystore\.key|key\.pem")
+_SECRET: Final = re.compile(r"password|secret|jaas|keystore[._]key|key[._]pem", re.IGNORECASE)
 
 
 class UsageError(Exception):

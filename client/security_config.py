@@ -9,17 +9,19 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from rota.client.checks import one_of, refused, setting
 from rota.client.errors import ConfigError
 from rota.transport.sasl.jaas import InvalidJaas, LoginModule, parse_jaas
+from rota.transport.sasl.oauthbearer import check_extensions
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OAUTHBEARER: Final = "OAUTHBEARER"
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+_EXTENSION: Final = "extension_"
 _CHECKS: Final = ("https", "none", "")
 _STORE: Final = "PEM or PKCS12; None: as its content says"
 _MODULES: Final = {
@@ -37,7 +39,8 @@ def _protocol(value: Any) -> str | None:
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """What a client authenticates with: `username` and `password` for PLAIN and SCRAM; for OAUTHBEARER a
-    `token_provider`, or `username` and `password` of the client at `token_endpoint`."""
+    `token_provider`, or `username` and `password` of the client at `token_endpoint`. `is_token`: they are those of a
+    delegation token. `extensions`: of OAUTHBEARER, for tokens without their own."""
 
     mechanism: str
     username: str = ""
@@ -45,6 +48,8 @@ class Credentials:
     token_provider: Any = None
     token_endpoint: str | None = None
     scope: str | None = None
+    is_token: bool = False
+    extensions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +103,20 @@ class SecurityConfig:
         object.__setattr__(self, "security_protocol", self.security_protocol.upper())
         if self.has_sasl:
             credentials(self)
+        if self.ssl_context is not None:
+            self._check_context()
+
+    def _check_context(self) -> None:
+        """A context stands for all settings of TLS: others would be without effect, and so is it without TLS."""
+        if not self.has_tls:
+            raise ConfigError(
+                f"ssl_context is given, but security_protocol is {self.security_protocol}, which is without TLS: "
+                "set it to SSL or SASL_SSL"
+            )
+        tls = [one for one in fields(self) if one.name.startswith("ssl_") and one.name != "ssl_context"]
+        also = [one.name for one in tls if getattr(self, one.name) != one.default]
+        if also:
+            raise ConfigError(f"ssl_context is given instead of the other ssl_ settings; leave out {', '.join(also)}")
 
     @property
     def has_sasl(self) -> bool:
@@ -149,7 +168,8 @@ def _password_credentials(config: SecurityConfig, mechanism: str, options: Mappi
         raise refused("sasl_username", username, f"the user, with {mechanism}; or set sasl_jaas_config")
     if password is None:
         raise ConfigError(f"sasl_password (sasl.password) is not set; {mechanism} needs it, or sasl_jaas_config")
-    return Credentials(mechanism, username, password)
+    is_token = mechanism != "PLAIN" and options.get("tokenauth", "").lower() == "true"
+    return Credentials(mechanism, username, password, is_token=is_token)
 
 
 def _token_credentials(config: SecurityConfig, options: Mapping[str, str]) -> Credentials:
@@ -157,7 +177,7 @@ def _token_credentials(config: SecurityConfig, options: Mapping[str, str]) -> Cr
     if given is not None:
         if not callable(getattr(given, "token", given)):
             raise refused("sasl_oauth_token_provider", type(given).__name__, "an async function or has one, `token`")
-        return Credentials(OAUTHBEARER, token_provider=given)
+        return Credentials(OAUTHBEARER, token_provider=given, extensions=_extensions(options))
     endpoint = config.sasl_oauthbearer_token_endpoint_url
     client = config.sasl_oauthbearer_client_credentials_client_id or options.get("clientId")
     secret = config.sasl_oauthbearer_client_credentials_client_secret or options.get("clientSecret")
@@ -168,4 +188,15 @@ def _token_credentials(config: SecurityConfig, options: Mapping[str, str]) -> Cr
             "(clientId and clientSecret in sasl_jaas_config)"
         )
     scope = config.sasl_oauthbearer_scope or options.get("scope")
-    return Credentials(OAUTHBEARER, client, secret, token_endpoint=endpoint, scope=scope)
+    extensions = _extensions(options)
+    return Credentials(OAUTHBEARER, client, secret, token_endpoint=endpoint, scope=scope, extensions=extensions)
+
+
+def _extensions(options: Mapping[str, str]) -> dict[str, str]:
+    """The SASL extensions of a login module: its options `extension_NAME`. Raises ConfigError."""
+    extensions = {name.removeprefix(_EXTENSION): options[name] for name in options if name.startswith(_EXTENSION)}
+    try:
+        check_extensions(extensions)
+    except ValueError as why:
+        raise ConfigError(f"sasl_jaas_config (sasl.jaas.config): {why}") from None
+    return extensions

@@ -8,7 +8,7 @@ from typing import Final
 from rota.client.errors import TimedOut
 from rota.client.types import TopicPartition
 
-_SECRET: Final = re.compile(r"password|secret|jaas|token|\.key\b|[a-z]key\b", re.IGNORECASE)
+_SECRET: Final = re.compile(r"password|secret|jaas|token|[._a-z]key\b|key[._]pem", re.IGNORECASE)
 REMEDY: Final = "Set failOnDataLoss=false to continue with the records that exist."
 
 

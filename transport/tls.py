@@ -4,6 +4,7 @@ Laws
     The broker's certificate is always verified; its host name too, unless ssl_endpoint_identification_algorithm is "".
     A setting that cannot be used (a missing file, a wrong password, another kind of store) is refused before any
     connection is made, by the name of the setting. No message contains a key or a password.
+    PEM in a text may be on one line, with spaces where its lines end, as Kafka's clients read it from properties.
     A key that is given as text is on disk only while OpenSSL reads it, in a file that nobody else may read.
 """
 
@@ -25,6 +26,7 @@ STORE_BYTES_MAX: Final = 16 * 1024 * 1024
 _JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _PEM: Final = b"-----BEGIN "
 _CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]*)-----END \1-----")
 _ENCRYPTED: Final = re.compile(rb"-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: 4,ENCRYPTED")
 
 
@@ -101,7 +103,7 @@ def _openssl_name(name: str) -> str:
 
 def _load_trusted(context: ssl.SSLContext, settings: TlsSettings) -> None:
     if settings.truststore_certificates:
-        _trust(context, "ssl_truststore_certificates", settings.truststore_certificates)
+        _trust(context, "ssl_truststore_certificates", _in_lines(settings.truststore_certificates))
         return
     if not settings.truststore_location:
         context.load_default_certs()
@@ -119,8 +121,19 @@ def _load_trusted(context: ssl.SSLContext, settings: TlsSettings) -> None:
 def _trust(context: ssl.SSLContext, name: str, certificates: str) -> None:
     try:
         context.load_verify_locations(cadata="\n".join(_CERTIFICATE.findall(certificates)))
-    except (ssl.SSLError, ValueError):
+    except (ssl.SSLError, ValueError, TypeError):  # TypeError: text that is not ASCII
         raise SettingRefused(name, "has no certificate in PEM that can be read") from None
+
+
+def _in_lines(pem: str) -> str:
+    """Write each block of base64 in lines, as OpenSSL has to have it."""
+
+    def block(match: re.Match[str]) -> str:
+        label, body = match[1], "".join(match[2].split())
+        lines = "\n".join(body[at : at + 64] for at in range(0, len(body), 64))
+        return f"\n-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"
+
+    return _BLOCK.sub(block, pem)
 
 
 # ---- the client's own key and certificate
@@ -130,8 +143,8 @@ def _load_own(context: ssl.SSLContext, settings: TlsSettings) -> None:
     if settings.keystore_key or settings.keystore_certificate_chain:
         if not (settings.keystore_key and settings.keystore_certificate_chain):
             raise SettingRefused("ssl_keystore_key", "and ssl_keystore_certificate_chain go together: set both")
-        pem = f"{settings.keystore_key}\n{settings.keystore_certificate_chain}\n".encode()
-        _load_pem(context, "ssl_keystore_key", pem, settings.key_password)
+        pem = _in_lines(f"{settings.keystore_key}\n{settings.keystore_certificate_chain}\n")
+        _load_pem(context, "ssl_keystore_key", pem.encode(), settings.key_password)
     elif settings.certificate_location or settings.key_location:
         certificate = _read("ssl_certificate_location", settings.certificate_location or settings.key_location or "")
         key = _read("ssl_key_location", settings.key_location or settings.certificate_location or "")

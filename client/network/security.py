@@ -38,9 +38,9 @@ def _tls_context(config: SecurityConfig) -> ssl.SSLContext:
 def _login(config: SecurityConfig) -> Login:
     found = credentials(config)
     if found.mechanism != OAUTHBEARER:
-        return PasswordLogin(found.mechanism, found.username, found.password)
+        return PasswordLogin(found.mechanism, found.username, found.password, is_token=found.is_token)
     if found.token_provider is not None:
-        return TokenLogin(TokenCache(found.token_provider))
+        return TokenLogin(TokenCache(found.token_provider, extensions=found.extensions))
     assert found.token_endpoint is not None
     try:
         context = client_context(TlsSettings(truststore_location=config.https_ca_location))
@@ -50,4 +50,4 @@ def _login(config: SecurityConfig) -> Login:
         raise ConfigError(text) from None
     except ValueError as why:
         raise ConfigError(str(why)) from None
-    return TokenLogin(TokenCache(client))
+    return TokenLogin(TokenCache(client, extensions=found.extensions))

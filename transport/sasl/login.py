@@ -30,18 +30,20 @@ class Login(Protocol):
 
 
 class PasswordLogin:
-    """A user and a password, for PLAIN and SCRAM."""
+    """A user and a password, for PLAIN and SCRAM; `is_token`: a delegation token, by its id and HMAC (KIP-48)."""
 
-    def __init__(self, mechanism: str, username: str, password: str) -> None:
+    def __init__(self, mechanism: str, username: str, password: str, *, is_token: bool = False) -> None:
         assert mechanism in PASSWORD_MECHANISMS
         self.mechanism = mechanism
         self._username, self._password = username, password
+        self._extensions = (("tokenauth", "true"),) if is_token else ()
 
     async def conversation(self) -> Conversation:
         if self.mechanism == "PLAIN":
             return PlainConversation(self._username, self._password)
         kind = scram.MECHANISMS[self.mechanism]
-        return ScramConversation(kind, self._username, self._password, secrets.token_urlsafe(NONCE_BYTES))
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        return ScramConversation(kind, self._username, self._password, nonce, self._extensions)
 
 
 class TokenLogin:

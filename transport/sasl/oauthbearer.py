@@ -20,6 +20,11 @@ def check_token(token: str, extensions: Mapping[str, str]) -> None:
     """Raises ValueError for a token or an extension that cannot be sent. The text does not contain the token."""
     if not _TOKEN.fullmatch(token):
         raise ValueError("the token is empty or has characters that are not printable ASCII")
+    check_extensions(extensions)
+
+
+def check_extensions(extensions: Mapping[str, str]) -> None:
+    """Raises ValueError for an extension that cannot be sent."""
     for name, value in extensions.items():
         if not _EXTENSION_NAME.fullmatch(name) or name == "auth" or not _EXTENSION_VALUE.fullmatch(value):
             raise ValueError(f"the SASL extension {name!r} cannot be sent: a name has letters, a value printable ASCII")

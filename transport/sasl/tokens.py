@@ -40,11 +40,13 @@ Provider = Callable[[], Awaitable["str | Token"]]
 
 
 class TokenCache:
-    """`await cache.token()`. `clock` returns seconds since the epoch."""
+    """`await cache.token()`. `clock` returns seconds since the epoch; `extensions`: of tokens without any."""
 
-    def __init__(self, provider: Any, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, provider: Any, clock: Callable[[], float] = time.time, extensions: Mapping[str, str] | None = None
+    ) -> None:
         self._provider: Provider = getattr(provider, "token", provider)
-        self._extensions: Callable[[], Mapping[str, str]] | None = getattr(provider, "extensions", None)
+        self._extensions: Callable[[], Mapping[str, str]] = getattr(provider, "extensions", lambda: extensions or {})
         self._clock = clock
         self._token: Token | None = None
         self._reused_until = 0.0
@@ -79,7 +81,7 @@ class TokenCache:
         """The provider's next token. Raises what the provider raises, and ValueError."""
         given = await self._provider()
         token = given if isinstance(given, Token) else Token(given)
-        if self._extensions is not None and not token.extensions:
+        if not token.extensions:
             token = dataclasses.replace(token, extensions=dict(self._extensions()))
         check_token(token.value, token.extensions)
         return token

@@ -77,5 +77,5 @@ def test_a_secret_is_not_repeated() -> None:
     with pytest.raises(UsageError, match="expected NAME=VALUE") as refused:
         pair("sasl.jaas.config:planted")
     assert "planted" not in str(refused.value)
-    assert is_secret("ssl.keystore.key")
+    assert all(map(is_secret, ("ssl.keystore.key", "ssl_keystore_key", "SASL.PASSWORD", "ssl_key_pem")))
     assert not is_secret("ssl.keystore.location")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ssl
 from typing import Any
 
 import pytest
@@ -68,6 +69,22 @@ def test_every_client_has_them(kind: type[ClientConfig]) -> None:
         ),
         (
             {
+                "sasl_jaas_config": f'{OAUTH} required clientId="i" clientSecret="s" extension_logicalCluster="lkc-1";',
+                "sasl_oauthbearer_token_endpoint_url": "https://idp/token",
+            },
+            Credentials(
+                "OAUTHBEARER", "i", "s", token_endpoint="https://idp/token", extensions={"logicalCluster": "lkc-1"}
+            ),
+        ),
+        (
+            {
+                "sasl_mechanism": "SCRAM-SHA-256",
+                "sasl_jaas_config": f'{SCRAM} required username="id" password="hmac" tokenauth="true";',
+            },
+            Credentials("SCRAM-SHA-256", "id", "hmac", is_token=True),
+        ),
+        (
+            {
                 "sasl_mechanism": "OAUTHBEARER",
                 "sasl_oauthbearer_token_endpoint_url": "https://idp/token",
                 "sasl_oauthbearer_client_id": "i",
@@ -120,6 +137,13 @@ def test_a_setting_by_two_names_is_refused() -> None:
         ({"sasl_jaas_config": f'{PLAIN} required password="planted"'}, "cannot be read: expected a semicolon"),
         ({"sasl_mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs sasl_oauth_token_provider, or"),
         ({"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": 3}, "an async function"),
+        (
+            {
+                "sasl_jaas_config": f'{OAUTH} required clientId="i" clientSecret="planted" extension_auth="x";',
+                "sasl_oauthbearer_token_endpoint_url": "https://idp/token",
+            },
+            "the SASL extension 'auth' cannot be sent",
+        ),
     ],
 )
 def test_credentials_that_are_not_whole_are_refused_at_once(settings: dict[str, Any], told: str) -> None:
@@ -147,3 +171,15 @@ def test_these_are_the_secrets() -> None:
     names = {field.name for field in dataclasses.fields(SecurityConfig)}
     assert {name for name in names if any(word in name for word in words)} == SECRETS
     assert "planted" not in repr(Credentials("PLAIN", "a", "planted"))
+
+
+def test_a_context_that_would_be_without_effect_is_refused() -> None:
+    own = ssl.create_default_context()
+    with pytest.raises(ConfigError, match="security_protocol is PLAINTEXT, which is without TLS"):
+        ClientConfig(bootstrap_servers=B, ssl_context=own)
+    with pytest.raises(ConfigError, match="leave out ssl_truststore_location, ssl_key_password") as refused:
+        ClientConfig(
+            bootstrap_servers=B, security_protocol="SSL", ssl_context=own,
+            ssl_truststore_location="ca.pem", ssl_key_password="planted",
+        )  # fmt: skip
+    assert "planted" not in str(refused.value)

@@ -19,7 +19,16 @@ def test_an_option_error_is_a_value_error_and_lost_data_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["kafka.ssl.key.password", "sasl.jaas.config", "kafka.ssl.keystore.key", "OAuthToken", "clientSecret"]
+    "option",
+    [
+        "kafka.ssl.key.password",
+        "sasl.jaas.config",
+        "kafka.ssl.keystore.key",
+        "OAuthToken",
+        "clientSecret",
+        "ssl_keystore_key",
+        "ssl.key.pem",
+    ],
 )
 def test_the_value_of_a_secret_is_hidden(option: str) -> None:
     refused = OptionError(option, "planted", "left out")

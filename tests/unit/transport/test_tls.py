@@ -110,6 +110,25 @@ def own_forms(certificates: Certificates) -> list[TlsSettings]:
     ]
 
 
+def test_pem_on_one_line_is_read_as_kafka_does(certificates: Certificates) -> None:
+    trusted = _on_one_line(certificates.ca.read_text())
+    own = _on_one_line(certificates.client.keystore.read_text())
+    context = client_context(
+        TlsSettings(truststore_certificates=trusted, keystore_key=own, keystore_certificate_chain=own)
+    )
+    assert context.cert_store_stats()["x509"] == 1
+
+
+def _on_one_line(pem: str) -> str:
+    return " ".join(pem[pem.index("-----BEGIN") :].splitlines())
+
+
+def test_a_certificate_that_is_not_ascii_is_refused_by_name() -> None:
+    text = "-----BEGIN CERTIFICATE-----\n\u00e9\n-----END CERTIFICATE-----"
+    with pytest.raises(SettingRefused, match=r"ssl_truststore_certificates .*no certificate in PEM"):
+        client_context(TlsSettings(truststore_certificates=text))
+
+
 async def test_a_client_with_a_certificate(certificates: Certificates) -> None:
     async with Scripted(tls=certificates.listener(requires_client=True)) as broker:
         for settings in own_forms(certificates):

@@ -78,3 +78,21 @@ def test_tokens_are_from_a_provider_or_client_credentials() -> None:
     assert isinstance(security_of(config(**OAUTH)).login, TokenLogin)
     with pytest.raises(ConfigError, match="an http or https URL"):
         security_of(config(**(OAUTH | {"sasl_oauthbearer_token_endpoint_url": "idp"})))
+
+
+async def test_options_of_login_modules_reach_the_broker() -> None:
+    async def token() -> str:
+        return "t"
+
+    delegated = config(
+        security_protocol="SASL_SSL", sasl_mechanism="SCRAM-SHA-256",
+        sasl_jaas_config='ScramLoginModule required username="id" password="hmac" tokenauth="true";',
+    )  # fmt: skip
+    extended = config(
+        security_protocol="SASL_SSL", sasl_oauth_token_provider=token,
+        sasl_jaas_config='OAuthBearerLoginModule required extension_logicalCluster="lkc-1";',
+    )  # fmt: skip
+    for settings, sent in ((delegated, b",tokenauth=true"), (extended, b"\x01logicalCluster=lkc-1\x01")):
+        login = security_of(settings).login
+        assert login is not None
+        assert sent in (await login.conversation()).first()
