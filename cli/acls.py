@@ -9,6 +9,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.arguments import add_subcommand, subcommands
@@ -147,8 +148,8 @@ async def explain(session: Session) -> None:
     async with _cluster(session) as cluster:
         acls = await _describe(cluster, AclFilter())
     authorizer = Authorizer(super_users or (), allow_if_no_acl=allow_if_none)
-    for each in {acl.pattern for acl in acls}:
-        authorizer.replace(each, [acl.entry for acl in acls if acl.pattern == each])
+    for each, of_pattern in groupby(acls, key=lambda acl: acl.pattern):
+        authorizer.replace(each, [acl.entry for acl in of_pattern])
     operation = Operation[_code(options.operation)]
     decision = authorizer.decide(principal, options.host, operation, pattern.resource_type, pattern.name)
     document = {
@@ -229,16 +230,19 @@ def acls_of(options: Namespace) -> list[Acl]:
 
 
 def filter_of(options: Namespace, operation: str | None = None) -> AclFilter:
-    """Return the filter of the arguments."""
+    """Return the filter of the arguments. Raises UsageError."""
     from rota.coordinator.security.acl import AclFilter, Operation, PatternType, ResourceType
 
     has_resource = options.cluster or not options.topic is options.group is options.transactional_id is None
+    if options.match and options.prefixed:
+        raise UsageError("--match includes prefixes: give it or --prefixed, not both")
     pattern = pattern_of(options)
     how = PatternType.MATCH if options.match else pattern.pattern_type
+    anyhow = PatternType.PREFIXED if options.prefixed else PatternType.ANY
     return AclFilter(
         resource_type=pattern.resource_type if has_resource else ResourceType.ANY,
         name=pattern.name if has_resource else None,
-        pattern_type=how if has_resource else PatternType.ANY,
+        pattern_type=how if has_resource else anyhow,
         principal=options.principal,
         host=options.host,
         operation=Operation.ANY if operation is None else Operation[_code(operation)],

@@ -69,7 +69,7 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         return _response(node, context, _refused_all(plan))
     result = plan.read(wait=False)
     if result.loads:
-        return eager.start(_load_and_respond(node, context, plan, result))
+        return eager.start(_load_and_respond(node, context, plan, result, lookup))
     bytes_missing = min(request.min_bytes, bytes_max) - result.size_bytes
     if bytes_missing <= 0 or request.max_wait_ms <= 0 or result.must_answer or not plan.partitions:
         return _response(node, context, result.responses, plan)
@@ -93,11 +93,11 @@ def _lookup(node: Node, call: Call, *, is_follower: bool) -> PartitionLookup:
     return AuthorizedLookup(node, node.authorizer, call, is_follower=is_follower)
 
 
-def _read_again(plan: FetchPlan, lookup: PartitionLookup) -> FetchResult:
+def _read_again(plan: FetchPlan, lookup: PartitionLookup, *, wait: bool = True) -> FetchResult:
     """Read what a delayed fetch waited for, of the partitions that the client may read now."""
     if isinstance(lookup, AuthorizedLookup) and lookup.is_outdated:
         plan.look_up_again()
-    return plan.read()
+    return plan.read(wait=wait)
 
 
 def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, plan: FetchPlan) -> None:
@@ -109,9 +109,11 @@ def _answer_soon(delayed: DelayedFetch[FetchResponse], context: FetchContext, pl
             delayed.complete_on_commit(partition)
 
 
-async def _load_and_respond(node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult) -> FetchResponse:
+async def _load_and_respond(
+    node: Node, context: FetchContext, plan: FetchPlan, result: FetchResult, lookup: PartitionLookup
+) -> FetchResponse:
     """Load data that is not in the page cache in a thread, then respond without delay: such a fetch has records."""
-    result = await load_and_read(result, lambda wait: plan.read(wait=wait))
+    result = await load_and_read(result, lambda wait: _read_again(plan, lookup, wait=wait))
     return _response(node, context, result.responses, plan)
 
 

@@ -7,6 +7,8 @@ Laws
         another operation, never a DENY.
     AZ3 A change of the ACLs counts from the next decision on, also for connections that are open.
     AZ4 What is remembered is bounded, whatever names a client asks for.
+    AZ5 A decision looks at the patterns that match alone; only the first about "some resource" of a principal after a
+        change looks at all ACLs. Taking over one pattern does not look at the others.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Final
+from itertools import chain
+from typing import Final, TypeVar
 
 from rota.coordinator.security.acl import (
     OPERATIONS,
@@ -31,6 +34,8 @@ from rota.coordinator.security.acl import (
 )
 from rota.coordinator.security.principal import Principal
 
+K = TypeVar("K")
+V = TypeVar("V")
 DECISIONS_MAX: Final = 16_384  # that are remembered
 REMEMBERED_NAME_CHARS_MAX: Final = 255  # of a resource; a client chooses the names that it asks for
 _ALL, _ALLOW, _DENY = Operation.ALL, Permission.ALLOW, Permission.DENY
@@ -71,6 +76,7 @@ class Action:
 
 
 _Key = tuple[Principal, str, Operation, ResourceType, str]  # the fields of an Action
+_AnyKey = tuple[Principal, str, Operation, ResourceType]  # the same for some resource
 _Rules = dict[str, tuple[Acl, ...]]  # by the name of the pattern, DENY first
 
 
@@ -83,8 +89,9 @@ class Authorizer:
         self._by_pattern: dict[ResourcePattern, tuple[Acl, ...]] = {}
         self._literal: dict[ResourceType, _Rules] = {}
         self._prefixed: dict[ResourceType, _Rules] = {}
-        self._prefix_lengths: dict[ResourceType, tuple[int, ...]] = {}  # longest first
+        self._prefix_lengths: dict[ResourceType, dict[int, int]] = {}  # how many have each length, longest first
         self._decisions: dict[_Key, Decision] = {}
+        self._any_decisions: dict[_AnyKey, bool] = {}
 
     # ---- the ACLs
 
@@ -98,14 +105,15 @@ class Authorizer:
         acls = tuple(Acl(pattern, entry) for entry in sorted(set(entries)))  # DENY has the smaller code
         is_prefixed = pattern.pattern_type is PatternType.PREFIXED
         rules = (self._prefixed if is_prefixed else self._literal).setdefault(pattern.resource_type, {})
+        if is_prefixed:
+            self._count_prefix(pattern, bool(acls) - (pattern.name in rules))
         if acls:
             self._by_pattern[pattern] = rules[pattern.name] = acls
         else:
             self._by_pattern.pop(pattern, None)
             rules.pop(pattern.name, None)
-        if is_prefixed:
-            self._prefix_lengths[pattern.resource_type] = tuple(sorted({len(name) for name in rules}, reverse=True))
         self._decisions.clear()
+        self._any_decisions.clear()
         self.changes += 1
 
     # ---- decisions
@@ -124,7 +132,7 @@ class Authorizer:
         if decision is None:
             decision = self._decide(Action(*key))
             if len(name) <= REMEMBERED_NAME_CHARS_MAX:
-                self._remember(key, decision)
+                _remember(self._decisions, key, decision)
         return decision
 
     def operations(self, principal: Principal, host: str, resource_type: ResourceType, name: str) -> int:
@@ -141,22 +149,36 @@ class Authorizer:
         An ALLOW counts unless a DENY for at least the same names stands against it. As in Kafka the operation itself
         and ALL count, what other operations imply does not.
         """
+        key = principal, host, operation, resource_type
+        is_allowed = self._any_decisions.get(key)
+        if is_allowed is None:
+            is_allowed = self._allows_any(*key)
+            _remember(self._any_decisions, key, is_allowed)
+        return is_allowed
+
+    # ---- inside
+
+    def _count_prefix(self, pattern: ResourcePattern, more: int) -> None:
+        """Count one more prefix of this length, one less, or none."""
+        counts, length = self._prefix_lengths.setdefault(pattern.resource_type, {}), len(pattern.name)
+        is_new = length not in counts
+        counts[length] = counts.get(length, 0) + more
+        if not counts[length]:
+            del counts[length]
+        elif is_new:
+            self._prefix_lengths[pattern.resource_type] = dict(sorted(counts.items(), reverse=True))
+
+    def _allows_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
         if (
             str(principal) in self.super_users
             or self.decide(principal, host, operation, resource_type, "hardcode").reason is Reason.NO_ACL
         ):
             return True
-        rules = [acl for acl in self.acls if _is_for(acl, principal, host, operation, resource_type)]
+        acls = chain.from_iterable(self._by_pattern.values())
+        rules = [acl for acl in acls if _is_for(acl, principal, host, operation, resource_type)]
         denied = [acl.pattern for acl in rules if acl.entry.permission is _DENY]
         allowed = [acl.pattern for acl in rules if acl.entry.permission is _ALLOW]
         return any(not any(_covers(deny, allow) for deny in denied) for allow in allowed)
-
-    # ---- inside
-
-    def _remember(self, key: _Key, decision: Decision) -> None:
-        if len(self._decisions) >= DECISIONS_MAX:
-            self._decisions.clear()
-        self._decisions[key] = decision
 
     def _decide(self, action: Action) -> Decision:
         """AZ1."""
@@ -186,6 +208,13 @@ class Authorizer:
                 yield from prefixed.get(name[:length], ())
         if name != WILDCARD:
             yield from literal.get(WILDCARD, ())
+
+
+def _remember(decisions: dict[K, V], key: K, decision: V) -> None:
+    """AZ4."""
+    if len(decisions) >= DECISIONS_MAX:
+        decisions.clear()
+    decisions[key] = decision
 
 
 def _applies(entry: Entry, action: Action) -> bool:

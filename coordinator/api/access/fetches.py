@@ -4,7 +4,8 @@ A fetch session remembers partitions that a request does not name, and a delayed
 began; so the check is not around the API but in the lookup of its partitions.
 
 Law
-    AT2 A delayed fetch returns no records of a topic whose READ was taken away while it waited.
+    AT2 A delayed fetch returns no records of a topic whose READ was taken away while it waited, be it for records or
+        for the disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Guards of the APIs that name groups: members, committed offsets, coordinators, lists of groups."""
+"""Guards of the APIs that name groups: members, committed offsets, coordinators, lists of groups.
+
+Law
+    AT5 A member whose READ on the group was taken away while it waited for the others is told neither the members nor
+        its assignment.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +46,7 @@ from rota.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from rota.protocol.messages.sync_group import SyncGroupResponse
+from rota.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -58,9 +63,22 @@ _O = Operation
 
 def join_group(access: RequestAccess, request: JoinGroupRequest, serve: Serve) -> Any:
     """READ on the group."""
-    if access.allows(_O.READ, GROUP, request.group_id):
-        return serve(request)
-    return JoinGroupResponse(error_code=DENIED, protocol_name=None if access.call.version >= NULL_NAME_SINCE else "")
+    protocol_name = None if access.call.version >= NULL_NAME_SINCE else ""
+    return _while_allowed(access, request, serve, JoinGroupResponse(error_code=DENIED, protocol_name=protocol_name))
+
+
+def sync_group(access: RequestAccess, request: SyncGroupRequest, serve: Serve) -> Any:
+    """READ on the group."""
+    return _while_allowed(access, request, serve, SyncGroupResponse(error_code=DENIED))
+
+
+def _while_allowed(access: RequestAccess, request: Any, serve: Serve, refused: Any) -> Any:
+    """AT5. READ on the group, now and when the API responds."""
+
+    def checked(response: Any) -> Any:
+        return response if access.allows(_O.READ, GROUP, request.group_id) else refused
+
+    return after(serve(request), checked) if access.allows(_O.READ, GROUP, request.group_id) else refused
 
 
 def member_of_group(response_type: type[Any]) -> Guard:
@@ -76,7 +94,6 @@ def member_of_group(response_type: type[Any]) -> Guard:
 
 heartbeat: Final = member_of_group(HeartbeatResponse)
 leave_group: Final = member_of_group(LeaveGroupResponse)
-sync_group: Final = member_of_group(SyncGroupResponse)
 
 
 # ---- lists of groups

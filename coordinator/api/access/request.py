@@ -2,6 +2,10 @@
 
 A guard is a function `guard(access, request, serve)` around an API. `serve(request)` runs the API; the guard gives it
 the part of the request that is allowed, and adds the errors of the rest to the response.
+
+Law
+    AT6 A guard compares what a request names with what is known, never with the rest of the request: its work grows as
+        the request.
 """
 
 from __future__ import annotations

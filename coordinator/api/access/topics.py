@@ -239,12 +239,12 @@ def _described(
         return allowed, [MetadataResponseTopic(error_code=DENIED, name=None, topic_id=t.topic_id) for t in denied]
     allowed, denied = access.split(_O.DESCRIBE, TOPIC, requested, lambda topic: topic.name)
     node = access.node
-    if request.allow_auto_topic_creation and node.config.auto_create_topics_enable:
-        missing = [topic for topic in allowed if topic.name is not None and topic.name not in node.topics]
-        if missing and not access.may(_O.CREATE, CLUSTER):
-            _, not_created = access.split(_O.CREATE, TOPIC, missing, lambda topic: topic.name)
-            allowed = [topic for topic in allowed if topic not in not_created]
-            denied += not_created
+    creates = request.allow_auto_topic_creation and node.config.auto_create_topics_enable
+    if creates and not access.may(_O.CREATE, CLUSTER):
+        allowed, not_created = access.split(
+            _O.CREATE, TOPIC, allowed, lambda topic: None if topic.name in node.topics else topic.name
+        )
+        denied += not_created
     return allowed, [MetadataResponseTopic(error_code=DENIED, name=topic.name) for topic in denied]
 
 

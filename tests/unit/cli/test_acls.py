@@ -57,6 +57,10 @@ def test_filters() -> None:
     assert filter_of(given, "describe-configs") == AclFilter(
         ResourceType.GROUP, "g", PatternType.PREFIXED, "User:a", "h", Operation.DESCRIBE_CONFIGS
     )
+    of_all_names = filter_of(options("remove", "--principal", "User:a", "--prefixed"))
+    assert of_all_names == AclFilter(pattern_type=PatternType.PREFIXED, principal="User:a")
+    with pytest.raises(UsageError, match="not both"):
+        filter_of(options("remove", "--topic", "t", "--prefixed", "--match"))
     assert filter_of(options("list", "--cluster")) == AclFilter(
         ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL
     )

@@ -18,6 +18,8 @@ from rota.coordinator.log.disk import DiskLog
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.metadata import eager
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.security.acl import Entry, ResourcePattern
+from rota.coordinator.security.authorizer import Authorizer
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.fetch import EpochEndOffset, FetchResponse, PartitionData, ReplicaState
 from rota.protocol.records.batch import BATCH_HEADER_BYTES
@@ -334,6 +336,23 @@ class TestColdReads:
         answers = await self.response(world, max_bytes=1000, partition_max_bytes=1000)
         assert ColdLog.loads == 1
         assert sizes(answers) == [len(whole(world)), 0, 0]
+
+    async def test_nothing_is_returned_of_a_topic_whose_permission_ended_while_it_was_loaded(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.node.authorizer = authorizer = Authorizer()
+        pattern = ResourcePattern.parse("TOPIC:LITERAL:t")
+        authorizer.replace(pattern, [Entry.parse("ALLOW READ * User:ANONYMOUS")])
+        load = ColdLog.load
+
+        def revoked(log: ColdLog) -> None:
+            load(log)
+            authorizer.replace(pattern, ())
+
+        monkeypatch.setattr(ColdLog, "load", revoked)
+        answers = await self.response(world)
+        assert {answer.error_code for answer in answers} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+        assert sizes(answers) == [0, 0, 0]
 
     async def test_data_evicted_between_passes_is_read_blocking_in_the_last_pass(self, world: World) -> None:
         ColdLog.stays = 1

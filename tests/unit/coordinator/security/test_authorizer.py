@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rota.coordinator.security import authorizer as authorizer_module
 from rota.coordinator.security.acl import Acl, Entry, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from rota.coordinator.security.authorizer import DECISIONS_MAX, REMEMBERED_NAME_CHARS_MAX, Authorizer, Decision, Reason
 from rota.coordinator.security.principal import Principal
@@ -193,3 +194,55 @@ def test_a_decision_about_a_long_name_is_not_remembered() -> None:
     assert not authorizer._decisions
     authorizer.decide(ALICE, HOSTS[0], Operation.READ, GROUP, "g" * REMEMBERED_NAME_CHARS_MAX)
     assert len(authorizer._decisions) == 1
+
+
+def test_the_acls_are_looked_through_once_for_a_decision_about_some_resource(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each producer asks it for its producer id."""
+    looks, is_for = [], authorizer_module._is_for
+    monkeypatch.setattr(authorizer_module, "_is_for", lambda *acl_and: (looks.append(acl_and), is_for(*acl_and))[1])
+    write = Entry.parse("ALLOW WRITE * User:alice")
+    authorizer = authorizer_of([Acl(ResourcePattern.parse("TOPIC:LITERAL:a"), write)])
+    for expected in (True, False):
+        looks.clear()
+        for _ in range(3):
+            assert authorizer.allows_any(ALICE, HOSTS[0], Operation.WRITE, TOPIC) is expected
+            assert not authorizer.allows_any(BOB, HOSTS[0], Operation.WRITE, TOPIC)
+        assert len(looks) <= 2
+        authorizer.replace(ResourcePattern.parse("TOPIC:LITERAL:a"), ())
+    for number in range(DECISIONS_MAX + 10):
+        authorizer.allows_any(ALICE, str(number), Operation.WRITE, TOPIC)
+    assert len(authorizer._any_decisions) <= DECISIONS_MAX
+
+
+def test_taking_over_a_prefix_does_not_look_at_the_others() -> None:
+    class Name(str):
+        lengths = 0
+        __slots__ = ()
+
+        def __len__(self) -> int:
+            Name.lengths += 1
+            return super().__len__()
+
+    authorizer, read = Authorizer(), Entry.parse("ALLOW READ * User:alice")
+    names = [Name(f"{number:04}") for number in range(200)]
+    for name in names:
+        authorizer.replace(ResourcePattern(TOPIC, PatternType.PREFIXED, name), [read])
+    assert Name.lengths <= 2 * len(names)
+    assert authorizer.allows(ALICE, HOSTS[0], Operation.READ, TOPIC, "0199-x")
+
+
+def test_prefixes_that_come_and_go_are_found_longest_first() -> None:
+    authorizer, read = Authorizer(), Entry.parse("ALLOW READ * User:alice")
+    prefixes = {name: ResourcePattern(TOPIC, PatternType.PREFIXED, name) for name in ("a", "abc", "ab", "xy")}
+
+    def decides() -> str | None:
+        acl = authorizer.decide(ALICE, HOSTS[0], Operation.READ, TOPIC, "abcd").acl
+        return None if acl is None else acl.pattern.name
+
+    for pattern in (*prefixes.values(), *prefixes.values()):
+        authorizer.replace(pattern, [read])
+    assert decides() == "abc"
+    for gone, left in (("abc", "ab"), ("xy", "ab"), ("xy", "ab"), ("ab", "a"), ("a", None)):
+        authorizer.replace(prefixes[gone], ())
+        assert decides() == left
+    assert not authorizer._prefix_lengths[TOPIC]

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from tests.unit.coordinator.api.access import access_world
 from tests.unit.coordinator.api.access.access_world import GROUP, TOPIC, AccessWorld, granted
+from tests.unit.coordinator.api.group_world import join_request
 
+from rota.coordinator.security.acl import ResourcePattern
 from rota.protocol.messages.delete_groups import DeleteGroupsRequest
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -28,6 +30,7 @@ from rota.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from rota.protocol.messages.sync_group import SyncGroupRequest
 
 TOPIC_DENIED, GROUP_DENIED = 29, 30
 MEMBER = f"GROUP:LITERAL:{GROUP} READ"
@@ -149,3 +152,28 @@ def test_a_member_needs_read_on_its_group() -> None:
     for key, request in ((11, access_world.join_group), (13, access_world.leave_group)):
         assert AccessWorld(granted()).send(key, next(request(5)), 5).error_code == GROUP_DENIED
         assert AccessWorld(granted(MEMBER)).send(key, next(request(5)), 5).error_code != GROUP_DENIED
+
+
+@pytest.mark.parametrize("key", [11, 14])
+def test_a_member_whose_permission_ends_while_it_waits_is_told_nothing(key: int) -> None:
+    world = AccessWorld(authorizer := granted(MEMBER))
+    routes = world.routes
+    first = world.send(11, join_request(GROUP), 3)
+    assert (first.error_code, first.leader) == (0, first.member_id)
+    join = routes[11].serve(world.node, access_world.call(3), join_request(GROUP))
+    assert not join.answered
+    if key == 14:  # both are in the next generation; the follower waits for the assignment of the leader
+        world.send(11, join_request(GROUP, first.member_id), 3)
+        joined = world.finish(join)
+        waiting = routes[14].serve(
+            world.node,
+            access_world.call(3),
+            SyncGroupRequest(group_id=GROUP, generation_id=joined.generation_id, member_id=joined.member_id),
+        )
+        assert not waiting.answered
+    else:
+        waiting = join
+    authorizer.replace(ResourcePattern.parse(f"GROUP:LITERAL:{GROUP}"), ())
+    reply = world.finish(waiting)
+    assert reply.error_code == GROUP_DENIED
+    assert not (reply.members if key == 11 else reply.assignment)

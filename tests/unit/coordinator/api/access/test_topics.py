@@ -170,3 +170,23 @@ def test_cluster_action_allows_offset_for_leader_epoch_of_every_topic() -> None:
     request = next(access_world.offset_for_leader_epoch(4))
     world = AccessWorld(granted("CLUSTER:LITERAL:kafka-cluster CLUSTER_ACTION"))
     assert world.send(23, request, 4).topics[0].partitions[0].error_code == 0
+
+
+def test_missing_topics_that_may_not_be_created_are_not_compared_with_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request names as many topics as fit into it: the loop must not stand still for their square."""
+    compared = 0
+
+    def equal(one: object, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return one is other
+
+    monkeypatch.setattr(MetadataRequestTopic, "__eq__", equal)
+    world = AccessWorld(granted("TOPIC:PREFIXED:new DESCRIBE"))
+    topics = tuple(MetadataRequestTopic(name=f"new{number}") for number in range(100))
+    response = world.send(3, MetadataRequest(topics=topics, allow_auto_topic_creation=True), 8)
+    assert {topic.error_code for topic in response.topics} == {DENIED}
+    assert len(response.topics) == 100
+    assert compared <= 100
