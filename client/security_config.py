@@ -36,6 +36,11 @@ def _protocol(value: Any) -> str | None:
     return None if isinstance(value, str) and value.upper() in PROTOCOLS else f"one of {', '.join(PROTOCOLS)}"
 
 
+def _identification(value: Any) -> str | None:
+    """Check how a host is identified. Java's upper case is accepted."""
+    return one_of(*_CHECKS)(value.lower() if isinstance(value, str) else value)
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """What a client authenticates with: `username` and `password` for PLAIN and SCRAM; for OAUTHBEARER a
@@ -73,7 +78,7 @@ class SecurityConfig:
     ssl_certificate_location: str | None = setting("a file: the client's certificate chain (librdkafka's name)", None)
     ssl_key_location: str | None = setting("a file: the client's key (librdkafka's name)", None)
     ssl_endpoint_identification_algorithm: str = setting(
-        "https: the certificate must be for the broker's host name; empty or none: any", "https", one_of(*_CHECKS)
+        "https: the certificate must be for the broker's host name; empty or none: any", "https", _identification
     )
     ssl_enabled_protocols: tuple[str, ...] = setting("the versions of TLS", TLS_VERSIONS)
     ssl_cipher_suites: tuple[str, ...] = setting("cipher suites, by Java's or OpenSSL's names; empty: OpenSSL's", ())
@@ -101,6 +106,8 @@ class SecurityConfig:
         if self.sasl_mechanism is not None and self.sasl_mechanism not in MECHANISMS:
             raise refused("sasl_mechanism", self.sasl_mechanism, f"one of {', '.join(MECHANISMS)}")
         object.__setattr__(self, "security_protocol", self.security_protocol.upper())
+        identification = self.ssl_endpoint_identification_algorithm.lower()
+        object.__setattr__(self, "ssl_endpoint_identification_algorithm", identification)
         if self.has_sasl:
             credentials(self)
         if self.ssl_context is not None:

@@ -174,14 +174,14 @@ def _load_pem(context: ssl.SSLContext, name: str, pem: bytes, password: str | No
         with os.fdopen(file, "wb") as out:
             out.write(pem)
         context.load_cert_chain(path, password=lambda: password or "")
-    except ssl.SSLError as cause:
+    except (ssl.SSLError, ValueError) as cause:  # ValueError: a password of more than 1024 bytes
         raise SettingRefused(name, _why_not_loaded(cause, password, is_encrypted)) from None
     finally:
         Path(path).unlink()
 
 
-def _why_not_loaded(cause: ssl.SSLError, password: str | None, is_encrypted: bool) -> str:
-    if "VALUES_MISMATCH" in (cause.reason or ""):
+def _why_not_loaded(cause: ssl.SSLError | ValueError, password: str | None, is_encrypted: bool) -> str:
+    if "VALUES_MISMATCH" in (getattr(cause, "reason", None) or ""):
         return "has a key that does not belong to its first certificate"
     if password and is_encrypted:
         return "has an encrypted key that ssl_key_password does not open"

@@ -18,8 +18,8 @@ _TOKEN: Final = re.compile(
     r"""|(?P<mark>[=;])|(?P<word>[^\s=;"']+)""",
     re.DOTALL,
 )
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_ESCAPE: Final = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)  # octal digits, as Java reads them
+_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}
 
 
 class InvalidJaas(ValueError):
@@ -79,4 +79,5 @@ def _tokens(text: str) -> list[tuple[str, bool]]:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    return _ESCAPED.get(match[1], match[1])
+    escaped = match[1]
+    return chr(int(escaped, 8)) if "0" <= escaped[0] <= "7" else _ESCAPED.get(escaped, escaped)

@@ -183,3 +183,9 @@ def test_a_context_that_would_be_without_effect_is_refused() -> None:
             ssl_truststore_location="ca.pem", ssl_key_password="planted",
         )  # fmt: skip
     assert "planted" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("given", "ours"), [("HTTPS", "https"), ("https", "https"), ("None", "none"), ("", "")])
+def test_the_identification_of_hosts_in_javas_upper_case(given: str, ours: str) -> None:
+    made = config(ssl_endpoint_identification_algorithm=given)
+    assert made.ssl_endpoint_identification_algorithm == ours

@@ -260,3 +260,14 @@ def test_pkcs12_is_known_by_its_bytes(certificates: Certificates, monkeypatch: p
     for settings in (TlsSettings(keystore_location=str(store)), TlsSettings(truststore_location=str(store))):
         with pytest.raises(SettingRefused, match=r"pip install cryptography"):
             client_context(settings)
+
+
+def test_a_password_that_openssl_does_not_take_is_refused_by_name(certificates: Certificates) -> None:
+    own = TlsSettings(
+        keystore_key=encrypted_key(certificates.client).read_text(),
+        keystore_certificate_chain=certificates.client.keystore.read_text(), key_password="planted" * 300,
+    )  # fmt: skip
+    with pytest.raises(
+        SettingRefused, match=r"ssl_keystore_key .*an encrypted key that ssl_key_password does not open"
+    ):
+        client_context(own)

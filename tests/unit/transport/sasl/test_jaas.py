@@ -63,3 +63,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_a_quoted_value_is_unquoted(value: str) -> None:
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
     assert parse_jaas(f'M required v="{quoted}";').options["v"] == value
+
+
+def test_escapes_are_javas() -> None:
+    text = r'PlainLoginModule required password="\101\7\412\a\v\"\\8";'
+    assert parse_jaas(text).options == {"password": 'A\x07!2\a\v"\\8'}
