@@ -4,6 +4,8 @@ Laws
     RC1 A change is in the store before a reader sees it, and in the image before its caller goes on.
     RC2 A change is made on top of what the store has: of two at one time, one is made on top of the other.
     RC3 What has no configs of its own has no node.
+    RC4 A node that cannot be read counts as empty, but one of ACLs denies everything: it may have held a DENY. A change
+        of it is made on top of that.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from rota.coordinator.metadata.store import BadNode, BadVersion, NodeExists, NoN
 from rota.coordinator.metadata.topic import Refusal
 from rota.protocol.errors import ErrorCode
 
+UNREADABLE: Final[Mapping[ConfigKind, Mapping[str, str]]] = {ConfigKind.ACLS: {"DENY ALL * User:*": ""}}  # RC4
 RETRIES_MAX: Final = 8  # of a change that other brokers' changes were faster than
 
 log = structlog.get_logger("rota.metadata")
@@ -72,19 +75,17 @@ class ResourceConfigs:
     async def _refresh(self, kind: ConfigKind, name: str) -> None:
         try:
             data, _ = await self._store.get(znodes.resource_config_path(kind, name), self._watch)
-            configs = znodes.read_config(data)
+            configs = _read(kind, name, data)
         except NoNode:
-            configs = {}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:  # another program wrote it
-            log.warning("Configs cannot be read; they count as empty", kind=kind, name=name, reason=repr(error))
             configs = {}
         self._image.apply_configs(kind, name, configs)
 
     async def _update(self, kind: ConfigKind, name: str, update: Update) -> Refusal | None:
-        path, version, before = znodes.resource_config_path(kind, name), None, dict[str, str]()
+        path, version = znodes.resource_config_path(kind, name), None
+        before: Mapping[str, str] = {}
         try:
             data, stat = await self._store.get(path)
-            version, before = stat.version, znodes.read_config(data)
+            version, before = stat.version, _read(kind, name, data)
         except NoNode:
             pass
         after = update(before)
@@ -104,3 +105,13 @@ class ResourceConfigs:
         if lock is None:
             lock = self._locks[kind, name] = asyncio.Lock()
         return lock
+
+
+def _read(kind: ConfigKind, name: str, data: bytes) -> Mapping[str, str]:
+    """RC4."""
+    try:
+        return znodes.read_config(data)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:  # another program wrote it
+        count_as = UNREADABLE.get(kind, {})
+        log.warning("Configs cannot be read", kind=kind, name=name, count_as=dict(count_as), reason=repr(error))
+        return count_as

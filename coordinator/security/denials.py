@@ -2,7 +2,8 @@
 
 Law
     DN1 A principal that is denied the same again and again writes one event in REPEAT_MS, with the number of denials
-        that were not written; no client can fill the log or the memory.
+        that were not written; no client can fill the log or the memory. Every denial is in an event or in the number
+        of one: those beyond the limit, by which a client could hide others, are counted in the event OMITTED.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from rota.coordinator.security.authorizer import Action, Decision
 REPEAT_MS: Final = 60_000
 REMEMBERED_MAX: Final = 1_024  # denials whose repetition is counted
 NAME_CHARS_MAX: Final = 255  # of a resource in an event
+OMITTED: Final = "Denials without an event of their own"
 EVENTS_PER_REPEAT_MAX: Final = 1_000  # different ones that are written within REPEAT_MS
 
 log = structlog.get_logger("rota.audit")
@@ -34,7 +36,7 @@ class Denials:
     def __init__(self) -> None:
         self.total = 0
         self._counts: dict[Action, _Count] = {}
-        self._round_ms, self._written = 0, 0
+        self._round_ms, self._written, self._omitted = 0, 0, 0
 
     def add(self, api: str, action: Action, decision: Decision, now_ms: int) -> None:
         """DN1. `now_ms` is elapsed time."""
@@ -45,6 +47,7 @@ class Denials:
             count.unwritten += 1
             return
         if not self._may_write(now_ms):
+            self._omitted += 1
             return
         unwritten = 0 if count is None else count.unwritten
         self._remember(action, now_ms)
@@ -63,12 +66,14 @@ class Denials:
 
     def _may_write(self, now_ms: int) -> bool:
         if now_ms - self._round_ms >= REPEAT_MS:
-            self._round_ms, self._written = now_ms, 0
+            if self._omitted:
+                log.warning(OMITTED, denials=self._omitted)
+            self._round_ms, self._written, self._omitted = now_ms, 0, 0
         self._written += 1
         return self._written <= EVENTS_PER_REPEAT_MAX
 
     def _remember(self, action: Action, now_ms: int) -> None:
         self._counts.pop(action, None)
         if len(self._counts) >= REMEMBERED_MAX:
-            del self._counts[next(iter(self._counts))]  # the oldest
+            self._omitted += self._counts.pop(next(iter(self._counts))).unwritten  # the oldest
         self._counts[action] = _Count(now_ms)

@@ -6,14 +6,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from rota.coordinator.config.broker import BrokerConfig
-from rota.coordinator.metadata import eager
+from rota.coordinator.metadata import eager, znodes
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topics import Topics
-from rota.coordinator.security.acl import Entry, ResourcePattern
+from rota.coordinator.security.acl import Entry, ResourcePattern, ResourceType
 from rota.coordinator.security.acl_nodes import add, follow, open_authorizer, remove
 from rota.coordinator.security.authorizer import Authorizer
+from rota.coordinator.security.principal import Principal
 
+ALICE = Principal("User", "alice")
 READ, WRITE = Entry.parse("ALLOW READ * User:alice"), Entry.parse("ALLOW WRITE * User:alice")
 ON = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 
@@ -69,3 +71,21 @@ def test_without_authorizer_class_name_there_is_no_authorizer() -> None:
     authorizer = open_authorizer(BrokerConfig(properties), topics)
     assert authorizer is not None
     assert (authorizer.super_users, authorizer.allow_if_no_acl) == ({"User:a", "User:CN=b,O=c"}, True)
+
+
+def test_a_node_that_cannot_be_read_denies_its_resources_until_it_is_replaced() -> None:
+    """It may have held a DENY, which must not be forgotten with it."""
+    topics, authorizer = opened()
+    secret, everything = ResourcePattern.parse("TOPIC:LITERAL:secret"), ResourcePattern.parse("TOPIC:LITERAL:*")
+    eager.run_eagerly(add(topics, everything, {READ}))
+    eager.run_eagerly(add(topics, secret, {Entry.parse("DENY READ * User:alice")}))
+    eager.run_eagerly(topics.store.set(znodes.resource_config_path(ConfigKind.ACLS, str(secret)), b"?", 0))
+    eager.run_eagerly(topics.configs.refresh(ConfigKind.ACLS, str(secret)))
+    _, restarted = opened(topics.store)  # type: ignore[arg-type]
+    for each in (authorizer, restarted):
+        assert not each.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")
+        assert each.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "open")
+    assert eager.run_eagerly(add(topics, secret, {READ})) is None
+    assert not authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")
+    assert eager.run_eagerly(remove(topics, secret, {Entry.parse("DENY ALL * User:*")})) is None
+    assert authorizer.allows(ALICE, "10.0.0.1", READ.operation, ResourceType.TOPIC, "secret")

@@ -6,7 +6,14 @@ from structlog.testing import capture_logs
 
 from rota.coordinator.security.acl import Acl, Entry, Operation, ResourcePattern, ResourceType
 from rota.coordinator.security.authorizer import Action, Decision, Reason
-from rota.coordinator.security.denials import EVENTS_PER_REPEAT_MAX, NAME_CHARS_MAX, REMEMBERED_MAX, REPEAT_MS, Denials
+from rota.coordinator.security.denials import (
+    EVENTS_PER_REPEAT_MAX,
+    NAME_CHARS_MAX,
+    OMITTED,
+    REMEMBERED_MAX,
+    REPEAT_MS,
+    Denials,
+)
 from rota.coordinator.security.principal import Principal
 
 DEFAULT = Decision(False, Reason.DEFAULT)
@@ -65,3 +72,19 @@ def test_neither_log_nor_memory_grow_with_the_number_of_resources() -> None:
         for number in range(REMEMBERED_MAX + 10):
             denials.add("fetch", action(str(number)), DEFAULT, (number + 1) * REPEAT_MS)
     assert len(denials._counts) <= REMEMBERED_MAX
+
+
+def test_denials_that_a_flood_leaves_no_event_for_are_counted_in_one() -> None:
+    denials = Denials()
+    with capture_logs() as logs:
+        for ms in (0, 1, REPEAT_MS):
+            for number in range(EVENTS_PER_REPEAT_MAX):
+                denials.add("fetch", action(f"flood {ms} {number}"), DEFAULT, ms)
+                denials.add("fetch", action(f"flood {ms} {number}"), DEFAULT, ms)
+            denials.add("fetch", action("orders"), DEFAULT, ms)
+        denials.add("fetch", action("last"), DEFAULT, 2 * REPEAT_MS)
+    omitted = [line["denials"] for line in logs if line["event"] == OMITTED]
+    assert len(omitted) == 2
+    counted = sum(1 + line["repeated"] for line in logs if line["event"] != OMITTED) + sum(omitted)
+    assert counted + sum(count.unwritten for count in denials._counts.values()) + denials._omitted == denials.total
+    assert len(logs) <= 2 * EVENTS_PER_REPEAT_MAX + 1 + len(omitted)
