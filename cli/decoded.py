@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from rota.protocol.offsets_records import GroupMetadataKey, GroupMetadataValue, 
 from rota.protocol.wire import DecodeError
 
 BYTES_SHOWN_MAX: Final = 64
+SECRET_FIELDS: Final = frozenset({"auth_bytes", "salted_password"})  # SaslAuthenticate, AlterUserScramCredentials
+_SECRET_CONFIG: Final = re.compile(r"password|jaas|secret|keystore\.key|credential", re.IGNORECASE)
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 _EMBEDDED: Final = {
     "metadata": decode_subscription,
@@ -22,18 +25,26 @@ _EMBEDDED: Final = {
 
 
 def plain(value: Any, name: str = "") -> Any:
-    """Return a part of a message as JSON: bytes as hexadecimal text, subscriptions and assignments decoded."""
+    """Return a part of a message as JSON: bytes as hexadecimal text, subscriptions and assignments decoded.
+
+    Of passwords, of tokens and of the values of secret configs only the length is shown.
+    """
     if isinstance(value, bytes | bytearray | memoryview):
         return _bytes(bytes(value), name)
     if isinstance(value, tuple | list):
         return [plain(item, name) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
         shown = (each.name for each in fields(value) if not each.name.startswith("_"))
-        return {each: plain(getattr(value, each), each) for each in shown}
+        part = {each: plain(getattr(value, each), each) for each in shown}
+        if isinstance(part.get("value"), str) and _SECRET_CONFIG.search(str(part.get("name", ""))):
+            part["value"] = f"({len(part['value'])} characters, hidden)"
+        return part
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def _bytes(data: bytes, name: str) -> Any:
+    if name in SECRET_FIELDS:
+        return f"({len(data)} bytes, hidden)"
     if name in _EMBEDDED and data:
         try:
             return plain(_EMBEDDED[name](data))

@@ -12,7 +12,10 @@ from rota.cli.decoded import internal_record, plain
 from rota.protocol import group_timeline
 from rota.protocol.consumer_protocol import Subscription, encode_subscription
 from rota.protocol.group_timeline import EventType, GroupEvent, TimelineKey
+from rota.protocol.messages.alter_user_scram_credentials import ScramCredentialUpsertion
+from rota.protocol.messages.incremental_alter_configs import AlterableConfig
 from rota.protocol.messages.join_group import JoinGroupRequestProtocol
+from rota.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from rota.protocol.offsets_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -30,6 +33,20 @@ def test_subscriptions_are_decoded_and_garbage_is_hexadecimal() -> None:
     assert plain(JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION))["metadata"]["topics"] == ["t"]
     assert plain(JoinGroupRequestProtocol(name="range", metadata=b"\xff"))["metadata"] == "ff"
     assert plain(b"x" * 65).endswith("… (65 bytes)")
+
+
+def test_of_passwords_tokens_and_secret_configs_only_the_length_is_shown() -> None:
+    upsertion = ScramCredentialUpsertion(
+        name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"planted-secret"
+    )
+    jaas = AlterableConfig(name="listener.name.x.plain.sasl.jaas.config", config_operation=0, value="planted-secret")
+    shown = json.dumps(plain((SaslAuthenticateRequest(auth_bytes=b"\0alice\0planted-secret"), upsertion, jaas)))
+    assert "(21 bytes, hidden)" in shown
+    assert "(14 bytes, hidden)" in shown
+    assert "(14 characters, hidden)" in shown
+    for secret in ("planted-secret", b"planted-secret".hex()):
+        assert secret not in shown
+    assert plain(AlterableConfig(name="retention.ms", config_operation=0, value="1"))["value"] == "1"
 
 
 def test_a_committed_offset() -> None:
