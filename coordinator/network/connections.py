@@ -22,6 +22,7 @@ from rota.coordinator.config.listeners import parse_host_limits
 from rota.coordinator.network.call import Route
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.dispatch import ApiHandler, Dispatcher
+from rota.coordinator.network.refused_peers import RefusedPeers
 from rota.coordinator.network.request_memory import RequestMemoryPool
 
 SWEEPS_PER_IDLE_TIME = 10
@@ -60,6 +61,7 @@ class Connections:
         self._stalled: set[Connection] = set()
         self._stalled_ms_max = config.rota_stalled_reader_timeout_ms
         self._per_host: Counter[str] = Counter()
+        self._refused_peers = RefusedPeers()
         self._last_id = 0
         self._on_empty: Callable[[], None] | None = None
         self._is_suspended = False
@@ -132,8 +134,10 @@ class Connections:
             self._on_empty()
 
     def protocol_error(self, connection: Connection, why: str) -> None:
-        """Log that a connection is closed because its peer violated the protocol or a limit."""
-        log.warning("connection closed", peer=_shown(connection), reason=why)
+        """N7. Log that a connection is closed because its peer violated the protocol or a limit."""
+        count = self._refused_peers.count(connection.peer[0], why)
+        if count is not None:
+            log.warning("connection closed", peer=_shown(connection), reason=why, count=count)
 
     def internal_error(self, connection: Connection, why: Exception) -> None:
         """Log an unexpected exception of an API, which is a bug of the broker."""

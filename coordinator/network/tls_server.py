@@ -18,6 +18,7 @@ import structlog
 
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.owner import address
+from rota.coordinator.network.refused_peers import RefusedPeers
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
 from rota.coordinator.security.tls import ListenerTls
 
@@ -44,6 +45,7 @@ class TlsServer:
     ) -> None:
         self.tls = tls
         self._name, self._accept, self._unauthenticated = name, accept, unauthenticated
+        self._refused_peers = RefusedPeers()
         self._task: asyncio.Task[None] | None = None
         self.sockets: tuple[socket.socket, ...] = ()
 
@@ -74,7 +76,7 @@ class TlsServer:
                     log.error("No connection is accepted", listener=self._name, reason=str(error))
                     await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                     continue
-                handshake = TlsHandshake(self._name, "{}:{}".format(*address(peer)), accepted)
+                handshake = TlsHandshake(self._name, address(peer), accepted, self._refused_peers)
                 handshake.task = loop.create_task(self._perform(handshake))
                 self._unauthenticated.add(handshake)
         finally:
@@ -105,13 +107,19 @@ class TlsServer:
 class TlsHandshake:
     """One handshake that is under way."""
 
-    def __init__(self, listener: str, peer: str, accepted: socket.socket) -> None:
+    def __init__(
+        self, listener: str, peer: tuple[str, int], accepted: socket.socket, refused_peers: RefusedPeers
+    ) -> None:
         self._listener, self._peer, self.accepted = listener, peer, accepted
+        self._refused_peers = refused_peers
         self.task: asyncio.Task[None] | None = None
 
     def failed(self, reason: str) -> None:
-        """Log why there is no connection."""
-        log.warning("TLS handshake failed", listener=self._listener, peer=self._peer, reason=reason)
+        """N7. Log why there is no connection."""
+        (host, port), count = self._peer, self._refused_peers.count(self._peer[0], reason)
+        if count is not None:
+            peer = f"{host}:{port}"
+            log.warning("TLS handshake failed", listener=self._listener, peer=peer, reason=reason, count=count)
 
     def give_up(self, why: str) -> None:
         """Close the connection: its time is over, or there are too many."""

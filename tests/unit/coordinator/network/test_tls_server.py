@@ -101,6 +101,17 @@ async def test_a_peer_without_tls_is_closed_with_one_clear_line(
     assert "something else than TLS; is its security.protocol PLAINTEXT" in line["reason"]
 
 
+async def test_the_same_refusal_of_a_host_is_not_written_again(serve: Serve, certificates: Certificates) -> None:
+    world = await secure(serve, certificates)
+    with capture_logs() as logs:
+        for _ in range(11):
+            peer = await world.peer()
+            peer.send(b"GET / HTTP/1.1\r\n\r\n")
+            await peer.reader.read()
+        await world.until(lambda: len(logs) == 2)
+    assert [line["count"] for line in logs] == [1, 10]
+
+
 async def test_a_handshake_that_does_not_end_is_closed(serve: Serve, certificates: Certificates) -> None:
     world = await secure(serve, certificates, rota_authentication_timeout_ms="500")
     peer = await world.peer()
