@@ -6,6 +6,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -50,6 +51,20 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
+    with started() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def mortal_cluster() -> Iterator[Cluster]:
+    """A cluster of one test, which may stop its brokers."""
+    with started() as cluster:
+        yield cluster
+
+
+@contextmanager
+def started() -> Iterator[Cluster]:
+    """A cluster with a topic, records and a group of two members."""
     cluster = Cluster()
     try:
         cluster.members.create(TOPIC, 6)
@@ -67,7 +82,7 @@ def test_each_console_shows_all_brokers_and_one_controller(page: Page, cluster: 
         page.goto(f"{cluster.url(broker_id)}/#/")
         table = page.get_by_role("table")
         expect(table).to_contain_text(f"as broker {broker_id} sees it")
-        expect(table.get_by_role("row")).to_have_count(4)
+        expect(table.get_by_role("row")).to_have_count(4, timeout=PATIENCE_SECONDS * 1000)
         expect(table.get_by_role("row", name=re.compile("controller"))).to_have_count(1)
         expect(page.get_by_text("does not answer")).to_have_count(0)
 
@@ -97,11 +112,12 @@ def test_records_of_another_leader_are_shown(page: Page, cluster: Cluster) -> No
     assert len(shown) > 1
 
 
-def test_a_broker_that_dies_disappears_and_its_groups_go_on(page: Page, cluster: Cluster) -> None:
+def test_a_broker_that_dies_disappears_and_its_groups_go_on(page: Page, mortal_cluster: Cluster) -> None:
+    cluster = mortal_cluster
     dying = cluster.coordinator()
     page.goto(f"{cluster.url(cluster.others()[0])}/#/")
     table = page.get_by_role("table")
-    expect(table.get_by_role("row")).to_have_count(4)
+    expect(table.get_by_role("row")).to_have_count(4, timeout=PATIENCE_SECONDS * 1000)
     cluster.run(cluster.brokers.crash(dying))
     expect(table.get_by_role("row")).to_have_count(3, timeout=PATIENCE_SECONDS * 1000)
     page.goto(f"{cluster.url(next(iter(cluster.brokers.by_id)))}/#/group/{GROUP}")

@@ -95,6 +95,7 @@ class Brokers:
         if cluster._replication is not None:
             await cluster._replication.stop()
         await cluster._updater.close()
+        await broker.http.stop()
         await broker.upkeep.stop()
         broker.timers.stop()
 
