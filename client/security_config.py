@@ -175,8 +175,16 @@ def _password_credentials(config: SecurityConfig, mechanism: str, options: Mappi
         raise refused("sasl_username", username, f"the user, with {mechanism}; or set sasl_jaas_config")
     if password is None:
         raise ConfigError(f"sasl_password (sasl.password) is not set; {mechanism} needs it, or sasl_jaas_config")
+    for name, text in (("sasl_username", username), ("sasl_password", password)):
+        if "\0" in text or not _is_unicode(text):
+            raise ConfigError(f"{name} ({name.replace('_', '.')}) has a character that cannot be sent")
     is_token = mechanism != "PLAIN" and options.get("tokenauth", "").lower() == "true"
     return Credentials(mechanism, username, password, is_token=is_token)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written in UTF-8. Bytes of the environment that are not are half characters in a str."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _token_credentials(config: SecurityConfig, options: Mapping[str, str]) -> Credentials:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import dataclasses
+import inspect
 import json
 import math
 import time
@@ -79,7 +80,10 @@ class TokenCache:
 
     async def _called(self) -> Token:
         """The provider's next token. Raises what the provider raises, and ValueError."""
-        given = await self._provider()
+        call = self._provider()
+        if not inspect.isawaitable(call):
+            raise AuthenticationFailed("no OAuth token: the token provider is not async", mechanism="OAUTHBEARER")
+        given = await call
         token = given if isinstance(given, Token) else Token(given)
         if not token.extensions:
             token = dataclasses.replace(token, extensions=dict(self._extensions()))

@@ -135,6 +135,11 @@ def test_a_setting_by_two_names_is_refused() -> None:
         ),
         ({"sasl_jaas_config": 'planted required password="planted";'}, "a login module other than PlainLoginModule"),
         ({"sasl_jaas_config": f'{PLAIN} required password="planted"'}, "cannot be read: expected a semicolon"),
+        ({"sasl_mechanism": "PLAIN", "sasl_username": "a\0b", "sasl_password": "planted"}, "sasl_username .*be sent"),
+        (
+            {"sasl_mechanism": "PLAIN", "sasl_username": "a", "sasl_password": "planted\udc80"},
+            "sasl_password .*be sent",
+        ),
         ({"sasl_mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs sasl_oauth_token_provider, or"),
         ({"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": 3}, "an async function"),
         (

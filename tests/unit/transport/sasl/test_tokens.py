@@ -115,3 +115,9 @@ async def test_the_extensions_of_aiokafkas_providers_are_sent() -> None:
             return {"logicalCluster": "lkc-1"}
 
     assert (await TokenCache(Provider()).token()).extensions == {"logicalCluster": "lkc-1"}
+
+
+async def test_a_provider_that_is_not_async_is_told_so() -> None:
+    """Those of kafka-python and librdkafka are not."""
+    with pytest.raises(AuthenticationFailed, match="the token provider is not async"):
+        await TokenCache(lambda: "t").token()
