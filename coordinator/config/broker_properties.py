@@ -625,7 +625,7 @@ _ROTA = (
         "rota.http.read.only",
         _T.BOOLEAN,
         None,
-        "Refuse the console's actions; unset: true unless the listener is on the loopback interface.",
+        "Refuse the console's actions; unset: true with an authorizer or beyond the loopback interface.",
     ),
 )
 

@@ -36,6 +36,11 @@ NO_STORE: Final = {"cache-control": "no-store"}
 LARGE_ENTRIES: Final = 500  # of a list: about a millisecond of JSON
 PAGE_RECORDS: Final = 50
 INT64_MAX: Final = (1 << 63) - 1
+RECORDS_HIDDEN: Final = (
+    "records are not shown: the console has no login and checks no ACLs, and this broker has an authorizer "
+    "(authorizer.class.name). Use `rota consume`, or set rota.http.read.only=false to let everybody who reaches the "
+    "console read and act as the broker"
+)
 
 Read = Callable[["Request"], Awaitable[dict[str, Any]]]
 Action = Callable[[Asks, actions.Body], Awaitable[dict[str, Any]]]
@@ -83,6 +88,8 @@ class Api:
         return as_json(await self._lags.of(parameter(request, "group")))
 
     async def _records(self, request: Request) -> dict[str, Any]:
+        if self._site.hides_records:
+            raise ApiError(403, RECORDS_HIDDEN)
         return await api_topics.records(
             self._asks,
             parameter(request, "topic"),

@@ -34,11 +34,16 @@ class Site:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the actions are refused (rota.http.read.only)."""
+        """Whether the actions are refused (rota.http.read.only). WB18: unset, they are where ACLs are checked."""
         config = self.node.config
         if config.rota_http_read_only is not None:
             return config.rota_http_read_only
-        return config.http is None or not is_loopback(config.http.host)
+        return self.node.authorizer is not None or config.http is None or not is_loopback(config.http.host)
+
+    @property
+    def hides_records(self) -> bool:
+        """Whether records are not shown: with ACLs, which the console does not check, unless it may act as well."""
+        return self.node.authorizer is not None and self.is_read_only
 
 
 def not_ready(site: Site) -> Iterator[str]:

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.coordinator.web.conftest import World
 
 from rota.coordinator.metadata.image import NOT_REGISTERED
+from rota.coordinator.security.authorizer import Authorizer
 from rota.coordinator.web.site import is_loopback, not_ready
 
 
@@ -35,6 +36,17 @@ def test_the_reasons_are_named(world: World) -> None:
 )
 def test_loopback_is_reached_from_this_machine_only(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
+
+
+async def test_with_an_authorizer_the_console_neither_acts_nor_shows_records(world: World) -> None:
+    site = world.broker.http.site
+    assert not site.hides_records
+    site.node.authorizer = Authorizer()
+    assert site.is_read_only
+    assert "checks no ACLs" in (await world.read("/api/records?topic=t", 403))["error"]
+    site.node.config = site.node.config.changed({"rota.http.read.only": "false"})
+    assert not site.is_read_only
+    assert not site.hides_records
 
 
 @pytest.mark.parametrize(
