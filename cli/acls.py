@@ -56,16 +56,16 @@ def add_arguments(_: str, parser: ArgumentParser) -> None:
 def _add_resource(parser: ArgumentParser, *, required: bool) -> None:
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument("--topic", metavar="NAME", help="`*` for all")
-    group.add_argument("--group", metavar="NAME")
-    group.add_argument("--transactional-id", metavar="NAME")
-    group.add_argument("--cluster", action="store_true")
+    group.add_argument("--group", metavar="NAME", help="`*` for all")
+    group.add_argument("--transactional-id", metavar="NAME", help="`*` for all")
+    group.add_argument("--cluster", action="store_true", help="the cluster itself")
     parser.add_argument("--prefixed", action="store_true", help="NAME is a prefix of names")
 
 
 def _add_filter(parser: ArgumentParser) -> None:
     parser.add_argument("--match", action="store_true", help="all ACLs that concern NAME: prefixes and `*` as well")
-    parser.add_argument("--principal", metavar="TYPE:NAME")
-    parser.add_argument("--host", metavar="ADDRESS")
+    parser.add_argument("--principal", metavar="TYPE:NAME", help="only ACLs of this principal")
+    parser.add_argument("--host", metavar="ADDRESS", help="only ACLs with this host, as they were created")
     _add_operations(parser, required=False)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from rota.client.config import ConsumerConfig
-from rota.client.errors import UnknownTopic
+from rota.client.errors import TimedOut, UnknownTopic
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import Metadata
 from rota.client.offsets.list_offsets import EARLIEST, LATEST, list_offsets
@@ -27,6 +28,7 @@ from rota.spark_connector.options import TopicSelection
 
 T = TypeVar("T")
 COMMIT_TIMEOUT_MS: Final = 5_000  # a query waits no longer for a commit
+EXISTENCE_CHECK_MS: Final = 2_000  # partitions without an answer for so long may have been deleted: metadata are read
 
 
 class DriverClient:
@@ -136,8 +138,11 @@ class DriverClient:
             for number in metadata.partitions(topic) or ()
         )
 
-    async def _list_offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
-        return await list_offsets(await self._connected(), times, isolation_level=self._config.isolation_level)
+    async def _list_offsets(
+        self, times: Mapping[TopicPartition, int], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Any]:
+        cluster, isolation_level = await self._connected(), self._config.isolation_level
+        return await list_offsets(cluster, times, isolation_level=isolation_level, timeout_ms=timeout_ms)
 
     def _list_existing(self, times: Mapping[TopicPartition, int]) -> Offsets:
         found = self._run(self._list_offsets(times))
@@ -159,12 +164,18 @@ class DriverClient:
 
     async def _list_ends(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, Any]:
         """The ends of those of the partitions that still exist. Raises KafkaError."""
+        deadline = time.monotonic() + self._config.default_api_timeout_ms / 1000
         while True:
+            left_ms = max(1, int((deadline - time.monotonic()) * 1000))
             try:
-                return await self._list_offsets(dict.fromkeys(partitions, LATEST))
+                times = dict.fromkeys(partitions, LATEST)
+                return await self._list_offsets(times, min(left_ms, EXISTENCE_CHECK_MS))
+            except TimedOut:
+                if time.monotonic() >= deadline:
+                    raise
             except UnknownTopic:
                 existing = await self._present_partitions(TopicSelection(assigned=partitions))
-                if len(existing) == len(partitions):
+                if len(existing) == len(partitions) and time.monotonic() >= deadline:
                     raise
                 partitions = existing
 

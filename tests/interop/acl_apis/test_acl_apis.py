@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.acl_apis.recording import recorded
-from tests.interop.acl_apis.story import Line, tell
+from tests.interop.acl_apis.story import NOT_RECORDED, Line, tell
 from tests.interop.broker import PROPERTIES, started
 
 from rota.coordinator.api.access.table import ACCESS
@@ -68,7 +68,6 @@ def test_the_recording_has_every_api_in_every_version() -> None:
 
 
 WITHOUT_REQUEST = {f"fetch v{version}" for version in (13, 14, 16, 17, 18)}  # their topics have ids that a broker draws
-NOT_RECORDED = {48, 50, 51}  # quotas and SCRAM credentials: with those of their own conversations
 
 
 @pytest.mark.peer

@@ -44,6 +44,7 @@ OWN_WORDS = {
 
 DIFFERENT = {
     "min isr of a broker": "Kafka refuses it with eligible leader replicas (KIP-966); the leader of Rota empties them.",
+    "sensitive": "Kafka loads the key store, of which there is none here, with each of its settings.",
     "unknown": "Kafka keeps any name, for plug-ins. Rota has none: it refuses, and names the nearest known name.",
     "listener": "Rota has no settings of a single listener, and says so.",
     "all defaults": "Those of the steps above.",

@@ -64,9 +64,11 @@ def test_offsets_times_and_the_group(client: DriverClient, topic: str, write: Wr
     assert client.committed(group, (first, second)) == {first: 3, second: None}
 
 
-def test_the_ends_lack_a_partition_that_was_deleted_after_the_metadata_were_read(bootstrap: str, topic: str) -> None:
-    timeouts = dict.fromkeys(("default.api.timeout.ms", "request.timeout.ms"), "300")
-    client = DriverClient({"bootstrap.servers": bootstrap, **timeouts})
+def test_the_ends_lack_a_partition_that_was_deleted_after_the_metadata_were_read(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker, "EXISTENCE_CHECK_MS", 300)
+    client = DriverClient({"bootstrap.servers": bootstrap})
     deleted, kept = TopicPartition(create(bootstrap, unique("t"), 1), 0), TopicPartition(topic, 0)
     try:
         assert client.existing((deleted, kept)) == tuple(sorted((deleted, kept)))
