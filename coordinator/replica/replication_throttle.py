@@ -27,6 +27,7 @@ class ReplicationQuota:
     def record(self, size_bytes: int) -> None:
         """Count bytes that were copied now."""
         now_ms, samples = self._now_ms(), self._samples
+        self._forget(now_ms)
         if samples and now_ms - samples[-1][0] < self._window_ms:
             began_ms, before = samples.pop()
             samples.append((began_ms, before + size_bytes))
@@ -35,23 +36,30 @@ class ReplicationQuota:
 
     def is_exceeded(self, bytes_per_second: int) -> bool:
         """RQ1. Return whether more than that was copied."""
-        total_bytes, elapsed_ms = self._measure()
-        return 1_000 * total_bytes > bytes_per_second * elapsed_ms
+        return self._wait_ms(bytes_per_second) > 0
 
     def wait_ms(self, bytes_per_second: int) -> int:
         """Return how long nothing may be copied; 0 if the quota is not exceeded, WAIT_MS_MAX at most."""
-        if not self.is_exceeded(bytes_per_second):
+        return self._wait_ms(bytes_per_second)
+
+    def _wait_ms(self, bytes_per_second: int) -> int:
+        total_bytes, elapsed_ms = self._measure()  # once: the clock goes on
+        if 1_000 * total_bytes <= bytes_per_second * elapsed_ms:
             return 0
-        total_bytes, elapsed_ms = self._measure()
         if bytes_per_second <= 0:
             return WAIT_MS_MAX
         return min(-(-1_000 * total_bytes // bytes_per_second) - elapsed_ms, WAIT_MS_MAX)
 
+    def _forget(self, now_ms: int) -> None:
+        """Drop the windows that no longer count, so that there are never more than `windows`."""
+        samples = self._samples
+        while samples and now_ms - samples[0][0] >= self._windows * self._window_ms:
+            samples.popleft()
+
     def _measure(self) -> tuple[int, int]:
         """Return the bytes of the last windows and the time that they are measured over."""
         now_ms, samples = self._now_ms(), self._samples
-        while samples and now_ms - samples[0][0] >= self._windows * self._window_ms:
-            samples.popleft()
+        self._forget(now_ms)
         if not samples:
             return 0, self._window_ms
         return sum(size for _, size in samples), max(now_ms - samples[0][0], self._window_ms)

@@ -30,6 +30,24 @@ def test_a_quota_is_exceeded_by_more_than_the_rate_in_a_window() -> None:
     assert world.quota.is_exceeded(RATE)
 
 
+def test_the_windows_of_a_throttle_that_holds_nobody_back_are_forgotten() -> None:
+    world = World()
+    throttle = ReplicationThrottle(world.quota, lambda: RATE, lambda *_: True)
+    for _ in range(100):
+        world.now_ms += 1_000
+        assert not throttle.holds_back("t", 0, is_in_sync=True)
+        throttle.record("t", 0, 1)
+    assert len(world.quota._samples) <= 11
+
+
+def test_the_wait_is_never_negative_while_the_clock_goes_on() -> None:
+    times = iter([0, 10_999, *range(11_000, 11_010)])
+    quota = ReplicationQuota(lambda: next(times))
+    quota.record(20 * RATE)
+    assert quota.wait_ms(RATE) == WAIT_MS_MAX
+    assert quota.wait_ms(RATE) == 0
+
+
 def test_bytes_are_measured_over_the_time_since_the_oldest_window() -> None:
     world = World()
     for _ in range(4):
