@@ -139,8 +139,11 @@ class ZooKeeperServer:
             time.sleep(POLL_S)
 
     def _answers(self) -> bool:
+        """Whether it serves sessions; of an ensemble, whether it runs: it serves when others run as well."""
         try:
-            return self.four_letters("ruok") == "imok"
+            if self._ensemble:
+                return self.four_letters("ruok") == "imok"
+            return "Mode:" in self.four_letters("srvr")
         except OSError:
             return False
 

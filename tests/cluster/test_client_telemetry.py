@@ -15,6 +15,8 @@ from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.observe.client_telemetry import ClientInstance
 from rota.coordinator.observe.otlp import decode
 
+RUNS_MAX = 3  # Java's client leaves out its last push when another one is under way at that moment
+
 
 @pytest.fixture
 async def brokers() -> AsyncIterator[Brokers]:
@@ -61,9 +63,13 @@ async def test_a_java_producer_pushes_its_last_metrics_when_it_ends(brokers: Bro
     await subscribe(broker, metrics="*", interval_ms="100")
     arguments = ["--topic", "t", "--num-records", "2000", "--record-size", "10", "--throughput", "1000"]
     tool = "org.apache.kafka.tools.ProducerPerformance"
-    await asyncio.to_thread(run_java, tool, *arguments, "--producer-props", f"bootstrap.servers={brokers.bootstrap()}")
-    (instance,) = instances(broker)
-    assert instance.pushes > 1
+    arguments += ["--producer-props", f"bootstrap.servers={brokers.bootstrap()}"]
+    for _ in range(RUNS_MAX):
+        await asyncio.to_thread(run_java, tool, *arguments)
+        instance = max(instances(broker), key=lambda each: each.pushed_at_ms)
+        assert instance.pushes > 1
+        if instance.is_terminating:
+            break
     assert instance.is_terminating
     points, why = decode(instance)
     assert why == ""
