@@ -79,7 +79,7 @@ def _add_operations(parser: ArgumentParser, *, required: bool) -> None:
 
 
 async def list_acls(session: Session) -> None:
-    from rota.coordinator.security.acl import Operation
+    from rota.coordinator.security.operations import Operation
 
     async with _cluster(session) as cluster:
         found = await _describe(cluster, filter_of(session.options))
@@ -135,8 +135,9 @@ async def remove_acls(session: Session) -> None:
 
 
 async def explain(session: Session) -> None:
-    from rota.coordinator.security.acl import AclFilter, Operation
+    from rota.coordinator.security.acl import AclFilter
     from rota.coordinator.security.authorizer import Authorizer
+    from rota.coordinator.security.operations import Operation
     from rota.coordinator.security.principal import Principal
 
     options = session.options
@@ -199,7 +200,8 @@ def explanation(
 
 def pattern_of(options: Namespace) -> Any:
     """Return the resource pattern of the arguments."""
-    from rota.coordinator.security.acl import CLUSTER_NAME, PatternType, ResourcePattern, ResourceType
+    from rota.coordinator.security.acl import CLUSTER_NAME, PatternType, ResourcePattern
+    from rota.coordinator.security.operations import ResourceType
 
     how = PatternType.PREFIXED if options.prefixed else PatternType.LITERAL
     for kind, name in (
@@ -214,7 +216,8 @@ def pattern_of(options: Namespace) -> Any:
 
 def acls_of(options: Namespace) -> list[Acl]:
     """Return the ACLs to create. Raises UsageError."""
-    from rota.coordinator.security.acl import Acl, Entry, InvalidAcl, Operation, Permission, check_acl
+    from rota.coordinator.security.acl import Acl, Entry, InvalidAcl, Permission, check_acl
+    from rota.coordinator.security.operations import Operation
 
     permission = Permission.DENY if options.deny else Permission.ALLOW
     acls = [
@@ -231,7 +234,8 @@ def acls_of(options: Namespace) -> list[Acl]:
 
 def filter_of(options: Namespace, operation: str | None = None) -> AclFilter:
     """Return the filter of the arguments. Raises UsageError."""
-    from rota.coordinator.security.acl import AclFilter, Operation, PatternType, ResourceType
+    from rota.coordinator.security.acl import AclFilter, PatternType
+    from rota.coordinator.security.operations import Operation, ResourceType
 
     has_resource = options.cluster or not options.topic is options.group is options.transactional_id is None
     if options.match and options.prefixed:
@@ -323,15 +327,8 @@ async def _defaults(session: Session) -> tuple[frozenset[str] | None, bool]:
 
 
 def _acl(resource: Any, entry: Any) -> Acl:
-    from rota.coordinator.security.acl import (
-        Acl,
-        Entry,
-        Operation,
-        PatternType,
-        Permission,
-        ResourcePattern,
-        ResourceType,
-    )
+    from rota.coordinator.security.acl import Acl, Entry, PatternType, Permission, ResourcePattern
+    from rota.coordinator.security.operations import Operation, ResourceType
 
     return Acl(
         ResourcePattern(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
+from rota.cli.secret_names import is_secret
 from rota.protocol import group_timeline, offsets_records
 from rota.protocol.consumer_protocol import decode_assignment, decode_subscription
 from rota.protocol.offsets_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
@@ -13,7 +13,6 @@ from rota.protocol.wire import DecodeError
 
 BYTES_SHOWN_MAX: Final = 64
 SECRET_FIELDS: Final = frozenset({"auth_bytes", "salted_password"})  # SaslAuthenticate, AlterUserScramCredentials
-_SECRET_CONFIG: Final = re.compile(r"password|jaas|secret|keystore\.key|credential", re.IGNORECASE)
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 _EMBEDDED: Final = {
     "metadata": decode_subscription,
@@ -36,7 +35,7 @@ def plain(value: Any, name: str = "") -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         shown = (each.name for each in fields(value) if not each.name.startswith("_"))
         part = {each: plain(getattr(value, each), each) for each in shown}
-        if isinstance(part.get("value"), str) and _SECRET_CONFIG.search(str(part.get("name", ""))):
+        if isinstance(part.get("value"), str) and is_secret(str(part.get("name", ""))):
             part["value"] = f"({len(part['value'])} characters, hidden)"
         return part
     return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -20,7 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.output import Output, discard_output, print_error
-from rota.cli.settings import UsageError, config_of, is_secret, read_settings
+from rota.cli.secret_names import is_secret
+from rota.cli.settings import UsageError, config_of, read_settings
 from rota.client.errors import AdminFailed, BrokerError, ConfigError, IllegalUse, KafkaError, TimedOut, Unreachable
 
 if TYPE_CHECKING:

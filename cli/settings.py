@@ -10,11 +10,11 @@ Laws
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from rota.cli.secret_names import is_secret
 from rota.coordinator.config.properties_file import FileRefused, load_properties
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ CLIENT_ID: Final = "rota-cli"
 CONFIG_VARIABLE: Final = "ROTA_COMMAND_CONFIG"
 BOOTSTRAP_VARIABLE: Final = "ROTA_BOOTSTRAP_SERVER"
 SETTING_VARIABLES: Final = "ROTA_CLIENT_"  # ROTA_CLIENT_REQUEST_TIMEOUT_MS is request.timeout.ms
-
-
-_SECRET: Final = re.compile(r"password|secret|jaas|keystore[._]key|key[._]pem", re.IGNORECASE)
 
 
 class UsageError(Exception):
@@ -64,11 +61,6 @@ def config_of(kind: type[C], settings: Mapping[str, str]) -> C:
     own = _names(kind)
     others = (_names(ConsumerConfig) | _names(ProducerConfig)) - own
     return kind.from_properties({name: value for name, value in settings.items() if name not in others})
-
-
-def is_secret(name: str) -> bool:
-    """Return whether the value of a setting must not be printed."""
-    return _SECRET.search(name) is not None
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ MESSAGE_BYTES_MAX: Final = 4096
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384  # what Kafka's broker accepts for a credential
 PEER_ITERATIONS_MAX: Final = 1_000_000  # what a client computes for a broker
+SALT_BYTES: Final = 24  # of the salts that a broker chooses, also of those that it makes up for unknown users
 SALT_BYTES_MAX: Final = 1024
 
 _NONCE = re.compile(r"[\x21-\x2b\x2d-\x7e]+")  # printable ASCII without the comma

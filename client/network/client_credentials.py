@@ -48,9 +48,7 @@ class ClientCredentials:
                 status, body = await self._post()
             except (aiohttp.ClientError, TimeoutError) as why:
                 unreachable = type(why).__name__
-            if (
-                unreachable and attempt == ATTEMPTS
-            ):  # raised here, without a cause: aiohttp's have the request's headers
+            if unreachable and attempt == ATTEMPTS:  # raised here: a cause of aiohttp has the request's headers
                 raise self._failed(f"it cannot be reached: {unreachable}")
             if not unreachable and (status < 500 or attempt == ATTEMPTS):
                 return self._token(status, body)

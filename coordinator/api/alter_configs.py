@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
-from rota.coordinator.api.config_targets import Configs, Resource, Target, refusal_of, target_of
+from rota.coordinator.api.config_targets import Configs, Resource, Target, target_of
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.timeout import refuse_failure
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
@@ -85,4 +86,4 @@ async def alter_target(node: Node, resource: R, altered: Alter[R], validate_only
     outcome = altered(resource, target, target.before())
     if isinstance(outcome, Refusal) or validate_only:
         return outcome if isinstance(outcome, Refusal) else None
-    return await refusal_of(target.write(lambda before: altered(resource, target, before)))
+    return await refuse_failure(target.write(lambda before: altered(resource, target, before)))

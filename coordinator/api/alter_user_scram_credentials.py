@@ -13,9 +13,9 @@ from functools import partial
 from typing import Final
 
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.timeout import refuse_failure
 from rota.coordinator.metadata import eager
 from rota.coordinator.metadata.changes import ConfigKind
-from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.scram_credentials import credential_of, write_credential
@@ -58,10 +58,7 @@ async def _alter(node: Node, change: Change) -> Refusal | None:
     refusal = _refuse(change)
     if refusal is not None:
         return refusal
-    try:
-        return await node.topics.configs.update(ConfigKind.USERS, change.name, partial(_altered, change))
-    except StoreFailed as failure:
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+    return await refuse_failure(node.topics.configs.update(ConfigKind.USERS, change.name, partial(_altered, change)))
 
 
 def _refuse(change: Change) -> Refusal | None:

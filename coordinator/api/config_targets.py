@@ -6,7 +6,7 @@ A target checks new configs and writes them. The error codes and texts are Kafka
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from rota.coordinator.api.describe_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, refuse_broker
@@ -19,7 +19,6 @@ from rota.coordinator.config.group import check_group
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.config.topic_properties import TOPIC as TOPIC_CONFIGS
 from rota.coordinator.metadata.changes import DEFAULT_NAME, ConfigKind
-from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import Refusal, Topic
 from rota.coordinator.metadata.topic_names import refuse_name
 from rota.protocol.errors import ErrorCode
@@ -94,14 +93,6 @@ def _topic_target(node: Node, name: str) -> Target | Refusal:
         return TopicTarget(node, topic)
     missing = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     return refuse_name(name) or missing
-
-
-async def refusal_of(change: Awaitable[Refusal | None]) -> Refusal | None:
-    """Return the refusal of a change, or the failure of the store as one."""
-    try:
-        return await change
-    except StoreFailed as failure:
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
 
 
 class TopicTarget:

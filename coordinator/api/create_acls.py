@@ -11,22 +11,13 @@ from collections.abc import Mapping
 
 from rota.coordinator.api.describe_acls import NO_AUTHORIZER
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.timeout import refuse_failure
 from rota.coordinator.metadata import eager
-from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security import acl_nodes
-from rota.coordinator.security.acl import (
-    Acl,
-    Entry,
-    InvalidAcl,
-    Operation,
-    PatternType,
-    Permission,
-    ResourcePattern,
-    ResourceType,
-    check_acl,
-)
+from rota.coordinator.security.acl import Acl, Entry, InvalidAcl, PatternType, Permission, ResourcePattern, check_acl
+from rota.coordinator.security.operations import Operation, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
@@ -72,10 +63,7 @@ def _read(creation: AclCreation) -> Acl | Refusal:
 
 
 async def _add(node: Node, pattern: ResourcePattern, entries: set[Entry]) -> Refusal | None:
-    try:
-        return await acl_nodes.add(node.topics, pattern, entries)
-    except StoreFailed as failure:
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+    return await refuse_failure(acl_nodes.add(node.topics, pattern, entries))
 
 
 def _result(acl: Acl | Refusal, outcomes: Mapping[ResourcePattern, Refusal | None]) -> AclCreationResult:

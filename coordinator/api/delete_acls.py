@@ -11,8 +11,8 @@ from itertools import groupby
 
 from rota.coordinator.api.describe_acls import NO_AUTHORIZER, read_filter
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.api.timeout import refuse_failure
 from rota.coordinator.metadata import eager
-from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import Refusal
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security import acl_nodes
@@ -65,10 +65,7 @@ def _read(requested: DeleteAclsFilter) -> AclFilter | Refusal:
 
 
 async def _remove(node: Node, pattern: ResourcePattern, acls: list[Acl]) -> Refusal | None:
-    try:
-        return await acl_nodes.remove(node.topics, pattern, {acl.entry for acl in acls})
-    except StoreFailed as failure:
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure))
+    return await refuse_failure(acl_nodes.remove(node.topics, pattern, {acl.entry for acl in acls}))
 
 
 def _deleted(acl: Acl, refusal: Refusal | None) -> DeleteAclsMatchingAcl:

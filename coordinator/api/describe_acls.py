@@ -8,16 +8,8 @@ from __future__ import annotations
 from itertools import groupby
 
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.security.acl import (
-    Acl,
-    AclFilter,
-    InvalidAcl,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-    check_filter,
-)
+from rota.coordinator.security.acl import Acl, AclFilter, InvalidAcl, PatternType, Permission, check_filter
+from rota.coordinator.security.operations import Operation, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_acls import DeleteAclsFilter
 from rota.protocol.messages.describe_acls import (

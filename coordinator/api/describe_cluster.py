@@ -5,9 +5,9 @@ v1 endpoint type (KIP-919) · v2 fenced brokers (KIP-1073)
 
 from __future__ import annotations
 
-from rota.coordinator.api import authorized
 from rota.coordinator.api.endpoints import BrokerAddress, controller_id, live_addresses
 from rota.coordinator.api.node import Call, Node
+from rota.coordinator.security.operations import ALL_OPERATIONS, NOT_REQUESTED, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -30,7 +30,7 @@ def describe_cluster(node: Node, call: Call, request: DescribeClusterRequest) ->
         cluster_id=node.topics.cluster_id,
         controller_id=controller_id(node),
         brokers=tuple(_broker(address) for address in live_addresses(node, call)),
-        cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_REQUESTED,
+        cluster_authorized_operations=ALL_OPERATIONS[ResourceType.CLUSTER] if with_operations else NOT_REQUESTED,
     )
 
 

@@ -6,10 +6,9 @@ GROUP_ID_NOT_FOUND instead of the state Dead (KIP-1043)
 
 from __future__ import annotations
 
-from typing import Final
-
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.group.state import Description
+from rota.coordinator.security.operations import ALL_OPERATIONS, NOT_REQUESTED, ResourceType
 from rota.protocol.errors import ErrorCode, message
 from rota.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -18,14 +17,11 @@ from rota.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
-# every operation on a group (read, delete, describe, their configs): there is no authorizer that forbids any
-AUTHORIZED_OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-NOT_REQUESTED: Final = -(2**31)
-
 
 def describe_groups(node: Node, call: Call, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """Return state, protocol and members of each group."""
-    operations = AUTHORIZED_OPERATIONS if call.version >= 3 and request.include_authorized_operations else NOT_REQUESTED
+    is_requested = call.version >= 3 and request.include_authorized_operations
+    operations = ALL_OPERATIONS[ResourceType.GROUP] if is_requested else NOT_REQUESTED
     return DescribeGroupsResponse(groups=tuple(_describe(node, call, name, operations) for name in request.groups))
 
 

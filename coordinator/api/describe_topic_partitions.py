@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rota.coordinator.api import authorized
 from rota.coordinator.api.metadata import availability
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.metadata.topic import INTERNAL, PartitionState, Topic
 from rota.coordinator.metadata.topic_names import invalid_reason
+from rota.coordinator.security.operations import ALL_OPERATIONS, NOT_REQUESTED, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -58,7 +58,7 @@ def describe_topic_partitions(
 
 def _refused(names: set[str]) -> DescribeTopicPartitionsResponse:
     code = ErrorCode.INVALID_REQUEST
-    topics = (_failed(name, code, authorized.NOT_REQUESTED) for name in sorted(names))
+    topics = (_failed(name, code, NOT_REQUESTED) for name in sorted(names))
     return DescribeTopicPartitionsResponse(topics=tuple(topics))
 
 
@@ -77,7 +77,7 @@ def _add(node: Node, page: Page, name: str, start: int) -> None:
     if topic is None:
         is_invalid = invalid_reason(name) is not None
         code = ErrorCode.INVALID_TOPIC_EXCEPTION if is_invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        page.topics.append(_failed(name, code, authorized.TOPIC))
+        page.topics.append(_failed(name, code, ALL_OPERATIONS[ResourceType.TOPIC]))
         return
     states = topic.partitions[start : start + page.left]
     page.left -= len(states)
@@ -92,7 +92,7 @@ def _topic(node: Node, topic: Topic, states: tuple[PartitionState, ...]) -> Desc
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=tuple(_partition(node, topic, state) for state in states),
-        topic_authorized_operations=authorized.TOPIC,
+        topic_authorized_operations=ALL_OPERATIONS[ResourceType.TOPIC],
     )
 
 

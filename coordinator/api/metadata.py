@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rota.coordinator.api import authorized
 from rota.coordinator.api.endpoints import BrokerAddress, controller_id, listed_addresses
 from rota.coordinator.api.leader_waits import when_leaders_live
 from rota.coordinator.api.node import Call, Node
@@ -21,6 +20,7 @@ from rota.coordinator.metadata.store import StoreFailed
 from rota.coordinator.metadata.topic import CONSUMER_OFFSETS, INTERNAL, RESERVED, PartitionState, Refusal, Topic
 from rota.coordinator.metadata.topic_names import invalid_reason
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.coordinator.security.operations import ALL_OPERATIONS, NOT_REQUESTED, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.metadata import (
     MetadataRequest,
@@ -199,14 +199,14 @@ def _response(
 ) -> MetadataResponse:
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = authorized.TOPIC
+            topic.topic_authorized_operations = ALL_OPERATIONS[ResourceType.TOPIC]
     with_operations = request.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=tuple(_broker(address) for address in listed_addresses(node, call)),
         cluster_id=node.topics.cluster_id,
         controller_id=controller_id(node),
         topics=tuple(topics),
-        cluster_authorized_operations=authorized.CLUSTER if with_operations else authorized.NOT_REQUESTED,
+        cluster_authorized_operations=ALL_OPERATIONS[ResourceType.CLUSTER] if with_operations else NOT_REQUESTED,
     )
 
 

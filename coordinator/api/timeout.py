@@ -8,7 +8,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -34,14 +34,15 @@ async def gather_within(
 
     A change that ends in StoreFailed has a Refusal as its result.
     """
-    replies = [eager.start(_refuse_failure(change)) for change in changes]
+    replies = [eager.start(refuse_failure(change)) for change in changes]
     waiting = [reply for reply in replies if not reply.answered]
     if waiting:
         await _wait(node, timeout_ms, waiting)
     return [_result(reply) for reply in replies]
 
 
-async def _refuse_failure(change: Coroutine[Any, Any, T | Refusal]) -> T | Refusal:
+async def refuse_failure(change: Awaitable[T | Refusal]) -> T | Refusal:
+    """Return the result of a change; a failure of the store is a Refusal. Its text says what failed."""
     try:
         return await change
     except OutcomeUnknown as failure:

@@ -12,23 +12,11 @@ from enum import IntEnum
 from typing import Final
 from urllib.parse import quote, unquote
 
+from rota.coordinator.security.operations import Operation, ResourceType
 from rota.coordinator.security.principal import Principal
 
 WILDCARD: Final = "*"  # any resource name, any host, and as the name of a principal any user
 CLUSTER_NAME: Final = "kafka-cluster"  # the only name of a resource of type CLUSTER
-
-
-class ResourceType(IntEnum):
-    """Kafka's codes. ANY is for filters; UNKNOWN is what a newer client may send."""
-
-    UNKNOWN = 0
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
 
 
 class PatternType(IntEnum):
@@ -41,27 +29,6 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
-class Operation(IntEnum):
-    """Kafka's AclOperation. ANY is for filters, ALL for entries."""
-
-    UNKNOWN = 0
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
 class Permission(IntEnum):
     """Kafka's AclPermissionType. ANY is for filters."""
 
@@ -69,31 +36,6 @@ class Permission(IntEnum):
     ANY = 1
     DENY = 2
     ALLOW = 3
-
-
-_R, _O = ResourceType, Operation
-OPERATIONS: Final[dict[ResourceType, tuple[Operation, ...]]] = {
-    _R.TOPIC: (
-        _O.READ,
-        _O.WRITE,
-        _O.CREATE,
-        _O.DELETE,
-        _O.ALTER,
-        _O.DESCRIBE,
-        _O.DESCRIBE_CONFIGS,
-        _O.ALTER_CONFIGS,
-    ),
-    _R.GROUP: (_O.READ, _O.DELETE, _O.DESCRIBE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
-    _R.CLUSTER: (
-        _O.CREATE,
-        _O.ALTER,
-        _O.DESCRIBE,
-        _O.CLUSTER_ACTION,
-        _O.DESCRIBE_CONFIGS,
-        _O.ALTER_CONFIGS,
-        _O.IDEMPOTENT_WRITE,
-    ),
-}  # that exist for a type of resource, in the order of their codes: those of AuthorizedOperations
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -21,17 +21,8 @@ from ipaddress import ip_address
 from itertools import chain
 from typing import Final, TypeVar
 
-from rota.coordinator.security.acl import (
-    OPERATIONS,
-    WILDCARD,
-    Acl,
-    Entry,
-    Operation,
-    PatternType,
-    Permission,
-    ResourcePattern,
-    ResourceType,
-)
+from rota.coordinator.security.acl import WILDCARD, Acl, Entry, PatternType, Permission, ResourcePattern
+from rota.coordinator.security.operations import OPERATIONS, Operation, ResourceType, bits
 from rota.coordinator.security.principal import Principal
 
 K = TypeVar("K")
@@ -137,8 +128,8 @@ class Authorizer:
 
     def operations(self, principal: Principal, host: str, resource_type: ResourceType, name: str) -> int:
         """Return the allowed operations as a set of bits (KIP-430)."""
-        return sum(
-            1 << operation
+        return bits(
+            operation
             for operation in OPERATIONS[resource_type]
             if self.allows(principal, host, operation, resource_type, name)
         )

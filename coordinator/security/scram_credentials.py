@@ -24,7 +24,6 @@ from rota.protocol.scram import ITERATIONS_MIN, MECHANISMS, Mechanism
 
 log = structlog.get_logger("rota.security")
 
-SALT_BYTES: Final = 24
 BOOTSTRAP: Final = "rota.scram.bootstrap.users"
 
 
@@ -55,7 +54,7 @@ def credential_of(mechanism: Mechanism, salt: bytes, salted_password: bytes, ite
 
 def new_credential(mechanism: Mechanism, password: str, iterations: int = ITERATIONS_MIN) -> ScramCredential:
     """Return a credential for a password with a new salt."""
-    salt = secrets.token_bytes(SALT_BYTES)
+    salt = secrets.token_bytes(scram.SALT_BYTES)
     return credential_of(mechanism, salt, scram.salted_password(mechanism, password, salt, iterations), iterations)
 
 

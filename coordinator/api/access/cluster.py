@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from rota.coordinator.api import describe_configs as resource_types
 from rota.coordinator.api.access.request import CLUSTER, GROUP, TOPIC, Guard, RequestAccess, Serve, after
-from rota.coordinator.security.acl import CLUSTER_NAME, Operation, ResourceType
+from rota.coordinator.security.acl import CLUSTER_NAME
+from rota.coordinator.security.operations import Operation, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.alter_configs import AlterConfigsResourceResponse
 from rota.protocol.messages.alter_partition_reassignments import (
@@ -48,7 +50,7 @@ def on_cluster(operation: Operation, refused: Callable[[Any], Any]) -> Guard:
     """Return the guard of an API that needs one operation on the cluster; `refused(request)` is its error response."""
 
     def guard(access: RequestAccess, request: Any, serve: Serve) -> Any:
-        return serve(request) if access.allows(operation, CLUSTER) else refused(request)
+        return serve(request) if access.authorize(operation, CLUSTER) else refused(request)
 
     return guard
 
@@ -57,19 +59,19 @@ def describe_cluster(access: RequestAccess, request: DescribeClusterRequest, ser
     """Everybody may see the brokers; the authorized operations need DESCRIBE on the cluster."""
     if not request.include_cluster_authorized_operations:
         return serve(request)
-    operations = access.operations(CLUSTER) if access.may(_O.DESCRIBE, CLUSTER) else 0
+    operations = access.operations(CLUSTER) if access.allows(_O.DESCRIBE, CLUSTER) else 0
     return after(serve(request), lambda response: replace(response, cluster_authorized_operations=operations))
 
 
 def init_producer_id(access: RequestAccess, request: InitProducerIdRequest, serve: Serve) -> Any:
     """WRITE on the transactional id; without one IDEMPOTENT_WRITE on the cluster, or WRITE on any topic."""
     if request.transactional_id is not None:
-        if access.allows(_O.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        if access.authorize(_O.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
             return serve(request)
         return InitProducerIdResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if access.may(_O.IDEMPOTENT_WRITE, CLUSTER) or access.may_any(_O.WRITE, TOPIC):
+    if access.allows(_O.IDEMPOTENT_WRITE, CLUSTER) or access.allows_any(_O.WRITE, TOPIC):
         return serve(request)
-    access.allows(_O.IDEMPOTENT_WRITE, CLUSTER)  # into the audit log
+    access.authorize(_O.IDEMPOTENT_WRITE, CLUSTER)  # into the audit log
     return InitProducerIdResponse(error_code=DENIED)
 
 
@@ -179,13 +181,12 @@ alter_user_scram_credentials: Final = on_cluster(_O.ALTER, _scram)
 
 # ---- configs
 
-_TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32  # types of config resources
 _CONFIG_RESOURCES: Final[dict[int, tuple[ResourceType, ErrorCode]]] = {
-    _TOPIC: (TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-    _BROKER: (CLUSTER, DENIED),
-    _BROKER_LOGGER: (CLUSTER, DENIED),
-    _CLIENT_METRICS: (CLUSTER, DENIED),
-    _GROUP: (GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    resource_types.TOPIC: (TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    resource_types.BROKER: (CLUSTER, DENIED),
+    resource_types.BROKER_LOGGER: (CLUSTER, DENIED),
+    resource_types.CLIENT_METRICS: (CLUSTER, DENIED),
+    resource_types.GROUP: (GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
 }
 _MESSAGES: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
@@ -210,7 +211,7 @@ def on_configs(
         for resource in request.resources:
             resource_type, code = resource_types.get(resource.resource_type, (None, DENIED))
             name = CLUSTER_NAME if resource_type is CLUSTER else resource.resource_name
-            if resource_type is None or access.allows(operation, resource_type, name):
+            if resource_type is None or access.authorize(operation, resource_type, name):
                 allowed.append(resource)
             else:
                 refused.append(_refused(result_type, resource, code))
@@ -225,7 +226,9 @@ def on_configs(
 
 
 def _refused(result_type: type[Any], resource: Any, code: ErrorCode) -> Any:
-    is_logger_change = resource.resource_type == _BROKER_LOGGER and result_type is AlterConfigsResourceResponse
+    is_logger_change = (
+        resource.resource_type == resource_types.BROKER_LOGGER and result_type is AlterConfigsResourceResponse
+    )
     return result_type(
         error_code=code,
         error_message=None if is_logger_change else _MESSAGES[code],  # as Kafka
@@ -239,7 +242,7 @@ alter_configs: Final = on_configs(
     _O.ALTER_CONFIGS,
     "responses",
     AlterConfigsResourceResponse,
-    {kind: check for kind, check in _CONFIG_RESOURCES.items() if kind != _BROKER_LOGGER},
+    {kind: check for kind, check in _CONFIG_RESOURCES.items() if kind != resource_types.BROKER_LOGGER},
 )
 incremental_alter_configs: Final = on_configs(_O.ALTER_CONFIGS, "responses", AlterConfigsResourceResponse)
 list_config_resources: Final = on_cluster(_O.DESCRIBE_CONFIGS, lambda _: ListConfigResourcesResponse(error_code=DENIED))

@@ -16,8 +16,8 @@ from rota.coordinator.api.access.request import CLUSTER, TOPIC, RequestAccess
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
-from rota.coordinator.security.acl import Operation
 from rota.coordinator.security.authorizer import Authorizer
+from rota.coordinator.security.operations import Operation
 from rota.protocol.errors import ErrorCode
 
 API: Final = "Fetch"
@@ -55,11 +55,11 @@ class AuthorizedLookup(PartitionLookup):
 
     def _may_read(self, name: str) -> bool:
         if self._is_follower:
-            return self._access.may(Operation.CLUSTER_ACTION, CLUSTER)
-        return self._access.may(Operation.READ, TOPIC, name)
+            return self._access.allows(Operation.CLUSTER_ACTION, CLUSTER)
+        return self._access.allows(Operation.READ, TOPIC, name)
 
     def _is_allowed(self, name: str) -> bool:
         """The same with a denial in the audit log."""
         if self._is_follower:
-            return self._access.allows(Operation.CLUSTER_ACTION, CLUSTER)
-        return self._access.allows(Operation.READ, TOPIC, name)
+            return self._access.authorize(Operation.CLUSTER_ACTION, CLUSTER)
+        return self._access.authorize(Operation.READ, TOPIC, name)

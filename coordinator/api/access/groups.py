@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from rota.coordinator.api.access.request import CLUSTER, GROUP, TOPIC, Guard, RequestAccess, Serve, after
-from rota.coordinator.security.acl import Operation, ResourceType
+from rota.coordinator.security.operations import NOT_REQUESTED, Operation, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from rota.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -55,7 +55,6 @@ MANY_GROUPS_SINCE: Final = 8
 GROUP_ERROR_SINCE: Final = 2
 MANY_KEYS_SINCE: Final = 4
 NULL_NAME_SINCE: Final = 7
-NOT_REQUESTED: Final = -(1 << 31)
 _O = Operation
 
 # ---- members
@@ -76,16 +75,16 @@ def _while_allowed(access: RequestAccess, request: Any, serve: Serve, refused: A
     """AT5. READ on the group, now and when the API responds."""
 
     def checked(response: Any) -> Any:
-        return response if access.allows(_O.READ, GROUP, request.group_id) else refused
+        return response if access.authorize(_O.READ, GROUP, request.group_id) else refused
 
-    return after(serve(request), checked) if access.allows(_O.READ, GROUP, request.group_id) else refused
+    return after(serve(request), checked) if access.authorize(_O.READ, GROUP, request.group_id) else refused
 
 
 def member_of_group(response_type: type[Any]) -> Guard:
     """Return the guard of an API of a group's members: READ on the group."""
 
     def guard(access: RequestAccess, request: Any, serve: Serve) -> Any:
-        if access.allows(_O.READ, GROUP, request.group_id):
+        if access.authorize(_O.READ, GROUP, request.group_id):
             return serve(request)
         return response_type(error_code=DENIED)
 
@@ -123,9 +122,9 @@ def list_groups(access: RequestAccess, request: ListGroupsRequest, serve: Serve)
     """DESCRIBE on the cluster shows all groups, on a group that one."""
 
     def finish(response: ListGroupsResponse) -> ListGroupsResponse:
-        if access.may(_O.DESCRIBE, CLUSTER):
+        if access.allows(_O.DESCRIBE, CLUSTER):
             return response
-        visible = (group for group in response.groups if access.may(_O.DESCRIBE, GROUP, group.group_id))
+        visible = (group for group in response.groups if access.allows(_O.DESCRIBE, GROUP, group.group_id))
         return replace(response, groups=tuple(visible))
 
     return after(serve(request), finish)
@@ -164,7 +163,7 @@ def find_coordinator(access: RequestAccess, request: FindCoordinatorRequest, ser
         allowed, denied = access.split(operation, resource_type, keys, lambda key: key)
     else:
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        is_allowed = access.allows(_O.CLUSTER_ACTION, CLUSTER)
+        is_allowed = access.authorize(_O.CLUSTER_ACTION, CLUSTER)
         allowed, denied = (list(keys), []) if is_allowed else ([], list(keys))
     if not denied:
         return serve(request)
@@ -185,7 +184,7 @@ def find_coordinator(access: RequestAccess, request: FindCoordinatorRequest, ser
 
 def offset_commit(access: RequestAccess, request: OffsetCommitRequest, serve: Serve) -> Any:
     """READ on the group and on each topic."""
-    if not access.allows(_O.READ, GROUP, request.group_id):
+    if not access.authorize(_O.READ, GROUP, request.group_id):
         return OffsetCommitResponse(topics=_not_committed(request.topics, DENIED))
     by_id = access.call.version >= COMMIT_IDS_SINCE
     allowed, denied = access.split(
@@ -221,7 +220,7 @@ def _not_committed(
 
 def offset_delete(access: RequestAccess, request: OffsetDeleteRequest, serve: Serve) -> Any:
     """DELETE on the group, READ on each topic."""
-    if not access.allows(_O.DELETE, GROUP, request.group_id):
+    if not access.authorize(_O.DELETE, GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=DENIED)
     allowed, denied = access.split(_O.READ, TOPIC, request.topics, lambda topic: topic.name)
     if not denied:
@@ -250,7 +249,7 @@ def offset_fetch(access: RequestAccess, request: OffsetFetchRequest, serve: Serv
     """DESCRIBE on each group and each topic. Of a request for all topics those that may not be seen are left out."""
     if access.call.version >= MANY_GROUPS_SINCE:
         return _fetch_many(access, request, serve)
-    if not access.allows(_O.DESCRIBE, GROUP, request.group_id):
+    if not access.authorize(_O.DESCRIBE, GROUP, request.group_id):
         is_old = access.call.version < GROUP_ERROR_SINCE
         topics = tuple(_without_offsets(topic, DENIED) for topic in request.topics or ()) if is_old else ()
         return OffsetFetchResponse(topics=topics, error_code=DENIED)
@@ -276,7 +275,7 @@ def _without_offsets(topic: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetF
 
 
 def _visible(access: RequestAccess, topics: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(topic for topic in topics if access.may(_O.DESCRIBE, TOPIC, topic.name))
+    return tuple(topic for topic in topics if access.allows(_O.DESCRIBE, TOPIC, topic.name))
 
 
 def _fetch_many(access: RequestAccess, request: OffsetFetchRequest, serve: Serve) -> Any:
@@ -328,4 +327,4 @@ def _visible_offsets(
     def name(topic: OffsetFetchResponseTopics) -> str:
         return topic.name or (access.topic_name(topic.topic_id) if by_id else None) or ""
 
-    return tuple(topic for topic in topics if access.may(_O.DESCRIBE, TOPIC, name(topic)))
+    return tuple(topic for topic in topics if access.allows(_O.DESCRIBE, TOPIC, name(topic)))

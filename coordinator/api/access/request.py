@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 from rota.coordinator.api.node import Call, Node
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
-from rota.coordinator.security.acl import CLUSTER_NAME, Operation, ResourceType
+from rota.coordinator.security.acl import CLUSTER_NAME
 from rota.coordinator.security.authorizer import Action, Authorizer
+from rota.coordinator.security.operations import Operation, ResourceType
 
 T = TypeVar("T")
 Serve = Callable[[Any], Any]
@@ -34,20 +35,20 @@ class RequestAccess:
         self.node, self._authorizer, self.call, self.api = node, authorizer, call, api
         self.host = call.client_host.lstrip("/")
 
-    def allows(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
-        """Whether the principal may do that; a denial is in the audit log."""
+    def authorize(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
+        """Return whether the principal may do that; a denial is written to the audit log."""
         decision = self._authorizer.decide(self.call.principal, self.host, operation, resource_type, name)
         if not decision.is_allowed:
             action = Action(self.call.principal, self.host, operation, resource_type, name)
             self.node.denials.add(self.api, action, decision, self.node.now_ms())
         return decision.is_allowed
 
-    def may(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
-        """The same, for what is hidden and not refused: nothing is written to the audit log."""
+    def allows(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
+        """Return the same without a line in the audit log: for what is hidden, not refused."""
         return self._authorizer.allows(self.call.principal, self.host, operation, resource_type, name)
 
-    def may_any(self, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether the principal may do that with any resource of the type."""
+    def allows_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Return whether the principal may do that with any resource of the type."""
         return self._authorizer.allows_any(self.call.principal, self.host, operation, resource_type)
 
     def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
@@ -67,7 +68,7 @@ class RequestAccess:
         denied: list[T] = []
         for item in items:
             name = name_of(item)
-            is_allowed = name is None or self.allows(operation, resource_type, name)
+            is_allowed = name is None or self.authorize(operation, resource_type, name)
             (allowed if is_allowed else denied).append(item)
         return allowed, denied
 

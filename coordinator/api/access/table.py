@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from rota.coordinator.api.access.request import CLUSTER, GROUP, TOPIC, Guard, RequestAccess
 from rota.coordinator.api.node import Call, Node
-from rota.coordinator.security.acl import Operation, ResourceType
+from rota.coordinator.security.operations import Operation, ResourceType
 
 _O = Operation
 _TRANSACTION: Final = ResourceType.TRANSACTIONAL_ID

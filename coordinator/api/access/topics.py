@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from rota.coordinator.api.access.request import CLUSTER, TOPIC, Guard, RequestAccess, Serve, after
 from rota.coordinator.api.node import HangUp
 from rota.coordinator.replica.produce_validation import is_transactional
-from rota.coordinator.security.acl import Operation, ResourceType
+from rota.coordinator.security.operations import NOT_REQUESTED, Operation, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -74,8 +74,8 @@ from rota.protocol.messages.produce import (
 from rota.protocol.wire import UUID_ZERO
 
 T = TypeVar("T", MetadataResponseTopic, DescribeTopicPartitionsResponseTopic)
+P = TypeVar("P")
 DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-NOT_REQUESTED: Final = -(1 << 31)
 CREATE_DENIED_MESSAGE: Final = "Authorization failed."
 DENIED_MESSAGE: Final = "Topic authorization failed."
 PRODUCE_IDS_SINCE: Final = 13
@@ -92,7 +92,7 @@ def produce(access: RequestAccess, request: ProduceRequest, serve: Serve) -> Any
     """
     transactional_id, by_id = request.transactional_id, access.call.version >= PRODUCE_IDS_SINCE
     is_of_transaction = transactional_id is not None and _has_transactional_records(request)
-    if is_of_transaction and not access.allows(_O.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id or ""):
+    if is_of_transaction and not access.authorize(_O.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id or ""):
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return _produced(access, request, ProduceResponse(), request.topic_data, error)
     allowed, denied = access.split(
@@ -158,15 +158,17 @@ def _name(topic: Any) -> str:
     return name
 
 
+def _partitions(result: Callable[..., P], topic: Any) -> tuple[P, ...]:
+    """Return a refusal of each partition of a topic in a request."""
+    return tuple(result(partition_index=each.partition_index, error_code=DENIED) for each in topic.partitions)
+
+
 list_offsets: Final = on_topics(
     _O.DESCRIBE,
     ListOffsetsResponse,
     lambda topic: ListOffsetsTopicResponse(
         name=topic.name,
-        partitions=tuple(
-            ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=DENIED)
-            for each in topic.partitions
-        ),
+        partitions=_partitions(ListOffsetsPartitionResponse, topic),
     ),
 )
 delete_records: Final = on_topics(
@@ -174,10 +176,7 @@ delete_records: Final = on_topics(
     DeleteRecordsResponse,
     lambda topic: DeleteRecordsTopicResult(
         name=topic.name,
-        partitions=tuple(
-            DeleteRecordsPartitionResult(partition_index=each.partition_index, error_code=DENIED)
-            for each in topic.partitions
-        ),
+        partitions=_partitions(DeleteRecordsPartitionResult, topic),
     ),
 )
 describe_producers: Final = on_topics(
@@ -203,7 +202,7 @@ _epochs_of_consumer: Final = on_topics(
 
 def offset_for_leader_epoch(access: RequestAccess, request: OffsetForLeaderEpochRequest, serve: Serve) -> Any:
     """CLUSTER_ACTION of a broker, else DESCRIBE on each topic."""
-    if access.may(_O.CLUSTER_ACTION, CLUSTER):
+    if access.allows(_O.CLUSTER_ACTION, CLUSTER):
         return serve(request)
     return _epochs_of_consumer(access, request, serve)
 
@@ -237,10 +236,10 @@ def _described(
     if by_id:
         allowed, denied = access.split(_O.DESCRIBE, TOPIC, by_id, lambda topic: access.topic_name(topic.topic_id))
         return allowed, [MetadataResponseTopic(error_code=DENIED, name=None, topic_id=t.topic_id) for t in denied]
-    allowed, denied = access.split(_O.DESCRIBE, TOPIC, requested, lambda topic: topic.name)
+    allowed, denied = access.split(_O.DESCRIBE, TOPIC, requested, _name)
     node = access.node
     creates = request.allow_auto_topic_creation and node.config.auto_create_topics_enable
-    if creates and not access.may(_O.CREATE, CLUSTER):
+    if creates and not access.allows(_O.CREATE, CLUSTER):
         allowed, not_created = access.split(
             _O.CREATE, TOPIC, allowed, lambda topic: None if topic.name in node.topics else topic.name
         )
@@ -249,7 +248,7 @@ def _described(
 
 
 def _listed(access: RequestAccess, request: MetadataRequest, response: MetadataResponse) -> MetadataResponse:
-    visible = tuple(topic for topic in response.topics if access.may(_O.DESCRIBE, TOPIC, topic.name or ""))
+    visible = tuple(topic for topic in response.topics if access.allows(_O.DESCRIBE, TOPIC, topic.name or ""))
     return _with_operations(access, request, replace(response, topics=visible))
 
 
@@ -259,7 +258,7 @@ def _with_operations(access: RequestAccess, request: MetadataRequest, response: 
         topics = tuple(_with_topic_operations(access, topic) for topic in topics)
     cluster = response.cluster_authorized_operations
     if request.include_cluster_authorized_operations:
-        cluster = access.operations(CLUSTER) if access.may(_O.DESCRIBE, CLUSTER) else 0
+        cluster = access.operations(CLUSTER) if access.allows(_O.DESCRIBE, CLUSTER) else 0
     return replace(response, topics=topics, cluster_authorized_operations=cluster)
 
 
@@ -274,12 +273,12 @@ def _with_topic_operations(access: RequestAccess, topic: T) -> T:
 def describe_topic_partitions(access: RequestAccess, request: DescribeTopicPartitionsRequest, serve: Serve) -> Any:
     """DESCRIBE on each topic. Of a request for all topics only those that may be seen are paged through."""
     if not request.topics:
-        names = [name for name in access.node.topics.names() if access.may(_O.DESCRIBE, TOPIC, name)]
+        names = [name for name in access.node.topics.names() if access.allows(_O.DESCRIBE, TOPIC, name)]
         reduced = _from_cursor(request, names)
         if reduced is None:
             return DescribeTopicPartitionsResponse()
         return _with_partition_operations(access, serve(reduced), ())
-    allowed, denied = access.split(_O.DESCRIBE, TOPIC, request.topics, lambda topic: topic.name)
+    allowed, denied = access.split(_O.DESCRIBE, TOPIC, request.topics, _name)
     refused = tuple(
         DescribeTopicPartitionsResponseTopic(error_code=DENIED, name=topic.name, topic_id=UUID_ZERO) for topic in denied
     )
@@ -318,8 +317,8 @@ def _with_partition_operations(
 def create_topics(access: RequestAccess, request: CreateTopicsRequest, serve: Serve) -> Any:
     """CREATE on the cluster or on each topic; the configs of a new topic are shown with DESCRIBE_CONFIGS only."""
     allowed, denied = list(request.topics), list[CreatableTopic]()
-    if not access.may(_O.CREATE, CLUSTER):
-        allowed, denied = access.split(_O.CREATE, TOPIC, request.topics, lambda topic: topic.name)
+    if not access.allows(_O.CREATE, CLUSTER):
+        allowed, denied = access.split(_O.CREATE, TOPIC, request.topics, _name)
     refused = tuple(
         CreatableTopicResult(name=name, error_code=DENIED, error_message=CREATE_DENIED_MESSAGE)
         for name in dict.fromkeys(topic.name for topic in denied)
@@ -334,14 +333,14 @@ def create_topics(access: RequestAccess, request: CreateTopicsRequest, serve: Se
 
 
 def _created(access: RequestAccess, topic: CreatableTopicResult) -> CreatableTopicResult:
-    if topic.error_code or access.may(_O.DESCRIBE_CONFIGS, TOPIC, topic.name):
+    if topic.error_code or access.allows(_O.DESCRIBE_CONFIGS, TOPIC, topic.name):
         return topic
     return replace(topic, topic_config_error_code=DENIED, num_partitions=-1, replication_factor=-1, configs=())
 
 
 def create_partitions(access: RequestAccess, request: CreatePartitionsRequest, serve: Serve) -> Any:
     """ALTER on each topic."""
-    allowed, denied = access.split(_O.ALTER, TOPIC, request.topics, lambda topic: topic.name)
+    allowed, denied = access.split(_O.ALTER, TOPIC, request.topics, _name)
     refused = tuple(
         CreatePartitionsTopicResult(name=name, error_code=DENIED)
         for name in dict.fromkeys(topic.name for topic in denied)
@@ -356,7 +355,7 @@ def create_partitions(access: RequestAccess, request: CreatePartitionsRequest, s
 
 def delete_topics(access: RequestAccess, request: DeleteTopicsRequest, serve: Serve) -> Any:
     """DELETE on each topic, or on the cluster. AT1: a refusal by id names a topic that may be described."""
-    if access.may(_O.DELETE, CLUSTER):
+    if access.allows(_O.DELETE, CLUSTER):
         return serve(request)
     if access.call.version < DELETE_IDS_SINCE:
         requested: list[Any] = list(request.topic_names)
@@ -381,5 +380,5 @@ def _not_deleted(access: RequestAccess, requested: DeleteTopicState) -> Deletabl
     name = requested.name
     if name is None:
         found = access.topic_name(requested.topic_id)
-        name = found if found is not None and access.may(_O.DESCRIBE, TOPIC, found) else None
+        name = found if found is not None and access.allows(_O.DESCRIBE, TOPIC, found) else None
     return DeletableTopicResult(name=name, topic_id=requested.topic_id, error_code=DENIED, error_message=DENIED_MESSAGE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from rota.coordinator.security.sasl.exchange import ANOTHER_AUTHORIZATION_ID, AuthenticationFailed, Step
 from rota.protocol import scram
@@ -22,8 +21,6 @@ from rota.protocol.scram import (
     ServerFinal,
     ServerFirst,
 )
-
-MADE_UP_SALT_BYTES: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class ScramExchange:
     def _made_up_salt(self) -> bytes:
         """SA3."""
         name = f"{self._mechanism.name} {self._first.username if self._first else ''}"
-        return hmac.digest(self._secret, name.encode(), "sha256")[:MADE_UP_SALT_BYTES]
+        return hmac.digest(self._secret, name.encode(), "sha256")[: scram.SALT_BYTES]
 
     def _check(self, first: ClientFirst, token: bytes) -> Step:
         final = ClientFinal.parse(token)

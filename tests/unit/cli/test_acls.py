@@ -9,8 +9,9 @@ import pytest
 from rota.cli.acls import acl_document, acls_of, explanation, filter_of
 from rota.cli.main import parser_of
 from rota.cli.settings import UsageError
-from rota.coordinator.security.acl import AclFilter, Entry, Operation, PatternType, ResourcePattern, ResourceType
+from rota.coordinator.security.acl import AclFilter, Entry, PatternType, ResourcePattern
 from rota.coordinator.security.authorizer import Authorizer
+from rota.coordinator.security.operations import Operation, ResourceType
 from rota.coordinator.security.principal import Principal
 
 ALICE = Principal("User", "alice")

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.api.group_world import SUBSCRIPTION, GroupWorld
 
-from rota.coordinator.api.describe_groups import AUTHORIZED_OPERATIONS, NOT_REQUESTED, describe_groups
+from rota.coordinator.api.describe_groups import describe_groups
+from rota.coordinator.security.operations import NOT_REQUESTED
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.describe_groups import DescribeGroupsRequest
 
@@ -49,6 +50,6 @@ def test_authorized_operations_are_returned_on_request_only() -> None:
     world = GroupWorld().open()
     world.member()
     request = DescribeGroupsRequest(groups=("g",), include_authorized_operations=True)
-    assert world.ask(describe_groups, request, 5).groups[0].authorized_operations == AUTHORIZED_OPERATIONS
+    assert world.ask(describe_groups, request, 5).groups[0].authorized_operations == 3400
     unasked = DescribeGroupsRequest(groups=("g",))
     assert world.ask(describe_groups, unasked, 5).groups[0].authorized_operations == NOT_REQUESTED

@@ -13,14 +13,13 @@ from rota.coordinator.security.acl import (
     AclFilter,
     Entry,
     InvalidAcl,
-    Operation,
     PatternType,
     Permission,
     ResourcePattern,
-    ResourceType,
     check_acl,
     check_filter,
 )
+from rota.coordinator.security.operations import Operation, ResourceType
 
 TOPIC, LITERAL, PREFIXED = ResourceType.TOPIC, PatternType.LITERAL, PatternType.PREFIXED
 ENTRY = Entry(Permission.ALLOW, Operation.READ, "User:alice", "*")

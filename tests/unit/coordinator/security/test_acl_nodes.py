@@ -10,9 +10,10 @@ from rota.coordinator.metadata import eager, znodes
 from rota.coordinator.metadata.changes import ConfigKind
 from rota.coordinator.metadata.embedded import EmbeddedStore
 from rota.coordinator.metadata.topics import Topics
-from rota.coordinator.security.acl import Entry, ResourcePattern, ResourceType
+from rota.coordinator.security.acl import Entry, ResourcePattern
 from rota.coordinator.security.acl_nodes import add, follow, open_authorizer, remove
 from rota.coordinator.security.authorizer import Authorizer
+from rota.coordinator.security.operations import ResourceType
 from rota.coordinator.security.principal import Principal
 
 ALICE = Principal("User", "alice")

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.coordinator.security import authorizer as authorizer_module
-from rota.coordinator.security.acl import Acl, Entry, Operation, PatternType, Permission, ResourcePattern, ResourceType
+from rota.coordinator.security.acl import Acl, Entry, PatternType, Permission, ResourcePattern
 from rota.coordinator.security.authorizer import DECISIONS_MAX, REMEMBERED_NAME_CHARS_MAX, Authorizer, Decision, Reason
+from rota.coordinator.security.operations import Operation, ResourceType
 from rota.coordinator.security.principal import Principal
 
 ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")

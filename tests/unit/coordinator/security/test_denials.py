@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from rota.coordinator.security.acl import Acl, Entry, Operation, ResourcePattern, ResourceType
+from rota.coordinator.security.acl import Acl, Entry, ResourcePattern
 from rota.coordinator.security.authorizer import Action, Decision, Reason
 from rota.coordinator.security.denials import (
     EVENTS_PER_REPEAT_MAX,
@@ -14,6 +14,7 @@ from rota.coordinator.security.denials import (
     REPEAT_MS,
     Denials,
 )
+from rota.coordinator.security.operations import Operation, ResourceType
 from rota.coordinator.security.principal import Principal
 
 DEFAULT = Decision(False, Reason.DEFAULT)

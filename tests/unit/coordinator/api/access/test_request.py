@@ -7,7 +7,7 @@ from tests.unit.coordinator.api.access.access_world import AccessWorld, call, gr
 
 from rota.coordinator.api.access.request import CLUSTER, TOPIC, RequestAccess, after
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
-from rota.coordinator.security.acl import Operation
+from rota.coordinator.security.operations import Operation
 
 
 def access(*grants: str) -> RequestAccess:
@@ -18,12 +18,12 @@ def access(*grants: str) -> RequestAccess:
 def test_refused_actions_are_in_the_audit_log_and_hidden_resources_are_not() -> None:
     request = access("TOPIC:LITERAL:t READ")
     with capture_logs() as logs:
-        assert request.allows(Operation.READ, TOPIC, "t")
-        assert not request.may(Operation.READ, TOPIC, "x")
-        assert not request.may(Operation.ALTER, CLUSTER)
+        assert request.authorize(Operation.READ, TOPIC, "t")
+        assert not request.allows(Operation.READ, TOPIC, "x")
+        assert not request.allows(Operation.ALTER, CLUSTER)
     assert logs == []
     with capture_logs() as logs:
-        assert not request.allows(Operation.ALTER, CLUSTER)
+        assert not request.authorize(Operation.ALTER, CLUSTER)
     assert [(line["api"], line["resource"], line["host"]) for line in logs] == [("fetch", "kafka-cluster", "127.0.0.1")]
     assert request.node.denials.total == 1
 

@@ -11,8 +11,9 @@ from tests.unit.coordinator.api.access.access_world import ALICE, AccessWorld, c
 
 from rota.coordinator.api.access.table import ACCESS, Need, guarded
 from rota.coordinator.api.routes import SERVES, routes
-from rota.coordinator.security.acl import Entry, Operation, PatternType, Permission, ResourcePattern, ResourceType
+from rota.coordinator.security.acl import Entry, PatternType, Permission, ResourcePattern
 from rota.coordinator.security.authorizer import Action, Authorizer, Decision
+from rota.coordinator.security.operations import Operation, ResourceType
 from rota.protocol.errors import ErrorCode
 from rota.protocol.registry import APIS
 
