@@ -105,6 +105,7 @@ _APIS: Final = (
     Api(57, "UpdateFeatures", range(3), 0),
     Api(60, "DescribeCluster", range(3), 0),
     Api(61, "DescribeProducers", range(1), 0),
+    Api(68, "ConsumerGroupHeartbeat", range(2), 0),
     Api(69, "ConsumerGroupDescribe", range(2), 0),
     Api(71, "GetTelemetrySubscriptions", range(1), 0),
     Api(72, "PushTelemetry", range(1), 0),
