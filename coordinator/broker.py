@@ -41,8 +41,6 @@ from rota.coordinator.replica.partitions import Partitions
 from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.tick_queue import TickQueue
 from rota.coordinator.scheduling.timers import Timers
-from rota.coordinator.security.acl_nodes import open_authorizer
-from rota.coordinator.security.scram_credentials import create_bootstrap_users, find_credential
 from rota.coordinator.standalone import Standalone
 from rota.coordinator.storage import Disk, Memory
 from rota.coordinator.store_opener import store_opener
@@ -52,6 +50,9 @@ from rota.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from rota.coordinator.cluster import Cluster
+    from rota.coordinator.security.authorizer import Authorizer
+    from rota.coordinator.security.sasl.scram import ScramCredential
+    from rota.protocol.scram import Mechanism
 
 log = structlog.get_logger("rota.broker")
 
@@ -109,15 +110,15 @@ class Broker:
             undo.push_async_callback(self.metadata.abandon)
             undo.callback(self.timers.stop)
             dynamic_config = DynamicBrokerConfig(self.config, self.metadata.topics)
-            self.authorizer = open_authorizer(self.config, self.metadata.topics)
+            self.authorizer = self._authorizer()
             await self._open()
             dynamic_config.on_change(self._reconfigure)
             connections = self._connections()
             self.metadata.guard(connections)
             self.http = await open_http(self.node, connections, self.metadata.isr_writer)
             undo.push_async_callback(self.http.stop)
-            await create_bootstrap_users(self.topics, self.config.rota_scram_bootstrap_users)
-            self.listener = Listener(connections, self.timers, self.now_ms, partial(find_credential, self.topics))
+            await self._create_bootstrap_users()
+            self.listener = Listener(connections, self.timers, self.now_ms, self._find_credential)
             bound = await self.listener.start(self.config.listens)
             undo.push_async_callback(self.listener.stop, 0)
             await self.metadata.join(self.config.advertises or bound, self.wall_ms())
@@ -276,6 +277,26 @@ class Broker:
             wall_ms=self.wall_ms,
         )
         return Connections(self.node, routes(checks_access=self.authorizer is not None), self.tick_queue)
+
+    # ---- security: a broker without it does not pay for the import
+
+    def _authorizer(self) -> Authorizer | None:
+        if not self.config.authorizer_class_name:
+            return None
+        from rota.coordinator.security.acl_nodes import open_authorizer
+
+        return open_authorizer(self.config, self.metadata.topics)
+
+    async def _create_bootstrap_users(self) -> None:
+        if self.config.rota_scram_bootstrap_users:
+            from rota.coordinator.security.scram_credentials import create_bootstrap_users
+
+            await create_bootstrap_users(self.topics, self.config.rota_scram_bootstrap_users)
+
+    def _find_credential(self, user: str, mechanism: Mechanism) -> ScramCredential | None:
+        from rota.coordinator.security.scram_credentials import find_credential
+
+        return find_credential(self.topics, user, mechanism)
 
     def _reconfigure(self) -> None:
         """Pass the changed configuration on to the parts that do not read it at each use."""

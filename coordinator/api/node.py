@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from rota.coordinator.network.call import Call, HangUp
 from rota.coordinator.observe.client_telemetry import ClientTelemetry
 from rota.coordinator.replica.durability import Durability
-from rota.coordinator.security.denials import Denials
 
 if TYPE_CHECKING:
     from rota.coordinator.config.broker import BrokerConfig
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from rota.coordinator.replica.replication_throttle import ReplicationThrottle
     from rota.coordinator.scheduling.timers import Timers
     from rota.coordinator.security.authorizer import Authorizer
+    from rota.coordinator.security.denials import Denials
 
 
 __all__ = ["Call", "HangUp", "Node"]
@@ -53,4 +53,4 @@ class Node:
     telemetry: ClientTelemetry = field(default_factory=ClientTelemetry)  # the metrics that clients push
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well
     authorizer: Authorizer | None = None  # None: access control is off, everybody may do everything
-    denials: Denials = field(default_factory=Denials)  # of the authorizer
+    denials: Denials | None = None  # the audit log of the authorizer; None before the first denial

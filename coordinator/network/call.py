@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rota.coordinator.observe.counters import ApiCounters
 from rota.coordinator.security.principal import ANONYMOUS, Principal
-from rota.coordinator.security.sasl.session import SaslSession
+
+if TYPE_CHECKING:
+    from rota.coordinator.security.sasl.session import SaslSession
 
 
 class HangUp(Exception):

@@ -17,7 +17,7 @@ import struct
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rota.coordinator.network.call import Call, ClientSoftware, HangUp
 from rota.coordinator.network.dispatch import HANDLERS_MAX, ApiHandler, UnknownApi, read_head, skip_tags
@@ -27,9 +27,11 @@ from rota.coordinator.network.replies import Piece, Slot, framed, pack_lead, pac
 from rota.coordinator.observe.counters import ApiCounters, now_ns
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.principal import ANONYMOUS, Principal
-from rota.coordinator.security.sasl.session import SaslSession
 from rota.protocol.constructs import GARBLED
 from rota.protocol.wire import DecodeError
+
+if TYPE_CHECKING:
+    from rota.coordinator.security.sasl.session import SaslSession
 
 WRITE_CHUNK_BYTES = 64 * 1024  # replies go to the socket at least this often
 TURN_REQUESTS_MAX = 256  # requests of one connection before the others are served

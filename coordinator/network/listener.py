@@ -2,6 +2,7 @@
 
 Laws
     No connection is accepted before every address is bound, and none after `stop` is called.
+    SC4 The code of TLS and SASL is imported with the first listener that needs it.
     `stop` waits up to `drain_ms` for requests in flight; then it closes the remaining connections.
 """
 
@@ -12,19 +13,20 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rota.coordinator.config.listener_security import ListenerSecurity
 from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections, sweep_interval_ms
-from rota.coordinator.network.sasl_connection import SaslConnection, SaslLimits
-from rota.coordinator.network.tls_server import TlsServer
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
 from rota.coordinator.scheduling.timers import Timers
-from rota.coordinator.security.sasl.authentication import Authentication
-from rota.coordinator.security.sasl.scram import Lookup
-from rota.coordinator.security.tls import ListenerTls
+
+if TYPE_CHECKING:
+    from rota.coordinator.network.sasl_connection import SaslConnections
+    from rota.coordinator.network.tls_server import TlsServer
+    from rota.coordinator.security.sasl.scram import Lookup
+    from rota.coordinator.security.tls import ListenerTls
 
 _SWEEP, _STALLED = ("network", "sweep"), ("network", "stalled")
 STALLED_LOOK_MS = 1_000
@@ -52,8 +54,8 @@ class Listener:
             now_ms,
             lambda: (config.rota_authentication_timeout_ms, config.rota_unauthenticated_connections_max),
         )
-        self._sasl_limits = SaslLimits(config, timers, now_ms, self.unauthenticated)
-        self._authentication = Authentication(config, find_credential)
+        self._find_credential = find_credential
+        self._sasl: SaslConnections | None = None
         self._tls: dict[str, ListenerTls] = {}
 
     async def start(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
@@ -80,8 +82,7 @@ class Listener:
             if tls is None:
                 self._servers.append(await loop.create_server(accept, sock=bound_socket, backlog=backlog))
             else:
-                self._servers.append(server := TlsServer(name, tls, accept, self.unauthenticated))
-                server.start(bound_socket, backlog)
+                self._servers.append(self._tls_server(name, tls, accept, bound_socket))
         if self._config.connections_max_idle_ms > 0:
             self._sweep_later()
         self._look_later()
@@ -92,14 +93,29 @@ class Listener:
         security = self._config.security.get(name, ListenerSecurity(name))
         accept: Callable[[], Connection] = partial(Connection, self.connections, name)
         if security.has_sasl:
-            self._authentication.session(name)  # raises ConfigRefused
-            accept = partial(self._sasl_connection, name)
+            accept = self._sasl_connections().factory(name)
         if security.has_tls:
+            from rota.coordinator.security.tls import ListenerTls
+
             self._tls[name] = ListenerTls(security)
         return accept, self._tls.get(name)
 
-    def _sasl_connection(self, name: str) -> Connection:
-        return SaslConnection(self.connections, name, self._authentication.session(name), self._sasl_limits)
+    def _sasl_connections(self) -> SaslConnections:
+        from rota.coordinator.network.sasl_connection import SaslConnections, SaslLimits
+
+        if self._sasl is None:
+            limits = SaslLimits(self._config, self._timers, self._now_ms, self.unauthenticated)
+            self._sasl = SaslConnections(self.connections, limits, self._find_credential)
+        return self._sasl
+
+    def _tls_server(
+        self, name: str, tls: ListenerTls, accept: Callable[[], Connection], bound_socket: socket.socket
+    ) -> TlsServer:
+        from rota.coordinator.network.tls_server import TlsServer
+
+        server = TlsServer(name, tls, accept, self.unauthenticated)
+        server.start(bound_socket, self._config.socket_listen_backlog_size)
+        return server
 
     async def stop(self, drain_ms: int) -> int:
         """Stop accepting, wait for requests in flight, close the other connections; return how many those were."""

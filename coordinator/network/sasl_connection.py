@@ -9,6 +9,7 @@ import asyncio
 import struct
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 
 from rota.coordinator.config.broker import BrokerConfig
 from rota.coordinator.network.call import HangUp
@@ -17,6 +18,8 @@ from rota.coordinator.network.dispatch import UnknownApi, read_head
 from rota.coordinator.network.owner import Owner
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
 from rota.coordinator.scheduling.timers import Timers
+from rota.coordinator.security.sasl.authentication import Authentication
+from rota.coordinator.security.sasl.scram import Lookup
 from rota.coordinator.security.sasl.session import NotAllowed, SaslSession, State
 from rota.protocol.wire import DecodeError
 
@@ -35,6 +38,22 @@ class SaslLimits:
     def later(self, key: Hashable, call: Callable[[], None]) -> None:
         """Call `call` after connection.failed.authentication.delay.ms."""
         self.timers.at(key, self.now_ms() + self.config.connection_failed_authentication_delay_ms, call)
+
+
+class SaslConnections:
+    """Makes the connections of the listeners with SASL of one broker, `owner`."""
+
+    def __init__(self, owner: Owner, limits: SaslLimits, find_credential: Lookup) -> None:
+        self._owner, self._limits = owner, limits
+        self._authentication = Authentication(limits.config, find_credential)
+
+    def factory(self, listener: str) -> Callable[[], Connection]:
+        """Return what makes a connection of a listener. Raises ConfigRefused when its SASL cannot be set up."""
+        self._authentication.session(listener)
+        return partial(self._connection, listener)
+
+    def _connection(self, listener: str) -> Connection:
+        return SaslConnection(self._owner, listener, self._authentication.session(listener), self._limits)
 
 
 class SaslConnection(Connection):

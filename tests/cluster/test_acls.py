@@ -70,6 +70,6 @@ async def test_a_follower_without_cluster_action_copies_nothing() -> None:
         assert follower is not None
         await ask(brokers, 1, produces([("t", 0, batch(b"secret"))], acks=1), 9)
         node = brokers.by_id[1].node
-        await until(lambda: node.denials.total > 1, "refused fetches")
+        await until(lambda: node.denials is not None and node.denials.total > 1, "refused fetches")
         assert leader.log.log_end_offset == 1
         assert follower.log.log_end_offset == 0

@@ -17,6 +17,7 @@ from rota.coordinator.api.node import Call, Node
 from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.coordinator.security.acl import CLUSTER_NAME
 from rota.coordinator.security.authorizer import Action, Authorizer
+from rota.coordinator.security.denials import Denials
 from rota.coordinator.security.operations import Operation, ResourceType
 
 T = TypeVar("T")
@@ -40,8 +41,14 @@ class RequestAccess:
         decision = self._authorizer.decide(self.call.principal, self.host, operation, resource_type, name)
         if not decision.is_allowed:
             action = Action(self.call.principal, self.host, operation, resource_type, name)
-            self.node.denials.add(self.api, action, decision, self.node.now_ms())
+            self._denials().add(self.api, action, decision, self.node.now_ms())
         return decision.is_allowed
+
+    def _denials(self) -> Denials:
+        """Return the audit log of the broker, which begins with the first denial."""
+        if self.node.denials is None:
+            self.node.denials = Denials()
+        return self.node.denials
 
     def allows(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
         """Return the same without a line in the audit log: for what is hidden, not refused."""

@@ -1,9 +1,11 @@
-"""Doors open and closed."""
+"""The sockets of the listeners, and what they import."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 
 import pytest
 from tests.unit.coordinator.network.conftest import Serve
@@ -108,3 +110,20 @@ async def test_connections_left_after_the_drain_time_are_aborted(serve: Serve) -
 async def test_a_stop_without_peers_is_done_at_once(serve: Serve) -> None:
     world = await serve()
     assert await world.listener.stop(60_000) == 0
+
+
+PLAIN_BROKER = """
+import asyncio, sys
+from rota.coordinator.broker import Broker
+from rota.coordinator.config.broker import BrokerConfig
+async def main():
+    async with Broker(BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"}), memory=True):
+        words = "rota.coordinator.security.", "sasl", "tls", "scram", "jwt", "cryptography"
+        print(*sorted(name for name in sys.modules if any(word in name for word in words)))
+asyncio.run(main())
+"""
+
+
+def test_a_broker_without_tls_sasl_and_acls_imports_nothing_of_them() -> None:
+    done = subprocess.run([sys.executable, "-c", PLAIN_BROKER], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["rota.coordinator.security.principal"]

@@ -25,6 +25,7 @@ def test_refused_actions_are_in_the_audit_log_and_hidden_resources_are_not() -> 
     with capture_logs() as logs:
         assert not request.authorize(Operation.ALTER, CLUSTER)
     assert [(line["api"], line["resource"], line["host"]) for line in logs] == [("fetch", "kafka-cluster", "127.0.0.1")]
+    assert request.node.denials is not None
     assert request.node.denials.total == 1
 
 
