@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, SupportsIndex, TypeVar
 
 from rota.client.errors import ConfigError, IllegalArgument, IllegalUse
-from rota.client.types import TopicPartition
+from rota.client.types import OffsetAndMetadata, TopicPartition
 
 T = TypeVar("T")
 Check = Callable[[Any], str | None]  # returns None for a valid value, else a description of the valid values
@@ -149,6 +149,23 @@ def times_of_partitions(parameter: str, given: Mapping[TopicPartition, int]) -> 
         if time < 0:
             raise IllegalUse(f"time {time} for {partition}: times are milliseconds since the epoch")
     return times
+
+
+def offsets_to_commit(
+    offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Return offsets that can be committed. Raises IllegalArgument, IllegalUse."""
+    given = [at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at) for at in offsets.values()]
+    committable = dict(zip(topic_partitions("offsets", offsets), given, strict=True))
+    wrong = next(
+        (f"{partition} at {at.offset!r}" for partition, at in committable.items() if not is_whole(at.offset)), None
+    )
+    if wrong is not None:
+        raise IllegalArgument(f"offsets takes integers or OffsetAndMetadata, not {wrong}")
+    negative = next((f"{partition} at {at.offset}" for partition, at in committable.items() if at.offset < 0), None)
+    if negative is not None:
+        raise IllegalUse(f"an offset below 0 cannot be committed: {negative}")
+    return committable
 
 
 def is_whole(number: object) -> bool:

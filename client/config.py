@@ -171,6 +171,14 @@ class ProducerConfig(ClientConfig):
     metadata_max_idle_ms: int = setting(
         "ms without sends after which a topic's metadata is dropped", 300_000, between(1)
     )
+    transactional_id: str | None = setting(
+        "the name of this producer in transactions, which survives restarts; None: no transactions", None, wire_text(1)
+    )
+    transaction_timeout_ms: int = setting(
+        "ms after which the coordinator aborts an open transaction and fences its producer",
+        60_000,
+        between(1, INT32_MAX),
+    )
     partitioner_ignore_keys: bool = setting("keys do not choose the partition", False)
     partitioner: Any = setting(  # noqa: RUF009  # it makes a field
         "murmur2_random, as None: murmur2 of the key, sticky without a key; random: sticky for all records; "
@@ -187,6 +195,9 @@ class ProducerConfig(ClientConfig):
                 f"acks={self.acks}, retries={self.retries}, max_in_flight={self.max_in_flight_requests_per_connection}"
             )
             raise refused("enable_idempotence", given, "False, or acks=all, retries above 0 and at most 5 in flight")
+        if self.transactional_id is not None and not self.is_idempotent:
+            right = "None, or acks=all, retries above 0, at most 5 in flight and no enable_idempotence=False"
+            raise refused("transactional_id", self.transactional_id, right)
         if isinstance(self.partitioner, str) and self.partitioner not in PARTITIONERS:
             right = f"{', '.join(PARTITIONERS)} or a callable{nearest(self.partitioner, PARTITIONERS)}"
             raise refused("partitioner", self.partitioner, right)

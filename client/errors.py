@@ -32,11 +32,16 @@ __all__ = [
     "LogTruncated",
     "NoOffset",
     "OffsetOutOfRange",
+    "ProducerFenced",
     "RebalanceInProgress",
     "RebalancedError",
     "RecordTooLarge",
     "TimedOut",
     "TlsFailed",
+    "TransactionAbortable",
+    "TransactionAborted",
+    "TransactionError",
+    "TransactionFailed",
     "UnknownTopic",
     "Unreachable",
     "Unsupported",
@@ -167,6 +172,30 @@ class RecordTooLarge(KafkaError, ValueError):
 
 class BufferFull(TimedOut):
     """No memory in `buffer_memory` within `max_block_ms`: records are sent faster than the brokers accept them."""
+
+
+class TransactionError(KafkaError):
+    """The base class of the errors of transactions."""
+
+
+class TransactionAbortable(TransactionError):
+    """The transaction has failed and must be aborted; the producer can then begin another one with the same records.
+    Leaving `async with producer.transaction()` has aborted it. `__cause__` is the first failure."""
+
+    retriable = True
+
+
+class TransactionAborted(TransactionError):
+    """The cause of a DeliveryFailed: the record was not delivered because its transaction was aborted."""
+
+
+class TransactionFailed(TransactionError):
+    """A fatal error: the producer cannot be used any more; close it. A new one may work if the cause is removed."""
+
+
+class ProducerFenced(TransactionFailed):
+    """Another producer with the same `transactional_id` was started, or the coordinator has aborted the transaction
+    after `transaction_timeout_ms`. Nothing of the open transaction is committed. Close this producer."""
 
 
 class AdminFailed(KafkaError):

@@ -30,7 +30,7 @@ from rota.protocol.wire import DecodeError
 from rota.transport.errors import KafkaError, TimedOut, TlsFailed, Unreachable
 from rota.transport.frames import Frames, InvalidFrame
 from rota.transport.tls import tls_failure
-from rota.transport.versions import newest
+from rota.transport.versions import NO_FEATURES, Features, newest
 
 COPIED_BYTES_MAX: Final = 64 * 1024  # a request up to this size goes out as one piece
 THROTTLE_SECONDS_MAX: Final = 60.0  # no broker's quota asks for more: its window is eleven seconds by default
@@ -63,11 +63,13 @@ class Slot:
 
 
 class Connection(asyncio.Protocol):
-    """`peer` names the broker in error messages. The handshake sets `versions`, the version ranges of the broker."""
+    """`peer` names the broker in error messages. The handshake sets `versions`, the version ranges of the broker,
+    and `features`, the finalized features of the cluster."""
 
     def __init__(self, peer: str, client_id: str, ended: Callable[[Connection], None] | None = None) -> None:
         self.peer = peer
         self.versions: dict[int, range] = {}
+        self.features: Features = NO_FEATURES
         self.used_at = 0.0
         self.answers = 0
         self.failure: KafkaError | None = None

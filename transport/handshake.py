@@ -27,7 +27,7 @@ from rota.transport.diagnosis import answers_in_plain_text, answers_in_tls
 from rota.transport.errors import KafkaError, TimedOut, TlsFailed, Unreachable
 from rota.transport.security import PLAINTEXT, Security
 from rota.transport.tls import tls_failure
-from rota.transport.versions import version_ranges
+from rota.transport.versions import finalized_features, version_ranges
 
 SOFTWARE_NAME: Final = "rota"
 _KEY: Final = ApiVersionsRequest.KEY
@@ -59,7 +59,8 @@ async def connect(
     connection = await _connected(host, port, peer, protocol, setup_seconds, security)
     try:
         try:
-            connection.versions = await _versions(connection, min(setup_seconds, request_seconds))
+            answer = await _api_versions(connection, min(setup_seconds, request_seconds))
+            connection.versions, connection.features = version_ranges(answer.api_keys), finalized_features(answer)
         except Unreachable as why:
             raise await _explained(connection, why, security) from why.__cause__
         if security.login is not None:
@@ -145,7 +146,7 @@ def _is_address(host: str) -> bool:
     return False
 
 
-async def _versions(connection: Connection, seconds: float) -> dict[int, range]:
+async def _api_versions(connection: Connection, seconds: float) -> ApiVersionsResponse:
     asked = APIS[_KEY].versions[-1]
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version())
     while True:
@@ -162,7 +163,7 @@ async def _versions(connection: Connection, seconds: float) -> dict[int, range]:
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)
             raise Unreachable(f"broker {connection.peer} refused ApiVersions: {code.name} ({int(code)}): {code.text}")
-        return version_ranges(answer.api_keys)
+        return answer
 
 
 @cache

@@ -8,18 +8,36 @@ Law
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-from rota.protocol.messages.api_versions import ApiVersion
+from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from rota.protocol.registry import APIS
 from rota.transport.errors import Unsupported
 
 VERSION_MAX: Final = (1 << 15) - 1
 
 
+class Features(NamedTuple):
+    """The finalized features of a cluster (KIP-584): the levels by name, and their epoch; -1 when none are known."""
+
+    epoch: int
+    levels: Mapping[str, int]
+
+
+NO_FEATURES: Final = Features(-1, {})
+
+
 def version_ranges(served: Iterable[ApiVersion]) -> dict[int, range]:
     """Return the versions by API key of an ApiVersions response."""
     return {one.api_key: range(one.min_version, one.max_version + 1) for one in served}
+
+
+def finalized_features(answer: ApiVersionsResponse) -> Features:
+    """Return the finalized features of an ApiVersions response."""
+    if answer.finalized_features_epoch < 0:
+        return NO_FEATURES
+    levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    return Features(answer.finalized_features_epoch, levels)
 
 
 def newest(broker: str, known: Mapping[int, range], key: int, low: int = 0, high: int | None = None) -> int:

@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from rota.client.checks import is_whole, topic_partitions
+from rota.client.checks import offsets_to_commit
 from rota.client.config import ConsumerConfig
 from rota.client.consumer.commit_queue import CommitQueue, now_ms
 from rota.client.consumer.delivered_records import Committable, DeliveredRecords
-from rota.client.errors import ConfigError, IllegalArgument, IllegalUse, RebalanceInProgress
+from rota.client.errors import ConfigError, RebalanceInProgress
 from rota.client.group.membership import Membership
 from rota.client.network.cluster import Cluster
 from rota.client.offsets.offset_errors import commit_failed
@@ -75,7 +75,7 @@ class OffsetCommitter:
     def _checked(self, offsets: Offsets | None) -> tuple[GroupMetadata, Committable]:
         """The membership that commits, and the offsets. Raises CommitFailed when there is no membership."""
         group = self.group
-        committable = self.committable() if offsets is None else _with_metadata(offsets)
+        committable = self.committable() if offsets is None else offsets_to_commit(offsets)
         if committable and self.is_subscribed and group.generation_id < 0:
             raise commit_failed(group, committable, f"it has not joined or was thrown out; state {self._state}")
         if committable and not self._may_commit:
@@ -143,17 +143,3 @@ class OffsetCommitter:
     @property
     def _rebalance_ms(self) -> int:
         return min(self._config.default_api_timeout_ms, self._config.session_timeout_ms)
-
-
-def _with_metadata(offsets: Offsets) -> Committable:
-    given = [at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at) for at in offsets.values()]
-    committable = dict(zip(topic_partitions("offsets", offsets), given, strict=True))
-    wrong = next(
-        (f"{partition} at {at.offset!r}" for partition, at in committable.items() if not is_whole(at.offset)), None
-    )
-    if wrong is not None:
-        raise IllegalArgument(f"offsets takes integers or OffsetAndMetadata, not {wrong}")
-    negative = next((f"{partition} at {at.offset}" for partition, at in committable.items() if at.offset < 0), None)
-    if negative is not None:
-        raise IllegalUse(f"an offset below 0 cannot be committed: {negative}")
-    return committable

@@ -15,12 +15,13 @@ from typing import Any, Protocol
 
 from rota.client.errors import KafkaError, TimedOut, Unreachable
 from rota.client.network.error_actions import ErrorAction, error_action
-from rota.client.network.targets import AnyNode, Coordinator, Target
+from rota.client.network.targets import AnyNode, Coordinator, Target, TransactionCoordinator
 
 Codes = Callable[[Any], Iterable[int]]  # the error codes in an answer
 RETRIED = frozenset({ErrorAction.RETRY, ErrorAction.REFRESH, ErrorAction.REDISCOVER})
 _ON_LOST_CONNECTION = {
     Coordinator: ErrorAction.REDISCOVER,
+    TransactionCoordinator: ErrorAction.REDISCOVER,
     AnyNode: ErrorAction.RETRY,
 }  # what a broken connection means; REFRESH for others
 
@@ -36,6 +37,7 @@ class Requester(Protocol):
     ) -> Any: ...
     async def refresh(self) -> object: ...
     def coordinator_moved(self, group: str, node: int) -> None: ...
+    def transaction_coordinator_moved(self, transactional_id: str, node: int) -> None: ...
     def backoff_seconds(self, failures: int) -> float: ...
     def describe_failures(self) -> str: ...
 
@@ -80,8 +82,8 @@ class Attempts:
             if not actions or actions - RETRIED:
                 return self._answer
             failures += 1
-            if ErrorAction.REDISCOVER in actions and isinstance(self._target, Coordinator) and self._node is not None:
-                self._cluster.coordinator_moved(self._target.group, self._node)
+            if ErrorAction.REDISCOVER in actions and self._node is not None:
+                self._forget_coordinator(self._node)
             await asyncio.sleep(self._cluster.backoff_seconds(failures))
             if ErrorAction.REFRESH in actions:
                 await self._refresh()
@@ -104,6 +106,13 @@ class Attempts:
             if answer is not None
             else set()
         )
+
+    def _forget_coordinator(self, node: int) -> None:
+        match self._target:
+            case Coordinator(group=group):
+                self._cluster.coordinator_moved(group, node)
+            case TransactionCoordinator(transactional_id=transactional_id):
+                self._cluster.transaction_coordinator_moved(transactional_id, node)
 
     async def _refresh(self) -> None:
         try:

@@ -51,6 +51,13 @@ class Brokers:
         opened = (lane.connection for (of, _), lane in self._connections.items() if of == node and lane.is_open)
         return next((connection for connection in opened if connection is not None), None) or await self.open(node)
 
+    def finalized_feature(self, name: str) -> int:
+        """Return the finalized level of a feature in the newest epoch that an open connection has; 0 if none has it."""
+        opened = (lane.connection for lane in self._connections.values() if lane.is_open)
+        features = [connection.features for connection in opened if connection is not None]
+        newest = max(features, key=lambda known: known.epoch, default=None)
+        return newest.levels.get(name, 0) if newest is not None else 0
+
     def least_busy(self) -> int:
         """Return the least loaded node."""
         return self._by_load(self._known().brokers or self._bootstrap)[0]

@@ -20,11 +20,11 @@ from rota.client.log import logger
 from rota.client.network.attempts import Attempts, Codes
 from rota.client.network.backoff import wait_ms
 from rota.client.network.brokers import Brokers
-from rota.client.network.coordinators import Coordinators, codes
+from rota.client.network.coordinators import NOUNS, TRANSACTION, Coordinators, codes
 from rota.client.network.metadata import BrokerInfo, Endpoint, Metadata, with_brokers, with_leader
 from rota.client.network.metadata_updater import AutoCreate, MetadataUpdater
 from rota.client.network.shielded_close import run_shielded
-from rota.client.network.targets import AnyNode, Controller, Coordinator, Leader, Node, Target
+from rota.client.network.targets import AnyNode, Controller, Coordinator, Leader, Node, Target, TransactionCoordinator
 from rota.client.types import TopicPartition
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -55,6 +55,9 @@ class Cluster:
         self._updater: MetadataUpdater | None = None
         self._restart: asyncio.TimerHandle | None = None  # restarts the metadata updater after its task was cancelled
         self._coordinators = Coordinators(self._find_coordinator, self._add_coordinator_address)
+        self._transaction_coordinators = Coordinators(
+            self._find_coordinator, self._add_coordinator_address, TRANSACTION
+        )
 
     @property
     def metadata(self) -> Metadata:
@@ -165,10 +168,11 @@ class Cluster:
     ) -> Any:
         """Send the request to the target until no error code in the response requires a retry (error_actions.py).
 
-        `target`: AnyNode(), Node(3), Controller(), Coordinator("group"), Leader(partition). A callable `request` builds
-        the request for the chosen node at each attempt. REFRESH codes read metadata before the next attempt, REDISCOVER
-        codes look up the coordinator again; attempts back off. A FATAL, REJOIN or RESET code ends the attempts, even
-        beside retriable codes; the response with the code is returned, and the caller raises the error.
+        `target`: AnyNode(), Node(3), Controller(), Coordinator("group"), TransactionCoordinator("id"),
+        Leader(partition). A callable `request` builds the request for the chosen node at each attempt. REFRESH codes
+        read metadata before the next attempt, REDISCOVER codes look up the coordinator again; attempts back off. Any
+        other code ends the attempts, even beside retriable codes; the response with the code is returned, and the
+        caller raises the error.
         `timeout_ms` defaults to default_api_timeout_ms. At the timeout the last response is returned if there is one,
         else TimedOut is raised from the last failure. `what` ("committing offsets") is for messages.
         """
@@ -194,6 +198,8 @@ class Cluster:
                 return known.controller if known.controller in known.brokers else self._all_brokers.least_busy()
             case Coordinator(group=group):
                 return await self.coordinator(group)
+            case TransactionCoordinator(transactional_id=transactional_id):
+                return await self._transaction_coordinators.of(transactional_id)
             case Leader(partition=partition):
                 return await self.until(
                     lambda known: known.leader(partition), what=f"finding the leader of {partition}"
@@ -218,8 +224,18 @@ class Cluster:
         """Remove `node` from the cache: it is not the coordinator any more, or unreachable."""
         self._coordinators.moved(group, node)
 
-    async def _find_coordinator(self, group: str, request: FindCoordinatorRequest) -> Any:
-        return await self.ask_until(AnyNode(), request, codes, what=f"looking for the coordinator of group {group}")
+    def transaction_coordinator_moved(self, transactional_id: str, node: int) -> None:
+        """Remove `node` from the cache: it is not the coordinator any more, or unreachable."""
+        self._transaction_coordinators.moved(transactional_id, node)
+
+    def finalized_feature(self, name: str) -> int:
+        """Return the finalized level of a feature of the cluster, as the broker with the newest features epoch reports
+        it (KIP-584); 0 when no connected broker reports it."""
+        return self._all_brokers.finalized_feature(name)
+
+    async def _find_coordinator(self, key: str, request: FindCoordinatorRequest) -> Any:
+        noun = NOUNS[request.key_type]
+        return await self.ask_until(AnyNode(), request, codes, what=f"looking for the coordinator of {noun} {key}")
 
     # ---- metadata
 

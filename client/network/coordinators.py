@@ -1,7 +1,8 @@
-"""The coordinator of each group: looked up once, cached until a request to it fails.
+"""The coordinator of each group, or of each transactional id: looked up once, cached until a request to it fails.
 
 Laws
-    There is one FindCoordinator request per group at a time; concurrent callers share its response.
+    There is one FindCoordinator request per group, or transactional id, at a time; concurrent callers share its
+    response.
     A coordinator that is not in the metadata yet can be used at once: the response has its address.
 """
 
@@ -17,53 +18,70 @@ from rota.client.network.error_actions import ErrorAction, error_action
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
 
-GROUP = 0  # the key type
+GROUP, TRANSACTION = 0, 1  # the key types
+NOUNS = {GROUP: "group", TRANSACTION: "transactional id"}
 Find = Callable[[str, FindCoordinatorRequest], Awaitable[Any]]
 _log = logger("rota.client.group")
 
 
 class Coordinators:
-    """`await of(group)`, `moved(group, node)`. `find` sends the request to any broker until one responds; `on_address`
-    is called with the coordinator's node id, host and port."""
+    """`await of(key)`, `moved(key, node)`: the keys are groups or transactional ids, by `key_type`. `find` sends the
+    request to any broker until one responds; `on_address` is called with the coordinator's node id, host and port."""
 
-    def __init__(self, find: Find, on_address: Callable[[int, str, int], None]) -> None:
+    def __init__(self, find: Find, on_address: Callable[[int, str, int], None], key_type: int = GROUP) -> None:
         self._find = find
+        self._key_type = key_type
         self._on_address = on_address
         self._nodes: dict[str, int] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    def cached(self, group: str) -> int | None:
+    def cached(self, key: str) -> int | None:
         """Return the node id in the cache; None when the coordinator is not known."""
-        return self._nodes.get(group)
+        return self._nodes.get(key)
 
-    async def of(self, group: str) -> int:
-        """Return the node id of the group's coordinator. Raises TimedOut, BrokerError."""
-        lock = self._locks.setdefault(group, asyncio.Lock())
+    async def of(self, key: str) -> int:
+        """Return the node id of the coordinator. Raises TimedOut, BrokerError."""
+        lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            node = self._nodes.get(group)
+            node = self._nodes.get(key)
             if node is None:
-                node = self._nodes[group] = await self._find_coordinator(group)
+                node = self._nodes[key] = await self._find_coordinator(key)
         return node
 
-    def moved(self, group: str, node: int) -> None:
-        """Remove `node` from the cache: it does not coordinate the group any more, or is unreachable."""
-        if self._nodes.get(group) == node:
-            del self._nodes[group]
-            _log.info("group coordinator is not there any more; looking for it again", group=group, node=node)
+    def moved(self, key: str, node: int) -> None:
+        """Remove `node` from the cache: it does not coordinate the key any more, or is unreachable."""
+        if self._nodes.get(key) == node:
+            del self._nodes[key]
+            _log.info(
+                f"{NOUNS[self._key_type]} coordinator is not there any more; looking for it again",
+                **self._name(key),
+                node=node,
+            )
 
-    async def _find_coordinator(self, group: str) -> int:
-        answer = await self._find(group, FindCoordinatorRequest(key=group, key_type=GROUP, coordinator_keys=(group,)))
+    async def _find_coordinator(self, key: str) -> int:
+        request = FindCoordinatorRequest(key=key, key_type=self._key_type, coordinator_keys=(key,))
+        answer = await self._find(key, request)
         found = answer.coordinators[0] if answer.coordinators else answer
         if found.error_code != ErrorCode.NONE:
             failure = BrokerError(
-                found.error_code, "looking for the coordinator", group=group, detail=found.error_message or None
+                found.error_code,
+                "looking for the coordinator",
+                group=key if self._key_type == GROUP else None,
+                detail=found.error_message or None,
             )
             if error_action(FindCoordinatorRequest.KEY, found.error_code) is ErrorAction.FATAL:
                 raise failure
-            raise TimedOut(f"no coordinator for group {group} was found in time: {failure}") from failure
+            noun = NOUNS[self._key_type]
+            raise TimedOut(f"no coordinator for {noun} {key} was found in time: {failure}") from failure
         self._on_address(found.node_id, found.host, found.port)
-        _log.info("discovered group coordinator", group=group, node=found.node_id, address=f"{found.host}:{found.port}")
+        address = f"{found.host}:{found.port}"
+        _log.info(
+            f"discovered {NOUNS[self._key_type]} coordinator", **self._name(key), node=found.node_id, address=address
+        )
         return int(found.node_id)
+
+    def _name(self, key: str) -> dict[str, str]:
+        return {NOUNS[self._key_type].replace(" ", "_"): key}
 
 
 def codes(answer: Any) -> list[int]:

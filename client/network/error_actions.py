@@ -27,6 +27,7 @@ class ErrorAction(Enum):
     REDISCOVER = "find the coordinator, then ask it"
     REJOIN = "the membership is over or must be renewed: join again"
     RESET = "the position is not in the log: ask auto_offset_reset"
+    ABORT = "the transaction has failed: it can only be aborted"
     FATAL = "asking again does not help: tell the caller"
 
 
@@ -56,6 +57,18 @@ _MEMBER: Final[CodesByAction] = {  # APIs that a member of a group calls
     ErrorAction.REJOIN: (E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID, E.REBALANCE_IN_PROGRESS),
     ErrorAction.FATAL: (E.FENCED_INSTANCE_ID,),
 }
+_TRANSACTIONAL: Final[CodesByAction] = {  # APIs that the coordinator of a transactional id serves
+    ErrorAction.REDISCOVER: (E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR),
+    ErrorAction.RETRY: (E.COORDINATOR_LOAD_IN_PROGRESS, E.CONCURRENT_TRANSACTIONS, E.REQUEST_TIMED_OUT),
+    ErrorAction.ABORT: (E.TRANSACTION_ABORTABLE, E.UNKNOWN_PRODUCER_ID, E.INVALID_PRODUCER_ID_MAPPING),
+    ErrorAction.FATAL: (
+        E.INVALID_PRODUCER_EPOCH,
+        E.PRODUCER_FENCED,
+        E.INVALID_TXN_STATE,
+        E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        E.UNSUPPORTED_VERSION,
+    ),
+}
 _CONTROLLED: Final[CodesByAction] = {  # APIs that the controller serves
     ErrorAction.REFRESH: (E.NOT_CONTROLLER,),
     ErrorAction.RETRY: (E.REQUEST_TIMED_OUT, E.THROTTLING_QUOTA_EXCEEDED),
@@ -76,7 +89,12 @@ ACTIONS: Final[dict[str, tuple[CodesByAction, ...]]] = {
     "Produce": (
         _LEADER,
         {
-            ErrorAction.RETRY: (E.CORRUPT_MESSAGE, E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+            ErrorAction.RETRY: (
+                E.CORRUPT_MESSAGE,
+                E.NOT_ENOUGH_REPLICAS,
+                E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                E.CONCURRENT_TRANSACTIONS,
+            ),
             ErrorAction.FATAL: (
                 E.MESSAGE_TOO_LARGE,
                 E.RECORD_LIST_TOO_LARGE,
@@ -241,6 +259,36 @@ ACTIONS: Final[dict[str, tuple[CodesByAction, ...]]] = {
                 E.UNSUPPORTED_VERSION,
                 E.TRANSACTION_ABORTABLE,
             ),
+        },
+    ),
+    "AddPartitionsToTxn": (
+        _TRANSACTIONAL,
+        {
+            ErrorAction.REFRESH: (E.UNKNOWN_TOPIC_OR_PARTITION,),
+            ErrorAction.ABORT: (E.TOPIC_AUTHORIZATION_FAILED, E.OPERATION_NOT_ATTEMPTED, E.INVALID_TOPIC_EXCEPTION),
+        },
+    ),
+    "AddOffsetsToTxn": (_TRANSACTIONAL, {ErrorAction.ABORT: (E.GROUP_AUTHORIZATION_FAILED, E.INVALID_GROUP_ID)}),
+    "EndTxn": (_TRANSACTIONAL,),
+    "TxnOffsetCommit": (
+        _TRANSACTIONAL,
+        {
+            ErrorAction.REDISCOVER: (E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.REQUEST_TIMED_OUT),
+            ErrorAction.RETRY: (E.UNKNOWN_TOPIC_OR_PARTITION,),
+            ErrorAction.ABORT: (
+                E.GROUP_AUTHORIZATION_FAILED,
+                E.TOPIC_AUTHORIZATION_FAILED,
+                E.INVALID_GROUP_ID,
+                E.GROUP_ID_NOT_FOUND,
+                E.ILLEGAL_GENERATION,
+                E.STALE_MEMBER_EPOCH,
+                E.UNKNOWN_MEMBER_ID,
+                E.FENCED_INSTANCE_ID,
+                E.REBALANCE_IN_PROGRESS,
+                E.OFFSET_METADATA_TOO_LARGE,
+                E.INVALID_COMMIT_OFFSET_SIZE,
+            ),
+            ErrorAction.FATAL: (E.UNSUPPORTED_FOR_MESSAGE_FORMAT,),
         },
     ),
     "OffsetForLeaderEpoch": (

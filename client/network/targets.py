@@ -32,10 +32,17 @@ class Coordinator:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionCoordinator:
+    """The coordinator of a transactional id."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Leader:
     """The leader of a partition."""
 
     partition: TopicPartition
 
 
-Target = AnyNode | Node | Controller | Coordinator | Leader
+Target = AnyNode | Node | Controller | Coordinator | TransactionCoordinator | Leader

@@ -16,8 +16,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from rota.client.errors import KafkaError
 from rota.client.producer.batch import Batch, Failed, Queue, Written
 from rota.client.producer.sequences import Advice, Sequences
+from rota.client.producer.transaction import TransactionMachine
 from rota.client.types import TopicPartition
 from rota.protocol.records.batch import Codec
 from rota.protocol.records.fast import Headers
@@ -48,11 +50,15 @@ class Ready(NamedTuple):
 class Accumulator:
     """`sequences` None: not idempotent. `flushing`: batches are sent without lingering.
 
+    `transaction`: every batch belongs to one, and is refused without. `aborting`: why no batch is sent again.
     `due_ms`: the time at which something may be ready; the sender compares it with its own timer after an append.
     """
 
-    def __init__(self, limits: Limits, sequences: Sequences | None) -> None:
-        self.limits, self.sequences = limits, sequences
+    def __init__(
+        self, limits: Limits, sequences: Sequences | None, transaction: TransactionMachine | None = None
+    ) -> None:
+        self.limits, self.sequences, self.transaction = limits, sequences, transaction
+        self.aborting: KafkaError | None = None
         self.used_bytes = 0
         self.due_ms: float = NEVER
         self.flushing = False
@@ -98,10 +104,16 @@ class Accumulator:
         size_bytes: int,
         now_ms: float,
     ) -> Batch:
-        """Close the open batch and begin a new one with this record."""
+        """Close the open batch and begin a new one with this record. Raises IllegalUse or TransactionError when no
+        transaction takes it."""
         limits = self.limits
+        if self.transaction is not None:
+            self.transaction.check_send()
         batch = Batch(queue, limits.batch_bytes, limits.codec, limits.level, now_ms)
+        batch.is_transactional = self.transaction is not None
         batch.write(timestamp, key, value, headers)  # raises before anything is changed
+        if self.transaction is not None:
+            self.transaction.send(queue.partition)
         batch.count, batch.charged_bytes = 1, size_bytes
         self.used_bytes += size_bytes
         self.close(queue, now_ms)
@@ -183,7 +195,9 @@ class Accumulator:
         return head.created_ms + self.limits.linger_ms
 
     def _is_blocked(self, queue: Queue, head: Batch) -> bool:
-        """Return whether the batch must wait for the response to an earlier one."""
+        """Return whether the batch must wait for the response to an earlier one, or for its transaction."""
+        if self.transaction is not None and not self.transaction.may_send(queue.partition):
+            return True
         if self.sequences is None:
             return queue.on_wire > 0
         return not self.sequences.may_send(queue.numbering, head)

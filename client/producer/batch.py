@@ -63,6 +63,7 @@ class Batch(BatchBuilder):
         "charged_bytes",
         "count",
         "created_ms",
+        "is_transactional",
         "last_error",
         "leader_epoch",
         "listeners",
@@ -92,6 +93,7 @@ class Batch(BatchBuilder):
         self.attempts = 0
         self.not_before_ms = created_ms
         self.leader_epoch = -1
+        self.is_transactional = False
         self.maybe_written = False
         self.split_when_ambiguous = (
             False  # it is a part of a batch that may be written: a broker would not detect it as a duplicate
@@ -130,7 +132,12 @@ class Batch(BatchBuilder):
         """Build the bytes to send; if they exist, write the current sequence into their header."""
         if not self.raw:
             producer_id, epoch = self.producer
-            self.raw = self.build(producer_id=producer_id, producer_epoch=epoch, base_sequence=self.sequence)
+            self.raw = self.build(
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=self.sequence,
+                is_transactional=self.is_transactional,
+            )
             self.raw_bytes = self.size_bytes
             self._release()
         elif _PRODUCER.unpack_from(self.raw, _PRODUCER_AT) != (*self.producer, self.sequence):
@@ -161,6 +168,7 @@ class Batch(BatchBuilder):
             parts[-1].charged_bytes += record_bytes(record.key, record.value, record.headers)
         self.parts = tuple(zip(starts, parts, strict=True))
         for part in parts:
+            part.is_transactional = self.is_transactional
             part.maybe_written, part.split_when_ambiguous, part.last_error = (
                 self.maybe_written,
                 self.maybe_written,

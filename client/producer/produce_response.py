@@ -110,6 +110,9 @@ class ProduceResults:
             case BatchAction.DELIVERED:
                 self._accumulator.deliver(batch, written(answer))
             case BatchAction.SPLIT:
+                if self._accumulator.aborting is not None:
+                    self._fail(batch, Failed(self._accumulator.aborting, batch.maybe_written), after)
+                    return
                 after.notes.append(("a batch is larger than the broker takes, and is split", batch))
                 self._accumulator.split(batch)
             case BatchAction.GIVE_UP:
@@ -124,7 +127,9 @@ class ProduceResults:
                 self._retry(batch, now_ms, after)
 
     def _retry(self, batch: Batch, now_ms: float, after: Effects, *, at_once: bool = False) -> None:
-        if batch.attempts > self._retries:
+        if self._accumulator.aborting is not None:
+            self._fail(batch, Failed(self._accumulator.aborting, batch.maybe_written), after)
+        elif batch.attempts > self._retries:
             assert batch.last_error is not None
             self._fail(batch, Failed(batch.last_error, batch.maybe_written), after)
         else:
@@ -152,6 +157,15 @@ class ProduceResults:
         for batch in list(self._accumulator.incomplete):
             if not (untried and batch.attempts):
                 self._fail(batch, Failed(why, batch.maybe_written or self._accumulator.is_on_wire(batch)), after)
+        return after
+
+    def abort(self, why: KafkaError) -> Effects:
+        """Fail all batches that are not on the wire; those on the wire are not sent again (`Accumulator.aborting`)."""
+        after = Effects()
+        self._accumulator.aborting = why
+        for batch in list(self._accumulator.incomplete):
+            if not self._accumulator.is_on_wire(batch):
+                self._fail(batch, Failed(why, batch.maybe_written), after)
         return after
 
     def note(self, node: int, why: KafkaError) -> None:

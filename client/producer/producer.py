@@ -7,6 +7,9 @@ Laws
     Every record is delivered or fails by `delivery_timeout_ms`; every failure is logged, and raised by the delivery or
     by the next `flush` or `close`.
     After `close` there is no task, timer or connection of the producer.
+
+This file is longer than others because each public method has its documentation here. The work is in accumulator.py
+(batches), sender.py (requests), transactions.py (transactions) and topics.py (metadata).
 """
 
 from __future__ import annotations
@@ -18,9 +21,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
-from rota.client.checks import milliseconds, whole_number
+from rota.client.checks import milliseconds, offsets_to_commit, whole_number
 from rota.client.config import ProducerConfig
-from rota.client.errors import BufferFull, IllegalUse, KafkaError, RecordTooLarge, TimedOut
+from rota.client.errors import BufferFull, ConfigError, IllegalUse, KafkaError, RecordTooLarge, TimedOut
 from rota.client.network.cluster import Cluster
 from rota.client.network.metadata import Metadata
 from rota.client.network.shielded_close import run_shielded
@@ -33,7 +36,10 @@ from rota.client.producer.route import Route
 from rota.client.producer.sender import Sender
 from rota.client.producer.sequences import Sequences
 from rota.client.producer.topics import Topics
-from rota.client.types import Headers, PartitionInfo, RecordMetadata
+from rota.client.producer.transaction import TransactionMachine
+from rota.client.producer.transaction_scope import TransactionScope
+from rota.client.producer.transactions import Transactions
+from rota.client.types import GroupMetadata, Headers, OffsetAndMetadata, PartitionInfo, RecordMetadata, TopicPartition
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, Codec
 
 BATCHES_PER_TURN_MAX: Final = 16
@@ -51,10 +57,14 @@ class Producer:
     def __init__(self, config: ProducerConfig) -> None:
         self._config = config
         self._cluster = Cluster(config, auto_create=self._before_refresh)
-        self._accumulator = Accumulator(limits(config), Sequences() if config.is_idempotent else None)
+        transactional_id = config.transactional_id
+        self._machine = TransactionMachine(transactional_id) if transactional_id is not None else None
+        sequences = Sequences(is_transactional=self._machine is not None) if config.is_idempotent else None
+        self._accumulator = Accumulator(limits(config), sequences, self._machine)
         self._memory = Memory(self._fits, self._update_flushing)
         self._topics = Topics(config, self._cluster, self._accumulator)
         self._sender: Sender | None = None
+        self._transactions: Transactions | None = None
         self._flushes = 0
         self._batches_since_yield = 0  # batches since this producer last yielded to the event loop
         self._closed = False
@@ -68,7 +78,8 @@ class Producer:
         return cls(ProducerConfig.from_properties(properties))
 
     async def start(self) -> Self:
-        """Connect to the cluster; returns this Producer. Raises Unreachable."""
+        """Connect to the cluster; returns this Producer. With a transactional_id, fence the earlier producer of that id
+        and abort what it left open. Raises Unreachable, TimedOut, TransactionError."""
         if self._sender is not None or self._closed:
             raise IllegalUse("a producer is started once: make another one")
         self._sender = Sender(self._config, self._cluster, self._accumulator, self._freed)
@@ -79,7 +90,28 @@ class Producer:
             raise
         self._cluster.on_change(self._on_metadata)
         self._sender.identify()
+        if self._machine is not None:
+            self._transactions = self._transactions_of(self._sender)
+            try:
+                await self._transactions.initialize()
+            except BaseException:
+                self._closed = True
+                await run_shielded(self._end(), "close the producer")
+                raise
         return self
+
+    def _transactions_of(self, sender: Sender) -> Transactions:
+        """Return the transactions of this producer, connected to the sender."""
+        transactions = Transactions(
+            self._config,
+            self._cluster,
+            self._accumulator,
+            abort_batches=sender.abort,
+            flush=self._wait_for_deliveries,
+            pump=sender.pump,
+        )
+        sender.on_failed, sender.before_send = transactions.batch_failed, transactions.add_partitions
+        return transactions
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -204,8 +236,11 @@ class Producer:
         if self._batches_since_yield > BATCHES_PER_TURN_MAX:  # so that an endless loop of sends lets other tasks run
             self._batches_since_yield = 0
             await asyncio.sleep(0)
+        number = self._machine.number if self._machine is not None else None
+        if self._machine is not None:
+            self._machine.check_send()
         with self._topics.waiting(topic):
-            return await self._send_waiting(topic, partition, timestamp_ms, key, value, headers, size, deadline)
+            return await self._send_waiting(topic, partition, timestamp_ms, key, value, headers, size, deadline, number)
 
     async def _send_waiting(
         self,
@@ -217,12 +252,15 @@ class Producer:
         headers: Headers,
         size: int,
         deadline: float,
+        number: int | None,
     ) -> Delivery:
-        """Wait for the topic's partitions, then for memory."""
+        """Wait for the topic's partitions, then for memory. `number`: the transaction of the record."""
         route = await self._topics.find(topic, partition)
         self._check_open()
 
         def take() -> Delivery:
+            if self._machine is not None:
+                self._machine.check_send(number)
             queue = route.choose(key, value, partition)
             batch = self._accumulator.append(queue, timestamp_ms, key, value, headers, size)
             is_free = partition is None
@@ -289,6 +327,56 @@ class Producer:
         known = (await self._topics.look(topic)).partitions
         return tuple(known[number] for number in sorted(known))
 
+    # ---- transactions
+
+    def transaction(self, *, timeout_ms: int | None = None) -> TransactionScope:
+        """`async with producer.transaction():` commits the records of the block, and aborts when the block raises.
+
+        `timeout_ms` is for the commit or abort; None: `max_block_ms`. Raises TransactionAbortable (aborted: the block
+        can be repeated in another transaction), TransactionFailed and ProducerFenced (close the producer), TimedOut
+        (the outcome of the commit is not known: await `commit_transaction()` again), IllegalUse.
+        """
+        timeout_ms = milliseconds("timeout_ms", timeout_ms)
+        return TransactionScope(self._transactional(), timeout_ms)
+
+    async def begin_transaction(self) -> None:
+        """Open a transaction, after a commit or abort that is under way. Raises IllegalUse, TransactionFailed."""
+        await self._transactional().begin()
+
+    async def commit_transaction(self, *, timeout_ms: int | None = None) -> None:
+        """Deliver the sent records, then commit. Raises as `transaction` does; after TransactionAbortable call
+        `abort_transaction`, after TimedOut call this again."""
+        timeout_ms = milliseconds("timeout_ms", timeout_ms)
+        await self._transactional().commit(timeout_ms)
+
+    async def abort_transaction(self, *, timeout_ms: int | None = None) -> None:
+        """Drop the records that were not delivered, then abort. Raises TransactionFailed, TimedOut (call it again),
+        IllegalUse."""
+        timeout_ms = milliseconds("timeout_ms", timeout_ms)
+        await self._transactional().abort(timeout_ms)
+
+    async def send_offsets(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        group: GroupMetadata | str,
+        *,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Commit these offsets, each the next one to read, with the transaction. `group`: `consumer.group`, with which
+        a member that is not in the group's generation any more is refused (KIP-447); a name skips that check.
+
+        Raises TransactionError, TimedOut, IllegalUse, IllegalArgument.
+        """
+        metadata = GroupMetadata(group) if isinstance(group, str) else group
+        offsets, timeout_ms = offsets_to_commit(offsets), milliseconds("timeout_ms", timeout_ms)
+        await self._transactional().send_offsets(metadata, offsets, timeout_ms)
+
+    def _transactional(self) -> Transactions:
+        self._check_open()
+        if self._transactions is None:
+            raise ConfigError("this producer has no transactions: set transactional_id (transactional.id)")
+        return self._transactions
+
     # ---- flush and close
 
     async def flush(self, timeout_ms: int | None = None) -> None:
@@ -323,8 +411,8 @@ class Producer:
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Deliver the sent records for at most `timeout_ms` (None: `delivery_timeout_ms`), fail the others, close the
-        connections. Raises as `flush` does, after everything is closed. A second call does nothing. A cancellation
-        fails the undelivered records at once."""
+        connections. An open transaction is aborted. Raises as `flush` does, after everything is closed. A second call
+        does nothing. A cancellation fails the undelivered records at once."""
         await self._close(milliseconds("timeout_ms", timeout_ms))
 
     async def _close(self, timeout_ms: int | None, *, cancelled_flush_ms: int = 0) -> None:
@@ -336,7 +424,9 @@ class Producer:
         self._memory.end(IllegalUse("the producer was closed while send() waited for memory"))
         flush_ms = 0
         try:
-            if self._sender is not None and timeout_ms != 0:
+            if self._transactions is not None and self._transactions.machine.is_in_transaction:
+                await self._transactions.close(CANCELLED_FLUSH_MS if timeout_ms is None else timeout_ms)
+            elif self._sender is not None and timeout_ms != 0:
                 await self._wait_for_deliveries(timeout_ms)
         except TimedOut:
             pass  # the other records fail, which is logged

@@ -20,12 +20,20 @@ from rota.protocol.messages.produce import (
 )
 
 NAMES_VERSION_MAX: Final = 12
+ADDED_BY_CLIENT_VERSION_MAX: Final = 11  # since v12 the brokers add partitions to a transaction (KIP-890)
 
 TopicIds = Callable[[str], bytes | None]
 
 
-def request(batches: Sequence[Batch], acks: int, timeout_ms: int, version: int, id_of: TopicIds) -> ProduceRequest:
-    """Return a request with one batch per partition. `version`: the newest version of the broker."""
+def request(
+    batches: Sequence[Batch],
+    acks: int,
+    timeout_ms: int,
+    version: int,
+    id_of: TopicIds,
+    transactional_id: str | None = None,
+) -> ProduceRequest:
+    """Return a request with one batch per partition. `version`: the newest that the broker and the transaction take."""
     topics: dict[str, list[PartitionProduceData]] = {}
     for batch in batches:
         topic, partition = batch.queue.partition
@@ -38,7 +46,7 @@ def request(batches: Sequence[Batch], acks: int, timeout_ms: int, version: int, 
         else TopicProduceData(name=topic, partition_data=tuple(parts))
         for topic, parts in topics.items()
     )
-    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=data)
+    return ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=timeout_ms, topic_data=data)
 
 
 def version_max(request: ProduceRequest) -> int | None:

@@ -27,7 +27,8 @@ from rota.client.network.targets import AnyNode
 from rota.client.producer.accumulator import NEVER, Accumulator
 from rota.client.producer.batch import Batch, Failed
 from rota.client.producer.produce_response import Effects, ProduceResults
-from rota.client.producer.requests import answers, request, version_max
+from rota.client.producer.requests import ADDED_BY_CLIENT_VERSION_MAX, answers, request, version_max
+from rota.client.producer.transaction import BROKERS_ADD
 from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rota.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 
@@ -54,7 +55,11 @@ class BrokerState:
 
 
 class Sender:
-    """Call `look()` after an append; `freed` is called when memory becomes free."""
+    """Call `look()` after an append; `freed` is called when memory becomes free.
+
+    With transactions `on_failed(batch)` is called for the batches of a transaction that have failed, and `before_send`
+    before batches are sent: partitions may have to be added to the transaction first.
+    """
 
     def __init__(
         self, config: ProducerConfig, cluster: Cluster, accumulator: Accumulator, freed: Callable[[], None]
@@ -69,6 +74,8 @@ class Sender:
         self._closed = False
         self._unreported: deque[Batch] = deque(maxlen=FAILURES_KEPT_MAX)
         self.next_pump_ms: float = NEVER
+        self.on_failed: Callable[[Batch], None] = lambda batch: None
+        self.before_send: Callable[[], None] = lambda: None
 
     def now_ms(self) -> float:
         """The loop's time."""
@@ -94,6 +101,7 @@ class Sender:
         self._apply(self._results.expire(now_ms))
         if accumulator.incomplete:
             self.identify()
+            self.before_send()
         ready = accumulator.ready(now_ms)
         for node in ready.nodes:
             self._send_ready(node, now_ms)
@@ -171,8 +179,10 @@ class Sender:
         self.pump()
 
     def identify(self) -> None:
-        """Request a producer id if one is needed and missing."""
+        """Request a producer id if one is needed and missing, and transactions do not assign it."""
         sequences = self._accumulator.sequences
+        if self._accumulator.transaction is not None:
+            return  # the transaction coordinator assigns it
         if sequences is not None and sequences.producer is None and not self._is_requesting_id:
             self._is_requesting_id = True
             self._spawn(self._request_producer_id(), lambda: setattr(self, "_is_requesting_id", False))
@@ -201,14 +211,19 @@ class Sender:
     # ---- one request
 
     async def _send(self, state: BrokerState, version: int, batches: list[Batch]) -> None:
-        config = self._config
+        config, transaction = self._config, self._accumulator.transaction
+        added_by_client = transaction is not None and transaction.version < BROKERS_ADD
         request_message = request(
-            batches, config.required_acks, config.request_timeout_ms, version, self._cluster.metadata.topic_id
+            batches,
+            config.required_acks,
+            config.request_timeout_ms,
+            min(version, ADDED_BY_CLIENT_VERSION_MAX) if added_by_client else version,
+            self._cluster.metadata.topic_id,
+            config.transactional_id,
         )
+        limit = ADDED_BY_CLIENT_VERSION_MAX if added_by_client else version_max(request_message)
         try:
-            answer: ProduceResponse | None = await self._cluster.ask(
-                state.node, request_message, version_max=version_max(request_message)
-            )
+            answer: ProduceResponse | None = await self._cluster.ask(state.node, request_message, version_max=limit)
         except KafkaError as why:
             self._finish(state, batches)
             state.version = None
@@ -240,6 +255,9 @@ class Sender:
             _log.info(text, partition=str(batch.queue.partition), records=batch.count)
         for batch in after.failed:
             assert isinstance(batch.outcome, Failed)
+            if batch.outcome.cause is self._accumulator.aborting:
+                batch.reported.update(range(batch.count))  # the caller aborted, or gets the failure of the transaction
+                continue
             _log.warning(
                 "records were not delivered",
                 partition=str(batch.queue.partition),
@@ -248,10 +266,17 @@ class Sender:
                 cause=str(batch.outcome.cause),
             )
         self._unreported.extend(after.failed)
+        for batch in after.failed:
+            self.on_failed(batch)
         if after.failed:
             self._freed()
         if after.stale:
             self._cluster.request_refresh()
+
+    def abort(self, why: KafkaError) -> None:
+        """Fail the batches that are not on the wire; those on the wire fail too unless their response has no error."""
+        self._apply(self._results.abort(why))
+        self.look()
 
     def _pause_ms(self, failures: int) -> float:
         config = self._config

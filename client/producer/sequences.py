@@ -4,7 +4,7 @@ Laws
     Under one producer id and epoch, the sequences of a partition's batches have no gap and no overlap, and a batch
     keeps its sequence in every attempt, so that the broker detects it as a duplicate.
     A batch gets a new sequence, under a higher epoch, only when no batch of the partition is on the wire and the broker
-    cannot have it.
+    cannot have it; a batch of a transaction never does.
     A numbered batch that is sent again is the first incomplete one, because the broker accepts no later one before it.
     At most five batches of a partition are numbered and incomplete: a broker remembers five.
     Until the broker is known to have one batch of an identity, only one is on the wire: a broker without state of the
@@ -93,16 +93,26 @@ class Numbering:
         at = self.numbered.index(batch)
         self.numbered[at : at + 1] = parts
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether the broker may not accept the next sequence of this identity."""
+        return self.gap or self.renumbers
+
     def _number(self, batch: Numbered) -> None:
         batch.producer, batch.sequence = self.producer, self.next
         self.next = batch.end_sequence
 
 
 class Sequences:
-    """The identity of a producer; None until the cluster has assigned one, and again when its epochs are used up."""
+    """The identity of a producer; None until the cluster has assigned one, and again when its epochs are used up.
 
-    def __init__(self) -> None:
+    With `is_transactional` only the transaction coordinator changes the epoch: a sequence error fails the batch, and
+    with it the transaction.
+    """
+
+    def __init__(self, *, is_transactional: bool = False) -> None:
         self.producer: ProducerId | None = None
+        self.is_transactional = is_transactional
 
     def may_send(self, numbering: Numbering, batch: Numbered) -> bool:
         """Whether the batch, the first that waits, may go on the wire now."""
@@ -127,7 +137,8 @@ class Sequences:
             return None
         if numbering.numbered[0] is not batch:
             return Advice.RETRY
-        if batch.split_when_ambiguous or (code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.maybe_written):
+        is_forgotten = code == ErrorCode.UNKNOWN_PRODUCER_ID and batch.maybe_written
+        if self.is_transactional or batch.split_when_ambiguous or is_forgotten:
             return Advice.GIVE_UP
         numbering.renumbers = True
         return Advice.RENUMBER
@@ -157,6 +168,8 @@ class Sequences:
         if not numbering.renumbers:
             return
         if numbering.producer == self.producer:
+            if self.is_transactional:
+                return
             self._bump()
         if self.producer is not None:
             numbering.begin(self.producer)

@@ -6,17 +6,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from tests.unit.client.network.scripted import Scripted, eventually
 from tests.unit.client.producer.leader import Leader, settings
+from tests.unit.client.producer.transactional import TransactionalLeader
 
 from rota.client.admin.admin import Admin
 from rota.client.admin.configs import ConfigResource
 from rota.client.admin.topics import NewTopic
 from rota.client.config import AdminConfig
-from rota.client.errors import KafkaError
+from rota.client.errors import IllegalUse, KafkaError
 from rota.client.producer.producer import Producer
 from rota.client.types import TopicPartition
 
@@ -61,6 +63,12 @@ PRODUCER_CALLS: dict[str, Callable[[Producer], Any]] = {
     "partitions_for": lambda producer: producer.partitions_for("another"),
     "close": lambda producer: producer.close(),
 }
+TRANSACTION_CALLS: dict[str, Callable[[Producer], Any]] = {  # those of a transactional producer
+    "begin_transaction": lambda producer: producer.begin_transaction(),
+    "send_offsets": lambda producer: producer.send_offsets({P: 5}, "g"),
+    "commit_transaction": lambda producer: producer.commit_transaction(),
+    "abort_transaction": lambda producer: producer.abort_transaction(),
+}
 ADMIN_CALLS: dict[str, Callable[[Admin], Any]] = {
     "start": lambda admin: admin.start(),
     "close": lambda admin: admin.close(),
@@ -87,7 +95,7 @@ ADMIN_CALLS: dict[str, Callable[[Admin], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("cls", "calls"), [(Producer, PRODUCER_CALLS), (Admin, ADMIN_CALLS)])
+@pytest.mark.parametrize(("cls", "calls"), [(Producer, PRODUCER_CALLS | TRANSACTION_CALLS), (Admin, ADMIN_CALLS)])
 def test_every_public_call_is_cancelled_here(cls: type, calls: dict[str, Any]) -> None:
     public = {name for name, _ in inspect.getmembers(cls, inspect.iscoroutinefunction) if not name.startswith("_")}
     assert public == set(calls)
@@ -110,6 +118,44 @@ async def test_a_call_of_the_producer_is_cancelled_at_each_step(name: str) -> No
         if finished:
             return
     pytest.fail(f"{name} did not end within {STEPS_MAX} steps")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("name", [*TRANSACTION_CALLS, "start", "send", "close"])
+async def test_a_call_of_a_transactional_producer_is_cancelled_at_each_step(name: str, version: int) -> None:
+    """The first transaction is committed or aborted as a whole, once; the next one is committed."""
+    call = (PRODUCER_CALLS | TRANSACTION_CALLS)[name]
+    for step in range(STEPS_MAX):
+        async with TransactionalLeader(version=version, partitions=1) as leader:
+            producer = Producer(settings(leader, transactional_id="id"))
+            if name != "start":
+                await producer.start()
+            if name not in ("start", "begin_transaction"):
+                await producer.begin_transaction()
+                await producer.send("t", b"0")
+            finished = await cancelled_at(call(producer), step)
+            if name not in ("start", "close"):
+                async with asyncio.timeout(PATIENCE_S):
+                    await end_any_transaction(producer)
+                    async with producer.transaction():
+                        await producer.send("t", b"1")
+                assert leader.committed[-1] == [b"1"]
+                assert sum(values.count(b"0") for values in leader.committed + leader.aborted) <= 1
+                assert leader.offsets in ({}, {P: 5}) if name == "send_offsets" else not leader.offsets
+            await producer.close()
+            assert await eventually(lambda: not mine() and not leader._writers)
+        if finished:
+            return
+    pytest.fail(f"{name} did not end within {STEPS_MAX} steps")
+
+
+async def end_any_transaction(producer: Producer) -> None:
+    """As a program does that does not know how far a cancelled call came."""
+    try:
+        await producer.abort_transaction()
+    except IllegalUse:  # there is none, or the commit was sent
+        with suppress(IllegalUse):
+            await producer.commit_transaction()
 
 
 @pytest.mark.parametrize("name", ADMIN_CALLS)

@@ -61,6 +61,8 @@ KAFKAS: dict[type, dict[str, Any]] = {
     ProducerConfig: {
         "acks": "all",
         "enable.idempotence": None,  # Kafka's default true, unless what stands beside it forbids it
+        "transactional.id": None,
+        "transaction.timeout.ms": 60_000,
         "batch.size": 16_384,
         "linger.ms": 5,
         "buffer.memory": 32 << 20,

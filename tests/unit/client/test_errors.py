@@ -17,6 +17,7 @@ from rota.client.errors import (
     RebalanceInProgress,
     RecordTooLarge,
     TimedOut,
+    TransactionAbortable,
     Unreachable,
 )
 from rota.client.types import TopicPartition
@@ -48,7 +49,13 @@ def test_errors_are_subclasses_of_the_matching_builtin(kind: type[Exception], py
 
 
 def test_the_retriable_errors() -> None:
-    assert {one for one in ALL if one.retriable} == {Unreachable, TimedOut, BufferFull, RebalanceInProgress}
+    assert {one for one in ALL if one.retriable} == {
+        Unreachable,
+        TimedOut,
+        BufferFull,
+        RebalanceInProgress,
+        TransactionAbortable,
+    }
 
 
 def test_a_broker_error_names_operation_partition_and_remedy() -> None:

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.client.errors import Unsupported
-from rota.protocol.messages.api_versions import ApiVersion
+from rota.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from rota.protocol.registry import APIS
-from rota.transport.versions import newest, version_ranges
+from rota.transport.versions import NO_FEATURES, Features, finalized_features, newest, version_ranges
 
 FETCH = 1  # we know 4 to 18
 
@@ -58,3 +58,10 @@ def test_the_newest_common_version_is_chosen(first: int, count: int, low: int, h
         assert not common
     else:
         assert picked == max(common)
+
+
+def test_finalized_features_are_valid_with_their_epoch() -> None:
+    levels = (FinalizedFeatureKey(name="transaction.version", max_version_level=2, min_version_level=1),)
+    answer = ApiVersionsResponse(finalized_features_epoch=4, finalized_features=levels)
+    assert finalized_features(answer) == Features(4, {"transaction.version": 2})
+    assert finalized_features(ApiVersionsResponse(finalized_features=levels)) == NO_FEATURES

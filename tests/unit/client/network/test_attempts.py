@@ -16,7 +16,13 @@ from rota.protocol.messages.metadata import MetadataRequest
 
 
 def test_the_error_actions_that_are_retried() -> None:
-    assert set(ErrorAction) - RETRIED == {ErrorAction.OK, ErrorAction.REJOIN, ErrorAction.RESET, ErrorAction.FATAL}
+    assert set(ErrorAction) - RETRIED == {
+        ErrorAction.OK,
+        ErrorAction.REJOIN,
+        ErrorAction.RESET,
+        ErrorAction.ABORT,
+        ErrorAction.FATAL,
+    }
 
 
 async def test_refresh_reads_metadata_before_the_next_try() -> None:

@@ -3,12 +3,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.unit.client.network.scripted import Scripted, eventually
+from tests.unit.client.network.scripted import EVERYTHING, Scripted, eventually
 
 from rota.client.config import ClientConfig
 from rota.client.errors import Unreachable
 from rota.client.network.brokers import Brokers
 from rota.client.network.metadata import BrokerInfo, Metadata
+from rota.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, FinalizedFeatureKey
 from rota.protocol.messages.heartbeat import HeartbeatRequest
 from rota.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
@@ -181,3 +182,20 @@ async def test_describe_failures_names_each_broker_and_its_failure(world: World)
     await brokers.close()
     with pytest.raises(Unreachable, match="the client is closed"):
         await brokers.open(2)
+
+
+async def test_the_newest_epoch_of_the_open_connections_has_the_features(world: World) -> None:
+    for at, broker in enumerate(world.brokers):
+        levels = (FinalizedFeatureKey(name="transaction.version", max_version_level=at, min_version_level=0),)
+        answer = ApiVersionsResponse(
+            api_keys=EVERYTHING, finalized_features_epoch=10 * at - 1, finalized_features=levels
+        )
+        broker.on(ApiVersionsRequest, lambda _, answer=answer: answer)
+    world.tell(0, 1, 2)
+    brokers = world.client()
+    assert brokers.finalized_feature("transaction.version") == 0
+    for node, level in ((0, 0), (2, 2), (1, 2)):
+        await brokers.open(node)
+        assert brokers.finalized_feature("transaction.version") == level
+    assert brokers.finalized_feature("group.version") == 0
+    await brokers.close()

@@ -4,18 +4,18 @@ from typing import Any
 import pytest
 
 from rota.client.errors import BrokerError, TimedOut
-from rota.client.network.coordinators import Coordinators, codes
+from rota.client.network.coordinators import GROUP, TRANSACTION, Coordinators, codes
 from rota.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 
 class Town:
     """Whoever knows where coordinators are."""
 
-    def __init__(self, *answers: FindCoordinatorResponse) -> None:
+    def __init__(self, *answers: FindCoordinatorResponse, key_type: int = GROUP) -> None:
         self.answers = list(answers)
         self.asked: list[FindCoordinatorRequest] = []
         self.addresses: list[tuple[int, str, int]] = []
-        self.coordinators = Coordinators(self.find, lambda *one: self.addresses.append(one))
+        self.coordinators = Coordinators(self.find, lambda *one: self.addresses.append(one), key_type)
 
     async def find(self, group: str, request: FindCoordinatorRequest) -> Any:
         self.asked.append(request)
@@ -74,3 +74,12 @@ async def test_cancelling_one_lookup_does_not_affect_the_others() -> None:
     first.cancel()
     async with asyncio.timeout(10):
         assert await second == 3
+
+
+async def test_the_coordinator_of_a_transactional_id_is_looked_up_by_its_key_type() -> None:
+    town = Town(at(3), at(0, error=15), key_type=TRANSACTION)
+    assert await town.coordinators.of("id") == 3
+    assert town.asked == [FindCoordinatorRequest(key="id", key_type=1, coordinator_keys=("id",))]
+    town.coordinators.moved("id", 3)
+    with pytest.raises(TimedOut, match="transactional id id"):
+        await town.coordinators.of("id")

@@ -1,0 +1,346 @@
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.client.network.scripted import CLOSE, eventually
+from tests.unit.client.producer.leader import settings
+from tests.unit.client.producer.transactional import PRODUCER_ID, TransactionalLeader
+
+from rota.client.config import ProducerConfig
+from rota.client.errors import (
+    ConfigError,
+    DeliveryFailed,
+    IllegalUse,
+    ProducerFenced,
+    TimedOut,
+    TransactionAbortable,
+    TransactionAborted,
+    TransactionFailed,
+)
+from rota.client.producer.producer import Producer
+from rota.client.types import GroupMetadata, TopicPartition
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from rota.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from rota.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from rota.protocol.messages.find_coordinator import FindCoordinatorRequest
+from rota.protocol.messages.init_producer_id import InitProducerIdRequest
+from rota.protocol.messages.produce import ProduceRequest
+from rota.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+P0 = TopicPartition("t", 0)
+MEMBER = GroupMetadata("g", 3, "m-1", "i-1")
+
+
+def config(broker: TransactionalLeader, **more: Any) -> ProducerConfig:
+    return settings(broker, **{"transactional_id": "id", **more})
+
+
+def last(broker: TransactionalLeader, kind: type) -> Any:
+    return [request for request in broker.asked if type(request) is kind][-1]
+
+
+def version_of(broker: TransactionalLeader, kind: type) -> int:
+    """The version of the last request of that kind."""
+    return [
+        header.api_version
+        for header, request in zip(broker.headers, broker.asked, strict=True)
+        if type(request) is kind
+    ][-1]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_commit_ends_what_was_sent(version: int) -> None:
+    async with TransactionalLeader(version=version) as broker, Producer(config(broker)) as producer:
+        for values in ((b"a", b"b"), (b"c",)):
+            await producer.begin_transaction()
+            for value in values:
+                await producer.send("t", value, partition=0)
+            await producer.commit_transaction()
+    assert broker.committed == [[b"a", b"b"], [b"c"]]
+    assert all(is_transactional for *_, is_transactional in broker.produced)
+    found = last(broker, FindCoordinatorRequest)
+    assert (found.key_type, found.coordinator_keys) == (1, ("id",))
+    assert last(broker, ProduceRequest).transactional_id == "id"
+
+
+async def test_version_1_adds_partitions_and_keeps_epoch_and_sequences() -> None:
+    async with TransactionalLeader(version=1) as broker, Producer(config(broker)) as producer:
+        for value in (b"a", b"b"):
+            async with producer.transaction():
+                await producer.send("t", value, partition=0)
+    assert [(epoch, sequence) for _, epoch, sequence, _ in broker.produced] == [(0, 0), (0, 1)]
+    assert broker.counted()[AddPartitionsToTxnRequest] == 2
+    assert version_of(broker, AddPartitionsToTxnRequest) == 3
+    assert version_of(broker, ProduceRequest) == 11
+    assert version_of(broker, EndTxnRequest) == 4
+
+
+async def test_version_1_adds_a_partition_before_its_first_batch() -> None:
+    async with TransactionalLeader(version=1) as broker, Producer(config(broker)) as producer, producer.transaction():
+        await asyncio.gather(*(producer.send("t", b"v", partition=at) for at in (0, 1)))
+        await producer.flush()
+        assert broker.added == {("t", 0), ("t", 1)}
+    kinds = [type(request) for request in broker.asked]
+    assert kinds.index(AddPartitionsToTxnRequest) < kinds.index(ProduceRequest)
+
+
+async def test_version_2_takes_the_epoch_of_each_end() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        for value in (b"a", b"b"):
+            async with producer.transaction():
+                await producer.send("t", value, partition=0)
+    assert [(epoch, sequence) for _, epoch, sequence, _ in broker.produced] == [(0, 0), (1, 0)]
+    assert not broker.counted()[AddPartitionsToTxnRequest]
+    assert version_of(broker, EndTxnRequest) == 5
+
+
+async def test_a_transaction_without_records_needs_no_request() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        async with producer.transaction():
+            pass
+        await producer.begin_transaction()
+        await producer.abort_transaction()
+    assert not broker.counted()[EndTxnRequest]
+
+
+async def test_an_abort_drops_records_that_were_not_sent() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker, linger_ms=60_000)) as producer:
+        await producer.begin_transaction()
+        delivery = await producer.send("t", b"lingers")
+        await producer.abort_transaction()
+        with pytest.raises(DeliveryFailed) as failed:
+            await delivery
+        assert isinstance(failed.value.cause, TransactionAborted)
+        assert not failed.value.maybe_written
+        async with producer.transaction():
+            await producer.send("t", b"next")
+    assert [values for values, *_ in broker.produced] == [[b"next"]]
+    assert broker.committed == [[b"next"]]
+
+
+async def test_an_abort_waits_for_the_responses_of_its_records() -> None:
+    """EndTxn must not overtake a Produce request: the records would be in no transaction."""
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        arrived, answers = asyncio.Event(), []
+
+        async def slow(request: ProduceRequest) -> Any:
+            arrived.set()
+            for _ in range(100):  # turns of the loop in which EndTxn could be sent
+                await asyncio.sleep(0)
+            answers.append("Produce")
+            return broker.produce(request)
+
+        def end(request: EndTxnRequest) -> Any:
+            answers.append("EndTxn")
+            return broker.end(request)
+
+        broker.on(ProduceRequest, slow)
+        broker.on(EndTxnRequest, end)
+        await producer.begin_transaction()
+        delivery = await producer.send("t", b"a")
+        await arrived.wait()
+        await producer.abort_transaction()
+        assert answers == ["Produce", "EndTxn"]
+        assert (await delivery).offset == 0
+    assert broker.aborted == [[b"a"]]
+
+
+async def test_a_refused_record_fails_the_transaction() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.codes[ProduceRequest] = [ErrorCode.INVALID_TXN_STATE]
+        await producer.begin_transaction()
+        await producer.send("t", b"a", partition=0)
+        with pytest.raises(TransactionAbortable, match="INVALID_TXN_STATE"):
+            await producer.commit_transaction()
+        with pytest.raises(TransactionAbortable):
+            await producer.send("t", b"b", partition=0)
+        await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"a", partition=0)
+    assert (broker.aborted, broker.committed) == ([[]], [[b"a"]])
+
+
+async def test_a_sequence_error_fails_the_transaction_instead_of_changing_the_epoch() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.codes[ProduceRequest] = [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        with pytest.raises(TransactionAbortable):
+            async with producer.transaction():
+                await producer.send("t", b"a", partition=0)
+        async with producer.transaction():
+            await producer.send("t", b"b", partition=0)
+    assert [(values, epoch, sequence) for values, epoch, sequence, _ in broker.produced] == [
+        ([b"a"], 0, 0),
+        ([b"b"], 1, 0),
+    ]
+
+
+async def test_version_1_gets_a_new_epoch_after_a_failed_record() -> None:
+    async with TransactionalLeader(version=1) as broker, Producer(config(broker)) as producer:
+        broker.codes[ProduceRequest] = [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        with pytest.raises(TransactionAbortable):
+            async with producer.transaction():
+                await producer.send("t", b"a", partition=0)
+        async with producer.transaction():
+            await producer.send("t", b"b", partition=0)
+    assert [(epoch, sequence) for _, epoch, sequence, _ in broker.produced] == [(0, 0), (1, 0)]
+    again = last(broker, InitProducerIdRequest)
+    assert (again.producer_id, again.producer_epoch) == (PRODUCER_ID, 0)
+
+
+async def test_a_fenced_producer_can_only_be_closed() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.codes[ProduceRequest] = [ErrorCode.INVALID_PRODUCER_EPOCH]
+        broker.codes[EndTxnRequest] = [ErrorCode.PRODUCER_FENCED]
+        with pytest.raises(ProducerFenced):
+            async with producer.transaction():
+                await producer.send("t", b"a", partition=0)
+        for call in (producer.begin_transaction, producer.commit_transaction, producer.abort_transaction):
+            with pytest.raises(ProducerFenced):
+                await call()
+        with pytest.raises(ProducerFenced):
+            await producer.send("t", b"a", partition=0)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_retriable_codes_are_retried(version: int) -> None:
+    async with TransactionalLeader(version=version) as broker:
+        broker.codes[InitProducerIdRequest] = [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR]
+        broker.codes[AddPartitionsToTxnRequest] = [ErrorCode.CONCURRENT_TRANSACTIONS]
+        broker.codes[AddOffsetsToTxnRequest] = [ErrorCode.CONCURRENT_TRANSACTIONS]
+        broker.codes[TxnOffsetCommitRequest] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+        broker.codes[ProduceRequest] = [ErrorCode.CONCURRENT_TRANSACTIONS]
+        broker.codes[EndTxnRequest] = [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.CONCURRENT_TRANSACTIONS]
+        async with Producer(config(broker)) as producer, producer.transaction():
+            await producer.send("t", b"a", partition=0)
+            await producer.send_offsets({P0: 5}, MEMBER)
+    assert (broker.committed, broker.offsets) == ([[b"a"]], {("t", 0): 5})
+
+
+async def test_offsets_carry_the_membership() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        async with producer.transaction():
+            await producer.send_offsets({P0: 5}, MEMBER)
+            assert broker.offsets == {}
+        assert broker.offsets == {("t", 0): 5}
+    sent = last(broker, TxnOffsetCommitRequest)
+    assert (sent.group_id, sent.generation_id, sent.member_id, sent.group_instance_id) == ("g", 3, "m-1", "i-1")
+    assert version_of(broker, TxnOffsetCommitRequest) == 5
+    assert not broker.counted()[AddOffsetsToTxnRequest]
+
+
+async def test_version_1_adds_the_group_first() -> None:
+    async with TransactionalLeader(version=1) as broker, Producer(config(broker)) as producer, producer.transaction():
+        await producer.send_offsets({P0: 5}, "g")
+    kinds = [type(request) for request in broker.asked]
+    assert kinds.index(AddOffsetsToTxnRequest) < kinds.index(TxnOffsetCommitRequest)
+    assert version_of(broker, TxnOffsetCommitRequest) == 4
+    assert broker.offsets == {("t", 0): 5}
+
+
+async def test_offsets_of_a_removed_member_fail_the_transaction() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.codes[TxnOffsetCommitRequest] = [ErrorCode.ILLEGAL_GENERATION]
+
+        async def block() -> None:
+            async with producer.transaction():
+                await producer.send("t", b"a", partition=0)
+                await producer.send_offsets({P0: 5}, MEMBER)
+
+        with pytest.raises(TransactionAbortable, match="ILLEGAL_GENERATION"):
+            await block()
+        async with producer.transaction():
+            await producer.send("t", b"a", partition=0)
+    assert len(broker.committed) == len(broker.aborted) == 1
+    assert not broker.offsets
+
+
+async def test_a_commit_without_answer_can_be_repeated() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.on(EndTxnRequest, lambda request: CLOSE)
+        await producer.begin_transaction()
+        await producer.send("t", b"a", partition=0)
+        with pytest.raises(TimedOut):
+            await producer.commit_transaction(timeout_ms=50)
+        with pytest.raises(IllegalUse, match="not known"):
+            await producer.abort_transaction()
+        broker.on(EndTxnRequest, broker.end)
+        await producer.commit_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"b", partition=0)
+    assert broker.committed == [[b"a"], [b"b"]]
+
+
+async def test_a_cancelled_commit_goes_on_and_the_next_call_waits_for_it() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        arrived = asyncio.Event()
+
+        async def slow(request: EndTxnRequest) -> EndTxnResponse:
+            arrived.set()
+            for _ in range(100):  # turns of the loop in which the next transaction could begin
+                await asyncio.sleep(0)
+            answer: EndTxnResponse = broker.end(request)
+            return answer
+
+        broker.on(EndTxnRequest, slow)
+        await producer.begin_transaction()
+        await producer.send("t", b"a", partition=0)
+        commit = asyncio.create_task(producer.commit_transaction())
+        await arrived.wait()
+        commit.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await commit
+        await producer.begin_transaction()
+        assert broker.committed == [[b"a"]]
+        await producer.send("t", b"b", partition=0)
+        await producer.commit_transaction()
+    assert broker.committed == [[b"a"], [b"b"]]
+
+
+async def test_a_cancelled_send_of_offsets_fails_the_transaction() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.on(TxnOffsetCommitRequest, lambda request: None)
+        await producer.begin_transaction()
+        sending = asyncio.create_task(producer.send_offsets({P0: 5}, MEMBER))
+        await eventually(lambda: broker.counted()[TxnOffsetCommitRequest])
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        with pytest.raises(TransactionAbortable):
+            await producer.commit_transaction()
+        await producer.abort_transaction()
+
+
+async def test_close_aborts_an_open_transaction() -> None:
+    async with TransactionalLeader() as broker:
+        producer = await Producer(config(broker)).start()
+        await producer.begin_transaction()
+        await producer.send_and_wait("t", b"a")
+        await producer.close()
+    assert (broker.aborted, broker.committed) == ([[b"a"]], [])
+
+
+async def test_start_raises_what_the_coordinator_refuses() -> None:
+    async with TransactionalLeader() as broker:
+        broker.codes[InitProducerIdRequest] = [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+        with pytest.raises(TransactionFailed, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+            await Producer(config(broker)).start()
+        await eventually(lambda: not broker._writers)
+
+
+async def test_without_a_transactional_id_there_are_no_transactions() -> None:
+    async with TransactionalLeader() as broker, Producer(settings(broker)) as producer:
+        with pytest.raises(ConfigError, match="transactional_id"):
+            producer.transaction()
+        with pytest.raises(ConfigError, match="transactional_id"):
+            await producer.begin_transaction()
+
+
+async def test_records_need_a_transaction() -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        for _ in range(2):
+            with pytest.raises(IllegalUse, match="no transaction is open"):
+                await producer.send("t", b"a", partition=0)
+            async with producer.transaction():
+                await producer.send("t", b"b", partition=0)
+    assert broker.committed == [[b"b"], [b"b"]]
