@@ -1,8 +1,6 @@
 """DescribeProducers, key 61, version 0.
 
 v0 flexible from the start (KIP-664)
-
-There are no transactions: their start offset and coordinator epoch are -1.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from rota.protocol.messages.describe_producers import (
 
 
 def describe_producers(node: Node, call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """Return the idempotent producers with state in each partition's log."""
+    """Return the producers with state in each partition's log, and where their open transactions begin."""
     partition_lookup = PartitionLookup(node.topics, node.partitions)
     return DescribeProducersResponse(
         topics=tuple(

@@ -80,6 +80,7 @@ def fetch(node: Node, call: Call, request: FetchRequest) -> FetchResponse | Dela
         plan.watches(result),
         lambda: _response(node, context, _read_again(plan, lookup).responses, plan),
         of_follower=is_follower,
+        read_committed=request.isolation_level == READ_COMMITTED and not is_follower,
     )
     if is_follower:
         _answer_soon(delayed, context, plan)

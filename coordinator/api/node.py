@@ -10,9 +10,9 @@ What it may return or raise: `coordinator/network/call.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rota.coordinator.network.call import Call, HangUp
 from rota.coordinator.observe.client_telemetry import ClientTelemetry
@@ -27,12 +27,29 @@ if TYPE_CHECKING:
     from rota.coordinator.replica.fetch_sessions import FetchSessions
     from rota.coordinator.replica.partitions import Partitions
     from rota.coordinator.replica.replication_throttle import ReplicationThrottle
+    from rota.coordinator.scheduling.delayed_reply import DelayedReply
     from rota.coordinator.scheduling.timers import Timers
     from rota.coordinator.security.authorizer import Authorizer
     from rota.coordinator.security.denials import Denials
+    from rota.protocol.errors import ErrorCode
 
 
 __all__ = ["Call", "HangUp", "Node"]
+
+
+class VerifyTransaction(Protocol):
+    """Asks the coordinator of a transaction whether partitions are in it."""
+
+    def __call__(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Iterable[tuple[str, int]],
+        *,
+        adds: bool,
+    ) -> DelayedReply[dict[tuple[str, int], ErrorCode]]:
+        """Return the error of each partition that has one. `adds` adds the partitions to the transaction."""
 
 
 @dataclass(slots=True)
@@ -52,5 +69,6 @@ class Node:
     lost_brokers: LostBrokers | None = None  # that may be dead, or have just left; None for a broker alone
     telemetry: ClientTelemetry = field(default_factory=ClientTelemetry)  # the metrics that clients push
     durability: Durability = field(default_factory=Durability)  # group flush, off the loop; the shards' as well
+    verify_transaction: VerifyTransaction | None = None  # None: this broker has no transaction coordinator
     authorizer: Authorizer | None = None  # None: access control is off, everybody may do everything
     denials: Denials | None = None  # the audit log of the authorizer; None before the first denial

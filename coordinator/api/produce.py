@@ -2,24 +2,23 @@
 
 v3 magic 2, transactional id · v5 log start offset · v7 zstd (KIP-110) · v8 refused records (KIP-467) · v9 flexible
 v10 current leader (KIP-951) · v13 topic ids (KIP-516)
-
-Left out: transactions. Records that belong to one are refused; a producer cannot begin one (InitProducerId).
+v11 TRANSACTION_ABORTABLE (KIP-890) · v12 the leader adds the partition to the transaction (KIP-890)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from rota.coordinator.api.node import Call, HangUp, Node
+from rota.coordinator.api.transaction_verification import NOT_VERIFIED, Verified, is_of_transaction, verify
 from rota.coordinator.log.contract import Appended, AppendRefused, StorageFailed
+from rota.coordinator.log.producers import Verification
 from rota.coordinator.metadata.topic import INTERNAL
 from rota.coordinator.replica.partition import Partition
 from rota.coordinator.replica.partition_lookup import PartitionLookup
 from rota.coordinator.replica.produce_validation import (
     check_records,
     check_times,
-    is_transactional,
     recompress,
     records_without_key,
 )
@@ -52,14 +51,42 @@ _WITHOUT_START: Final = frozenset(
 def produce(node: Node, call: Call, request: ProduceRequest) -> ProduceResponse | DelayedReply[ProduceResponse] | None:
     """Append each partition's batch. Delayed until it is committed (acks=all) or flushed (acks=1); None for acks=0.
 
+    A transaction's first batch in a partition waits for the transaction's coordinator; with acks=0 it is refused.
     Raises HangUp when an append failed and the client expects no response.
     """
     operation = _Produce(node, call, request)
+    if is_of_transaction(request):
+        return _produce_in_transaction(node, call, request, operation)
+    return _appended(operation, request)
+
+
+def _appended(operation: _Produce, request: ProduceRequest) -> ProduceResponse | DelayedReply[ProduceResponse] | None:
     response = ProduceResponse(responses=tuple(operation.topic(topic) for topic in request.topic_data))
     if request.acks == 0:
         _hang_up_on_error(response)
         return None
     return operation.reply(response)
+
+
+def _produce_in_transaction(
+    node: Node, call: Call, request: ProduceRequest, operation: _Produce
+) -> ProduceResponse | DelayedReply[ProduceResponse] | None:
+    verification = verify(node, operation.partition_lookup, request, call.version)
+    if verification.answered or request.acks == 0:
+        operation.verified = verification.result() or NOT_VERIFIED
+        return _appended(operation, request)
+    reply = DelayedReply[ProduceResponse](mutes=True)  # what the producer sends next needs this transaction
+
+    def append(verified: Verified) -> None:
+        operation.verified = verified
+        response = _appended(operation, request)
+        if isinstance(response, DelayedReply):
+            response.then(reply.answer)
+        elif response is not None:
+            reply.answer(response)
+
+    verification.then(append)
+    return reply
 
 
 class _Produce:
@@ -71,20 +98,20 @@ class _Produce:
         "_counters",
         "_delayed_reply",
         "_node",
-        "_partition_lookup",
         "_pending",
         "_response",
         "_timeout_ms",
-        "_transactional",
         "_version",
+        "partition_lookup",
+        "verified",
     )
 
     def __init__(self, node: Node, call: Call, request: ProduceRequest) -> None:
         self._node, self._version, self._acks = node, call.version, request.acks
         self._admin = call.client_id == ADMIN_CLIENT
         self._counters = call.counters
-        self._partition_lookup = PartitionLookup(node.topics, node.partitions)
-        self._transactional = _transactional(request)
+        self.partition_lookup = PartitionLookup(node.topics, node.partitions)
+        self.verified = NOT_VERIFIED  # of the transaction
         self._pending, self._timeout_ms = 0, request.timeout_ms
         self._delayed_reply: DelayedReply[ProduceResponse] | None = None
         self._response: ProduceResponse | None = None
@@ -104,16 +131,22 @@ class _Produce:
         return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
 
     def _partition(self, name: str | bytes, data: PartitionProduceData) -> PartitionProduceResponse:
-        if self._transactional is not ErrorCode.NONE:
-            return _refused(data.index, self._transactional)
-        partition = self._partition_lookup.find((name, data.index))
+        key = name, data.index
+        partition = self.partition_lookup.find(key)
         if partition is None:
-            return _refused(data.index, self._partition_lookup.missing((name, data.index)))
+            return _refused(data.index, self.partition_lookup.missing(key))
         if partition.state.role is not _LEADER:
             return _refused(data.index, partition.state.role_error())
         records = data.records if data.records is not None else b""
         error = check_records(records, self._version) or self._forbidden(partition)
-        return _refused(data.index, error) if error else self._append(partition, records)
+        if error:
+            return _refused(data.index, error)
+        verified = self.verified
+        if verified is NOT_VERIFIED:
+            return self._append(partition, records, None)
+        if key in verified.errors:
+            return _refused(data.index, verified.errors[key])
+        return self._append(partition, records, verified.verifications.get(key))
 
     def _forbidden(self, partition: Partition) -> ErrorCode:
         if self._acks not in ACKS:
@@ -122,13 +155,16 @@ class _Produce:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         return ErrorCode.NONE
 
-    def _append(self, partition: Partition, records: bytes | memoryview) -> PartitionProduceResponse:
+    def _append(
+        self, partition: Partition, records: bytes | memoryview, verification: Verification | None
+    ) -> PartitionProduceResponse:
         try:
             wall_ms, config = self._node.wall_ms(), partition.log.config
             check_times(records, config, wall_ms)
             if self._acks == ALL and not partition.state.has_min_isr:
                 return _refused(partition.index, ErrorCode.NOT_ENOUGH_REPLICAS)
-            appended = partition.append(recompress(records, config.codec, config.codec_level), wall_ms)
+            batch = recompress(records, config.codec, config.codec_level)
+            appended = partition.append(batch, wall_ms, verification)
             response = _written(partition, appended, records)
             if self._acks:
                 self._await(partition, response, appended.last_offset + 1)
@@ -159,19 +195,6 @@ class _Produce:
         self._pending -= 1
         if not self._pending and self._delayed_reply is not None and self._response is not None:
             self._delayed_reply.answer(self._response)
-
-
-def _transactional(request: ProduceRequest) -> ErrorCode:
-    """Return Kafka's error for transactional records, with an unknown transactional id or with none."""
-    if not any(is_transactional(data.records) for data in _partitions(request)):
-        return ErrorCode.NONE
-    if request.transactional_id is None:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-
-
-def _partitions(request: ProduceRequest) -> Iterator[PartitionProduceData]:
-    return (data for topic in request.topic_data for data in topic.partition_data)
 
 
 def _written(partition: Partition, appended: Appended, records: bytes | memoryview) -> PartitionProduceResponse:

@@ -8,7 +8,7 @@ Laws
 from __future__ import annotations
 
 from rota.coordinator.log.contract import AppendRefused, LogConfig
-from rota.coordinator.log.producers import BatchMetadata, Producers
+from rota.coordinator.log.producers import BatchMetadata, Producers, Verification
 from rota.protocol.errors import ErrorCode
 from rota.protocol.records.batch import BatchHeader, Buffer, check_batch, headers
 from rota.protocol.records.errors import CorruptBatch, InvalidBatch, UnsupportedMagic
@@ -66,15 +66,17 @@ def admit_replicated(buffer: Buffer, log_end_offset: int, leader_epoch: int) -> 
     return found, size_bytes
 
 
-def admit_sequences(batches: Batches, producers: Producers) -> BatchMetadata | None:
+def admit_sequences(
+    batches: Batches, producers: Producers, verification: Verification | None = None
+) -> BatchMetadata | None:
     """Return the metadata of a duplicate batch, of which nothing is written, else None. Raises AppendRefused."""
     if len(batches) == 1:
         header = batches[0][1]
-        return producers.check(header) if header.producer_id >= 0 else None
+        return producers.check(header, verification) if header.producer_id >= 0 else None
     tried = producers.overlay(header.producer_id for _, header in batches if header.producer_id >= 0)
     for _, header in batches:
         if header.producer_id >= 0:
-            sent = tried.check(header)
+            sent = tried.check(header, verification)
             if sent is not None:
                 return sent
             tried.record(header)
@@ -99,8 +101,8 @@ def _check_client(header: BatchHeader) -> None:
         raise AppendRefused(ErrorCode.INVALID_RECORD, f"producer {header.producer_id} without a sequence")
     if header.is_log_append_time:
         raise AppendRefused(ErrorCode.INVALID_TIMESTAMP, "only a broker sets the append time")
-    if header.is_transactional:
-        raise AppendRefused(ErrorCode.INVALID_TXN_STATE, "the batch is not part of an ongoing transaction")
+    if header.is_transactional and header.producer_id < 0:
+        raise AppendRefused(ErrorCode.INVALID_TXN_STATE, "a transactional batch without a producer id")
 
 
 def _check_keys(buffer: Buffer, position: int) -> None:

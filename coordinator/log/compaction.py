@@ -5,19 +5,24 @@ Laws
         Offsets do not change, the active segment is not touched, a batch keeps its base and last offset.
         A tombstone stays for `delete_retention_ms` after the first pass that met it (its delete horizon, KIP-534).
         A producer's last batch stays, if only as a header, so that its last sequence is not forgotten.
-        Control batches stay. Work is done in slices; what happens to the log in between only ends it early.
+        Work is done in slices; what happens to the log in between only ends it early.
         A pass that fails leaves the log as it was.
+    TX5 Records of aborted transactions go, and nothing from the first unstable offset on is touched. A marker, and an
+        aborted transaction's entry in the index, stay while a pass still meets a batch of their transaction. Then the
+        entry goes, and the marker `delete_retention_ms` later, unless it alone has its producer's last epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.producers import Producer
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Headers, Segment
+from rota.coordinator.log.transactions import AbortedTransaction, TransactionIndex
 from rota.protocol.records.batch import BatchHeader, read_header
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import Record, read_records, rewrite_batch
@@ -35,14 +40,25 @@ class Range:
 
 
 def cleanable(
-    segments: Sequence[Segment], config: LogConfig, first_dirty: int, now_ms: int, *, force: bool
+    segments: Sequence[Segment],
+    config: LogConfig,
+    first_dirty: int,
+    now_ms: int,
+    *,
+    force: bool,
+    unstable_offset: int | None = None,
 ) -> Range | None:
-    """Return the offsets to clean; None when too few are dirty. The last segment is the active one."""
+    """Return the offsets to clean; None when too few are dirty. The last segment is the active one.
+
+    The segment that has the first unstable offset, and those after it, are left alone.
+    """
     end = segments[-1].base_offset
+    if unstable_offset is not None:
+        end = max([segment.base_offset for segment in segments if segment.base_offset <= unstable_offset] or [0])
     if config.min_compaction_lag_ms > 0:
         for segment in segments[:-1]:
             if segment.next_offset > first_dirty and segment.largest_timestamp > now_ms - config.min_compaction_lag_ms:
-                end = segment.base_offset
+                end = min(end, segment.base_offset)
                 break
     inactive = [segment for segment in segments[:-1] if segment.base_offset < end and segment.size_bytes]
     dirty = sum(segment.size_bytes for segment in inactive if segment.next_offset > first_dirty)
@@ -50,6 +66,43 @@ def cleanable(
     if not total or not (force or dirty > total * config.min_cleanable_dirty_ratio):
         return None
     return Range(min(first_dirty, end), end)
+
+
+class TransactionsOfPass:
+    """The transactions that a pass over the batches of a log, in order, meets."""
+
+    __slots__ = ("_aborted", "_met")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """`aborted` are in the order of their markers."""
+        self._aborted: dict[int, list[AbortedTransaction]] = {}
+        self._met: set[int] = set()  # producers with a batch since their last marker
+        for transaction in aborted:
+            self._aborted.setdefault(transaction.producer_id, []).append(transaction)
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Return whether a batch of data belongs to an aborted transaction. The pass meets it."""
+        if not header.is_transactional:
+            return False
+        self._met.add(header.producer_id)
+        return self._spanning(header) is not None
+
+    def marker_ends(self, header: BatchHeader) -> tuple[bool, AbortedTransaction | None]:
+        """Return whether the pass has met a batch of the transaction of this control batch.
+
+        The second result is that transaction if it was aborted.
+        """
+        if header.producer_id not in self._met:
+            return False, None
+        self._met.remove(header.producer_id)
+        return True, self._spanning(header)
+
+    def _spanning(self, header: BatchHeader) -> AbortedTransaction | None:
+        known = self._aborted.get(header.producer_id, ())
+        at = bisect_left(known, header.last_offset, key=lambda transaction: transaction.last_offset)
+        if at < len(known) and known[at].first_offset <= header.last_offset:
+            return known[at]
+        return None
 
 
 class Compaction:
@@ -65,11 +118,15 @@ class Compaction:
         last_of_producers: dict[int, Producer],
         now_ms: int,
         keys_max: int = KEYS_PER_PASS_MAX,
+        *,
+        aborted: Sequence[AbortedTransaction] = (),
     ) -> None:
+        """`aborted` are the aborted transactions of the log, in the order of their markers."""
         self._config, self._range, self._now_ms = config, what, now_ms
         self._last_of_producers, self._keys_max = last_of_producers, keys_max
         self._latest: dict[bytes, int] = {}
         self._mapped_end = what.first_dirty
+        self._mapped, self._cleaned = TransactionsOfPass(aborted), TransactionsOfPass(aborted)
 
     @property
     def cleaned_until(self) -> int:
@@ -95,7 +152,7 @@ class Compaction:
         self._mapped_end = self._range.end
 
     def _map_batch(self, header: BatchHeader, batch: bytes) -> None:
-        if not header.is_control:
+        if not header.is_control and not self._mapped.is_aborted(header):
             latest = self._latest
             for record in read_records(batch):
                 if record.key is not None and record.offset >= self._range.first_dirty:
@@ -123,7 +180,7 @@ class Compaction:
         out, headers, read_bytes = bytearray(), list[tuple[int, BatchHeader]](), 0
         for segment in group:
             for _, header, batch in segment.scan():
-                self._keep(out, headers, header, batch)
+                self._keep(out, headers, header, batch, staged.aborted)
                 read_bytes += header.size_bytes
                 if read_bytes >= SLICE_BYTES:
                     _write(staged, out, headers)
@@ -136,8 +193,10 @@ class Compaction:
             sync.run()
             sync.finish()
 
-    def _keep(self, out: bytearray, headers: Headers, header: BatchHeader, batch: bytes) -> None:
-        kept = self._filter(header, batch)
+    def _keep(
+        self, out: bytearray, headers: Headers, header: BatchHeader, batch: bytes, aborted: TransactionIndex
+    ) -> None:
+        kept = self._filter_marker(header, batch, aborted) if header.is_control else self._filter(header, batch)
         if kept:
             if kept is not batch:
                 header = read_header(kept)
@@ -146,10 +205,13 @@ class Compaction:
 
     def _filter(self, header: BatchHeader, batch: bytes) -> bytes:
         """Return the batch unchanged, rewritten, or b"" when none of it remains."""
-        if header.is_control or header.base_offset >= self._mapped_end:
+        is_aborted = self._cleaned.is_aborted(header)
+        if header.base_offset >= self._mapped_end:
             return batch
         if not header.count:
             return batch if self._holds_place(header) else b""
+        if is_aborted:
+            return rewrite_batch(header, ()) if self._holds_place(header) else b""
         records = read_records(batch)
         horizon = header.delete_horizon_ms
         kept = [record for record in records if self._stays(record, horizon)]
@@ -159,6 +221,23 @@ class Compaction:
             return rewrite_batch(header, kept, delete_horizon_ms=self._now_ms + self._config.delete_retention_ms)
         return batch if len(kept) == len(records) else rewrite_batch(header, kept)
 
+    def _filter_marker(self, header: BatchHeader, batch: bytes, aborted: TransactionIndex) -> bytes:
+        """As `_filter` for a control batch. Adds to `aborted` the transaction that it has aborted, if it stays."""
+        is_needed, transaction = self._cleaned.marker_ends(header)
+        if transaction is not None:
+            aborted.append(transaction)
+        if is_needed or header.base_offset >= self._mapped_end:
+            return batch
+        horizon = header.delete_horizon_ms
+        if header.count and horizon is None:
+            horizon = self._now_ms + self._config.delete_retention_ms
+            return rewrite_batch(header, read_records(batch), delete_horizon_ms=horizon)
+        if header.count and horizon is not None and self._now_ms < horizon:
+            return batch
+        if not self._holds_place(header):
+            return b""
+        return rewrite_batch(header, ()) if header.count else batch
+
     def _stays(self, record: Record, horizon_ms: int | None) -> bool:
         if record.offset >= self._mapped_end:
             return True
@@ -167,11 +246,18 @@ class Compaction:
         return record.value is not None or horizon_ms is None or self._now_ms < horizon_ms
 
     def _holds_place(self, header: BatchHeader) -> bool:
-        """Whether an empty batch must stay: it has a producer's last sequence, or is the end of the cleaned part."""
+        """Return whether an empty batch must stay.
+
+        It has a producer's last sequence or epoch, or is the end of the cleaned part.
+        """
         if header.next_offset == self._range.end:
             return True
         producer = self._last_of_producers.get(header.producer_id)
-        return producer is not None and producer.last_offset == header.last_offset
+        if producer is None:
+            return False
+        if producer.last_offset >= 0:
+            return producer.last_offset == header.last_offset
+        return header.is_control and producer.epoch == header.producer_epoch  # only markers have its last epoch
 
 
 def _write(staged: Segment, out: bytearray, headers: Headers) -> None:

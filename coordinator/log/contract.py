@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rota.coordinator.log.errors import AppendRefused, DamagedLog, Load, NotCached, OffsetOutOfRange, StorageFailed
-from rota.coordinator.log.producers import Producers
+from rota.coordinator.log.producers import Producers, Verification
+from rota.coordinator.log.transactions import AbortedTransaction
 from rota.protocol.records.batch import Codec
+from rota.protocol.records.control import Marker
 
 __all__ = [
     "AppendRefused",
@@ -127,15 +129,38 @@ class Log(Protocol):
     def has_unflushed_segments(self) -> bool:
         """Whether a rolled segment was not flushed yet."""
 
-    def append(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
+    def append(
+        self,
+        batches: bytes | memoryview,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        verification: Verification | None = None,
+    ) -> Appended:
         """Check every batch (header, CRC, count, size, compaction key, producer sequence), give offsets, write.
 
-        `batches` is one or more magic-2 batches back to back; all are written or none.
+        `batches` is one or more magic-2 batches back to back; all are written or none. The first batch of a
+        transaction needs `verification`, from `producers.begin_verification`.
         Raises AppendRefused (nothing written) or StorageFailed.
         """
 
     def append_trusted(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
         """As `append` for batches that the broker itself has just built: no checks beyond their header."""
+
+    def append_marker(
+        self,
+        marker: Marker,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        leader_epoch: int,
+        now_ms: int,
+        is_v2: bool = False,
+    ) -> Appended:
+        """End the producer's transaction. With `is_v2` the epoch must be above that of the transaction's records.
+
+        Raises AppendRefused (INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED: nothing written), StorageFailed.
+        """
 
     def append_pairs(self, pairs: list[Pair], *, leader_epoch: int, now_ms: int) -> Appended:
         """Write the broker's own records, at least one, as one batch: (key, value), all of the time `now_ms`.
@@ -162,6 +187,13 @@ class Log(Protocol):
         watermark) ends the read; the default is the log end. Returns b"" at the end of the log.
         Raises OffsetOutOfRange, StorageFailed, and NotCached when `wait` is false and the bytes are not in the page
         cache. Raises DamagedLog when what was flushed is damaged: no recovery from the recovery point would mend it.
+        """
+
+    def aborted_transactions(self, offset: int, size_bytes: int, *, wait: bool = True) -> list[AbortedTransaction]:
+        """Return the aborted transactions that have records in `size_bytes` from `offset` on; a few more, maybe.
+
+        In the order of their markers. Raises StorageFailed, and NotCached when `wait` is false and the search needs
+        bytes from the disk.
         """
 
     def offset_at(self, timestamp_ms: int, *, wait: bool = True) -> TimedOffset | None:

@@ -37,7 +37,7 @@ from rota.coordinator.log.checkpoints import DELETE_SUFFIX, STRAY_SUFFIX, Checkp
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.files import FileSystem
-from rota.coordinator.log.folder import LoadedIndexes
+from rota.coordinator.log.index_files import LoadedIndexes
 from rota.coordinator.log.properties import new_id, read_properties, read_topic_id, write_properties, write_topic_id
 from rota.coordinator.log.store import OpenFiles
 from rota.coordinator.log.trash import Trash
@@ -161,7 +161,7 @@ class LogDirectory:
             recovery_point=self._checkpoints.recovery_points.get(key, 0),
             log_start_offset=self._checkpoints.log_starts.get(key, 0),
             cleaned_until=self._checkpoints.cleaned.get(key, 0),
-            high_watermark=self._checkpoints.high_watermarks.get(key, 0),
+            high_watermark=self._checkpoints.high_watermarks.get(key),
             reread=key not in self._clean_logs,
         )
         self._clean_logs.discard(key)

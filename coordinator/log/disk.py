@@ -3,6 +3,7 @@
     00000000000000000000.log         batches            leader-epoch-checkpoint
     00000000000000000000.index       offset index       00000000000000000042.snapshot   producer state at offset 42
     00000000000000000000.timeindex   time index         partition.metadata              the topic's id
+    00000000000000000000.txnindex    aborted transactions, if the segment has markers of any
 
 Laws
     L2  Opening after an unclean stop cuts the log after its last whole batch; a clean stop skips the scan.
@@ -21,7 +22,8 @@ from typing import Protocol
 
 from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.epochs import LeaderEpochs
-from rota.coordinator.log.folder import Folder, LoadedIndexes
+from rota.coordinator.log.folder import Folder
+from rota.coordinator.log.index_files import LoadedIndexes
 from rota.coordinator.log.producers import Producers
 from rota.coordinator.log.recovery import recover, restore_producers
 from rota.coordinator.log.segment import Segment
@@ -39,7 +41,7 @@ class RecoveryCheckpoint:
     recovery_point: int = 0
     log_start_offset: int = 0
     cleaned_until: int = 0
-    high_watermark: int = 0
+    high_watermark: int | None = None  # None: not known
     reread: bool = False  # a write or an fsync may have failed: what the page cache holds may never reach the medium
 
 
@@ -99,7 +101,7 @@ class DiskLog(SegmentedLog):
         epochs.begin(max(known.log_start_offset, segments[0].base_offset))
         if epochs.entries() != before:
             folder.save_epochs(epochs)
-        producers = _producers(folder, segments, end)
+        producers = _producers(folder, segments, end, known.high_watermark)
         self._folder, self._closed = folder, False
         self.owner: Owner | None = None
         super().__init__(
@@ -111,7 +113,7 @@ class DiskLog(SegmentedLog):
             start_offset=known.log_start_offset,
             recovery_point=end if known.clean else known.recovery_point,
             cleaned_until=known.cleaned_until,
-            high_watermark=known.high_watermark,
+            high_watermark=known.high_watermark or 0,
         )
 
     @property
@@ -219,10 +221,10 @@ def _learned_epochs(segments: list[Segment]) -> LeaderEpochs:
     return epochs
 
 
-def _producers(folder: Folder, segments: list[Segment], end: int) -> Producers:
+def _producers(folder: Folder, segments: list[Segment], end: int, high_watermark: int | None) -> Producers:
     producers = Producers()
     for offset in folder.snapshots.offsets():
         if offset > end:
             folder.snapshots.remove(offset)
-    restore_producers(producers, folder.snapshots, segments, end)
+    restore_producers(producers, folder.snapshots, segments, end, high_watermark)
     return producers

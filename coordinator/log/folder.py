@@ -3,23 +3,28 @@
 Laws
     A `.cleaned`, `.deleted` or `.tmp` file never counts. A `.log.swap` file counts from the moment it has that name:
     opening finishes what the stop interrupted.
-    Index files are written whole and renamed, so that none is ever half there.
     Files that go are renamed to `.deleted` at once and unlinked later: no caller waits for the unlink of a large file.
 """
 
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from rota.coordinator.log.contract import NotCached, StorageFailed
+from rota.coordinator.log.contract import StorageFailed
 from rota.coordinator.log.epochs import EPOCHS_FILE, BadCheckpoint, LeaderEpochs
-from rota.coordinator.log.files import FileRange, FileSystem
-from rota.coordinator.log.index import TIME_ENTRY_BYTES, BadIndex, OffsetIndex, TimeIndex
+from rota.coordinator.log.files import FileSystem
+from rota.coordinator.log.index_files import (
+    OFFSETS,
+    TIMES,
+    TRANSACTIONS,
+    FileIndexes,
+    LoadedIndexes,
+    PathSync,
+    file_name,
+)
 from rota.coordinator.log.segment import Segment
 from rota.coordinator.log.segment_storage import NoSync
 from rota.coordinator.log.snapshots import Snapshots
@@ -27,140 +32,10 @@ from rota.coordinator.log.store import FileStore, OpenFiles, Sync
 from rota.coordinator.log.trash import DELETED, Trash
 
 LOG: Final = ".log"
-OFFSETS: Final = ".index"
-TIMES: Final = ".timeindex"
 SNAPSHOT: Final = ".snapshot"
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 UNFINISHED: Final = (CLEANED, DELETED, ".tmp")
-LOADED_INDEXES_MAX: Final = 32
-
-
-def file_name(offset: int, suffix: str) -> str:
-    """Twenty digits and the suffix, as Kafka names its files."""
-    return f"{offset:020d}{suffix}"
-
-
-class LoadedIndexes:
-    """The sealed segments whose indexes are in memory; beyond a limit the least recently loaded one is released."""
-
-    __slots__ = ("_limit", "_segments")
-
-    def __init__(self, limit: int = LOADED_INDEXES_MAX) -> None:
-        self._limit = limit
-        self._segments: OrderedDict[Segment, None] = OrderedDict()
-
-    def add(self, segment: Segment) -> None:
-        self._segments[segment] = None
-        self._segments.move_to_end(segment)
-        if len(self._segments) > self._limit:
-            self._segments.popitem(last=False)[0].release()
-
-    def forget(self, segment: Segment) -> None:
-        self._segments.pop(segment, None)
-
-
-class FileIndexes:
-    """The two index files of one segment."""
-
-    __slots__ = ("_base", "_folder", "_loaded", "_system", "suffix")
-
-    def __init__(
-        self, folder: Path, base_offset: int, loaded: LoadedIndexes, system: FileSystem, suffix: str = ""
-    ) -> None:
-        self._folder, self._base, self._loaded, self._system = folder, base_offset, loaded, system
-        self.suffix = suffix
-
-    @property
-    def offsets_path(self) -> Path:
-        return self._folder / file_name(self._base, OFFSETS + self.suffix)
-
-    @property
-    def times_path(self) -> Path:
-        return self._folder / file_name(self._base, TIMES + self.suffix)
-
-    def load(self, segment: Segment, *, wait: bool = True) -> tuple[OffsetIndex, TimeIndex] | None:
-        try:
-            offset_bytes, time_bytes = self._read(self.offsets_path, wait), self._read(self.times_path, wait)
-            if not segment.active:
-                self._loaded.add(segment)
-            offsets = OffsetIndex.from_bytes(self._base, offset_bytes, segment.size_bytes)
-            return offsets, TimeIndex.from_bytes(self._base, time_bytes)
-        except (BadIndex, FileNotFoundError):
-            return None
-        except OSError as error:
-            raise StorageFailed(f"cannot read {self.offsets_path}: {error}") from error
-
-    def _read(self, path: Path, wait: bool, tail_bytes: int | None = None) -> bytes:
-        """Return the whole file, or its last `tail_bytes`. Raises OSError, NotCached."""
-        fd = self._system.open_read(path)
-        try:
-            size_bytes = os.fstat(fd).st_size
-            count = size_bytes if tail_bytes is None else min(size_bytes, tail_bytes)
-            position = size_bytes - count
-            if wait or not count or self._system.is_cached(fd, count, position):
-                return self._system.pread(fd, count, position)
-        finally:
-            self._system.close(fd)
-        raise NotCached(FileRange(self._system, path, count, position))
-
-    def last_time(self, segment: Segment, *, wait: bool = True) -> tuple[int, int] | None:
-        try:
-            return TimeIndex.from_bytes(self._base, self._read(self.times_path, wait, TIME_ENTRY_BYTES)).last
-        except (BadIndex, OSError):
-            return None  # the file is missing, empty or damaged: the caller reads the batches
-
-    def save(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None:
-        if not segment.size_bytes:
-            return
-        try:
-            self._system.write_file(self.offsets_path, offsets.to_bytes())
-            self._system.write_file(self.times_path, times.to_bytes())
-        except OSError as error:
-            raise StorageFailed(f"cannot write {self.offsets_path}: {error}") from error
-
-    def begin_sync(self) -> Sync:
-        return PathSync(self._system, (self.offsets_path, self.times_path))
-
-    def rename(self, suffix: str) -> None:
-        """Raises OSError."""
-        before = self.offsets_path, self.times_path
-        self.suffix = suffix
-        for old, new in zip(before, (self.offsets_path, self.times_path), strict=True):
-            if old.exists():
-                self._system.replace(old, new)
-
-    def remove(self, trash: Trash) -> None:
-        """Raises OSError."""
-        trash.discard(self.offsets_path)
-        trash.discard(self.times_path)
-
-    def share(self, loaded: LoadedIndexes) -> None:
-        """Use the loaded indexes of the other logs from now on."""
-        self._loaded = loaded
-
-
-class PathSync:
-    """The fsync of files or folders, each opened for it. A missing one is skipped: it was renamed or removed."""
-
-    __slots__ = ("_finished", "_paths", "_system")
-
-    def __init__(
-        self, system: FileSystem, paths: tuple[Path, ...], finished: Callable[[], None] = lambda: None
-    ) -> None:
-        self._system, self._paths, self._finished = system, paths, finished
-
-    def run(self) -> None:
-        for path in self._paths:
-            try:
-                self._system.sync_path(path)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise StorageFailed(f"cannot fsync {path}: {error.strerror or error}") from error
-
-    def finish(self) -> None:
-        self._finished()
 
 
 class FileSnapshots:
@@ -227,7 +102,17 @@ class Folder:
         self.snapshots = FileSnapshots(
             self.path, [int(name[:20]) for name in names if _is(name, SNAPSHOT)], self._system
         )
-        return self._chain([self._segment(base, index_interval_bytes, sizes[base]) for base in sorted(sizes)])
+        segments = [self._segment(base, index_interval_bytes, sizes[base]) for base in sorted(sizes)]
+        self._load_aborted(segments, names)
+        return self._chain(segments)
+
+    def _load_aborted(self, segments: list[Segment], names: set[str]) -> None:
+        try:
+            for segment in segments:
+                if file_name(segment.base_offset, TRANSACTIONS) in names:
+                    _parts(segment)[1].load_aborted(segment)
+        except OSError as error:
+            raise StorageFailed(f"cannot open {self.path}: {error}") from error
 
     def load_epochs(self) -> LeaderEpochs:
         """Return the epochs; empty without a file or with a damaged one: recovery rebuilds them from the batches."""
@@ -362,9 +247,9 @@ class Folder:
         end.rebuild()
         for name in names:
             if _is(name, LOG) and base_offset <= int(name[:20]) < end.next_offset:
-                for suffix in (LOG, OFFSETS, TIMES):
+                for suffix in (LOG, OFFSETS, TIMES, TRANSACTIONS):
                     self._system.unlink(self.path / (name[:20] + suffix))
-        for suffix in (OFFSETS, TIMES, LOG):
+        for suffix in (OFFSETS, TIMES, TRANSACTIONS, LOG):
             if file_name(base_offset, suffix + SWAP) in names:
                 swapped = self.path / file_name(base_offset, suffix + SWAP)
                 self._system.replace(swapped, self.path / file_name(base_offset, suffix))

@@ -58,6 +58,11 @@ class OffsetIndex:
         at = bisect_right(self._offsets, offset - self.base_offset)
         return self._positions[at - 1] if at else 0
 
+    def ceiling(self, position: int) -> int | None:
+        """Return the last offset of the first indexed batch at `position` or later; None without one."""
+        at = bisect_left(self._positions, position)
+        return self.base_offset + self._offsets[at] if at < len(self) else None
+
     def truncate(self, offset: int) -> None:
         """Forget the batches that end at `offset` or later."""
         keep = bisect_left(self._offsets, offset - self.base_offset)

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from rota.coordinator.log.files import Buffer
 from rota.coordinator.log.index import OffsetIndex, TimeIndex
 from rota.coordinator.log.store import Store, Sync
+from rota.coordinator.log.transactions import TransactionIndex
 from rota.protocol.records.batch import BATCH_HEADER_BYTES, BatchHeader, read_header
 from rota.protocol.records.errors import CorruptBatch
 
@@ -45,6 +46,9 @@ class Indexes(Protocol):
 
     def save(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None: ...
 
+    def save_aborted(self, segment: Segment) -> None:
+        """Save the index of aborted transactions; one without entries has no file."""
+
     def begin_sync(self) -> Sync:
         """Begin the sync of the files that were saved so far."""
 
@@ -61,9 +65,11 @@ class Segment:
         "_since_entry_bytes",
         "_times",
         "_unsaved",
+        "aborted",
         "active",
         "base_offset",
         "created_ms",
+        "has_aborted",
         "index_interval_bytes",
         "indexes",
         "next_offset",
@@ -89,6 +95,8 @@ class Segment:
         self._first_timestamp: int | None = None
         self._since_entry_bytes = 0
         self._unsaved = False
+        self.aborted = TransactionIndex()
+        self.has_aborted = True  # False: `aborted` has to be restored from the batches
         self._forget_recent()
 
     def __repr__(self) -> str:
@@ -271,6 +279,7 @@ class Segment:
         self.store.truncate(position)
         offsets.truncate(offset)
         times.truncate(offset)
+        self.aborted.truncate(offset)
         keep = bisect_left(self._recent_positions, position)
         del self._recent_offsets[keep:], self._recent_positions[keep:]
         self.next_offset = max(cut, self.base_offset)
@@ -285,9 +294,31 @@ class Segment:
         if self._unsaved:
             self.times.append(*self.largest)
             self._save()
+            if self.indexes is not None and self.has_aborted:
+                self.indexes.save_aborted(self)
         self._forget_recent()
         self.release()
         self.store.seal()
+
+    def forget_aborted(self) -> None:
+        """Remove the aborted transactions; the replay of the batches restores them (`aborted_restored`)."""
+        self.aborted, self.has_aborted = TransactionIndex(), False
+
+    def aborted_restored(self) -> None:
+        """The aborted transactions are those of the batches now. Does nothing if they were not forgotten."""
+        if not self.has_aborted:
+            self.has_aborted = True
+            if self.indexes is not None and not self.active:
+                self.indexes.save_aborted(self)
+
+    def offset_bound(self, position: int, size_bytes: int, *, wait: bool = True) -> int | None:
+        """Return an offset above those of the `size_bytes` from `position` on, by the index; None without an entry.
+
+        Raises NotCached when `wait` is false and the index is not in memory or in the page cache.
+        """
+        if self._offsets is None:
+            self._load(wait=wait)
+        return self.offsets.ceiling(position + size_bytes)
 
     def release(self) -> None:
         """Drop the indexes of a sealed segment from memory; the next use loads them again."""

@@ -32,7 +32,7 @@ from rota.coordinator.log.contract import (
 )
 from rota.coordinator.log.epochs import LeaderEpochs
 from rota.coordinator.log.files import Buffer
-from rota.coordinator.log.producers import Producers
+from rota.coordinator.log.producers import Producers, Verification
 from rota.coordinator.log.recovery import restore_producers
 from rota.coordinator.log.retention import expired_count
 from rota.coordinator.log.segment import RELATIVE_OFFSET_MAX, Segment
@@ -40,14 +40,18 @@ from rota.coordinator.log.segment_storage import SegmentStorage
 from rota.coordinator.log.snapshots import write_snapshot
 from rota.coordinator.log.store import Sync
 from rota.coordinator.log.times import first_since, record_of_max_timestamp
+from rota.coordinator.log.transactions import AbortedTransaction
 from rota.protocol.records.batch import (
     BATCH_HEADER_BYTES,
+    CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
+    BatchHeader,
     headers,
     read_header,
     stamp,
     stamp_append_time,
 )
+from rota.protocol.records.control import Marker, read_marker, write_marker
 from rota.protocol.records.errors import CorruptBatch
 from rota.protocol.records.record import write_pairs
 
@@ -84,6 +88,7 @@ class SegmentedLog:
         "_storage",
         "_syncing",
         "_truncations",
+        "_with_aborted",
         "config",
         "epochs",
         "failure",
@@ -160,9 +165,16 @@ class SegmentedLog:
         """The leader epoch of the last batch; -1 when none was written."""
         return self.epochs.latest
 
-    def append(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
+    def append(
+        self,
+        batches: bytes | memoryview,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        verification: Verification | None = None,
+    ) -> Appended:
         found = admit(batches, self.config)
-        sent = admit_sequences(found, self.producers)
+        sent = admit_sequences(found, self.producers, verification)
         if sent is not None:
             return Appended(sent.first_offset, sent.last_offset, sent.timestamp, duplicate=True)
         return self._write(bytearray(batches), found, leader_epoch, now_ms)
@@ -172,6 +184,20 @@ class SegmentedLog:
         header = read_header(data)
         found = [(0, header)] if header.size_bytes == len(data) else list(headers(data))
         return self._write(data, found, leader_epoch, now_ms)
+
+    def append_marker(
+        self,
+        marker: Marker,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        leader_epoch: int,
+        now_ms: int,
+        is_v2: bool = False,
+    ) -> Appended:
+        self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, is_v2=is_v2)
+        data = write_marker(marker, producer_id=producer_id, producer_epoch=producer_epoch, timestamp=now_ms)
+        return self.append_trusted(data, leader_epoch=leader_epoch, now_ms=now_ms)
 
     def append_pairs(self, pairs: list[Pair], *, leader_epoch: int, now_ms: int) -> Appended:
         data = write_pairs(pairs, now_ms, base_offset=self._end, leader_epoch=leader_epoch)
@@ -206,6 +232,23 @@ class SegmentedLog:
             return self._read(offset, bytes_max, end, first_whole, wait)
         except CorruptBatch as error:
             raise self._damaged(offset, error) from error
+
+    def aborted_transactions(self, offset: int, size_bytes: int, *, wait: bool = True) -> list[AbortedTransaction]:
+        if not self._with_aborted:
+            return []
+        at = max(bisect_right(self._bases, offset) - 1, 0)
+        segment = self._segments[at]
+        end = segment.offset_bound(segment.position_of(offset, wait=wait), size_bytes, wait=wait)
+        if end is None:
+            end = self._bases[at + 1] if at + 1 < len(self._bases) else self._end
+        found: list[AbortedTransaction] = []
+        for segment in self._with_aborted:
+            if segment.next_offset > offset:
+                more, is_complete = segment.aborted.find(offset, end)
+                found += more
+                if is_complete:
+                    break
+        return found
 
     def offset_at(self, timestamp_ms: int, *, wait: bool = True) -> TimedOffset | None:
         try:
@@ -311,7 +354,9 @@ class SegmentedLog:
         for at in self._storage.snapshots.offsets():
             if at > self._end:
                 self._storage.snapshots.remove(at)
+        ended = self.producers.ended_before(self._end)
         restore_producers(self.producers, self._storage.snapshots, self._segments, self._end)
+        self.producers.add_ended(ended)
 
     def _start_afresh(self, offset: int) -> None:
         """The last segment goes first. A log without segments starts at the start that is on the medium."""
@@ -355,11 +400,13 @@ class SegmentedLog:
         return before - self.size_bytes
 
     def compaction(self, now_ms: int, *, force: bool = False) -> Generator[Callable[[], None], None, None]:
-        found = cleanable(self._segments, self.config, max(self._cleaned_until, self._start), now_ms, force=force)
+        first_dirty, unstable = max(self._cleaned_until, self._start), self.producers.first_unstable_offset
+        found = cleanable(self._segments, self.config, first_dirty, now_ms, force=force, unstable_offset=unstable)
         if found is None:
             return
         segments, truncations = self._segments[:-1], self._truncations
-        compaction = Compaction(self.config, found, self.producers.last_offsets(), now_ms)
+        aborted = [transaction for segment in self._with_aborted for transaction in segment.aborted]
+        compaction = Compaction(self.config, found, self.producers.last_offsets(), now_ms, aborted=aborted)
         mapping = SlicedWork(compaction.map_keys([segment.reader() for segment in segments]))
         while not mapping.is_done:
             yield mapping.advance
@@ -479,15 +526,29 @@ class SegmentedLog:
             self._roll(now_ms, found[0][1].base_offset)
         self._active.append(data, found)
         is_new_epoch = False
-        for _, header in found:
+        for position, header in found:
             if header.producer_id >= 0:
-                self.producers.record(header)
+                if header.attributes & CONTROL_BIT:
+                    self._record_marker(data, position, header)
+                else:
+                    self.producers.record(header)
             if header.leader_epoch != self.epochs.latest:
                 is_new_epoch |= self.epochs.assign(header.leader_epoch, header.base_offset)
         self._end = end
         if is_new_epoch:
             self._storage.save_epochs(self.epochs)
         return Appended(found[0][1].base_offset, end - 1, append_time_ms)
+
+    def _record_marker(self, data: Buffer, position: int, header: BatchHeader) -> None:
+        """Record a control batch that was appended to the active segment."""
+        try:
+            marker = read_marker(data, position)
+        except CorruptBatch:  # its checksum is right: a control batch that this version does not know
+            marker = None
+        aborted = self.producers.record(header, marker)
+        if aborted is not None:
+            self._active.aborted.append(aborted)
+            self._find_aborted()
 
     def _append_own(self, data: bytes, count: int, leader_epoch: int, now_ms: int) -> Appended:
         """As `_append`, of one batch of `append_pairs`: no producer, one epoch, one timestamp."""
@@ -571,6 +632,10 @@ class SegmentedLog:
     def _use(self, segments: list[Segment]) -> None:
         self._segments, self._bases = segments, [segment.base_offset for segment in segments]
         self._active = segments[-1]
+        self._find_aborted()
+
+    def _find_aborted(self) -> None:
+        self._with_aborted = [segment for segment in self._segments if segment.aborted]
 
 
 class LogFlush:

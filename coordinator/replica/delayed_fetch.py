@@ -3,6 +3,7 @@
 Laws
     G4  It is answered exactly once: when enough bytes are committed, when a partition fails, or at its deadline.
     F5  While it waits it reads nothing: when the high watermark moves, the bytes by which the log grew are added.
+         A read_committed fetch is not woken by records of open transactions.
     F6  Once answered or abandoned it has no watch and no timer.
     F7  The response is computed in its own tick, so that appends of one tick share it and no producer waits for it.
 """
@@ -46,10 +47,37 @@ class _ByteCount:
         self._fetch.add_bytes(gained)
 
 
+class _StableOffset:
+    """Calls `moved` when the last stable offset or the leader of a partition changes, and when the partition fails."""
+
+    __slots__ = ("_before", "_moved", "_partition")
+
+    def __init__(self, partition: Partition, moved: Callable[[], None]) -> None:
+        self._partition, self._moved = partition, moved
+        self._before = partition.last_stable_offset, partition.leader_epoch, partition.is_leader
+
+    def high_watermark_moved(self) -> None:
+        partition = self._partition
+        if partition.offline is None:
+            before = self._before
+            self._before = partition.last_stable_offset, partition.leader_epoch, partition.is_leader
+            if self._before == before:
+                return
+        self._moved()
+
+
 class DelayedFetch(Generic[T]):
     """`watches` are (partition, bytes ready now, maximum bytes of the partition); `answer` computes the response."""
 
-    __slots__ = ("_answer", "_bytes_missing", "_is_completing", "_timers", "_watches", "delayed_reply")
+    __slots__ = (
+        "_answer",
+        "_bytes_missing",
+        "_is_completing",
+        "_read_committed",
+        "_timers",
+        "_watches",
+        "delayed_reply",
+    )
 
     def __init__(
         self,
@@ -60,11 +88,15 @@ class DelayedFetch(Generic[T]):
         answer: Callable[[], T],
         *,
         of_follower: bool = False,
+        read_committed: bool = False,
     ) -> None:
-        """A follower's fetch waits for appends, and does not delay the next request of its connection."""
+        """A follower's fetch waits for appends, and does not delay the next request of its connection.
+
+        A read_committed fetch waits for the last stable offset.
+        """
         self.delayed_reply: DelayedReply[T] = DelayedReply(mutes=not of_follower)
         self._timers, self._bytes_missing, self._answer = timers, bytes_missing, answer
-        self._is_completing = False
+        self._is_completing, self._read_committed = False, read_committed
         self._watches: list[tuple[Partition, Watch]] | None = []
         for partition, bytes_ready, bytes_max in watches:
             watch = partition.watch_appends if of_follower else partition.watch
@@ -93,9 +125,10 @@ class DelayedFetch(Generic[T]):
         self._complete()
 
     def _callback(self, partition: Partition, bytes_ready: int, bytes_max: int) -> Callable[[], None]:
-        if self._bytes_missing <= 1:  # the default of every client: any record will do, and nothing is counted
-            return self.complete_soon
-        return _ByteCount(self, partition, bytes_ready, bytes_max).high_watermark_moved
+        moved = self.complete_soon  # the default of every client: any record will do, and nothing is counted
+        if self._bytes_missing > 1:
+            moved = _ByteCount(self, partition, bytes_ready, bytes_max).high_watermark_moved
+        return _StableOffset(partition, moved).high_watermark_moved if self._read_committed else moved
 
     def _complete(self) -> None:
         if self._watches is not None:

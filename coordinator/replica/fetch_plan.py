@@ -9,6 +9,7 @@ Laws
     F13 Only a leader serves followers, and consumers before v11, which do not know fetches from followers (KIP-392); a
         follower serves other consumers up to its own high watermark.
     F15 A follower that is not in sync gets no records of a throttled partition while the leader's quota is exceeded.
+    F16 read_committed ends at the last stable offset; the response names the aborted transactions with records in it.
     F11 The loop makes no read that would wait for the disk: `read(wait=False)` returns what to load first.
 """
 
@@ -23,7 +24,7 @@ from rota.coordinator.replica.leader_epochs import NO_EPOCH, epoch_end, fence
 from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
 from rota.coordinator.replica.state import Role
 from rota.protocol.errors import ErrorCode
-from rota.protocol.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
+from rota.protocol.messages.fetch import AbortedTransaction, EpochEndOffset, FetchPartition, PartitionData
 
 if TYPE_CHECKING:
     from rota.coordinator.replica.partition import Partition
@@ -197,15 +198,15 @@ class FetchPlan:
                 self._follower_fetched(partition, offset, start)
             if reader.select_replica is not None and is_leader:
                 preferred = reader.select_replica(partition, offset)
-            high_watermark = state.high_watermark
+            high_watermark, last_stable = state.high_watermark, partition.last_stable_offset
             if diverging is None and preferred == UNKNOWN:
-                has_more = offset != (log.log_end_offset if of_follower else high_watermark)
+                end = log.log_end_offset if of_follower else last_stable if reader.read_committed else high_watermark
+                has_more = offset != end
                 if has_more and (reader.throttle is None or not self._is_held_back(key, partition, reader.throttle)):
-                    records = partition.read(
-                        offset, bytes_max, first_whole=is_first, wait=wait, uncommitted=of_follower
-                    )
+                    records = partition.read(offset, bytes_max, until=end, first_whole=is_first, wait=wait)
                 elif self._is_unchanged is not None and self._is_unchanged(key, high_watermark, start):
                     return None
+            aborted = _aborted(partition, offset, len(records), wait) if reader.read_committed else None
         except OffsetOutOfRange:
             return self._refuse(key, _out_of_range(partition, request))
         except StorageFailed as error:
@@ -213,10 +214,10 @@ class FetchPlan:
         return PartitionData(
             partition_index=key[1],
             high_watermark=high_watermark,
-            last_stable_offset=state.last_stable_offset,
+            last_stable_offset=last_stable,
             log_start_offset=start,
             diverging_epoch=diverging,
-            aborted_transactions=() if reader.read_committed else None,  # without transactions none was ever aborted
+            aborted_transactions=aborted,
             preferred_read_replica=preferred,
             records=records,
         )
@@ -259,6 +260,17 @@ class FetchPlan:
         if self._partition_lookup.find(key) is not partition:
             return self._partition_lookup.missing(key) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return self._offline_error
+
+
+def _aborted(partition: Partition, offset: int, size_bytes: int, wait: bool) -> tuple[AbortedTransaction, ...]:
+    """Return the aborted transactions with records in that read. Raises StorageFailed, NotCached."""
+    if not size_bytes:
+        return ()
+    found = partition.aborted_transactions(offset, size_bytes, wait=wait)
+    return tuple(
+        AbortedTransaction(producer_id=transaction.producer_id, first_offset=transaction.first_offset)
+        for transaction in found
+    )
 
 
 def _ends_wait(request: FetchPartition, response: PartitionData) -> bool:

@@ -38,6 +38,7 @@ def take_bounds(partition: Partition, high_watermark: int, log_start_offset: int
     """
     log = _followed(partition, leader_epoch)
     partition.leader_committed(high_watermark)
+    log.producers.committed(partition.state.high_watermark)
     if log.log_start_offset < log_start_offset <= partition.state.high_watermark:
         partition.begin_delete_before(log_start_offset)
 

@@ -32,6 +32,8 @@ from rota.coordinator.log.contract import (
     TimedOffset,
 )
 from rota.coordinator.log.errors import NotLeader
+from rota.coordinator.log.producers import Verification
+from rota.coordinator.log.transactions import AbortedTransaction
 from rota.coordinator.metadata.topic import PartitionState
 from rota.coordinator.replica.state import (
     MOVED,
@@ -46,6 +48,7 @@ from rota.coordinator.replica.state import (
 from rota.coordinator.replica.waits import Complete
 from rota.coordinator.scheduling.timers import TimerHeap
 from rota.protocol.errors import ErrorCode
+from rota.protocol.records.control import Marker
 
 log = structlog.get_logger("rota.partition")
 
@@ -203,21 +206,22 @@ class Partition:
     @property
     def last_stable_offset(self) -> int:
         """The end offset for consumers with read_committed. Raises StorageFailed while offline."""
-        self.log  # noqa: B018 - raises when the partition is offline
-        return self.state.last_stable_offset
+        log = self.log
+        return max(log.producers.last_stable_offset(self.state.high_watermark), log.log_start_offset)
 
     # ---- records
 
-    def append(self, batches: bytes | memoryview, now_ms: int) -> Appended:
+    def append(self, batches: bytes | memoryview, now_ms: int, verification: Verification | None = None) -> Appended:
         """Append a producer's batches. Raises AppendRefused (nothing written) or StorageFailed (offline from now on).
 
+        The first batch of a transaction needs a verification: see `Log.append`.
         The code of AppendRefused is NOT_LEADER_OR_FOLLOWER if this broker does not lead the partition.
         """
         if self.state.role is not _LEADER and self.offline is None:
-            raise AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is not led here")
+            raise self._not_led()
         try:
-            log = self.log
-            appended = log.append(batches, leader_epoch=self.state.leader_epoch, now_ms=now_ms)
+            log, epoch = self.log, self.state.leader_epoch
+            appended = log.append(batches, leader_epoch=epoch, now_ms=now_ms, verification=verification)
         except StorageFailed as error:
             self.fail(str(error))
             raise
@@ -226,6 +230,32 @@ class Partition:
             self.records_in += appended.last_offset - appended.base_offset + 1
         self._appended(log.log_end_offset)
         return appended
+
+    def append_marker(
+        self, marker: Marker, *, producer_id: int, producer_epoch: int, now_ms: int, is_v2: bool = False
+    ) -> Appended:
+        """End a producer's transaction; see `Log.append_marker`. Failures are those of `append`."""
+        if self.state.role is not _LEADER and self.offline is None:
+            raise self._not_led()
+        try:
+            log = self.log
+            log.producers.committed(self.state.high_watermark)
+            appended = log.append_marker(
+                marker,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                leader_epoch=self.state.leader_epoch,
+                now_ms=now_ms,
+                is_v2=is_v2,
+            )
+        except StorageFailed as error:
+            self.fail(str(error))
+            raise
+        self._appended(log.log_end_offset)
+        return appended
+
+    def _not_led(self) -> AppendRefused:
+        return AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is not led here")
 
     def append_pairs(self, pairs: list[Pair], now_ms: int, leader_epoch: int | None = None) -> Appended:
         """Append records of this broker as one batch. Raises StorageFailed (offline from now on).
@@ -246,17 +276,33 @@ class Partition:
         return appended
 
     def read(
-        self, offset: int, bytes_max: int, *, first_whole: bool = True, wait: bool = True, uncommitted: bool = False
+        self,
+        offset: int,
+        bytes_max: int,
+        *,
+        until: int | None = None,
+        first_whole: bool = True,
+        wait: bool = True,
+        uncommitted: bool = False,
     ) -> bytes:
-        """Return batches from the one that has `offset`, up to the high watermark; see `Log.read`.
+        """Return batches from the one that has `offset`, up to the high watermark or to `until`; see `Log.read`.
 
         `uncommitted` reads up to the log end, as followers do. Raises OffsetOutOfRange, StorageFailed, and NotCached
         if `wait` is false. DamagedLog leaves the partition online: a recovery would not repair the damage, or would
         truncate the log there.
         """
-        until = None if uncommitted else self.state.high_watermark
+        if until is None and not uncommitted:
+            until = self.state.high_watermark
         try:
             return self.log.read(offset, bytes_max, until=until, first_whole=first_whole, wait=wait)
+        except StorageFailed as error:
+            self._read_failed(error)
+            raise
+
+    def aborted_transactions(self, offset: int, size_bytes: int, *, wait: bool = True) -> list[AbortedTransaction]:
+        """See `Log.aborted_transactions`. Failures are those of `read`."""
+        try:
+            return self.log.aborted_transactions(offset, size_bytes, wait=wait)
         except StorageFailed as error:
             self._read_failed(error)
             raise

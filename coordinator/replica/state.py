@@ -163,11 +163,6 @@ class ReplicaState(Generic[T]):
     # ---- what others ask
 
     @property
-    def last_stable_offset(self) -> int:
-        """Where read_committed ends. Without transactions every committed record is stable."""
-        return self.high_watermark
-
-    @property
     def has_waits(self) -> bool:
         return bool(self._committed or self._flushed)
 

@@ -18,6 +18,8 @@ from rota.coordinator.log.segmented import SegmentedLog
 class World(Protocol):
     """A log that can be stopped and crashed."""
 
+    high_watermark: int | None  # that of the checkpoint, at the next start
+
     @property
     def log(self) -> SegmentedLog: ...
 
@@ -31,6 +33,8 @@ class World(Protocol):
 
 
 class MemoryWorld:
+    high_watermark: int | None = None
+
     def __init__(self, config: LogConfig) -> None:
         self.log = MemoryLog(config, now_ms=0)
 
@@ -45,6 +49,8 @@ class MemoryWorld:
 
 
 class DiskWorld:
+    high_watermark: int | None = None
+
     def __init__(self, config: LogConfig) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.config = config
@@ -72,7 +78,9 @@ class DiskWorld:
 
     def _open(self, *, clean: bool) -> None:
         log = self.log
-        known = RecoveryCheckpoint(clean, log.recovery_point, log.log_start_offset, log.cleaned_until)
+        known = RecoveryCheckpoint(
+            clean, log.recovery_point, log.log_start_offset, log.cleaned_until, self.high_watermark
+        )
         self.log = DiskLog.open(log.path, self.config, known, now_ms=0)
 
     def _tear(self, file: Path, tear: int, recovery_point: int) -> None:

@@ -40,6 +40,13 @@ from rota.protocol.messages.init_producer_id import InitProducerIdRequest, InitP
 from rota.protocol.messages.list_config_resources import ListConfigResourcesResponse
 from rota.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
 from rota.protocol.messages.update_features import UpdateFeaturesResponse
+from rota.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 MESSAGE: Final = "Cluster authorization failed."
@@ -90,6 +97,30 @@ def _replica_log_dirs(request: Any) -> AlterReplicaLogDirsResponse:
             )
             for folder in request.dirs
             for topic in folder.topics
+        )
+    )
+
+
+def write_txn_markers(access: RequestAccess, request: WriteTxnMarkersRequest, serve: Serve) -> Any:
+    """Brokers have CLUSTER_ACTION; who ends a hanging transaction has ALTER."""
+    if access.allows(_O.ALTER, CLUSTER) or access.authorize(_O.CLUSTER_ACTION, CLUSTER):
+        return serve(request)
+    return WriteTxnMarkersResponse(
+        markers=tuple(
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=tuple(
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=tuple(
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=DENIED)
+                            for index in topic.partition_indexes
+                        ),
+                    )
+                    for topic in marker.topics
+                ),
+            )
+            for marker in request.markers
         )
     )
 

@@ -23,6 +23,7 @@ from rota.coordinator.scheduling.delayed_reply import DelayedReply
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.produce import PartitionProduceResponse
 from rota.protocol.records.batch import Codec, read_header
+from rota.protocol.records.control import Marker
 from rota.protocol.records.record import read_records
 
 GOOD = batch(b"a", b"b")
@@ -156,19 +157,66 @@ class TestIdempotentProducers:
         assert outcome(self.write(world, -1)) == (ErrorCode.INVALID_RECORD, -1, 0)
 
 
+class Coordinator:
+    """Takes the questions about transactions; a test answers them."""
+
+    def __init__(self, world: World) -> None:
+        self.questions: list[tuple[tuple[Any, ...], DelayedReply[Any]]] = []
+        world.node.verify_transaction = self.verify
+
+    def verify(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Any, *, adds: bool
+    ) -> DelayedReply[Any]:
+        reply: DelayedReply[Any] = DelayedReply()
+        question = transactional_id, producer_id, producer_epoch, list(partitions), adds
+        self.questions.append((question, reply))
+        return reply
+
+
 class TestTransactions:
     RECORDS = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
 
-    @pytest.mark.parametrize(
-        ("transactional_id", "code"),
-        [
-            (None, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-            ("tx", ErrorCode.INVALID_PRODUCER_ID_MAPPING),
-        ],
-    )
-    def test_their_records_are_refused(self, world: World, transactional_id: str | None, code: ErrorCode) -> None:
-        assert outcome(send(world, self.RECORDS, transactional_id=transactional_id)) == (code, -1, -1)
+    def test_their_records_are_refused_without_a_transactional_id_and_without_a_coordinator(self, world: World) -> None:
+        refused = send(world, self.RECORDS)
+        assert outcome(refused) == (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, -1)
+        refused = send(world, self.RECORDS, transactional_id="tx")
+        assert outcome(refused) == (ErrorCode.INVALID_PRODUCER_ID_MAPPING, -1, -1)
         assert world.partition().high_watermark == 0
+
+    @pytest.mark.parametrize("version", [11, 12])
+    def test_the_first_batch_waits_for_the_coordinator(self, world: World, version: int) -> None:
+        coordinator = Coordinator(world)
+        request = produce_request(self.RECORDS, transactional_id="tx")
+        reply = world.serve(produce, request, version)
+        assert isinstance(reply, DelayedReply)
+        assert (reply.answered, reply.mutes, world.partition().high_watermark) == (False, True, 0)
+        ((question, answer),) = coordinator.questions
+        assert question == ("tx", 5, 0, [("t", 0)], version == 12)
+        answer.answer({})
+        assert outcome(only(answered(reply))) == (ErrorCode.NONE, 0, 0)
+        assert (world.partition().high_watermark, world.partition().last_stable_offset) == (1, 0)
+        more = batch(b"b", producer_id=5, producer_epoch=0, base_sequence=1, is_transactional=True)
+        assert outcome(send(world, more, transactional_id="tx")) == (ErrorCode.NONE, 1, 0)
+        assert len(coordinator.questions) == 1, "the transaction is open"
+
+    def test_a_marker_meanwhile_makes_the_verification_void(self, world: World) -> None:
+        coordinator = Coordinator(world)
+        reply = world.serve(produce, produce_request(self.RECORDS, transactional_id="tx"), 11)
+        world.partition().append_marker(Marker(False, 0), producer_id=5, producer_epoch=0, now_ms=NOW_MS)
+        coordinator.questions[0][1].answer({})
+        assert outcome(only(answered(reply)))[0] is ErrorCode.INVALID_TXN_STATE
+
+    def test_batches_of_several_producers_in_one_request_are_refused(self, world: World) -> None:
+        other = batch(b"a", producer_id=6, producer_epoch=0, base_sequence=0, is_transactional=True)
+        request = produces([("t", 0, self.RECORDS), ("t", 1, other)], transactional_id="tx")
+        (topic,) = world.serve(produce, request, 11).responses
+        codes = {response.error_code for response in topic.partition_responses}
+        assert codes == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+
+    def test_without_acks_nothing_waits_and_the_batch_is_refused(self, world: World) -> None:
+        Coordinator(world)
+        with pytest.raises(HangUp):
+            world.serve(produce, produce_request(self.RECORDS, acks=0, transactional_id="tx"), 11)
 
     def test_a_transactional_id_alone_is_accepted(self, world: World) -> None:
         assert outcome(send(world, transactional_id="tx"))[0] is ErrorCode.NONE

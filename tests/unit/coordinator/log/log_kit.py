@@ -7,6 +7,8 @@ from typing import Any
 
 from rota.coordinator.log.contract import Log
 from rota.coordinator.log.store import Store
+from rota.protocol.records.batch import headers
+from rota.protocol.records.control import Marker
 from rota.protocol.records.fast import Record
 from rota.protocol.records.record import read_all, write_batch
 
@@ -49,13 +51,25 @@ def held(log: Log) -> list[Record]:
     records: list[Record] = []
     offset = log.log_start_offset
     while data := log.read(offset, 1 << 20):
-        found = [record for record in read_all(data) if record.offset >= offset]
-        if not found:
-            break
-        records += found
-        offset = found[-1].offset + 1
+        records += [record for record in read_all(data) if record.offset >= offset]
+        offset = [header.next_offset for _, header in headers(data, cut=True)][-1]
     return records
 
 
 def offsets(log: Log) -> list[int]:
     return [record.offset for record in held(log)]
+
+
+def append_transactional(log: Log, producer_id: int, sequence: int, *pairs: Pair, epoch: int = 0) -> int:
+    """Append a batch of the producer's transaction, verified; return its base offset."""
+    verification = log.producers.begin_verification(producer_id, epoch, sequence, 0)
+    data = batch(*pairs, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, is_transactional=True)
+    return log.append(data, leader_epoch=0, now_ms=0, verification=verification).base_offset
+
+
+def append_marker(log: Log, producer_id: int, *, is_commit: bool, epoch: int = 0, coordinator_epoch: int = 0) -> int:
+    """End the producer's transaction; return the offset of the marker."""
+    marker = Marker(is_commit, coordinator_epoch)
+    return log.append_marker(
+        marker, producer_id=producer_id, producer_epoch=epoch, leader_epoch=0, now_ms=0
+    ).base_offset

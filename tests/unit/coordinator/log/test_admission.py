@@ -58,7 +58,7 @@ def with_count(data: bytes, count: int) -> bytes:
         (values(1, producer_id=5, producer_epoch=0), CONFIG, ErrorCode.INVALID_RECORD),  # without a sequence
         (with_append_time(values(1)), CONFIG, ErrorCode.INVALID_TIMESTAMP),
         (
-            values(1, producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True),
+            values(1, is_transactional=True),
             CONFIG,
             ErrorCode.INVALID_TXN_STATE,
         ),

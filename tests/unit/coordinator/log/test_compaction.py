@@ -13,10 +13,8 @@ from rota.coordinator.log import compaction
 from rota.coordinator.log.contract import LogConfig
 from rota.coordinator.log.memory import MemoryLog
 from rota.protocol.records.batch import BatchHeader, Codec
-from rota.protocol.records.fast import Record
-from rota.protocol.records.record import write_batch
 
-from .log_kit import Pair, batch, held, offsets
+from .log_kit import Pair, append_marker, append_transactional, batch, held, offsets
 
 CONFIG = LogConfig(segment_bytes=1000, compact=True, delete=False, delete_retention_ms=500, retention_ms=None)
 K, L, M = b"k", b"l", b"m"
@@ -118,14 +116,73 @@ def test_the_end_of_the_cleaned_part_is_not_forgotten() -> None:
     assert all_headers(log)[-1].last_offset == log.log_end_offset - 1
 
 
-def test_control_batches_stay() -> None:
-    log = MemoryLog(CONFIG)
-    marker = write_batch([Record(0, 5, b"\0\0\0\1", b"\0\0\0\0\0\0")], producer_id=1, producer_epoch=0, is_control=True)
-    log.append_trusted(marker, leader_epoch=0, now_ms=0)
-    log.append_trusted(marker, leader_epoch=0, now_ms=0)
-    log._roll(0)
-    log.compact(10, force=True)
-    assert [header.is_control for header in all_headers(log)] == [True, True]
+class TestTransactions:
+    def log(self, *, is_commit: bool) -> MemoryLog:
+        """A transaction of producer 7 with the keys K and L, its marker, and the key M of nobody's transaction."""
+        log = MemoryLog(replace(CONFIG, segment_bytes=1 << 20))
+        append_transactional(log, 7, 0, (K, b"1"), (L, b"1"))
+        log.append(batch((M, b"1")), leader_epoch=0, now_ms=0)
+        append_marker(log, 7, is_commit=is_commit)
+        log.append(batch((b"other", b"1"), producer_id=7, producer_epoch=1, base_sequence=0), leader_epoch=0, now_ms=0)
+        return log
+
+    def compact(self, log: MemoryLog, now_ms: int) -> list[tuple[int, bool, int]]:
+        """Return (base offset, whether it is a control batch, count) of the batches before the last."""
+        log._roll(0)
+        log.append(batch((b"active", b"")), leader_epoch=0, now_ms=0)
+        log.config = CONFIG
+        log.producers.committed(log.log_end_offset)
+        log.compact(now_ms, force=True)
+        return [(h.base_offset, h.is_control, h.count) for h in all_headers(log) if h.base_offset <= 3]
+
+    def test_records_of_an_aborted_transaction_go_first_and_its_marker_later(self) -> None:
+        log = self.log(is_commit=False)
+        assert self.compact(log, 10) == [(2, False, 1), (3, True, 1)]
+        assert log.aborted_transactions(0, log.size_bytes) == [(7, 0, 3, 4)], "a reader may have read the records"
+        assert self.compact(log, 20) == [(2, False, 1), (3, True, 1)]
+        assert log.aborted_transactions(0, log.size_bytes) == []
+        assert self.compact(log, 519) == [(2, False, 1), (3, True, 1)]
+        assert self.compact(log, 520) == [(2, False, 1)]
+
+    def test_the_marker_of_a_commit_stays_while_a_record_of_its_transaction_does(self) -> None:
+        log = self.log(is_commit=True)
+        for now_ms in (10, 20, 1000):
+            assert self.compact(log, now_ms) == [(0, False, 2), (2, False, 1), (3, True, 1)]
+        log.append(batch((K, b"2"), (L, b"2")), leader_epoch=0, now_ms=0)
+        assert self.compact(log, 2000) == [(2, False, 1), (3, True, 1)]
+        assert self.compact(log, 3000) == [(2, False, 1), (3, True, 1)], "its delete horizon begins now"
+        assert self.compact(log, 3500) == [(2, False, 1)]
+
+    def test_an_aborted_record_hides_no_earlier_value_of_its_key(self) -> None:
+        log = MemoryLog(replace(CONFIG, segment_bytes=1 << 20))
+        log.append(batch((K, b"committed")), leader_epoch=0, now_ms=0)
+        append_transactional(log, 7, 0, (K, b"aborted"))
+        append_marker(log, 7, is_commit=False)
+        self.compact(log, 10)
+        assert [record.value for record in held(log) if record.key == K] == [b"committed"]
+
+    def test_nothing_from_the_first_open_transaction_on_is_compacted(self) -> None:
+        log = MemoryLog(replace(CONFIG, segment_bytes=1 << 20))
+        log.append(batch((K, b"1")), leader_epoch=0, now_ms=0)
+        log._roll(0)
+        log.append(batch((K, b"2")), leader_epoch=0, now_ms=0)
+        log._roll(0)
+        append_transactional(log, 7, 0, (K, b"open"))
+        log.append(batch((K, b"3")), leader_epoch=0, now_ms=0)
+        self.compact(log, 10)
+        assert [(record.offset, record.value) for record in held(log)][:3] == [(1, b"2"), (2, b"open"), (3, b"3")]
+
+    def test_a_marker_that_alone_has_the_epoch_of_its_producer_stays_as_a_header(self) -> None:
+        log = MemoryLog(replace(CONFIG, segment_bytes=1 << 20))
+        append_transactional(log, 7, 0, (K, b"1"))
+        append_marker(log, 7, epoch=1, is_commit=False)
+        for now_ms in (10, 20, 520):
+            left = self.compact(log, now_ms)
+        assert left[0] == (1, True, 0)
+        log.crash()
+        producer = log.producers.get(7)
+        assert producer is not None
+        assert producer.epoch == 1, "an older epoch of the producer stays fenced"
 
 
 def test_keyless_records_of_former_days_go() -> None:

@@ -15,7 +15,7 @@ from tests.unit.coordinator.faulty_files import FaultyFiles
 
 from rota.coordinator.log.contract import Appended, AppendRefused, LogConfig, NotCached, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
-from rota.coordinator.log.folder import file_name
+from rota.coordinator.log.index_files import file_name
 from rota.coordinator.log.memory import MemoryLog
 from rota.coordinator.log.producers import BATCHES_PER_PRODUCER_MAX
 from rota.coordinator.log.store import OpenFiles

@@ -16,7 +16,8 @@ from rota.coordinator.log.contract import LogConfig, StorageFailed
 from rota.coordinator.log.disk import DiskLog, RecoveryCheckpoint
 from rota.coordinator.log.epochs import EPOCHS_FILE
 from rota.coordinator.log.files import FileSystem
-from rota.coordinator.log.folder import FileSnapshots, Folder, LoadedIndexes, file_name
+from rota.coordinator.log.folder import FileSnapshots, Folder
+from rota.coordinator.log.index_files import LoadedIndexes, file_name
 from rota.coordinator.log.store import FileStore, OpenFiles
 
 from .log_kit import batch, fill, held
@@ -115,23 +116,6 @@ def test_a_missing_or_damaged_index_is_rebuilt(tmp_path: Path, damage: bytes | N
         found = again.offset_at(timestamp)
         assert found is not None
         assert found.offset == timestamp
-
-
-def test_loaded_indexes_let_the_oldest_go() -> None:
-    class Noted:
-        def __init__(self) -> None:
-            self.released = False
-
-        def release(self) -> None:
-            self.released = True
-
-    loaded, segments = LoadedIndexes(limit=2), [Noted() for _ in range(3)]
-    loaded.add(segments[0])  # type: ignore[arg-type]
-    loaded.add(segments[1])  # type: ignore[arg-type]
-    loaded.add(segments[0])  # type: ignore[arg-type]
-    loaded.add(segments[2])  # type: ignore[arg-type]
-    assert [segment.released for segment in segments] == [False, True, False]
-    loaded.forget(segments[1])  # type: ignore[arg-type]
 
 
 def test_snapshots_are_files(tmp_path: Path) -> None:

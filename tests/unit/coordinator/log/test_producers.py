@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from rota.coordinator.log.contract import AppendRefused
 from rota.coordinator.log.producers import BATCHES_PER_PRODUCER_MAX, Producers
 from rota.protocol.errors import ErrorCode
-from rota.protocol.records.batch import CONTROL_BIT, SEQUENCE_MAX, BatchHeader
+from rota.protocol.records.batch import CONTROL_BIT, SEQUENCE_MAX, TRANSACTIONAL_BIT, BatchHeader
+from rota.protocol.records.control import Marker
 
 PID = 7
 
@@ -152,3 +153,100 @@ def test_retries_never_write_twice_and_never_lose(counts: list[int], first: int,
         assert again is not None
         assert again.first_offset == sum(n for _, n in log[:-back])
         sequence = (sequence + count) & SEQUENCE_MAX
+
+
+def transactional(sequence: int, *, epoch: int = 0, offset: int = 0) -> BatchHeader:
+    return batch(sequence, epoch=epoch, offset=offset, attributes=TRANSACTIONAL_BIT)
+
+
+def end(producers: Producers, offset: int, *, epoch: int = 0, is_commit: bool = False) -> object:
+    header = batch(-1, epoch=epoch, offset=offset, attributes=TRANSACTIONAL_BIT | CONTROL_BIT)
+    return producers.record(header, Marker(is_commit, 3))
+
+
+class TestTransactions:
+    """TX2, TX4."""
+
+    def test_the_first_batch_needs_the_verification_that_began_last(self) -> None:
+        producers, first = Producers(), transactional(0)
+        assert refusal(producers, first) is ErrorCode.INVALID_TXN_STATE
+        before = producers.begin_verification(PID, 0, 0, 0)
+        assert producers.begin_verification(PID, 0, 1, 0) is before, "batches that wait together share it"
+        end(producers, 5)
+        with pytest.raises(AppendRefused):
+            producers.check(first, before)
+        assert producers.check(first, producers.begin_verification(PID, 0, 0, 0)) is None
+        producers.record(first)
+        assert producers.check(transactional(1)) is None, "the transaction is open"
+        assert refusal(producers, transactional(0, epoch=1)) is ErrorCode.INVALID_TXN_STATE, "not that of this epoch"
+
+    def test_the_first_batch_is_the_one_with_the_lowest_sequence_of_those_that_wait(self) -> None:
+        producers = Producers()
+        producers.begin_verification(PID, 0, 3, 0)
+        verification = producers.begin_verification(PID, 0, 0, 0)
+        with pytest.raises(AppendRefused) as refused:
+            producers.check(transactional(3), verification)
+        assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert producers.check(transactional(0), verification) is None
+
+    def test_with_epoch_bumps_an_unknown_producer_begins_at_sequence_0(self) -> None:
+        producers = Producers()
+        verification = producers.begin_verification(PID, 0, 3, 0, is_v2=True)
+        with pytest.raises(AppendRefused) as refused:
+            producers.check(transactional(3), verification)
+        assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def test_a_batch_outside_of_the_open_transaction_is_refused(self) -> None:
+        producers = Producers()
+        producers.record(transactional(0))
+        assert refusal(producers, batch(1)) is ErrorCode.INVALID_TXN_STATE
+
+    def test_the_last_stable_offset_waits_for_the_commit_of_the_marker(self) -> None:
+        producers = Producers()
+        assert (producers.last_stable_offset(9), producers.first_unstable_offset) == (9, None)
+        producers.record(transactional(0, offset=4))
+        assert (producers.last_stable_offset(9), producers.last_stable_offset(3)) == (4, 3)
+        assert end(producers, 7) == (PID, 4, 7, 8)
+        assert producers.last_stable_offset(7) == 4
+        assert producers.last_stable_offset(8) == 8
+        assert producers.first_unstable_offset is None
+
+    def test_the_oldest_open_transaction_is_the_last_stable_offset_of_an_aborted_one(self) -> None:
+        producers = Producers()
+        producers.record(transactional(0, offset=4))
+        other = transactional(0, offset=5)
+        other.producer_id = PID + 1
+        producers.record(other)
+        marker = batch(-1, offset=6, attributes=TRANSACTIONAL_BIT | CONTROL_BIT)
+        marker.producer_id = PID + 1
+        assert producers.record(marker, Marker(False, 3)) == (PID + 1, 5, 6, 4)
+        assert end(producers, 7, is_commit=True) is None, "only aborted ones are in the index"
+
+    def test_a_marker_of_an_old_epoch_or_coordinator_is_refused(self) -> None:
+        producers = Producers()
+        producers.check_marker(PID, 0, 0)
+        producers.record(transactional(0, epoch=2))
+        for epoch, is_v2 in ((1, False), (1, True), (2, True)):
+            with pytest.raises(AppendRefused) as refused:
+                producers.check_marker(PID, epoch, 3, is_v2=is_v2)
+            assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+        producers.check_marker(PID, 2, 3)
+        producers.check_marker(PID, 3, 3, is_v2=True)
+        end(producers, 7, epoch=3)
+        producers.check_marker(PID, 3, 3, is_v2=True)  # a retry: there is no open transaction
+        with pytest.raises(AppendRefused) as refused:
+            producers.check_marker(PID, 3, 2)
+        assert refused.value.code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+    def test_neither_age_nor_number_removes_an_open_transaction(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rota.coordinator.log.producers.PRODUCERS_PER_LOG_MAX", 1)
+        producers = Producers()
+        producers.record(transactional(0))
+        other = batch(0)
+        other.producer_id = PID + 1
+        producers.record(other)
+        producers.expire(10_000, 1)
+        assert [producer.producer_id for producer in producers.all()] == [PID]
+        stale = producers.begin_verification(PID + 2, 0, 0, 0)
+        producers.expire(10_000, 1)
+        assert producers.begin_verification(PID + 2, 0, 0, 0) is not stale

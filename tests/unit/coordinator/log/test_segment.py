@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.coordinator.log.folder import Folder, LoadedIndexes
+from rota.coordinator.log.folder import Folder
+from rota.coordinator.log.index_files import LoadedIndexes
 from rota.coordinator.log.segment import RECENT_BATCHES_MAX, RELATIVE_OFFSET_MAX, Segment
 from rota.coordinator.log.store import MemoryStore, OpenFiles
 from rota.protocol.records.batch import headers, stamp

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -34,7 +35,7 @@ class FullDisk(MemoryLog):
 
     __slots__ = ()
 
-    def append(self, batches: bytes | memoryview, *, leader_epoch: int, now_ms: int) -> Appended:
+    def append(self, batches: bytes | memoryview, **settings: Any) -> Appended:
         raise StorageFailed("no space left on device")
 
     def append_pairs(self, pairs: list[Pair], *, leader_epoch: int, now_ms: int) -> Appended:

@@ -93,6 +93,11 @@ from rota.protocol.messages.offset_for_leader_epoch import (
 )
 from rota.protocol.messages.sync_group import SyncGroupRequest
 from rota.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from rota.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 
 ALICE = Principal("User", "alice")
 HOST = "127.0.0.1"
@@ -340,6 +345,20 @@ def create_partitions(version: int) -> Iterator[Any]:
 
 def delete_groups(version: int) -> Iterator[Any]:
     yield DeleteGroupsRequest(groups_names=(GROUP,))
+
+
+def write_txn_markers(version: int) -> Iterator[Any]:
+    yield WriteTxnMarkersRequest(
+        markers=(
+            WritableTxnMarker(
+                producer_id=7,
+                producer_epoch=0,
+                transaction_result=True,
+                topics=(WritableTxnMarkerTopic(name=TOPIC, partition_indexes=(0,)),),
+                coordinator_epoch=0,
+            ),
+        )
+    )
 
 
 def elect_leaders(version: int) -> Iterator[Any]:

@@ -1,0 +1,141 @@
+"""Produce's part of the verification of transactions (KIP-890): a transaction's first batch waits for its coordinator.
+
+Law
+    TX4  The first batch of a transaction in a partition is written only if the transaction's coordinator has the
+         partition in the transaction, and no marker was written since it was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rota.coordinator.api.node import Node
+from rota.coordinator.log.errors import StorageFailed
+from rota.coordinator.log.producers import Verification
+from rota.coordinator.replica.partition_lookup import Key, PartitionLookup
+from rota.coordinator.replica.produce_validation import is_transactional
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.produce import ProduceRequest
+from rota.protocol.records.batch import BatchHeader, read_header
+from rota.protocol.records.errors import CorruptBatch
+
+TOPIC_IDS_SINCE: Final = 13
+ADDS_SINCE: Final = 12  # the leader adds the partition to the transaction; before, the producer has added it
+ABORTABLE_SINCE: Final = 11
+_E: Final = ErrorCode
+_UNAVAILABLE: Final = frozenset(
+    {
+        _E.COORDINATOR_LOAD_IN_PROGRESS,
+        _E.COORDINATOR_NOT_AVAILABLE,
+        _E.NOT_COORDINATOR,
+        _E.NETWORK_EXCEPTION,
+        _E.REQUEST_TIMED_OUT,
+    }
+)
+Producer = tuple[int, int]  # id and epoch
+
+
+@dataclass(slots=True)
+class Verified:
+    """The verifications of one request's partitions, and the partitions that were refused."""
+
+    verifications: dict[Key, Verification] = field(default_factory=dict)
+    errors: dict[Key, ErrorCode] = field(default_factory=dict)
+
+
+NOT_VERIFIED: Final = Verified()
+
+
+def verify(node: Node, lookup: PartitionLookup, request: ProduceRequest, version: int) -> DelayedReply[Verified]:
+    """Ask the coordinator of the request's transaction about the partitions where the transaction begins."""
+    verified, reply = Verified(), DelayedReply[Verified](mutes=True)
+    batches = dict(_batches(request, version))
+    producers = {(header.producer_id, header.producer_epoch) for header in batches.values()}
+    transactional_id = request.transactional_id
+    error = _refusal(transactional_id, producers)
+    if error is not _E.NONE or transactional_id is None:
+        verified.errors = dict.fromkeys(batches, error)
+        reply.answer(verified)
+        return reply
+    names = _begin(node, lookup, batches, verified, is_v2=version >= ADDS_SINCE)
+    if not names:
+        reply.answer(verified)
+        return reply
+    if node.verify_transaction is None:
+        verified.errors = dict.fromkeys(names, _E.INVALID_PRODUCER_ID_MAPPING)
+        reply.answer(verified)
+        return reply
+
+    def answer(errors: Mapping[tuple[str, int], ErrorCode]) -> None:
+        verified.errors |= {
+            key: produce_error(errors[name], version) for key, name in names.items() if errors.get(name)
+        }
+        reply.answer(verified)
+
+    ((producer_id, epoch),) = producers
+    asked = node.verify_transaction(
+        transactional_id, producer_id, epoch, list(names.values()), adds=version >= ADDS_SINCE
+    )
+    asked.then(answer)
+    return reply
+
+
+def produce_error(error: ErrorCode, version: int) -> ErrorCode:
+    """Return a coordinator's error as Produce of this version answers it: older producers do not know each code."""
+    if error is _E.PRODUCER_FENCED:
+        return _E.INVALID_PRODUCER_EPOCH
+    if error is _E.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE:
+        return _E.INVALID_TXN_STATE
+    if error in _UNAVAILABLE or (error is _E.CONCURRENT_TRANSACTIONS and version < ADDS_SINCE):
+        return _E.NOT_ENOUGH_REPLICAS
+    return error
+
+
+def _refusal(transactional_id: str | None, producers: set[Producer]) -> ErrorCode:
+    if transactional_id is None:
+        return _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return _E.NONE if len(producers) == 1 else _E.INVALID_PRODUCER_ID_MAPPING
+
+
+def _batches(request: ProduceRequest, version: int) -> Iterator[tuple[Key, BatchHeader]]:
+    """Iterate over the transactional batches of the request."""
+    for topic in request.topic_data:
+        name: str | bytes = topic.topic_id if version >= TOPIC_IDS_SINCE else topic.name
+        for data in topic.partition_data:
+            if data.records is not None and is_transactional(data.records):
+                try:
+                    yield (name, data.index), read_header(data.records)
+                except CorruptBatch:
+                    continue  # the log refuses it
+
+
+def _begin(
+    node: Node, lookup: PartitionLookup, batches: Mapping[Key, BatchHeader], verified: Verified, *, is_v2: bool
+) -> dict[Key, tuple[str, int]]:
+    """Begin the verifications of the partitions without an open transaction. Return their names."""
+    names: dict[Key, tuple[str, int]] = {}
+    for key, header in batches.items():
+        partition = lookup.find(key)
+        if partition is None or not partition.is_leader or partition.offline is not None:
+            continue  # refused when the batch is appended
+        try:
+            producers = partition.log.producers
+        except StorageFailed:
+            continue
+        if not producers.has_open_transaction(header.producer_id, header.producer_epoch):
+            verified.verifications[key] = producers.begin_verification(
+                header.producer_id, header.producer_epoch, header.base_sequence, node.wall_ms(), is_v2=is_v2
+            )
+            names[key] = partition.topic, partition.index
+    return names
+
+
+def is_of_transaction(request: ProduceRequest) -> bool:
+    """Return whether a batch of the request belongs to a transaction."""
+    records: Iterable[bytes | memoryview | None] = (
+        data.records for topic in request.topic_data for data in topic.partition_data
+    )
+    return any(map(is_transactional, records))

@@ -1,0 +1,45 @@
+"""The errors of a coordinator, as each version of Produce answers them (Apache Kafka 4.3.1)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.coordinator.api.data_world import World, batch, produces
+
+from rota.coordinator.api.produce import produce
+from rota.coordinator.api.transaction_verification import produce_error
+from rota.coordinator.scheduling.delayed_reply import DelayedReply
+from rota.protocol.errors import ErrorCode
+
+E = ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("error", "version", "answered"),
+    [
+        (E.NONE, 12, E.NONE),
+        (E.PRODUCER_FENCED, 12, E.INVALID_PRODUCER_EPOCH),
+        (E.INVALID_PRODUCER_EPOCH, 12, E.INVALID_PRODUCER_EPOCH),
+        (E.TRANSACTION_ABORTABLE, 10, E.INVALID_TXN_STATE),
+        (E.TRANSACTION_ABORTABLE, 11, E.TRANSACTION_ABORTABLE),
+        (E.CONCURRENT_TRANSACTIONS, 11, E.NOT_ENOUGH_REPLICAS),
+        (E.CONCURRENT_TRANSACTIONS, 12, E.CONCURRENT_TRANSACTIONS),
+        (E.COORDINATOR_NOT_AVAILABLE, 12, E.NOT_ENOUGH_REPLICAS),
+        (E.NOT_COORDINATOR, 9, E.NOT_ENOUGH_REPLICAS),
+        (E.INVALID_PRODUCER_ID_MAPPING, 12, E.INVALID_PRODUCER_ID_MAPPING),
+    ],
+)
+def test_older_producers_get_a_code_that_they_know(error: E, version: int, answered: E) -> None:
+    assert produce_error(error, version) is answered
+
+
+def test_one_partition_is_refused_and_the_other_is_written() -> None:
+    world = World()
+    world.topic(partitions=2)
+    reply: DelayedReply[dict[tuple[str, int], E]] = DelayedReply()
+    reply.answer({("t", 1): E.TRANSACTION_ABORTABLE})
+    world.node.verify_transaction = lambda *question, adds: reply
+    records = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    response = world.serve(produce, produces([("t", 0, records), ("t", 1, records)], transactional_id="tx"), 10)
+    (topic,) = response.responses
+    codes = [(each.index, each.error_code) for each in topic.partition_responses]
+    assert codes == [(0, E.NONE), (1, E.INVALID_TXN_STATE)]
