@@ -118,7 +118,7 @@ class Broker:
             self.http = await open_http(self.node, connections, self.metadata.isr_writer)
             undo.push_async_callback(self.http.stop)
             await self._create_bootstrap_users()
-            self.listener = Listener(connections, self.timers, self.now_ms, self._find_credential)
+            self.listener = Listener(connections, self.timers, self.now_ms, self._find_credential, self.wall_ms)
             bound = await self.listener.start(self.config.listens)
             undo.push_async_callback(self.listener.stop, 0)
             await self.metadata.join(self.config.advertises or bound, self.wall_ms())

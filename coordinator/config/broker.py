@@ -156,6 +156,16 @@ class BrokerConfig:
     ssl_enabled_protocols: tuple[str, ...]
     ssl_cipher_suites: tuple[str, ...]
     sasl_enabled_mechanisms: tuple[str, ...]
+    sasl_server_callback_handler_class: str | None
+    sasl_oauthbearer_jwks_endpoint_url: str | None
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int
+    sasl_oauthbearer_expected_audience: tuple[str, ...]
+    sasl_oauthbearer_expected_issuer: str | None
+    sasl_oauthbearer_clock_skew_seconds: int
+    sasl_oauthbearer_scope_claim_name: str
+    sasl_oauthbearer_sub_claim_name: str
     sasl_server_max_receive_size: int
     connections_max_reauth_ms: int
     connection_failed_authentication_delay_ms: int

@@ -17,12 +17,16 @@ from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.listeners import Endpoint
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 PREFIX: Final = "listener.name."
 MAP: Final = "listener.security.protocol.map"
 JAAS: Final = "sasl.jaas.config"
+KEYS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
+VALIDATOR: Final = "sasl.server.callback.handler.class"
+UNSECURED_VALIDATOR: Final = "OAuthBearerUnsecuredValidatorCallbackHandler"
+VALIDATORS: Final = ("OAuthBearerValidatorCallbackHandler", UNSECURED_VALIDATOR)  # the ends of Kafka's class names
 _OVERRIDE: Final = re.compile(
-    r"listener\.name\.(?P<listener>[a-z0-9_-]+)\.(?:(?P<mechanism>plain|scram-sha-256|scram-sha-512)\.)?"
+    r"listener\.name\.(?P<listener>[a-z0-9_-]+)\.(?:(?P<mechanism>plain|scram-sha-256|scram-sha-512|oauthbearer)\.)?"
     r"(?P<name>(?:ssl|sasl|connections)\..+)"
 )
 
@@ -35,6 +39,7 @@ class ListenerSecurity:
     protocol: str = "PLAINTEXT"
     properties: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     jaas: Mapping[str, str] = field(default_factory=dict, repr=False)  # by mechanism
+    of_mechanism: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False)  # by mechanism and property
 
     @property
     def has_tls(self) -> bool:
@@ -48,6 +53,10 @@ class ListenerSecurity:
     def mechanisms(self) -> tuple[str, ...]:
         """The enabled SASL mechanisms."""
         return self.items("sasl.enabled.mechanisms")
+
+    def text(self, mechanism: str, name: str) -> str:
+        """Return the value of a property for a mechanism; empty when it has none."""
+        return self.of_mechanism.get((mechanism, name)) or self.properties.get(name) or ""
 
     def items(self, name: str) -> tuple[str, ...]:
         """Return the value of a list."""
@@ -67,14 +76,16 @@ def security_of(
 
     Raises ConfigRefused.
     """
-    own, jaas = {}, {}
+    own, jaas, of_mechanism = {}, {}, {}
     for name, text in given.items():
         match split_override(name):
             case (where, None, base) if where == listener.lower():
                 own[base] = text
             case (where, str(mechanism), "sasl.jaas.config") if where == listener.lower():
                 jaas[mechanism.upper()] = text
-    security = ListenerSecurity(listener, _protocol_of(listener, pairs), {**values, **own}, jaas)
+            case (where, str(mechanism), base) if where == listener.lower():
+                of_mechanism[mechanism.upper(), base] = text
+    security = ListenerSecurity(listener, _protocol_of(listener, pairs), {**values, **own}, jaas, of_mechanism)
     if security.has_sasl:
         _check_mechanisms(security)
     return security
@@ -111,6 +122,23 @@ def _check_mechanisms(security: ListenerSecurity) -> None:
     if "PLAIN" in security.mechanisms and "PLAIN" not in security.jaas:
         jaas = f"{PREFIX}{security.listener.lower()}.plain.{JAAS}"
         raise ConfigRefused(jaas, f"Configuration {jaas} is missing: it names the users of PLAIN on this listener")
+    if "OAUTHBEARER" in security.mechanisms:
+        _check_oauth(security)
+
+
+def _check_oauth(security: ListenerSecurity) -> None:
+    """OA1. Tokens without a signature count only where their validator is configured by its name."""
+    validator, url = security.text("OAUTHBEARER", VALIDATOR).rpartition(".")[2], security.text("OAUTHBEARER", KEYS_URL)
+    if validator not in ("", *VALIDATORS):
+        raise ConfigRefused(
+            VALIDATOR, f"Configuration {VALIDATOR} of OAUTHBEARER has to be a class {' or '.join(VALIDATORS)}"
+        )
+    if validator != UNSECURED_VALIDATOR and not url.startswith(("https://", "http://", "file:")):
+        raise ConfigRefused(
+            KEYS_URL,
+            f"Configuration {KEYS_URL} is missing for OAUTHBEARER on the listener {security.listener}: the https:, "
+            "http: or file: URL of the keys that sign tokens",
+        )
 
 
 def check_is_private(endpoint: Endpoint, security: ListenerSecurity) -> None:

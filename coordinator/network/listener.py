@@ -20,6 +20,7 @@ from rota.coordinator.config.listeners import Endpoint
 from rota.coordinator.network.connection import Connection
 from rota.coordinator.network.connections import Connections, sweep_interval_ms
 from rota.coordinator.network.unauthenticated import UnauthenticatedConnections
+from rota.coordinator.scheduling.clock import Clock
 from rota.coordinator.scheduling.timers import Timers
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Listener:
         timers: Timers,
         now_ms: Callable[[], int],
         find_credential: Lookup = lambda user, mechanism: None,
+        wall_ms: Callable[[], int] | None = None,
     ) -> None:
         self.connections = connections
         self._timers, self._now_ms = timers, now_ms
@@ -54,7 +56,7 @@ class Listener:
             now_ms,
             lambda: (config.rota_authentication_timeout_ms, config.rota_unauthenticated_connections_max),
         )
-        self._find_credential = find_credential
+        self._find_credential, self._wall_ms = find_credential, wall_ms or Clock().wall_ms
         self._sasl: SaslConnections | None = None
         self._tls: dict[str, ListenerTls] = {}
 
@@ -63,8 +65,16 @@ class Listener:
 
         Raises CannotListen, and ConfigRefused for a listener whose TLS or SASL cannot be set up.
         """
-        endpoints = tuple(endpoints)
+        try:
+            return await self._start(tuple(endpoints))
+        except BaseException:
+            self._close_sasl()
+            raise
+
+    async def _start(self, endpoints: tuple[Endpoint, ...]) -> list[Endpoint]:
         factories = {endpoint.listener: self._factory(endpoint.listener) for endpoint in endpoints}
+        if self._sasl is not None:
+            await self._sasl.first_keys()
         loop, bound = asyncio.get_running_loop(), []
         opened: list[tuple[str, socket.socket]] = []
         try:
@@ -105,8 +115,12 @@ class Listener:
 
         if self._sasl is None:
             limits = SaslLimits(self._config, self._timers, self._now_ms, self.unauthenticated)
-            self._sasl = SaslConnections(self.connections, limits, self._find_credential)
+            self._sasl = SaslConnections(self.connections, limits, self._find_credential, self._wall_ms)
         return self._sasl
+
+    def _close_sasl(self) -> None:
+        if self._sasl is not None:
+            self._sasl.close()
 
     def _tls_server(
         self, name: str, tls: ListenerTls, accept: Callable[[], Connection], bound_socket: socket.socket
@@ -134,6 +148,7 @@ class Listener:
         for server in self._servers:
             await server.wait_closed()
         self._servers.clear()
+        self._close_sasl()
         return cut_off
 
     def abort(self) -> None:
@@ -141,6 +156,7 @@ class Listener:
         for server in self._servers:
             server.close()
         self._servers.clear()
+        self._close_sasl()
         self.unauthenticated.close()
         self.connections.abort()
 

@@ -43,9 +43,10 @@ class SaslLimits:
 class SaslConnections:
     """Makes the connections of the listeners with SASL of one broker, `owner`."""
 
-    def __init__(self, owner: Owner, limits: SaslLimits, find_credential: Lookup) -> None:
+    def __init__(self, owner: Owner, limits: SaslLimits, find_credential: Lookup, wall_ms: Callable[[], int]) -> None:
         self._owner, self._limits = owner, limits
-        self._authentication = Authentication(limits.config, find_credential)
+        self._authentication = Authentication(limits.config, find_credential, limits.now_ms, wall_ms)
+        self.first_keys, self.close = self._authentication.first_keys, self._authentication.close
 
     def factory(self, listener: str) -> Callable[[], Connection]:
         """Return what makes a connection of a listener. Raises ConfigRefused when its SASL cannot be set up."""

@@ -7,7 +7,14 @@ from typing import Protocol
 
 
 class AuthenticationFailed(Exception):
-    """The client is refused. The text is what it gets to read: it must not tell why, and has no secret."""
+    """The client is refused. The text is what it gets to read: it must not tell why, and has no secret.
+
+    `reason` is for the broker's log, where there is more to say.
+    """
+
+    def __init__(self, text: str, reason: str = "") -> None:
+        super().__init__(text)
+        self.reason = reason
 
     @classmethod
     def of_mechanism(cls, mechanism: str) -> AuthenticationFailed:
@@ -22,10 +29,14 @@ ANOTHER_AUTHORIZATION_ID = "Authentication failed: Client requested an authoriza
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The token for the client. `user` is the name that it authenticated as; empty: another token is expected."""
+    """The token for the client. `user` is the name that it authenticated as; empty: another token is expected.
+
+    `lifetime_ms` is the time until what it has shown ends; None: it does not.
+    """
 
     token: bytes = field(default=b"", repr=False)
     user: str = ""
+    lifetime_ms: int | None = None
 
 
 class Exchange(Protocol):

@@ -52,7 +52,10 @@ class Outcome:
 
 
 class SaslSession:
-    """`exchanges` makes the exchange of each enabled mechanism; `session_ms_max` 0: sessions do not end."""
+    """`exchanges` makes the exchange of each enabled mechanism.
+
+    `session_ms_max` 0: a session ends only with the token that it began with.
+    """
 
     def __init__(self, exchanges: Mapping[str, Callable[[], Exchange]], session_ms_max: int = 0) -> None:
         self._exchanges, self._session_ms_max = exchanges, session_ms_max
@@ -90,7 +93,7 @@ class SaslSession:
 
     def handshake(self, mechanism: str, version: int) -> int:
         """Choose a mechanism; return the error code of the reply."""
-        if self.state is State.TOKENS or (self.has_principal and not (self._session_ms_max and version)):
+        if self.state is State.TOKENS or (self.has_principal and (self.expires_ms is None or not version)):
             return ErrorCode.ILLEGAL_SASL_STATE
         if self.has_principal and mechanism != self._mechanism:
             self._fail("re-authentication with another mechanism")
@@ -110,7 +113,8 @@ class SaslSession:
             step = self._exchange.step(token)
             return Outcome(token=step.token) if not step.user else self._open(step, now_ms)
         except AuthenticationFailed as refused:
-            self._fail(f"authentication by {self._mechanism} failed")
+            reason = f": {refused.reason}" if refused.reason else ""
+            self._fail(f"authentication by {self._mechanism} failed{reason}")
             return Outcome(ErrorCode.SASL_AUTHENTICATION_FAILED, str(refused))
 
     def _open(self, step: Step, now_ms: int) -> Outcome:
@@ -120,8 +124,9 @@ class SaslSession:
                 f"Cannot change principals during re-authentication from {_kafka(self.principal)}: {_kafka(principal)}"
             )
         self.principal, self.state, self._exchange, self.expects_bare_token = principal, State.OPEN, None, False
-        self.expires_ms = now_ms + self._session_ms_max if self._session_ms_max else None
-        return Outcome(token=step.token, lifetime_ms=self._session_ms_max)
+        lifetimes_ms = [each for each in (self._session_ms_max or None, step.lifetime_ms) if each is not None]
+        self.expires_ms = now_ms + min(lifetimes_ms) if lifetimes_ms else None
+        return Outcome(token=step.token, lifetime_ms=min(lifetimes_ms, default=0))
 
     def _fail(self, why: str) -> None:
         self.state, self.failure, self._exchange, self.expects_bare_token = State.FAILED, why, None, False

@@ -44,7 +44,7 @@ def test_a_dynamic_config_counts_for_its_listener() -> None:
         ({"listeners": "INSIDE://127.0.0.1:0"}, "no security protocol for the listener INSIDE"),
         ({"listeners": "INSIDE://127.0.0.1:0", MAP: "INSIDE:TLS"}, "TLS is not one of"),
         ({"listeners": "SASL_SSL://:0"}, "does not support GSSAPI"),
-        ({"listeners": "SASL_SSL://:0", "sasl.enabled.mechanisms": "OAUTHBEARER"}, "does not support OAUTHBEARER"),
+        ({"listeners": "SASL_SSL://:0", "sasl.enabled.mechanisms": "GSSAPI"}, "does not support GSSAPI"),
         ({"listeners": "SASL_SSL://:0", "sasl.enabled.mechanisms": ""}, "names no mechanism"),
         (
             {"listeners": "SASL_SSL://:0", "sasl.enabled.mechanisms": "PLAIN"},
@@ -101,3 +101,32 @@ def test_brokers_of_a_cluster_need_a_listener_in_plain_text(cluster: dict[str, s
         BrokerConfig({**listeners, **cluster})
     BrokerConfig({**listeners, **cluster, "inter.broker.listener.name": "PLAINTEXT"})
     BrokerConfig(listeners)
+
+
+OAUTH = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"}
+UNSECURED = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+)
+
+
+def test_oauthbearer_needs_keys_or_the_unsecured_validator_by_name() -> None:
+    keys, handler = "sasl.oauthbearer.jwks.endpoint.url", "sasl.server.callback.handler.class"
+    for wrong in ({}, {keys: "keys.json"}, {keys: "ftp://x"}, {handler: "x.OAuthBearerValidatorCallbackHandler"}):
+        with pytest.raises(ConfigRefused, match=keys):
+            BrokerConfig({**OAUTH, **wrong})
+    with pytest.raises(ConfigRefused, match=handler):
+        BrokerConfig({**OAUTH, keys: "https://x", handler: "x.Mine"})
+    own = f"listener.name.sasl_plaintext.oauthbearer.{keys}"
+    for right in (
+        {keys: "https://x"},
+        {own: "file:///x"},
+        {f"listener.name.sasl_plaintext.oauthbearer.{handler}": UNSECURED},
+    ):
+        security = BrokerConfig({**OAUTH, **right}).security["SASL_PLAINTEXT"]
+        assert security.mechanisms == ("OAUTHBEARER",)
+    assert (
+        BrokerConfig({**OAUTH, keys: "http://all", own: "https://own"})
+        .security["SASL_PLAINTEXT"]
+        .text("OAUTHBEARER", keys)
+        == "https://own"
+    )
