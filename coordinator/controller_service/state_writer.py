@@ -6,6 +6,8 @@ Laws
     SW2  A partition that cannot be written holds up no other: deleted topics are left out, and one that others
          change again and again is written in a commit of its own. What is not written in the end is logged, and
          nobody who asked for it is told that it was done.
+    SW4  A decision is written only while the name still belongs to the topic that it was made for: a topic that was
+         created again has the same paths and versions.
 
 Elections of many partitions share commits below the store's limit; the commits are under way at the same time. A
 reassignment changes the topic's node as well, in the same commit.
@@ -19,7 +21,7 @@ from dataclasses import replace
 import structlog
 
 from rota.coordinator.controller.decisions import Decision
-from rota.coordinator.metadata import commits, eager, znodes
+from rota.coordinator.metadata import commits, eager, topic_nodes, znodes
 from rota.coordinator.metadata.store import BadVersion, Check, Delete, NoNode, Op, Set, StoreError
 from rota.coordinator.metadata.topic import PartitionState, Topic
 from rota.coordinator.metadata.topics import Topics
@@ -109,13 +111,14 @@ class StateWriter:
         return sum(written)
 
     def _ops(self, decisions: Sequence[Decision]) -> Iterator[Op]:
-        """The compare-and-sets. All decisions that change replicas are of one topic."""
+        """The compare-and-sets, with checks (SW4). All decisions that change replicas are of one topic."""
         changed = {decision.before.index: decision.after for decision in decisions if decision.changes_replicas}
         if changed:
             topic = self._topics.by_id(decisions[0].topic.topic_id) or decisions[0].topic
             states = tuple(changed.get(state.index, state) for state in topic.partitions)
             node = znodes.topic_node(replace(topic, partitions=states))
             yield Set(znodes.topic_path(topic.name), node, topic.version)
+        yield from (topic_nodes.is_same(topic) for topic, _ in _by_topic(decisions))
         for decision in decisions:
             path = znodes.state_path(decision.topic.name, decision.before.index)
             yield Set(path, znodes.state_node(decision.after), decision.before.version)
@@ -157,8 +160,16 @@ def _raise_if_fenced(refused: StoreError, fence: Check | None) -> None:
 
 
 def portions(decisions: Iterable[Decision]) -> Iterator[list[Decision]]:
-    """As many as fit into one commit, in order."""
-    return commits.split(decisions, RESERVED_OPS)
+    """As many as fit into one commit with a check for each topic, in order."""
+    portion, topic_ids = list[Decision](), set[bytes]()
+    for decision in decisions:
+        topic_ids.add(decision.topic.topic_id)
+        if len(portion) + len(topic_ids) + RESERVED_OPS > commits.OPS_PER_COMMIT_MAX:
+            yield portion
+            portion, topic_ids = [], {decision.topic.topic_id}
+        portion.append(decision)
+    if portion:
+        yield portion
 
 
 def _by_topic(decisions: Iterable[Decision]) -> list[tuple[Topic, list[Decision]]]:

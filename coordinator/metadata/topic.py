@@ -62,7 +62,7 @@ def replicated_as(state: PartitionState, other: PartitionState) -> PartitionStat
 class Topic:
     """`topic_id` is 16 bytes and never given twice; `configs` holds only what was set for this topic.
 
-    `version` is that of the topic's node, `created` the number of the change that created it.
+    `version` is that of the topic's node.
     """
 
     name: str
@@ -70,7 +70,6 @@ class Topic:
     partitions: tuple[PartitionState, ...]
     configs: Mapping[str, str] = field(default_factory=dict)
     version: int = field(default=0, compare=False)
-    created: int = field(default=0, compare=False)
 
     @property
     def is_internal(self) -> bool:

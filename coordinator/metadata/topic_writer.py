@@ -12,7 +12,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rota.coordinator.metadata import eager, topic_nodes, znodes
-from rota.coordinator.metadata.store import BadVersion, Delete, NodeExists, NoNode, NotEmpty, Op, Store, StoreFailed
+from rota.coordinator.metadata.store import (
+    BadVersion,
+    Delete,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Op,
+    Set,
+    Store,
+    StoreFailed,
+)
 from rota.coordinator.metadata.topic import PartitionState, Topic
 
 RETRIES_MAX: Final = 8  # of a change that other brokers' changes were faster than
@@ -39,7 +49,8 @@ async def grow_nodes(store: Store, grown: Topic, added: Sequence[PartitionState]
             pass  # what a growth that stopped half way has left
     path = znodes.topic_path(grown.name)
     data, _ = await store.get(path)
-    version = await store.set(path, data, grown.version)
+    await store.commit([topic_nodes.is_same(grown), Set(path, data, grown.version)])
+    version = grown.version + 1
     left = [index for index in await _indexes(store, grown.name) if index >= added[0].index]
     await _commit_each(store, topic_nodes.removal(grown.name, left, version))
     await _commit_each(store, topic_nodes.growth(grown, added, version))
@@ -48,8 +59,9 @@ async def grow_nodes(store: Store, grown: Topic, added: Sequence[PartitionState]
 async def delete_nodes(store: Store, name: str) -> None:
     """Delete all nodes of a topic, those that another broker is adding included. Raises NoNode, StoreFailed."""
     for _ in range(RETRIES_MAX):
-        _, stat = await store.get(znodes.topic_path(name))
-        commits = topic_nodes.deletion(name, await _indexes(store, name), stat.version)
+        data, stat = await store.get(znodes.topic_path(name))
+        topic_id = None if data == topic_nodes.INCOMPLETE else znodes.read_topic(data)[0]
+        commits = topic_nodes.deletion(name, await _indexes(store, name), stat.version, topic_id)
         try:
             await store.commit(next(commits))
         except (BadVersion, NotEmpty):

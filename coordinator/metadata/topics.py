@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
@@ -25,7 +26,7 @@ from rota.coordinator.metadata.identity import confirm_cluster, open_cluster
 from rota.coordinator.metadata.image import Image
 from rota.coordinator.metadata.placement import Assignment, start_of
 from rota.coordinator.metadata.resource_configs import ResourceConfigs
-from rota.coordinator.metadata.store import BadVersion, NodeExists, NoNode, Set, Store, Watch
+from rota.coordinator.metadata.store import BadVersion, Create, NodeExists, NoNode, Set, Store, Watch
 from rota.coordinator.metadata.topic import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
@@ -115,6 +116,8 @@ class Topics(Image):
             if data == topic_nodes.INCOMPLETE:
                 return None
             topic_id, states = znodes.read_topic(data)
+            if stat.child_count < topic_nodes.CHILDREN:
+                await self._create_id_node(name, topic_id, stat.version)
             known = self.by_id(topic_id)
             config, _ = await self.store.get(znodes.config_path(name), self._watch)
             reads = (self._read_state(name, state, known, stale) for state in states)
@@ -127,8 +130,13 @@ class Topics(Image):
             partitions=partitions,
             configs=znodes.read_config(config),
             version=stat.version,
-            created=stat.created,
         )
+
+    async def _create_id_node(self, name: str, topic_id: bytes, version: int) -> None:
+        """Complete a topic that an earlier version of Rota created, without a node for its id."""
+        with suppress(BadVersion, NodeExists, NoNode):  # another broker does it, or has changed the topic
+            node = Create(znodes.topic_id_path(name, topic_id))
+            await self.store.commit([topic_nodes.fence(name, version), node])
 
     async def _read_state(
         self, name: str, state: PartitionState, known: Topic | None, stale: Collection[int] | None
@@ -171,20 +179,12 @@ class Topics(Image):
         after = [replace(state, leader_epoch=state.leader_epoch + 1, version=state.version + 1) for state in states]
         path = partial(znodes.state_path, topic.name)
         try:
-            await self._check_created(topic)
-            await self.store.commit(
-                [Set(path(state.index), znodes.state_node(state), state.version - 1) for state in after]
-            )
+            writes = [Set(path(state.index), znodes.state_node(state), state.version - 1) for state in after]
+            await self.store.commit([topic_nodes.is_same(topic), *writes])
         except (BadVersion, NoNode):  # T9: another broker has changed them, and their epochs with them
             await self.refresh(topic.name)
             return
         self.apply_states(topic.topic_id, after)
-
-    async def _check_created(self, topic: Topic) -> None:
-        """Raises NoNode when the store has another topic of that name, whose versions began at 0 again (T2)."""
-        stat = await self.store.exists(znodes.topic_path(topic.name))
-        if stat is None or stat.created != topic.created:
-            raise NoNode(znodes.topic_path(topic.name))
 
     async def _check_registered(self, epochs: Mapping[int, int], brokers: Collection[int]) -> None:
         """Raises NoNode when one of these brokers does not have the registration of that epoch any more."""
@@ -216,10 +216,9 @@ class Topics(Image):
         members = tuple(replica for replica in state.replicas if replica in isr)
         after = state.with_isr(members, self.min_insync_replicas(topic), lacking)
         try:
-            await self._check_created(topic)
             await self._check_registered(epochs or {}, set(members).difference(state.isr))
             write = Set(znodes.state_path(name, index), znodes.state_node(after), state.version)
-            await self.store.commit([topic_nodes.fence(name, topic.version), write])
+            await self.store.commit([topic_nodes.is_same(topic), topic_nodes.fence(name, topic.version), write])
         except (BadVersion, NoNode):
             await self.refresh(name, (index,))
             return False
@@ -351,6 +350,10 @@ class Topics(Image):
                     return await self._update_config(name, update)
                 except BadVersion:
                     continue  # T9: another broker was faster
+                except NoNode:
+                    await self.refresh(name)  # T2: it is deleted, and perhaps created again
+                    if name not in self:
+                        return unknown_topic()
             return is_changing(name)
 
     async def _update_config(
@@ -360,14 +363,11 @@ class Topics(Image):
         if topic is None:
             return unknown_topic()
         path = znodes.config_path(name)
-        try:
-            data, stat = await self.store.get(path)
-            configs = update(znodes.read_config(data))
-            if isinstance(configs, Refusal):
-                return configs
-            await self.store.set(path, znodes.config_node(configs), stat.version)
-        except NoNode:
-            return unknown_topic()
+        data, stat = await self.store.get(path)
+        configs = update(znodes.read_config(data))
+        if isinstance(configs, Refusal):
+            return configs
+        await self.store.commit([topic_nodes.is_same(topic), Set(path, znodes.config_node(configs), stat.version)])
         await self.refresh(name, ())
         return self.get(name) or replace(topic, configs=dict(configs))
 

@@ -5,6 +5,7 @@
 /controller_epoch                       1
 /brokers/ids/N                          {"version": 5, "host": ..., "port": ..., "endpoints": [...]}  ephemeral
 /brokers/topics/T                       {"version": 3, "topic_id": ..., "partitions": {"0": [1]}}
+/brokers/topics/T/ID                    empty; ID is the topic's id: a commit that checks it is for this topic only
 /brokers/topics/T/partitions/P/state    {"version": 1, "leader": 1, "isr": [1], "leader_epoch": 0, ...}
 /config/topics/T                        {"version": 1, "config": {...}}
 /config/brokers/N                       the same; /config/brokers/<default> for all brokers
@@ -47,6 +48,10 @@ PERSISTENT = ("/cluster", "/brokers", BROKER_IDS, TOPICS, CONFIGS, TOPIC_CONFIGS
 
 def topic_path(name: str) -> str:
     return f"{TOPICS}/{name}"
+
+
+def topic_id_path(name: str, topic_id: bytes) -> str:
+    return f"{TOPICS}/{name}/{uuid_text(topic_id)}"
 
 
 def partitions_path(name: str) -> str:

@@ -41,7 +41,7 @@ from rota.coordinator.metadata.store import (
     WatchEvent,
 )
 from rota.coordinator.metadata.topic import PartitionState, Topic
-from rota.coordinator.metadata.topic_writer import create_nodes
+from rota.coordinator.metadata.topic_writer import create_nodes, delete_nodes
 from rota.coordinator.metadata.zookeeper import ZooKeeperStore
 
 NAMES = ("a", "b", "c")
@@ -118,6 +118,24 @@ async def test_a_topic_that_is_too_large_for_one_commit_is_created(store: Store)
     await create_nodes(store, Topic(name="t", topic_id=bytes(16), partitions=states))
     assert len(await store.children(znodes.partitions_path("t"))) == count
     assert (await store.get(znodes.topic_path("t")))[0] != topic_nodes.INCOMPLETE
+
+
+async def test_a_commit_for_a_deleted_topic_does_not_change_the_next_topic_of_that_name(store: Store) -> None:
+    """T2. The nodes of both topics have the same paths and versions."""
+    for path in ("/config", "/config/topics", "/brokers", "/brokers/topics"):
+        await store.create(path)
+    state = PartitionState(index=0, leader=1, replicas=(1, 2), isr=(1, 2))
+    old, new = (Topic(name="t", topic_id=bytes([number]) * 16, partitions=(state,)) for number in (1, 2))
+    await create_nodes(store, old)
+    await delete_nodes(store, "t")
+    await create_nodes(store, new)
+    write = Set(znodes.state_path("t", 0), b"new", 0)
+    with pytest.raises(NoNode) as refused:
+        await store.commit([topic_nodes.is_same(old), topic_nodes.fence("t", 0), write])
+    assert refused.value.path == znodes.topic_id_path("t", old.topic_id)
+    assert (await store.get(znodes.state_path("t", 0)))[0] == znodes.state_node(state)
+    await store.commit([topic_nodes.is_same(new), topic_nodes.fence("t", 0), write])
+    assert (await store.get(znodes.state_path("t", 0)))[0] == b"new"
 
 
 async def test_a_commit_is_all_or_nothing(store: Store) -> None:

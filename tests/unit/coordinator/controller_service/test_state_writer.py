@@ -10,7 +10,7 @@ from tests.unit.coordinator.controller_service.members import Member, Members
 from tests.unit.coordinator.controller_service.test_service import brief
 
 from rota.coordinator.controller.decisions import Decision
-from rota.coordinator.controller_service.state_writer import RESERVED_OPS, Fenced, StateWriter
+from rota.coordinator.controller_service.state_writer import RESERVED_OPS, Fenced, StateWriter, portions
 from rota.coordinator.metadata import znodes
 from rota.coordinator.metadata.commits import OPS_PER_COMMIT_MAX
 from rota.coordinator.metadata.store import Check, Delete, Op
@@ -40,7 +40,7 @@ async def test_partitions_of_any_number_are_written(member: Member) -> None:
     topic = await member.cluster.create("t", *[(1, 2)] * 4500)
     before = member.store.last_change
     assert await StateWriter(member.topics).write(shrink(member, topic), again) == 4500
-    assert member.store.last_change == before + ceil(4500 / (OPS_PER_COMMIT_MAX - RESERVED_OPS))
+    assert member.store.last_change == before + ceil(4500 / (OPS_PER_COMMIT_MAX - RESERVED_OPS - 1))
     current = member.topics.get("t")
     assert current is not None
     assert {state.isr for state in current.partitions} == {(1,)}
@@ -55,6 +55,52 @@ async def test_partitions_that_changed_meanwhile_are_decided_again(member: Membe
     assert await StateWriter(member.topics).write(decisions, again) == 2
     assert [brief(member.cluster.state("t", index)) for index in range(3)] == [(1, (1,))] * 3
     assert [member.cluster.state("t", index).version for index in range(3)] == [2, 1, 1]
+
+
+def create_again_before_the_next_commit(member: Member) -> None:
+    """Topic t is deleted and created again with the same replicas."""
+    commit = member.store.commit
+
+    async def commit_after_creation(ops: Sequence[Op]) -> object:
+        member.store.commit = commit  # type: ignore[method-assign]
+        await member.topics.delete("t")
+        await member.cluster.create("t", (1, 2))
+        return await commit(ops)
+
+    member.store.commit = commit_after_creation  # type: ignore[assignment, method-assign]
+
+
+async def test_a_decision_on_a_deleted_topic_does_not_change_the_next_topic_of_that_name(member: Member) -> None:
+    """SW4. The nodes of both topics have the same versions."""
+    topic = await member.cluster.create("t", (1, 2))
+    other = await member.cluster.create("u", (1, 2))
+    decisions = [*shrink(member, topic), *shrink(member, other)]
+    create_again_before_the_next_commit(member)
+    assert await StateWriter(member.topics).write(decisions, again) == 1
+    assert [brief(member.cluster.state(name)) for name in ("t", "u")] == [(1, (1, 2)), (1, (1,))]
+
+
+async def test_replicas_for_a_deleted_topic_do_not_replace_those_of_the_next_topic(member: Member) -> None:
+    """SW4. A reassignment writes the topic's node, which has the id."""
+    topic = await member.cluster.create("t", (1, 2))
+    moved = [Decision(topic, state, replace(state, replicas=(1, 3), adding=(3,))) for state in topic.partitions]
+    create_again_before_the_next_commit(member)
+    assert await StateWriter(member.topics).write(moved, again) == 0
+    assert member.cluster.state("t").replicas == (1, 2)
+    current = member.topics.get("t")
+    assert current is not None
+    assert current.topic_id != topic.topic_id
+
+
+def test_decisions_of_many_topics_fit_into_commits() -> None:
+    """Each topic has a check of its own."""
+    topics = [Topic(name=f"t{number}", topic_id=number.to_bytes(16, "big"), partitions=()) for number in range(2000)]
+    state = PartitionState(index=0, leader=1, replicas=(1, 2), isr=(1, 2))
+    decisions = [Decision(topic, state, replace(state, isr=(1,))) for topic in topics]
+    split = list(portions(decisions))
+    assert [decision for portion in split for decision in portion] == decisions
+    assert max(2 * len(portion) + RESERVED_OPS for portion in split) <= OPS_PER_COMMIT_MAX
+    assert len(split) == ceil(2 * 2000 / (OPS_PER_COMMIT_MAX - RESERVED_OPS))
 
 
 async def test_a_fence_that_has_fallen_lets_nothing_through(member: Member) -> None:

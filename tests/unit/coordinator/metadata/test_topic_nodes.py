@@ -25,7 +25,7 @@ def loaded(store: EmbeddedStore) -> Topics:
 def test_a_small_topic_is_one_commit() -> None:
     assert len(list(topic_nodes.creation(topic_of(9)))) == 1
     assert len(list(topic_nodes.growth(topic_of(9), topic_of(9).partitions[4:], 0))) == 1
-    assert len(list(topic_nodes.deletion("t", range(9), 0))) == 1
+    assert len(list(topic_nodes.deletion("t", range(9), 0, bytes(16)))) == 1
 
 
 @pytest.mark.parametrize("partitions", [1, MANY // 2, MANY])
@@ -38,8 +38,10 @@ def test_a_topic_is_seen_as_a_whole_or_not_at_all(partitions: int) -> None:
         assert len(loaded(store)) == 0
         run_eagerly(store.commit(ops))
     assert loaded(store).get("t") == topic
-    first, *rest = topic_nodes.deletion("t", range(partitions), loaded(store).get("t").version)  # type: ignore[union-attr]
+    version = loaded(store).get("t").version  # type: ignore[union-attr]
+    first, *rest = topic_nodes.deletion("t", range(partitions), version, topic.topic_id)
     run_eagerly(store.commit(first))
+    assert run_eagerly(store.exists(znodes.topic_id_path("t", topic.topic_id))) is None
     assert len(loaded(store)) == 0
     for ops in rest:
         assert len(ops) <= MANY

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -25,7 +25,7 @@ from rota.coordinator.metadata.changes import (
 from rota.coordinator.metadata.commits import OPS_PER_COMMIT_MAX
 from rota.coordinator.metadata.eager import run_eagerly
 from rota.coordinator.metadata.embedded import EmbeddedStore
-from rota.coordinator.metadata.store import Op, Stat, Watch
+from rota.coordinator.metadata.store import ANY_VERSION, Op, Stat, Watch
 from rota.coordinator.metadata.topics import OPENED_PER_SLICE, READ_PER_SLICE, PartitionState, Refusal, Topic, Topics
 from rota.protocol.errors import ErrorCode
 
@@ -397,6 +397,87 @@ class TestAnImageThatLags:
         made(run_eagerly(self.topics.delete("t")))
         run_eagerly(self.other.refresh("t"))
         assert self.other.get("t") is self.topics.get("t") is None
+
+
+class ForeignChangeStore(EmbeddedStore):
+    """Before the next commit or change of a node, another broker calls `foreign_change`."""
+
+    foreign_change: Callable[[], object] | None = None
+
+    def _let_others_change(self) -> None:
+        if self.foreign_change is not None:
+            change, self.foreign_change = self.foreign_change, None
+            change()
+
+    async def commit(self, ops: Sequence[Op]) -> None:
+        self._let_others_change()
+        await super().commit(ops)
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
+        self._let_others_change()
+        return await super().set(path, data, version)
+
+
+class TestATopicThatIsCreatedAgainBeforeACommit:
+    """T2. Another broker deletes the topic and creates it again after all reads, just before the change is written."""
+
+    def setup_method(self) -> None:
+        store = ForeignChangeStore()
+        self.topics, self.other = topics_on(store, (1, 2)), topics_on(store, (1, 2), first_id=500)
+        self.old = made(run_eagerly(self.topics.create("t", replication=2, configs={"segment.bytes": "9"})))
+        run_eagerly(self.other.refresh("t"))
+        store.foreign_change = self.create_again
+
+    def create_again(self) -> None:
+        made(run_eagerly(self.other.delete("t")))
+        self.new = made(run_eagerly(self.other.create("t", replication=2)))
+
+    def assert_is_new(self) -> None:
+        run_eagerly(self.other.refresh("t"))
+        run_eagerly(self.topics.refresh("t"))
+        assert self.other.get("t") == self.new == self.topics.get("t")
+
+    def test_the_isr_of_the_old_topic_is_not_written(self) -> None:
+        state = self.old.partitions[0]
+        assert not run_eagerly(self.topics.change_isr("t", 0, state.leader_epoch, (state.leader,)))
+        self.assert_is_new()
+
+    def test_a_leader_epoch_of_the_old_topic_is_not_written(self) -> None:
+        run_eagerly(self.topics.bump_leader_epoch("t", 0))
+        self.assert_is_new()
+
+    def test_no_partition_is_added_for_the_old_topic(self) -> None:
+        outcome = run_eagerly(self.topics.add_partitions("t", 3))
+        assert code(outcome) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self.assert_is_new()
+
+    def test_no_partitions_are_added_in_several_commits_for_the_old_topic(self) -> None:
+        outcome = run_eagerly(self.topics.add_partitions("t", OPS_PER_COMMIT_MAX))
+        assert code(outcome) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self.assert_is_new()
+
+    def test_a_deletion_of_the_old_topic_does_not_delete_the_new_one(self) -> None:
+        assert code(run_eagerly(self.topics.delete("t", self.old.topic_id))) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self.assert_is_new()
+
+    def test_configs_that_were_made_from_those_of_the_old_topic_are_made_again(self) -> None:
+        made(run_eagerly(self.topics.update_config("t", lambda configs: {**configs, "retention.ms": "7"})))
+        run_eagerly(self.other.refresh("t"))
+        current = self.other.get("t")
+        assert current is not None
+        assert (current.topic_id, current.configs) == (self.new.topic_id, {"retention.ms": "7"})
+
+
+def test_a_topic_without_a_node_for_its_id_gets_one() -> None:
+    """An earlier version of Rota created it."""
+    store = EmbeddedStore()
+    topics = topics_on(store)
+    topic = made(run_eagerly(topics.create("t")))
+    run_eagerly(store.delete(znodes.topic_id_path("t", topic.topic_id)))
+    topics = topics_on(store)
+    assert run_eagerly(topics.bump_leader_epoch("t", 0)) == 1
+    made(run_eagerly(topics.delete("t")))
+    assert run_eagerly(store.exists(znodes.topic_path("t"))) is None
 
 
 def test_a_leader_that_knows_older_replicas_does_not_put_one_back_into_the_isr() -> None:
