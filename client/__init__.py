@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         BrokerError,
         BufferFull,
         CommitFailed,
+        CommitOutcomeUnknown,
         ConfigError,
         CorruptRecords,
         DeliveryFailed,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from rota.client.offsets.list_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
     from rota.client.producer.delivery import Delivery
     from rota.client.producer.producer import Producer
+    from rota.client.read_process_write import read_process_write
     from rota.client.types import (
         ConsumerRecord,
         GroupMetadata,
@@ -121,6 +123,7 @@ _FROM: Final = {
         "BrokerError",
         "BufferFull",
         "CommitFailed",
+        "CommitOutcomeUnknown",
         "ConfigError",
         "CorruptRecords",
         "DeliveryFailed",
@@ -154,6 +157,7 @@ _FROM: Final = {
     "rota.client.network.metadata": ("BrokerInfo",),
     "rota.client.producer.delivery": ("Delivery",),
     "rota.client.producer.producer": ("Producer",),
+    "rota.client.read_process_write": ("read_process_write",),
     "rota.client.types": (
         "ConsumerRecord",
         "GroupMetadata",
@@ -186,6 +190,7 @@ __all__ = [
     "ClientConfig",
     "ClusterDescription",
     "CommitFailed",
+    "CommitOutcomeUnknown",
     "ConfigChange",
     "ConfigEntry",
     "ConfigError",
@@ -253,6 +258,7 @@ __all__ = [
     "UnknownTopic",
     "Unreachable",
     "Unsupported",
+    "read_process_write",
 ]
 
 

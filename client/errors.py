@@ -22,6 +22,7 @@ __all__ = [
     "BrokerError",
     "BufferFull",
     "CommitFailed",
+    "CommitOutcomeUnknown",
     "ConfigError",
     "CorruptRecords",
     "DeliveryFailed",
@@ -187,6 +188,11 @@ class TransactionAbortable(TransactionError):
 
 class TransactionAborted(TransactionError):
     """The cause of a DeliveryFailed: the record was not delivered because its transaction was aborted."""
+
+
+class CommitOutcomeUnknown(TimedOut, TransactionError):
+    """The coordinator did not answer a commit in time: the transaction may be committed or not. Await
+    `commit_transaction()` again, until it returns or raises another error."""
 
 
 class TransactionFailed(TransactionError):

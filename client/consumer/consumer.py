@@ -370,6 +370,11 @@ class Consumer:
         """The membership as commits carry it. Raises ConfigError without a group_id."""
         return self._committer.group
 
+    def delivered_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What `commit()` commits: the next offset of each assigned partition, after the records that calls returned.
+        In a transaction: `await producer.send_offsets(consumer.delivered_offsets(), consumer.group)`."""
+        return self._delivered.done()
+
     async def commit(self, offsets: Offsets | None = None, *, timeout_ms: int | None = None) -> None:
         """Commit these offsets, each the next one to read, or (None) everything that was delivered. Raises
         CommitFailed and RebalanceInProgress after a rebalance, FencedInstance, BrokerError, TimedOut, ConfigError
@@ -435,6 +440,11 @@ class Consumer:
         if self._membership is None:
             raise IllegalUse("there is nothing to rebalance: subscribe() first")
         self._membership.rejoin(reason)
+
+    @property
+    def config(self) -> ConsumerConfig:
+        """The settings."""
+        return self._config
 
     @property
     def state(self) -> str:

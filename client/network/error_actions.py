@@ -269,7 +269,7 @@ ACTIONS: Final[dict[str, tuple[CodesByAction, ...]]] = {
         },
     ),
     "AddOffsetsToTxn": (_TRANSACTIONAL, {ErrorAction.ABORT: (E.GROUP_AUTHORIZATION_FAILED, E.INVALID_GROUP_ID)}),
-    "EndTxn": (_TRANSACTIONAL,),
+    "EndTxn": (_TRANSACTIONAL, {ErrorAction.ABORT: (E.INVALID_TXN_STATE,)}),  # after a timeout it is aborted already
     "TxnOffsetCommit": (
         _TRANSACTIONAL,
         {

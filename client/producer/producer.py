@@ -334,7 +334,7 @@ class Producer:
 
         `timeout_ms` is for the commit or abort; None: `max_block_ms`. Raises TransactionAbortable (aborted: the block
         can be repeated in another transaction), TransactionFailed and ProducerFenced (close the producer), TimedOut
-        (the outcome of the commit is not known: await `commit_transaction()` again), IllegalUse.
+        (aborted: records were not delivered in time), CommitOutcomeUnknown (await `commit_transaction()`), IllegalUse.
         """
         timeout_ms = milliseconds("timeout_ms", timeout_ms)
         return TransactionScope(self._transactional(), timeout_ms)
@@ -344,8 +344,8 @@ class Producer:
         await self._transactional().begin()
 
     async def commit_transaction(self, *, timeout_ms: int | None = None) -> None:
-        """Deliver the sent records, then commit. Raises as `transaction` does; after TransactionAbortable call
-        `abort_transaction`, after TimedOut call this again."""
+        """Deliver the sent records, then commit. Raises as `transaction` does, but does not abort: await
+        `abort_transaction()` after TransactionAbortable; this again after TimedOut and CommitOutcomeUnknown."""
         timeout_ms = milliseconds("timeout_ms", timeout_ms)
         await self._transactional().commit(timeout_ms)
 

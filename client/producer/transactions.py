@@ -13,7 +13,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 from rota.client.config import ProducerConfig
-from rota.client.errors import BrokerError, KafkaError, TimedOut, TransactionAbortable, TransactionAborted
+from rota.client.errors import (
+    BrokerError,
+    CommitOutcomeUnknown,
+    KafkaError,
+    TimedOut,
+    TransactionAbortable,
+    TransactionAborted,
+    TransactionFailed,
+)
 from rota.client.log import logger
 from rota.client.network.attempts import RETRIED
 from rota.client.network.cluster import Cluster
@@ -106,8 +114,8 @@ class Transactions:
         self.machine.begin()
 
     async def commit(self, timeout_ms: int | None) -> None:
-        """Deliver the records and commit. Raises TransactionError, IllegalUse; TimedOut: with the state COMMIT_SENT the
-        outcome is not known, and the call can be repeated."""
+        """Deliver the records and commit. Raises TransactionError, IllegalUse; TimedOut: the records were not
+        delivered in time; CommitOutcomeUnknown."""
         await self._wait_for_ending()
         self.machine.committing()
         try:
@@ -143,6 +151,8 @@ class Transactions:
         timeout_ms = self._config.max_block_ms if timeout_ms is None else timeout_ms
         self._ending = self._cluster.background(self._send_end(committed, timeout_ms), "end of a transaction")
         failure = await self._wait_for_ending()
+        if committed and isinstance(failure, TimedOut):
+            raise CommitOutcomeUnknown(f"{failure}; await commit_transaction() again") from failure
         if failure is not None:
             raise failure
 
@@ -186,9 +196,12 @@ class Transactions:
         if machine.is_begun_at_coordinator:
             try:
                 producer = await self._ask_end(committed, timeout_ms)
-            except KafkaError as why:
-                if committed or not _needs_new_identity(why):
+            except TransactionAbortable as why:
+                if committed:
                     raise
+                if not _needs_new_identity(why):  # an abort that is refused cannot be aborted
+                    self._failed(TransactionFailed(str(why)))
+                    raise TransactionFailed(str(why)) from why
                 machine.needs_new_epoch = True
         queues = self._accumulator.queues.values()
         needs_epoch = machine.needs_new_epoch or any(queue.numbering.is_broken for queue in queues)

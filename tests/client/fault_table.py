@@ -328,7 +328,7 @@ class Table:
         return replace(answer, brokers=brokers, controller_id=self.controller)
 
     def _rewrite_FindCoordinator(self, node: int, request: Any, answer: Any) -> Any:
-        if request.key_type != 0:
+        if request.key_type not in (0, 1):  # of groups, of transactional ids
             return answer
         view = self.view(node)
         if request.key and not answer.error_code:

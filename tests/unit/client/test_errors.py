@@ -7,6 +7,7 @@ from rota.client.errors import (
     BrokerError,
     BufferFull,
     CommitFailed,
+    CommitOutcomeUnknown,
     ConfigError,
     DeliveryFailed,
     IllegalUse,
@@ -55,6 +56,7 @@ def test_the_retriable_errors() -> None:
         BufferFull,
         RebalanceInProgress,
         TransactionAbortable,
+        CommitOutcomeUnknown,
     }
 
 

@@ -29,6 +29,8 @@ FACADES = {
         "commit",
         "commit_soon",
         "committed",
+        "config",
+        "delivered_offsets",
         "end_offsets",
         "enforce_rebalance",
         "from_properties",

@@ -204,7 +204,7 @@ def test_a_broker_that_does_not_know_the_request_is_fatal() -> None:
     [
         (EndTxnRequest, ErrorCode.PRODUCER_FENCED, ProducerFenced),
         (EndTxnRequest, ErrorCode.INVALID_PRODUCER_EPOCH, ProducerFenced),
-        (EndTxnRequest, ErrorCode.INVALID_TXN_STATE, TransactionFailed),
+        (EndTxnRequest, ErrorCode.INVALID_TXN_STATE, TransactionAbortable),
         (EndTxnRequest, ErrorCode.TRANSACTION_ABORTABLE, TransactionAbortable),
         (EndTxnRequest, ErrorCode.INVALID_PRODUCER_ID_MAPPING, TransactionAbortable),
         (TxnOffsetCommitRequest, ErrorCode.ILLEGAL_GENERATION, TransactionAbortable),

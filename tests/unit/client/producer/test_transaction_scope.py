@@ -5,7 +5,14 @@ from tests.unit.client.network.scripted import CLOSE
 from tests.unit.client.producer.test_transactions import config
 from tests.unit.client.producer.transactional import TransactionalLeader
 
-from rota.client.errors import DeliveryFailed, IllegalUse, ProducerFenced, TimedOut, TransactionAbortable
+from rota.client.errors import (
+    CommitOutcomeUnknown,
+    DeliveryFailed,
+    IllegalUse,
+    ProducerFenced,
+    TimedOut,
+    TransactionAbortable,
+)
 from rota.client.producer.producer import Producer
 from rota.protocol.errors import ErrorCode
 from rota.protocol.messages.end_txn import EndTxnRequest
@@ -92,7 +99,7 @@ async def test_a_cancelled_block_is_aborted() -> None:
 async def test_a_commit_whose_outcome_is_unknown_is_not_aborted() -> None:
     async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
         broker.on(EndTxnRequest, lambda request: CLOSE)
-        with pytest.raises(TimedOut):
+        with pytest.raises(CommitOutcomeUnknown):
             async with producer.transaction(timeout_ms=50):
                 await producer.send("t", b"a")
         assert all(request.committed for request in broker.asked if isinstance(request, EndTxnRequest))

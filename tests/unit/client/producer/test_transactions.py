@@ -8,11 +8,11 @@ from tests.unit.client.producer.transactional import PRODUCER_ID, TransactionalL
 
 from rota.client.config import ProducerConfig
 from rota.client.errors import (
+    CommitOutcomeUnknown,
     ConfigError,
     DeliveryFailed,
     IllegalUse,
     ProducerFenced,
-    TimedOut,
     TransactionAbortable,
     TransactionAborted,
     TransactionFailed,
@@ -202,6 +202,46 @@ async def test_a_fenced_producer_can_only_be_closed() -> None:
             await producer.send("t", b"a", partition=0)
 
 
+async def test_a_commit_that_the_coordinator_has_aborted_can_be_repeated_in_a_new_transaction() -> None:
+    """INVALID_TXN_STATE: the transaction timed out, and was aborted."""
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.codes[EndTxnRequest] = [ErrorCode.INVALID_TXN_STATE]
+        await producer.begin_transaction()
+        await producer.send("t", b"a", partition=0)
+        with pytest.raises(TransactionAbortable, match="INVALID_TXN_STATE"):
+            await producer.commit_transaction()
+        await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"b", partition=0)
+    assert broker.committed == [[b"b"]]
+
+
+@pytest.mark.parametrize("code", [ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE])
+async def test_an_abort_that_is_refused_is_fatal(code: ErrorCode) -> None:
+    async with TransactionalLeader() as broker, Producer(config(broker)) as producer:
+        broker.codes[EndTxnRequest] = [code]
+        await producer.begin_transaction()
+        await producer.send_and_wait("t", b"a", partition=0)
+        with pytest.raises(TransactionFailed):
+            await producer.abort_transaction()
+        with pytest.raises(TransactionFailed):
+            await producer.begin_transaction()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING])
+async def test_an_abort_of_a_forgotten_producer_gets_a_new_identity(code: ErrorCode, version: int) -> None:
+    async with TransactionalLeader(version=version) as broker, Producer(config(broker)) as producer:
+        broker.codes[EndTxnRequest] = [code]
+        await producer.begin_transaction()
+        await producer.send_and_wait("t", b"a", partition=0)
+        await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send("t", b"b", partition=0)
+        assert broker.counted()[InitProducerIdRequest] == 2
+    assert [epoch for _, epoch, _, _ in broker.produced][-1] == 1
+
+
 @pytest.mark.parametrize("version", [1, 2])
 async def test_retriable_codes_are_retried(version: int) -> None:
     async with TransactionalLeader(version=version) as broker:
@@ -260,7 +300,7 @@ async def test_a_commit_without_answer_can_be_repeated() -> None:
         broker.on(EndTxnRequest, lambda request: CLOSE)
         await producer.begin_transaction()
         await producer.send("t", b"a", partition=0)
-        with pytest.raises(TimedOut):
+        with pytest.raises(CommitOutcomeUnknown):
             await producer.commit_transaction(timeout_ms=50)
         with pytest.raises(IllegalUse, match="not known"):
             await producer.abort_transaction()

@@ -1,0 +1,149 @@
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from tests.unit.client.consumer.bookkeeper import Group, consuming
+from tests.unit.client.consumer.kit import TOPIC, batch
+from tests.unit.client.network.scripted import CLOSE, eventually
+from tests.unit.client.producer.leader import settings
+from tests.unit.client.producer.transactional import TransactionalLeader
+
+from rota.client.consumer.consumer import Consumer
+from rota.client.errors import ConfigError, ProducerFenced
+from rota.client.producer.producer import Producer
+from rota.client.read_process_write import Records, read_process_write
+from rota.protocol.errors import ErrorCode
+from rota.protocol.messages.end_txn import EndTxnRequest
+from rota.protocol.messages.produce import ProduceRequest
+from rota.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+RIGHT: dict[str, Any] = {"enable_auto_commit": False, "isolation_level": "read_committed"}
+P0 = (TOPIC, 0)
+
+
+class Loop:
+    """A group's consumer with six records to read, and a producer; `calls`: the keys of each call of `process`."""
+
+    def __init__(self, group: Group, leader: TransactionalLeader, consumer: Consumer, producer: Producer) -> None:
+        self.group, self.leader, self.consumer, self.producer = group, leader, consumer, producer
+        self.calls: list[list[bytes | None]] = []
+
+    async def process(self, records: Records) -> None:
+        keys = [record.key for several in records.values() for record in several]
+        self.calls.append(keys)
+        for key in keys:
+            await self.producer.send("results", key, partition=0)
+
+    async def until(
+        self, look: Callable[[], Any], process: Callable[[Records], Awaitable[object]] | None = None
+    ) -> None:
+        """Run until `look` returns something, or the loop ends."""
+        task = asyncio.create_task(
+            read_process_write(self.consumer, self.producer, process or self.process, max_records=3)
+        )
+        await eventually(lambda: task.done() or look())
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@pytest.fixture
+async def loop() -> AsyncIterator[Loop]:
+    group = Group()
+    group.write(0, batch(0, 3), batch(3, 3))
+    async with TransactionalLeader(partitions=1) as leader, consuming(group, **RIGHT) as consumer:
+        consumer.subscribe([TOPIC])
+        config = settings(leader, transactional_id="id", max_block_ms=50, default_api_timeout_ms=5_000)
+        async with Producer(config) as producer:
+            yield Loop(group, leader, consumer, producer)
+
+
+def results(leader: TransactionalLeader) -> list[bytes | None]:
+    return [value for values in leader.committed for value in values]
+
+
+ALL = [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+
+async def test_each_poll_is_a_transaction_with_its_offsets(loop: Loop) -> None:
+    await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
+    assert loop.leader.committed == [[b"0", b"1", b"2"], [b"3", b"4", b"5"]]
+    sent = [request for request in loop.leader.asked if isinstance(request, TxnOffsetCommitRequest)]
+    assert [request.topics[0].partitions[0].committed_offset for request in sent] == [3, 6]
+    assert {(request.generation_id, request.member_id) for request in sent} == {(1, "teller-1")}
+
+
+@pytest.mark.parametrize("request_", [ProduceRequest, TxnOffsetCommitRequest, EndTxnRequest])
+async def test_the_records_of_an_aborted_transaction_are_processed_again(loop: Loop, request_: type) -> None:
+    loop.leader.codes[request_] = [ErrorCode.TRANSACTION_ABORTABLE]
+    await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
+    assert results(loop.leader) == ALL
+    assert loop.calls == [ALL[:3], ALL[:3], ALL[3:]]
+
+
+async def test_a_commit_whose_outcome_is_unknown_is_repeated(loop: Loop) -> None:
+    lost = iter((True, True))
+
+    def end(request: EndTxnRequest) -> Any:
+        return None if next(lost, False) else loop.leader.end(request)
+
+    loop.leader.on(EndTxnRequest, end)
+    await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
+    assert results(loop.leader) == ALL
+    assert loop.calls == [ALL[:3], ALL[3:]]
+
+
+async def test_an_exception_of_process_ends_the_loop_and_loses_no_record(loop: Loop) -> None:
+    async def fail(records: Records) -> None:
+        await loop.process(records)
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        await loop.until(lambda: False, fail)
+    assert not loop.leader.committed
+    assert not loop.leader.offsets
+    await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
+    assert results(loop.leader) == ALL
+
+
+async def test_a_fenced_producer_ends_the_loop(loop: Loop) -> None:
+    loop.leader.codes[EndTxnRequest] = [ErrorCode.PRODUCER_FENCED]
+    with pytest.raises(ProducerFenced):
+        await loop.until(lambda: False)
+    assert not loop.leader.committed
+
+
+async def test_a_cancelled_loop_goes_on_where_the_offsets_are(loop: Loop) -> None:
+    loop.leader.on(ProduceRequest, lambda request: CLOSE)
+    await loop.until(lambda: loop.calls)
+    loop.leader.on(ProduceRequest, loop.leader.produce)
+    await loop.until(lambda: loop.leader.offsets.get(P0) == 6)
+    assert results(loop.leader) == ALL
+
+
+async def test_a_closed_consumer_ends_the_loop(loop: Loop) -> None:
+    task = asyncio.create_task(read_process_write(loop.consumer, loop.producer, loop.process))
+    await eventually(lambda: loop.leader.offsets.get(P0) == 6)
+    await loop.consumer.close()
+    async with asyncio.timeout(10):
+        await task
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        ({"group_id": None}, "group_id"),
+        ({"enable_auto_commit": True}, "enable_auto_commit"),
+        ({"isolation_level": "read_uncommitted"}, "isolation_level"),
+    ],
+)
+async def test_settings_that_lose_or_repeat_records_are_refused(wrong: dict[str, Any], name: str) -> None:
+    async with (
+        TransactionalLeader() as leader,
+        consuming(Group(), **RIGHT | wrong) as consumer,
+        Producer(settings(leader, transactional_id="id")) as producer,
+    ):
+        with pytest.raises(ConfigError, match=name):
+            await read_process_write(consumer, producer, lambda records: asyncio.sleep(0))
