@@ -39,7 +39,7 @@ demo: $(VENV)/.demo
 	$(PY) -m rota.demo
 
 test: $(TESTED) lint types
-	$(PY) -m tools.gate -n 2
+	$(PY) -m tools.gate -n 4 --durations=40 --durations-min=4
 
 # what takes longer than `make test` may; its latest result is in docs/SOAK.md
 soak: $(TESTED)

@@ -10,7 +10,7 @@ Laws
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from copy import copy
 from functools import partial
@@ -23,6 +23,7 @@ import structlog
 from rota.coordinator.api.node import Node
 from rota.coordinator.api.routes import routes
 from rota.coordinator.config.broker import BrokerConfig
+from rota.coordinator.config.definition import ConfigRefused
 from rota.coordinator.config.topic import TopicConfig
 from rota.coordinator.group_coordinator import HEALTH_ROUND_MS, MINUTE_MS, GroupCoordinator, group_config
 from rota.coordinator.log.contract import LogConfig, StorageFailed
@@ -50,6 +51,8 @@ from rota.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from rota.coordinator.cluster import Cluster
+    from rota.coordinator.network.call import Route
+    from rota.coordinator.observe.tracing import Tracing
     from rota.coordinator.security.authorizer import Authorizer
     from rota.coordinator.security.sasl.scram import ScramCredential
     from rota.protocol.scram import Mechanism
@@ -87,6 +90,7 @@ class Broker:
         self.timers = Timers(self.now_ms)
         self._watched: dict[int, tuple[Partition, Watch]] = {}  # under standbys, by shard
         self.durability = Durability()
+        self.tracing: Tracing | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -111,6 +115,7 @@ class Broker:
             undo.callback(self.timers.stop)
             dynamic_config = DynamicBrokerConfig(self.config, self.metadata.topics)
             self.authorizer = self._authorizer()
+            undo.push_async_callback(self._stop_tracing)
             await self._open()
             dynamic_config.on_change(self._reconfigure)
             connections = self._connections()
@@ -143,6 +148,7 @@ class Broker:
         if cut_off:
             log.warning("Connections cut off after the drain timeout", connections=cut_off)
         await self.http.stop()
+        await self._stop_tracing()
         await self.upkeep.stop()
         self.groups.flush()
         await self.timeline_topic.stop()
@@ -193,6 +199,7 @@ class Broker:
         self.topics = self.metadata.topics
         await self.metadata.open(was_clean=self.storage.was_clean, may_lack_records=self.storage.may_lack_records)
         self.storage.identify(self.topics.cluster_id)
+        self.tracing = self._open_tracing()
         await self.metadata.take_over(self.storage.store_path)
         self.partitions = self._partitions()
         self.metadata.host(self.partitions)
@@ -256,7 +263,9 @@ class Broker:
             ensure_offsets_topic=self._ensure_offsets_topic,
             leader=self._leader_of_shard,
             commit_timeout_ms=self.config.offsets_commit_timeout_ms,
-            timelines=self.timeline_topic.timelines,
+            timelines=self.timeline_topic.timelines
+            if self.tracing is None
+            else self.tracing.timelines(self.timeline_topic.timelines),
             broker=self.config.node_id,
         )
 
@@ -276,7 +285,23 @@ class Broker:
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
         )
-        return Connections(self.node, routes(checks_access=self.authorizer is not None), self.tick_queue)
+        apis: Mapping[int, Route] = routes(checks_access=self.authorizer is not None)
+        return Connections(self.node, apis if self.tracing is None else self.tracing.routes(apis), self.tick_queue)
+
+    def _open_tracing(self) -> Tracing | None:
+        """Raises ConfigRefused."""
+        if not self.config.rota_tracing_otlp_endpoint:
+            return None
+        try:
+            from rota.coordinator.observe.tracing import open_tracing
+        except ImportError as missing:
+            reason = f"rota.tracing.otlp.endpoint needs a package that is not installed: {missing.name}"
+            raise ConfigRefused("rota.tracing.otlp.endpoint", f"{reason}; pip install 'rota[tracing]'") from missing
+        return open_tracing(self.config, self.topics.cluster_id)
+
+    async def _stop_tracing(self) -> None:
+        if self.tracing is not None:
+            await self.tracing.stop()
 
     # ---- security: a broker without it does not pay for the import
 

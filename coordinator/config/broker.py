@@ -189,6 +189,8 @@ class BrokerConfig:
     rota_http_listener: str
     rota_http_allowed_hosts: tuple[str, ...]
     rota_http_read_only: bool | None
+    rota_tracing_otlp_endpoint: str
+    rota_tracing_sample_ratio: float
 
     authorizer_class_name: str
     super_users: str

@@ -627,6 +627,14 @@ _ROTA = (
         None,
         "Refuse the console's actions; unset: true with an authorizer or beyond the loopback interface.",
     ),
+    _D(
+        "rota.tracing.otlp.endpoint",
+        _T.STRING,
+        "",
+        "URL of an OpenTelemetry collector (OTLP over HTTP) that receives a span of each request and rebalance, as "
+        "http://127.0.0.1:4318/v1/traces; empty: no tracing. It needs the extra rota[tracing].",
+    ),
+    _D("rota.tracing.sample.ratio", _T.DOUBLE, "1.0", "Share of the requests and rebalances that get a span.", 0, 1),
 )
 
 _ACCESS = (

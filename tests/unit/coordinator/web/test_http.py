@@ -22,7 +22,7 @@ from rota.coordinator.config.broker import BrokerConfig
 async def main():
     async with Broker(BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"}), memory=True) as broker:
         assert broker.console_url == ""
-        print(sorted({"starlette", "uvicorn", "h11", "prometheus_client"} & set(sys.modules)))
+        print(sorted({"starlette", "uvicorn", "h11", "prometheus_client", "opentelemetry"} & set(sys.modules)))
 asyncio.run(main())
 """
 
